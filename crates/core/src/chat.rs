@@ -1,0 +1,283 @@
+//! What is said to and by a model, in words that belong to no provider.
+//!
+//! An assistant's message carries, beside its neutral parts, the provider's own blocks byte for byte
+//! ([`Native`]). The same provider gets those back exactly (thinking with its signature, unknown kinds, order);
+//! any other gets the neutral parts. Nothing here knows a wire format.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The user, and the results of tools.
+    User,
+    /// The model.
+    Assistant,
+}
+
+/// One piece of a message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Part {
+    /// Plain text.
+    Text {
+        /// The words.
+        text: String,
+    },
+    /// What the model thought aloud; shown folded, never sent to another provider.
+    Thinking {
+        /// The words.
+        text: String,
+    },
+    /// A picture.
+    Image {
+        /// `image/png` and so on.
+        media_type: String,
+        /// Base64.
+        data: String,
+    },
+    /// The model wants a tool to run.
+    ToolUse {
+        /// The provider's id for the call.
+        id: String,
+        /// The tool.
+        name: String,
+        /// Its input as the model gave it; anything but an object is refused later, with a reason.
+        input: Value,
+    },
+    /// What came of it.
+    ToolResult {
+        /// The call's id.
+        id: String,
+        /// Text and images.
+        content: Vec<Part>,
+        /// Whether it failed.
+        is_error: bool,
+    },
+}
+
+impl Part {
+    /// A text part.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into() }
+    }
+
+    /// About how many bytes this adds to a request.
+    pub fn weight(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len() + 24,
+            Self::Thinking { text } => text.len() + 400,
+            // Providers charge pictures by area, not by bytes; this is the usual ceiling in token-equivalents.
+            Self::Image { .. } => 6_000,
+            Self::ToolUse { name, input, .. } => name.len() + input.to_string().len() + 80,
+            Self::ToolResult { content, .. } => content.iter().map(Self::weight).sum::<usize>() + 80,
+        }
+    }
+}
+
+/// The provider's own blocks of one answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Native {
+    /// Which wire format they are in (`anthropic`, `openai_chat`).
+    pub dialect: String,
+    /// The model that made them; signatures are worth nothing to another one.
+    pub model: String,
+    /// The blocks as JSON, byte for byte.
+    pub blocks: Box<RawValue>,
+}
+
+impl PartialEq for Native {
+    fn eq(&self, other: &Self) -> bool {
+        self.dialect == other.dialect && self.model == other.model && self.blocks.get() == other.blocks.get()
+    }
+}
+
+/// One message of a conversation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Vec<Part>,
+    /// The provider's own blocks, on an assistant's message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub native: Option<Native>,
+}
+
+impl Message {
+    /// A user's message.
+    pub fn user(parts: Vec<Part>) -> Self {
+        Self { role: Role::User, parts, native: None }
+    }
+
+    /// An assistant's message without native blocks.
+    pub fn assistant(parts: Vec<Part>) -> Self {
+        Self { role: Role::Assistant, parts, native: None }
+    }
+
+    /// All text parts, joined as paragraphs.
+    pub fn text(&self) -> String {
+        let mut whole = String::new();
+        for part in &self.parts {
+            if let Part::Text { text } = part {
+                if !whole.is_empty() && !text.is_empty() {
+                    whole.push_str("\n\n");
+                }
+                whole.push_str(text);
+            }
+        }
+        whole
+    }
+
+    /// The tool calls, in order: id, name, input.
+    pub fn tool_uses(&self) -> impl Iterator<Item = (&str, &str, &Value)> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::ToolUse { id, name, input } => Some((id.as_str(), name.as_str(), input)),
+            _ => None,
+        })
+    }
+
+    /// About how many bytes this adds to a request.
+    pub fn weight(&self) -> usize {
+        let parts = self.parts.iter().map(Part::weight).sum::<usize>();
+        self.native.as_ref().map_or(parts, |native| parts.max(native.blocks.get().len())) + 32
+    }
+
+    /// Gives every tool call an id of its own. Two calls under one id cannot be answered apart, so the later ones
+    /// are renamed; the native blocks still hold the clash and are dropped.
+    pub fn with_own_ids(mut self) -> Self {
+        let mut seen = HashSet::new();
+        let mut renamed = false;
+        for (index, part) in self.parts.iter_mut().enumerate() {
+            if let Part::ToolUse { id, .. } = part
+                && (id.is_empty() || !seen.insert(id.clone()))
+            {
+                *id = format!("{}_{index}", if id.is_empty() { "call" } else { id.as_str() });
+                seen.insert(id.clone());
+                renamed = true;
+            }
+        }
+        if renamed {
+            self.native = None;
+        }
+        self
+    }
+}
+
+/// Why a model stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Stop {
+    /// It had said what it had to say.
+    EndTurn,
+    /// It wants tools to run.
+    ToolUse,
+    /// It hit `max_tokens`; what is there may be cut.
+    MaxTokens,
+    /// It (or its provider's filter) will not answer.
+    Refusal,
+    /// It paused a long server-side turn and wants to be called again with the same history.
+    Pause,
+    /// Anything else a provider may say.
+    Other(String),
+}
+
+/// Tokens of one or more calls. `input` never includes the cached ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Input tokens paid in full.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Input tokens read from the provider's cache.
+    #[serde(default)]
+    pub cache_read: u64,
+    /// Input tokens written to the provider's cache.
+    #[serde(default)]
+    pub cache_write: u64,
+}
+
+impl Usage {
+    /// All input tokens, cached or not.
+    pub fn input_total(&self) -> u64 {
+        self.input + self.cache_read + self.cache_write
+    }
+}
+
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+    }
+}
+
+/// A finished answer of a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// What it said.
+    pub message: Message,
+    /// Why it stopped.
+    pub stop: Stop,
+    /// What it used.
+    pub usage: Usage,
+    /// The provider's id of the request, for their support.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<String>,
+    /// The model that answered, by its own account.
+    pub model: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn call(id: &str) -> Part {
+        Part::ToolUse { id: id.into(), name: "t".into(), input: json!({}) }
+    }
+
+    #[test]
+    fn clashing_ids_are_told_apart_and_native_blocks_dropped() {
+        let native = Native {
+            dialect: "anthropic".into(),
+            model: "m".into(),
+            blocks: RawValue::from_string("[]".into()).unwrap(),
+        };
+        let clash = Message {
+            role: Role::Assistant,
+            parts: vec![call("a"), call("a"), call("")],
+            native: Some(native.clone()),
+        };
+        let mended = clash.with_own_ids();
+        let ids: Vec<_> = mended.tool_uses().map(|(id, ..)| id.to_owned()).collect();
+        assert_eq!(ids, ["a", "a_1", "call_2"]);
+        assert_eq!(mended.native, None);
+
+        let fine = Message { role: Role::Assistant, parts: vec![call("a"), call("b")], native: Some(native.clone()) };
+        assert_eq!(fine.clone().with_own_ids(), fine);
+    }
+
+    #[test]
+    fn native_blocks_survive_json_byte_for_byte() {
+        let blocks = r#"[ {"type":"thinking", "signature":"Zm9v\u002b",  "x":1.0e2} ]"#;
+        let message = Message {
+            role: Role::Assistant,
+            parts: vec![],
+            native: Some(Native {
+                dialect: "anthropic".into(),
+                model: "m".into(),
+                blocks: RawValue::from_string(blocks.into()).unwrap(),
+            }),
+        };
+        let back: Message = serde_json::from_str(&serde_json::to_string(&message).unwrap()).unwrap();
+        assert_eq!(back.native.unwrap().blocks.get(), blocks);
+    }
+}

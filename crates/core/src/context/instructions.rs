@@ -1,0 +1,118 @@
+//! Instruction files (AGENTS.md, CLAUDE.md and what they import) become one text with hard caps.
+//!
+//! This module decides the order, finds `@imports` and cuts what is too long, with a mark where it cut. It opens
+//! no file: the runtime reads what `imports` names and hands the texts in.
+
+use crate::limits::{INSTRUCTION_FILE_BYTES_MAX, INSTRUCTIONS_BYTES_MAX};
+
+/// One file that was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct File {
+    /// Where it is, as shown to the model and the user.
+    pub path: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// The assembled text and what was left out.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Instructions {
+    /// Everything, one section per file.
+    pub text: String,
+    /// Files with the bytes that each contributes.
+    pub files: Vec<(String, usize)>,
+    /// What the user should know: files cut or left out.
+    pub notes: Vec<String>,
+}
+
+/// The paths a file imports with `@path`, in order, not inside code.
+pub fn imports(text: &str) -> Vec<&str> {
+    let mut found = Vec::new();
+    let mut fence: Option<&str> = None;
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| trimmed.starts_with(mark));
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (None, None) => imports_of_line(line, &mut found),
+            _ => {}
+        }
+    }
+    found
+}
+
+fn imports_of_line<'a>(line: &'a str, found: &mut Vec<&'a str>) {
+    // Every second piece between back-ticks is a code span.
+    for piece in line.split('`').step_by(2) {
+        for word in piece.split_whitespace() {
+            let Some(path) = word.strip_prefix('@') else { continue };
+            let path = path.trim_end_matches([',', ';', ':', ')', ']', '!', '?', '"', '\'']);
+            let path = path.strip_suffix('.').unwrap_or(path);
+            // `@someone` is a person, `@scope/name@1.0` a package; a file has a dot or a slash and no second @.
+            if (path.contains('/') || path.contains('.')) && !path.contains('@') && !found.contains(&path) {
+                found.push(path);
+            }
+        }
+    }
+}
+
+/// Puts the files together, broadest first, so that the nearest has the last word.
+pub fn assemble(files: &[File]) -> Instructions {
+    let mut whole = Instructions::default();
+    for file in files {
+        let body = file.text.trim();
+        if body.is_empty() {
+            continue;
+        }
+        let room = INSTRUCTIONS_BYTES_MAX.saturating_sub(whole.text.len());
+        let cap = INSTRUCTION_FILE_BYTES_MAX.min(room);
+        if cap == 0 {
+            whole
+                .notes
+                .push(format!("`{}` left out: instructions are capped at {INSTRUCTIONS_BYTES_MAX} bytes", file.path));
+            continue;
+        }
+        let kept = body.get(..floor_char_boundary(body, cap)).unwrap_or_default();
+        whole.text.push_str(&format!("<instructions file=\"{}\">\n{kept}\n", file.path));
+        if kept.len() < body.len() {
+            whole.text.push_str(&format!("[cut here: {} of {} bytes shown]\n", kept.len(), body.len()));
+            whole.notes.push(format!("`{}` cut to {} of {} bytes", file.path, kept.len(), body.len()));
+        }
+        whole.text.push_str("</instructions>\n");
+        whole.files.push((file.path.clone(), kept.len()));
+    }
+    whole
+}
+
+/// The largest index up to `at` that does not split a character.
+pub fn floor_char_boundary(text: &str, at: usize) -> usize {
+    if at >= text.len() {
+        return text.len();
+    }
+    (0..=at).rev().find(|&index| text.is_char_boundary(index)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_paths_outside_code() {
+        let text = "See @docs/style.md, and @./x.md.\nmail @leo or me@example.com\n`@not/this.md` but @that.md\n\
+                    ```\n@nor/this.md\n```\n- @docs/style.md again, (@~/mine.md) and @pkg/name@1.2\n";
+        assert_eq!(imports(text), ["docs/style.md", "./x.md", "that.md"]);
+    }
+
+    #[test]
+    fn caps_are_marked_and_never_split_a_character() {
+        let long = File { path: "A.md".into(), text: "字".repeat(INSTRUCTION_FILE_BYTES_MAX) };
+        let files = vec![long.clone(), long.clone(), long.clone(), File { path: "B.md".into(), text: " b ".into() }];
+        let whole = assemble(&files);
+        assert!(whole.text.contains("[cut here: "));
+        assert_eq!(whole.files.len(), 3);
+        assert_eq!(whole.notes.len(), 4);
+        assert!(whole.notes.last().is_some_and(|note| note.starts_with("`B.md` left out")));
+        assert!(whole.text.len() < INSTRUCTIONS_BYTES_MAX + 1_000);
+    }
+}

@@ -1,0 +1,158 @@
+//! What fits into a model's window, and what leaves it first.
+//!
+//! Sizes are estimated from bytes and corrected by what providers report. When the estimate passes the high mark,
+//! what is cheapest to lose goes first: results of tools in earlier turns, then the oldest turns, then early
+//! results of the current turn. Nothing leaves the journal; only the window moves.
+
+pub mod instructions;
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::{Message, Part};
+use crate::limits::{WINDOW_HIGH_PERCENT, WINDOW_LOW_PERCENT};
+
+/// Bytes per thousand tokens, before a provider has told us better.
+pub const BYTES_PER_KILOTOKEN: u64 = 3_500;
+
+/// What stands in the place of a result that has left the window.
+pub const ELIDED: &str = "[result left out to save room; call the tool again if it is still needed]";
+
+/// The part of a history that a request carries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Window {
+    /// The first message.
+    pub from: usize,
+    /// Tool results before this message are elided.
+    pub elide: usize,
+}
+
+/// What a message weighs, in bytes of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weight {
+    /// As it is.
+    pub full: usize,
+    /// With its tool results elided.
+    pub light: usize,
+    /// Whether a turn starts here, so that the window may.
+    pub starts_turn: bool,
+}
+
+impl Weight {
+    /// Weighs a message.
+    pub fn of(message: &Message, starts_turn: bool) -> Self {
+        let light = message.parts.iter().map(|part| match part {
+            Part::ToolResult { .. } => ELIDED.len() + 80,
+            other => other.weight(),
+        });
+        Self { full: message.weight(), light: light.sum::<usize>() + 32, starts_turn }
+    }
+}
+
+/// The message as it looks once its results have left the window.
+pub fn elided(message: &Message) -> Message {
+    let mut light = message.clone();
+    for part in &mut light.parts {
+        if let Part::ToolResult { content, .. } = part {
+            *content = vec![Part::text(ELIDED)];
+        }
+    }
+    light
+}
+
+/// Bytes that a window sends, on top of `overhead`.
+pub fn weigh(weights: &[Weight], window: Window) -> usize {
+    let weigh_one = |(index, weight): (usize, &Weight)| {
+        if index < window.elide { weight.light.min(weight.full) } else { weight.full }
+    };
+    weights.iter().enumerate().skip(window.from).map(weigh_one).sum()
+}
+
+/// Tokens that so many bytes make.
+pub fn tokens(bytes: usize, bytes_per_kilotoken: u64) -> u64 {
+    (bytes as u64).saturating_mul(1_000) / bytes_per_kilotoken.max(1)
+}
+
+/// Moves the window so that it fits, or returns it as it is when it does.
+///
+/// `room` is in bytes, for history only (instructions and the answer already taken off).
+pub fn fit(weights: &[Weight], window: Window, room: usize) -> Window {
+    if (weigh(weights, window) as u64) <= room as u64 * WINDOW_HIGH_PERCENT / 100 {
+        return window;
+    }
+    let low = usize::try_from(room as u64 * WINDOW_LOW_PERCENT / 100).unwrap_or(usize::MAX);
+    shrink(weights, window, low)
+}
+
+/// Moves the window until at most `low` bytes are left, or as far as it can go.
+pub fn shrink(weights: &[Weight], mut window: Window, low: usize) -> Window {
+    let turn = weights.iter().rposition(|weight| weight.starts_turn).unwrap_or(0);
+    window.elide = window.elide.max(turn);
+    if weigh(weights, window) <= low {
+        return window;
+    }
+    for (start, _) in weights.iter().enumerate().skip(window.from + 1).filter(|(_, weight)| weight.starts_turn) {
+        window.from = start;
+        if weigh(weights, window) <= low {
+            return window;
+        }
+    }
+    // Only the current turn is left. The newest exchange stays whole: the model has not seen it yet.
+    window.elide = window.elide.max(weights.len().saturating_sub(2));
+    window
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(table: &[(usize, usize, bool)]) -> Vec<Weight> {
+        table.iter().map(|&(full, light, starts_turn)| Weight { full, light, starts_turn }).collect()
+    }
+
+    #[test]
+    fn what_is_cheapest_to_lose_goes_first() {
+        // Two old turns (question, call, result, answer), then the current one.
+        let history = weights(&[
+            (10, 10, true),
+            (10, 10, false),
+            (400, 20, false),
+            (50, 50, false),
+            (10, 10, true),
+            (10, 10, false),
+            (400, 20, false),
+            (50, 50, false),
+            (10, 10, true),
+            (10, 10, false),
+            (200, 20, false),
+            (10, 10, false),
+            (100, 20, false),
+        ]);
+        let whole = Window::default();
+        let table = [
+            (2_000, whole),
+            // Old results go first …
+            (1_000, Window { from: 0, elide: 8 }),
+            // … then the oldest turn …
+            (800, Window { from: 4, elide: 8 }),
+            // … then every turn but the current one …
+            (600, Window { from: 8, elide: 8 }),
+            // … then early results of the current one; the newest always stays.
+            (300, Window { from: 8, elide: 11 }),
+            (1, Window { from: 8, elide: 11 }),
+        ];
+        for (room, want) in table {
+            assert_eq!(fit(&history, whole, room), want, "room {room}");
+        }
+        assert_eq!(weigh(&history, Window { from: 8, elide: 11 }), 10 + 10 + 20 + 10 + 100);
+    }
+
+    #[test]
+    fn eliding_keeps_calls_and_results_paired() {
+        let result = Part::ToolResult { id: "a".into(), content: vec![Part::text("x".repeat(999))], is_error: true };
+        let light = elided(&Message::user(vec![result]));
+        assert_eq!(
+            light.parts,
+            [Part::ToolResult { id: "a".into(), content: vec![Part::text(ELIDED)], is_error: true }]
+        );
+    }
+}

@@ -1,0 +1,374 @@
+//! Everything that can happen.
+//!
+//! An event is a fact in a stream of the journal. Facts are never edited, only added; their JSON is what old
+//! journals hold, so fields are added with defaults and never change meaning ([`VERSION`] counts breaking changes,
+//! each with a way to read the old form). Enums here are externally tagged: native blocks inside must pass through
+//! JSON byte for byte, which serde's other taggings do not allow.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::chat::{Answer, Part, Usage};
+use crate::context::Window;
+use crate::hash::Hash;
+use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
+use crate::message::{Envelope, Principal};
+use crate::policy::{self, Action, Class};
+use crate::recovery::Failure;
+use crate::team::{Definition, Settings};
+
+/// The version that entries are written with.
+pub const VERSION: u32 = 1;
+
+/// A fact.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Event {
+    /// A session begins (session stream).
+    SessionOpened(SessionOpened),
+    /// The user said something (session stream).
+    Said(Said),
+    /// The user was answered (session stream).
+    Replied(Replied),
+    /// An agent begins to exist (agent stream).
+    AgentStarted(AgentStarted),
+    /// An agent works under these settings from now on (agent stream).
+    Configured(Configured),
+    /// A turn begins (agent stream).
+    TurnStarted(TurnStarted),
+    /// A model is about to be called (agent stream).
+    LlmIntent(LlmIntent),
+    /// The call ended, one way or another (agent stream).
+    LlmEnded(LlmEnded),
+    /// The model is told something by us, not by the user (agent stream).
+    Nudged(Nudged),
+    /// A tool is about to run (agent stream).
+    ToolIntent(ToolIntent),
+    /// The call has its result (agent stream).
+    ToolDone(ToolDone),
+    /// A person must decide (agent stream).
+    QuestionAsked(QuestionAsked),
+    /// They did, or nobody could (agent stream).
+    QuestionAnswered(QuestionAnswered),
+    /// Somebody stopped the turn (agent stream).
+    Interrupted(Interrupted),
+    /// The turn is over (agent stream).
+    TurnEnded(TurnEnded),
+    /// A letter was put into a mailbox (mail stream).
+    Mailed(Envelope),
+}
+
+impl Event {
+    /// The name it has in the journal.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::SessionOpened(_) => "session_opened",
+            Self::Said(_) => "said",
+            Self::Replied(_) => "replied",
+            Self::AgentStarted(_) => "agent_started",
+            Self::Configured(_) => "configured",
+            Self::TurnStarted(_) => "turn_started",
+            Self::LlmIntent(_) => "llm_intent",
+            Self::LlmEnded(_) => "llm_ended",
+            Self::Nudged(_) => "nudged",
+            Self::ToolIntent(_) => "tool_intent",
+            Self::ToolDone(_) => "tool_done",
+            Self::QuestionAsked(_) => "question_asked",
+            Self::QuestionAnswered(_) => "question_answered",
+            Self::Interrupted(_) => "interrupted",
+            Self::TurnEnded(_) => "turn_ended",
+            Self::Mailed(_) => "mailed",
+        }
+    }
+}
+
+/// A session begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionOpened {
+    /// Which.
+    pub session: SessionId,
+    /// The agent that leads it.
+    pub lead: AgentId,
+    /// The directory it works in.
+    pub cwd: String,
+    /// Who opened it.
+    pub by: Principal,
+}
+
+/// The user said something.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Said {
+    /// The letter that carries it to the lead.
+    pub envelope: EnvelopeId,
+    /// The words.
+    pub text: String,
+    /// Who said it, and where.
+    pub by: Principal,
+}
+
+/// The user was answered.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Replied {
+    /// The turn behind it.
+    pub turn: TurnId,
+    /// The words.
+    pub text: String,
+}
+
+/// An agent begins to exist.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AgentStarted {
+    /// Which.
+    pub agent: AgentId,
+    /// The session it serves.
+    pub session: SessionId,
+    /// What makes it itself.
+    pub definition: Definition,
+}
+
+/// An agent works under these settings from now on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Configured {
+    /// All of them.
+    pub settings: Settings,
+}
+
+/// A turn begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnStarted {
+    /// Which.
+    pub turn: TurnId,
+    /// The letter it answers.
+    pub envelope: EnvelopeId,
+    /// What the user said.
+    pub input: Vec<Part>,
+}
+
+/// What a request was made of, so that it can be made again from the journal alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RequestRef {
+    /// Blob: the system text.
+    pub instructions: Hash,
+    /// Blob: the tools' schemas.
+    pub tools: Hash,
+    /// Blob: the settings.
+    pub settings: Hash,
+    /// The part of the history that was sent.
+    pub window: Window,
+    /// One past its last message.
+    pub upto: usize,
+}
+
+/// A model is about to be called.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmIntent {
+    /// Counts the agent's calls from 1.
+    pub call: u32,
+    /// Counts this call's attempts from 1.
+    pub attempt: u32,
+    /// What is sent.
+    pub request: RequestRef,
+    /// `provider/model`.
+    pub model: String,
+    /// Whether the fallback model is the one called.
+    #[serde(default)]
+    pub fallback: bool,
+    /// Output tokens it may write.
+    pub max_tokens: u32,
+    /// Nano-dollars set aside.
+    pub reserved_nano: u64,
+    /// Bytes of the request, as estimated.
+    #[serde(default)]
+    pub bytes: usize,
+    /// The last call of a spent budget: no tools, hand back what there is.
+    #[serde(default)]
+    pub hand_back: bool,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// With an answer.
+    Done(Answer),
+    /// Without one.
+    Failed {
+        /// Why, typed.
+        failure: Failure,
+        /// Why, in words.
+        detail: String,
+        /// When it will be tried again, if it will.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        retry_at_ms: Option<i64>,
+    },
+    /// Somebody stopped it; what had come is kept as plain text.
+    Cancelled {
+        /// The text so far.
+        partial: String,
+        /// What it had used, as far as known.
+        usage: Usage,
+    },
+    /// The process died while it ran. It may have been paid.
+    Lost,
+}
+
+/// The call ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LlmEnded {
+    /// Which call.
+    pub call: u32,
+    /// How.
+    pub outcome: Outcome,
+    /// Milliseconds from sending to the last byte.
+    #[serde(default)]
+    pub ms: u64,
+}
+
+/// The model is told something by us.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Nudged {
+    /// The words.
+    pub text: String,
+}
+
+/// On whose word a tool runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Approval {
+    /// A rule's.
+    Rule(String),
+    /// The answer to a question.
+    Question(QuestionId),
+}
+
+/// A tool is about to run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolIntent {
+    /// The key of the call: unique in the agent's stream.
+    pub key: String,
+    /// The tool.
+    pub tool: String,
+    /// Hash of its input.
+    pub input: Hash,
+    /// What a crash means for it.
+    pub class: Class,
+    /// On whose word.
+    pub approval: Approval,
+    /// What it will do.
+    pub action: Action,
+}
+
+/// How a tool call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It ran.
+    Ran,
+    /// It could not be run as asked (unknown tool, bad input): told to the model.
+    Invalid,
+    /// It was not allowed.
+    Refused,
+    /// It was stopped.
+    Interrupted,
+    /// A crash left it open and nobody can tell whether it happened.
+    Unknown,
+}
+
+/// The call has its result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolDone {
+    /// The key of the call.
+    pub key: String,
+    /// How it ended.
+    pub ending: Ending,
+    /// What the model is told.
+    pub content: Vec<Part>,
+    /// Whether it failed.
+    pub is_error: bool,
+    /// Milliseconds it took.
+    #[serde(default)]
+    pub ms: u64,
+}
+
+/// A person must decide.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QuestionAsked {
+    /// Which question.
+    pub question: QuestionId,
+    /// The call it is about.
+    pub key: String,
+    /// The tool.
+    pub tool: String,
+    /// What would be done.
+    pub action: Action,
+    /// What a crash means for it, once it runs.
+    pub class: Class,
+    /// The rule that asks.
+    pub rule: String,
+}
+
+/// They did, or nobody could.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QuestionAnswered {
+    /// Which question.
+    pub question: QuestionId,
+    /// The answer.
+    pub answer: policy::Answer,
+}
+
+/// Somebody stopped the turn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interrupted {
+    /// Who.
+    pub by: String,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// With an answer.
+    Answered,
+    /// With an answer that `max_tokens` cut short.
+    Truncated,
+    /// The model would not answer.
+    Refused,
+    /// The model said nothing, repeatedly.
+    Empty,
+    /// The model never gave the structured answer it was asked for.
+    Unstructured,
+    /// The model repeated itself.
+    Looping,
+    /// The round limit was reached.
+    Rounds,
+    /// The budget was reached; what there was has been handed back.
+    Budget,
+    /// Somebody stopped it.
+    Interrupted,
+    /// The model could not be reached or refused the request.
+    Failed {
+        /// Why, typed.
+        failure: Failure,
+        /// Why, in words.
+        detail: String,
+    },
+    /// A tool could not go on (disk full, walls broken).
+    Broken {
+        /// Why, in words.
+        detail: String,
+    },
+}
+
+/// The turn is over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TurnEnded {
+    /// Which.
+    pub turn: TurnId,
+    /// How.
+    pub end: End,
+    /// The answer's text, whole or partial.
+    pub text: String,
+    /// The structured answer, where one was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+}

@@ -1,0 +1,187 @@
+//! Money and tokens: reserved before a call, settled after it.
+//!
+//! A call that cannot be afforded is never made; a call whose outcome is unknown (the process died) stays charged
+//! as unknown. Prices are nano-dollars per token, so that nothing is ever rounded away.
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::Usage;
+use crate::limits::HAND_BACK_TOKENS;
+
+/// Nano-dollars in a dollar.
+pub const NANO: u64 = 1_000_000_000;
+
+/// What a model's tokens cost, in nano-dollars each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Price {
+    /// Input tokens.
+    pub input: u64,
+    /// Output tokens.
+    pub output: u64,
+    /// Input tokens read from the cache.
+    pub cache_read: u64,
+    /// Input tokens written to the cache.
+    pub cache_write: u64,
+}
+
+impl Price {
+    /// A model that costs nothing (it runs on the user's own machine).
+    pub const FREE: Self = Self { input: 0, output: 0, cache_read: 0, cache_write: 0 };
+
+    /// What some usage costs.
+    pub fn of(&self, usage: Usage) -> u64 {
+        usage
+            .input
+            .saturating_mul(self.input)
+            .saturating_add(usage.output.saturating_mul(self.output))
+            .saturating_add(usage.cache_read.saturating_mul(self.cache_read))
+            .saturating_add(usage.cache_write.saturating_mul(self.cache_write))
+    }
+
+    /// The most that a call with this much input and output can cost.
+    fn ceiling(&self, input_tokens: u64, output_tokens: u64) -> u64 {
+        let input = self.input.max(self.cache_write);
+        input_tokens.saturating_mul(input).saturating_add(output_tokens.saturating_mul(self.output))
+    }
+}
+
+/// What the next call may do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Grant {
+    /// Go on, writing at most this many tokens; this much is reserved.
+    Call {
+        /// `max_tokens` for the call, clamped to what remains.
+        max_tokens: u32,
+        /// Reserved nano-dollars.
+        nano: u64,
+    },
+    /// Only enough is left for one call without tools that hands back what there is.
+    HandBack {
+        /// `max_tokens` for that call.
+        max_tokens: u32,
+        /// Reserved nano-dollars.
+        nano: u64,
+    },
+    /// Nothing more can be bought.
+    Exhausted,
+}
+
+/// What was spent, what is reserved, and the cap.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// The cap in nano-dollars, if the user set one.
+    pub cap_nano: Option<u64>,
+    /// Known spending.
+    pub spent_nano: u64,
+    /// Reserved by calls in flight.
+    pub reserved_nano: u64,
+    /// Reserved by calls that died with their process: perhaps paid, never forgotten.
+    pub unknown_nano: u64,
+    /// Tokens of all settled calls.
+    pub usage: Usage,
+    /// Settled calls whose model has no price.
+    pub unpriced_calls: u64,
+}
+
+impl Ledger {
+    /// Nano-dollars left under the cap.
+    pub fn left_nano(&self) -> Option<u64> {
+        let committed = self.spent_nano.saturating_add(self.reserved_nano).saturating_add(self.unknown_nano);
+        self.cap_nano.map(|cap| cap.saturating_sub(committed))
+    }
+
+    /// Judges the next call. Without a cap or a price everything is granted.
+    pub fn judge(&self, price: Option<Price>, input_tokens: u64, max_tokens: u32) -> Grant {
+        let Some(price) = price else { return Grant::Call { max_tokens, nano: 0 } };
+        let full = price.ceiling(input_tokens, u64::from(max_tokens));
+        let Some(left) = self.left_nano() else { return Grant::Call { max_tokens, nano: full } };
+        let hand_back = price.ceiling(input_tokens, u64::from(HAND_BACK_TOKENS.min(max_tokens)));
+        let affordable = |budget: u64| -> u32 {
+            let input = price.ceiling(input_tokens, 0);
+            let tokens = budget.saturating_sub(input).checked_div(price.output).unwrap_or(u64::from(max_tokens));
+            u32::try_from(tokens).unwrap_or(u32::MAX).min(max_tokens)
+        };
+        // A working call is only granted if a hand-back after it (with its own output as new input) still fits.
+        let spare = left.saturating_sub(hand_back);
+        let clamped = affordable(spare);
+        if clamped >= HAND_BACK_TOKENS.min(max_tokens) && price.ceiling(input_tokens, u64::from(clamped)) <= spare {
+            return Grant::Call { max_tokens: clamped, nano: price.ceiling(input_tokens, u64::from(clamped)) };
+        }
+        let clamped = affordable(left).min(HAND_BACK_TOKENS);
+        if clamped > 0 && price.ceiling(input_tokens, u64::from(clamped)) <= left {
+            return Grant::HandBack { max_tokens: clamped, nano: price.ceiling(input_tokens, u64::from(clamped)) };
+        }
+        Grant::Exhausted
+    }
+
+    /// Sets money aside for a call.
+    pub fn reserve(&mut self, nano: u64) {
+        self.reserved_nano = self.reserved_nano.saturating_add(nano);
+    }
+
+    /// Settles a call: what it really used replaces what was set aside.
+    pub fn settle(&mut self, reserved: u64, usage: Usage, price: Option<Price>) {
+        self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
+        self.usage += usage;
+        match price {
+            Some(price) => self.spent_nano = self.spent_nano.saturating_add(price.of(usage)),
+            None => self.unpriced_calls += 1,
+        }
+    }
+
+    /// A call failed before it cost anything.
+    pub fn settle_nothing(&mut self, reserved: u64) {
+        self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
+    }
+
+    /// A call was lost with its process: what was set aside stays charged as unknown.
+    pub fn lose(&mut self, reserved: u64) {
+        self.reserved_nano = self.reserved_nano.saturating_sub(reserved);
+        self.unknown_nano = self.unknown_nano.saturating_add(reserved);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRICE: Price = Price { input: 3_000, output: 15_000, cache_read: 300, cache_write: 3_750 };
+
+    fn capped(dollars_milli: u64) -> Ledger {
+        Ledger { cap_nano: Some(dollars_milli * NANO / 1_000), ..Ledger::default() }
+    }
+
+    #[test]
+    fn without_a_cap_or_a_price_calls_are_granted() {
+        let grant = Ledger::default().judge(Some(PRICE), 1_000, 4_096);
+        assert_eq!(grant, Grant::Call { max_tokens: 4_096, nano: 3_750 * 1_000 + 15_000 * 4_096 });
+        assert_eq!(capped(0).judge(None, 1, 1), Grant::Call { max_tokens: 1, nano: 0 });
+    }
+
+    #[test]
+    fn the_cap_clamps_then_hands_back_then_ends() {
+        let table = [
+            (1_000, Grant::Call { max_tokens: 8_192, nano: 3_750 * 1_000 + 15_000 * 8_192 }),
+            // $0.10 − hand-back (3.75 + 15.36 m$) leaves 80.89 m$ → minus input 3.75 → 5 142 tokens.
+            (100, Grant::Call { max_tokens: 5_142, nano: 3_750 * 1_000 + 15_000 * 5_142 }),
+            (20, Grant::HandBack { max_tokens: 1_024, nano: 3_750 * 1_000 + 15_000 * 1_024 }),
+            (10, Grant::HandBack { max_tokens: 416, nano: 3_750 * 1_000 + 15_000 * 416 }),
+            (3, Grant::Exhausted),
+        ];
+        for (milli, want) in table {
+            assert_eq!(capped(milli).judge(Some(PRICE), 1_000, 8_192), want, "{milli} m$");
+        }
+    }
+
+    #[test]
+    fn lost_calls_stay_charged() {
+        let mut ledger = capped(100);
+        ledger.reserve(60_000_000);
+        ledger.lose(60_000_000);
+        assert_eq!(ledger.left_nano(), Some(40_000_000));
+        ledger.reserve(30_000_000);
+        ledger.settle(30_000_000, Usage { input: 1_000, output: 100, ..Usage::default() }, Some(PRICE));
+        assert_eq!(ledger.spent_nano, 4_500_000);
+        assert_eq!(ledger.left_nano(), Some(35_500_000));
+    }
+}

@@ -1,0 +1,21 @@
+//! The words and the rules of Max Team.
+//!
+//! Everything that decides lives here; nothing here can act. No IO, no tokio, no clock, no randomness: time and
+//! identities come in as arguments, so every decision can be tested as a table and replayed from the journal.
+//!
+//! Machines follow one shape: `decide(&self, Input, now) -> Vec<Event>`, `apply(&mut self, &Event)`,
+//! `pending(&self) -> Vec<Effect>`. The driver commits what was decided, applies it, then runs what is pending.
+//! Recovery folds `apply` over the log and runs `pending`; it never decides the past again.
+
+pub mod chat;
+pub mod context;
+pub mod event;
+pub mod hash;
+pub mod id;
+pub mod ledger;
+pub mod limits;
+pub mod message;
+pub mod policy;
+pub mod recovery;
+pub mod team;
+pub mod turn;

@@ -1,0 +1,73 @@
+//! Every bound, with its name.
+//!
+//! A queue, loop, retry, payload or piece of context without a row here is a defect. What happens when a bound is
+//! hit is a typed outcome at the place that meets it, never a silent cut.
+
+/// Model rounds in one chat turn, unless the user says otherwise.
+pub const ROUNDS_MAX_DEFAULT: u32 = 20;
+/// Retries of one model call after its first attempt.
+pub const RETRIES_MAX_DEFAULT: u32 = 3;
+/// Wait before the first retry; doubles each time.
+pub const RETRY_BASE_MS: u64 = 1_000;
+/// The longest wait that a provider's `retry-after` can ask of us.
+pub const RETRY_AFTER_MS_MAX: u64 = 5 * 60_000;
+/// Identical answers (same tools, same input) in a row before the model is told so.
+pub const REPEATS_WARNED: u32 = 3;
+/// Identical answers in a row before the turn ends.
+pub const REPEATS_MAX: u32 = 6;
+/// Times an empty answer or a missing structured answer is asked for again.
+pub const NUDGES_MAX: u32 = 2;
+/// Tool calls in one answer; the rest are refused with a reason.
+pub const CALLS_PER_ANSWER_MAX: usize = 64;
+/// Bytes of one tool's input.
+pub const TOOL_INPUT_BYTES_MAX: usize = 8 << 20;
+/// Bytes of text that one tool result may put into the conversation.
+pub const TOOL_RESULT_BYTES_MAX: usize = 96 << 10;
+/// Bytes of one file that `read_file` returns at once.
+pub const READ_BYTES_MAX: usize = 64 << 10;
+/// Lines of one file that `read_file` returns at once.
+pub const READ_LINES_MAX: usize = 2_000;
+/// Bytes of an image that goes to a model.
+pub const IMAGE_BYTES_MAX: u64 = 5 << 20;
+/// Bytes of a file that may be edited or written by a tool.
+pub const WRITE_BYTES_MAX: u64 = 8 << 20;
+/// Names that `list_dir` returns.
+pub const LIST_ENTRIES_MAX: usize = 1_000;
+/// Matches that `search_code` returns.
+pub const SEARCH_MATCHES_MAX: usize = 200;
+/// Bytes of one matching line that `search_code` returns.
+pub const SEARCH_LINE_BYTES_MAX: usize = 400;
+/// Bytes of one instruction file (AGENTS.md, CLAUDE.md and what they import).
+pub const INSTRUCTION_FILE_BYTES_MAX: usize = 40 << 10;
+/// Bytes of all instruction files together.
+pub const INSTRUCTIONS_BYTES_MAX: usize = 120 << 10;
+/// Hops that `@imports` may take.
+pub const IMPORT_HOPS_MAX: usize = 4;
+/// Instruction files and imports together.
+pub const INSTRUCTION_FILES_MAX: usize = 64;
+/// Bytes of one message from a user.
+pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+/// Bytes of standard input taken as context.
+pub const STDIN_BYTES_MAX: usize = 10 << 20;
+/// Messages a user may queue while a turn runs.
+pub const QUEUE_MAX: usize = 20;
+/// Events bigger than this live as blobs beside the log.
+pub const INLINE_BYTES_MAX: usize = 4 << 10;
+/// Entries between two seals.
+pub const SEAL_EVERY: u64 = 4_096;
+/// Commits waiting for the journal's writer.
+pub const COMMITS_QUEUED_MAX: usize = 1_024;
+/// Commits that share one transaction.
+pub const COMMITS_GROUPED_MAX: usize = 256;
+/// Bytes of one server-sent event.
+pub const SSE_EVENT_BYTES_MAX: usize = 16 << 20;
+/// Bytes of one model answer.
+pub const ANSWER_BYTES_MAX: usize = 32 << 20;
+/// Bytes of an error body that are read from a provider.
+pub const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
+/// Share of the context window (percent) above which old turns leave the window …
+pub const WINDOW_HIGH_PERCENT: u64 = 90;
+/// … until at most this share is left.
+pub const WINDOW_LOW_PERCENT: u64 = 60;
+/// Tokens that the last, tools-off "hand back what you have" call may write.
+pub const HAND_BACK_TOKENS: u32 = 1_024;

@@ -1,0 +1,73 @@
+//! Letters between addresses, and who may send them.
+//!
+//! Users, agents and doors all have an address and a mailbox. An approval is a question in a user's mailbox and an
+//! answer in the agent's; there is no other channel. An envelope's id makes sending it twice harmless.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::EnvelopeId;
+
+/// A mailbox's name: `agent/<id>`, `user/<name>`.
+pub type Address = String;
+
+/// What a letter is about: the union of what users, leads, members and teammates say to each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A user speaks to the lead.
+    UserInput,
+    /// The lead answers the user.
+    UserReply,
+    /// A person answers a question of an agent.
+    PermissionResponse,
+}
+
+/// One letter.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Envelope {
+    /// Unique; a second delivery under the same id changes nothing.
+    pub id: EnvelopeId,
+    /// Who sends it.
+    pub from: Address,
+    /// Whose mailbox it goes to.
+    pub to: Address,
+    /// What it is about.
+    pub kind: Kind,
+    /// What it says; its shape depends on the kind.
+    pub body: Value,
+    /// The letter it answers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reply_to: Option<EnvelopeId>,
+    /// What made it be sent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
+    /// When.
+    pub sent_at_ms: i64,
+}
+
+/// What a person may do through a door.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Owns the team: may do everything.
+    Owner,
+}
+
+/// On whose behalf a command is given.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Principal {
+    /// The face it came through: `terminal`, `headless` …
+    pub door: String,
+    /// The user behind it.
+    pub user: String,
+    /// What they may do.
+    pub role: Role,
+}
+
+impl Principal {
+    /// The address of the user's mailbox.
+    pub fn address(&self) -> Address {
+        format!("user/{}", self.user)
+    }
+}

@@ -1,0 +1,233 @@
+//! Folding events in. Nothing here chooses: the same events always give the same state.
+
+use super::{Call, Calling, Current, Identity, Phase, Status, Turn};
+use crate::chat::{Message, Part};
+use crate::context::Weight;
+use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone};
+use crate::hash::Hash;
+use crate::ledger::Price;
+use crate::limits::REPEATS_WARNED;
+use crate::policy::{Deed, Grant};
+
+impl Turn {
+    /// Folds one event of the agent's stream in.
+    pub fn apply(&mut self, event: &Event) {
+        match event {
+            Event::AgentStarted(started) => {
+                self.identity = Some(Identity {
+                    agent: started.agent,
+                    session: started.session,
+                    definition: started.definition.clone(),
+                });
+            }
+            Event::Configured(configured) => {
+                self.ledger.cap_nano = configured.settings.budget_nano;
+                self.settings = Some(configured.settings.clone());
+            }
+            Event::TurnStarted(started) => {
+                self.current = Some(Current::new(started.turn));
+                self.phase = Phase::Ready;
+                self.push(Message::user(started.input.clone()), true);
+            }
+            Event::LlmIntent(intent) => self.intend(intent),
+            Event::LlmEnded(ended) => self.end_call(ended),
+            Event::Nudged(nudged) => {
+                if let Some(current) = &mut self.current {
+                    current.nudges += 1;
+                }
+                self.push(Message::user(vec![Part::text(nudged.text.clone())]), false);
+            }
+            Event::ToolIntent(intent) => {
+                self.set_status(&intent.key, Status::Intended { action: intent.action.clone(), class: intent.class })
+            }
+            Event::ToolDone(done) => self.end_tool(done),
+            Event::QuestionAsked(asked) => self.set_status(
+                &asked.key,
+                Status::Asked { question: asked.question, action: asked.action.clone(), class: asked.class },
+            ),
+            Event::QuestionAnswered(answered) => {
+                if answered.answer.allow && answered.answer.always {
+                    let deed = self.asked_deed(answered.question);
+                    self.grants.extend(deed.map(|deed| Grant { deed }));
+                }
+            }
+            Event::Interrupted(interrupted) => {
+                if let Some(current) = &mut self.current {
+                    current.interrupted = Some(interrupted.by.clone());
+                }
+            }
+            Event::TurnEnded(ended) => {
+                self.current = None;
+                self.phase = Phase::Idle;
+                self.last = Some(ended.clone());
+            }
+            Event::SessionOpened(_) | Event::Said(_) | Event::Replied(_) | Event::Mailed(_) => {}
+        }
+    }
+
+    fn push(&mut self, message: Message, starts_turn: bool) {
+        self.weights.push(Weight::of(&message, starts_turn));
+        self.history.push(message);
+    }
+
+    fn intend(&mut self, intent: &LlmIntent) {
+        let failed = match &self.phase {
+            Phase::Calling(calling) | Phase::Waiting(calling, _) if calling.intent.call == intent.call => {
+                calling.failed
+            }
+            _ => 0,
+        };
+        if let Some(current) = &mut self.current {
+            current.fallback = intent.fallback;
+            if intent.attempt == 1 {
+                current.rounds += 1;
+            }
+        }
+        self.calls_made = intent.call;
+        self.window = intent.request.window;
+        self.ledger.reserve(intent.reserved_nano);
+        self.phase = Phase::Calling(Calling { intent: intent.clone(), failed });
+    }
+
+    fn end_call(&mut self, ended: &LlmEnded) {
+        let Phase::Calling(mut calling) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        let reserved = calling.intent.reserved_nano;
+        let price = self.price(calling.intent.fallback);
+        match &ended.outcome {
+            Outcome::Done(answer) => {
+                self.ledger.settle(reserved, answer.usage, price);
+                self.learn_ratio(&calling.intent, answer.usage.input_total());
+                let calls = calls_of(calling.intent.call, &answer.message);
+                if let Some(current) = &mut self.current {
+                    let text = answer.message.text();
+                    if !text.is_empty() {
+                        current.text = text;
+                    }
+                    let fingerprint = fingerprint(&calls);
+                    current.repeats = if fingerprint.is_some() && fingerprint == current.fingerprint {
+                        current.repeats + 1
+                    } else {
+                        1
+                    };
+                    current.fingerprint = fingerprint;
+                }
+                if !answer.message.parts.is_empty() {
+                    self.push(answer.message.clone(), false);
+                }
+                if !calls.is_empty() {
+                    self.phase = Phase::Working(calls);
+                }
+            }
+            Outcome::Failed { retry_at_ms, .. } => {
+                self.ledger.settle_nothing(reserved);
+                calling.failed += 1;
+                self.phase = match retry_at_ms {
+                    Some(at_ms) => Phase::Waiting(calling, *at_ms),
+                    None => Phase::Calling(calling),
+                };
+            }
+            Outcome::Cancelled { partial, usage } => {
+                self.ledger.settle(reserved, *usage, price);
+                if !partial.trim().is_empty() {
+                    self.push(Message::assistant(vec![Part::text(partial.clone())]), false);
+                }
+                if let Some(current) = &mut self.current {
+                    current.text = partial.clone();
+                }
+            }
+            Outcome::Lost => {
+                self.ledger.lose(reserved);
+                self.phase = Phase::Calling(calling);
+            }
+        }
+    }
+
+    fn end_tool(&mut self, done: &ToolDone) {
+        self.set_status(
+            &done.key,
+            Status::Done { content: done.content.clone(), is_error: done.is_error, ran: done.ending == Ending::Ran },
+        );
+        let Phase::Working(calls) = &self.phase else { return };
+        if !calls.iter().all(Call::is_done) {
+            return;
+        }
+        let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).collect();
+        if let Some(current) = &self.current
+            && current.repeats >= REPEATS_WARNED
+        {
+            parts.push(Part::text(format!(
+                "(You have made exactly this call {} times in a row. Do something else, or answer with what you have.)",
+                current.repeats
+            )));
+        }
+        self.push(Message::user(parts), false);
+    }
+
+    fn set_status(&mut self, key: &str, status: Status) {
+        if let Phase::Working(calls) = &mut self.phase
+            && let Some(call) = calls.iter_mut().find(|call| call.key == key)
+        {
+            call.status = status;
+        }
+    }
+
+    fn asked_deed(&self, asked: crate::id::QuestionId) -> Option<Deed> {
+        let Phase::Working(calls) = &self.phase else { return None };
+        calls.iter().find_map(|call| match &call.status {
+            Status::Asked { question, action, .. } if *question == asked => Some(action.deed),
+            _ => None,
+        })
+    }
+
+    fn price(&self, fallback: bool) -> Option<Price> {
+        let settings = self.settings.as_ref()?;
+        if fallback { settings.fallback.as_ref()?.price } else { settings.model.price }
+    }
+
+    /// Providers tell how many tokens our bytes were; the next estimate uses that, within reason.
+    fn learn_ratio(&mut self, intent: &LlmIntent, input_tokens: u64) {
+        if input_tokens > 200 {
+            let measured = (intent.bytes as u64).saturating_mul(1_000) / input_tokens;
+            self.bytes_per_kilotoken = measured.clamp(1_500, 5_000);
+        }
+    }
+}
+
+impl Call {
+    pub(super) fn is_done(&self) -> bool {
+        matches!(self.status, Status::Done { .. })
+    }
+
+    fn into_result(self) -> Part {
+        let (mut content, is_error) = match self.status {
+            Status::Done { content, is_error, .. } => (content, is_error),
+            _ => (Vec::new(), true),
+        };
+        if content.is_empty() {
+            content.push(Part::text("(no output)"));
+        }
+        Part::ToolResult { id: self.id, content, is_error }
+    }
+}
+
+fn calls_of(call: u32, message: &Message) -> Vec<Call> {
+    let uses = message.tool_uses().enumerate();
+    uses.map(|(index, (id, name, input))| Call {
+        key: format!("{call}.{index}"),
+        id: id.to_owned(),
+        tool: name.to_owned(),
+        input: input.clone(),
+        status: Status::Open,
+    })
+    .collect()
+}
+
+/// What an answer asks for, without the provider's ids; `None` if it asks for nothing.
+fn fingerprint(calls: &[Call]) -> Option<Hash> {
+    if calls.is_empty() {
+        return None;
+    }
+    let pieces: Vec<String> = calls.iter().map(|call| format!("{} {}", call.tool, call.input)).collect();
+    Some(Hash::of_fields(&pieces.iter().map(String::as_bytes).collect::<Vec<_>>()))
+}

@@ -1,0 +1,362 @@
+//! The loop of one agent: intent → answer → tools → intent … → answer.
+//!
+//! [`Turn`] lives as long as its agent; between turns it is idle. `decide` (in `decide`) turns an input into
+//! events and changes nothing; `apply` (in `apply`) folds an event in and decides nothing; `pending` lists what
+//! still has to be done in the world. A fresh process that folds the log gets the same `pending` as the one that
+//! died, and goes on.
+
+mod apply;
+mod decide;
+#[cfg(test)]
+mod tests;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::chat::{Message, Part};
+use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
+use crate::event::{End, LlmIntent, Outcome, TurnEnded};
+use crate::hash::Hash;
+use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
+use crate::ledger::Ledger;
+use crate::policy::{Action, Answer, Class, Grant};
+use crate::team::{Definition, Model, Settings};
+
+pub use decide::STRUCTURED_OUTPUT;
+
+/// The state of an agent's loop.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Turn {
+    identity: Option<Identity>,
+    settings: Option<Settings>,
+    history: Vec<Message>,
+    weights: Vec<Weight>,
+    window: Window,
+    ledger: Ledger,
+    grants: Vec<Grant>,
+    calls_made: u32,
+    bytes_per_kilotoken: u64,
+    phase: Phase,
+    current: Option<Current>,
+    last: Option<TurnEnded>,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Identity {
+    agent: AgentId,
+    session: SessionId,
+    definition: Definition,
+}
+
+/// What is known of the turn that runs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Current {
+    turn: TurnId,
+    rounds: u32,
+    nudges: u32,
+    /// Identical answers in a row, and what they looked like.
+    repeats: u32,
+    fingerprint: Option<Hash>,
+    /// The fallback model has taken over.
+    fallback: bool,
+    interrupted: Option<String>,
+    /// The last text the model said.
+    text: String,
+}
+
+impl Current {
+    fn new(turn: TurnId) -> Self {
+        Self {
+            turn,
+            rounds: 0,
+            nudges: 0,
+            repeats: 0,
+            fingerprint: None,
+            fallback: false,
+            interrupted: None,
+            text: String::new(),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+enum Phase {
+    /// Between turns.
+    #[default]
+    Idle,
+    /// A turn runs and the next call has not been decided.
+    Ready,
+    /// A model call is in flight.
+    Calling(Calling),
+    /// A failed call waits for its retry.
+    Waiting(Calling, i64),
+    /// The tools of an answer.
+    Working(Vec<Call>),
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Calling {
+    intent: LlmIntent,
+    failed: u32,
+}
+
+/// One tool call of an answer.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Call {
+    /// Unique in the agent's stream: call number and position.
+    pub key: String,
+    /// The provider's id.
+    pub id: String,
+    /// The tool.
+    pub tool: String,
+    /// Its input.
+    pub input: Value,
+    status: Status,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Status {
+    Open,
+    Asked { question: QuestionId, action: Action, class: Class },
+    Intended { action: Action, class: Class },
+    Done { content: Vec<Part>, is_error: bool, ran: bool },
+}
+
+/// What the driver knows at the moment of a decision.
+#[derive(Debug, Clone)]
+pub struct Now {
+    /// The time.
+    pub at_ms: i64,
+    /// A random number, for jitter.
+    pub jitter: u32,
+    /// A fresh UUID, from which ids are made.
+    pub fresh: Uuid,
+    /// What every request carries besides the history.
+    pub frame: Frame,
+}
+
+/// What every request carries besides the history: content addresses and size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame {
+    /// Blob: the system text.
+    pub instructions: Hash,
+    /// Blob: the tools' schemas.
+    pub tools: Hash,
+    /// Blob: the settings.
+    pub settings: Hash,
+    /// Bytes of all of them.
+    pub bytes: usize,
+}
+
+/// What a tool call was found to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// The call.
+    pub key: String,
+    /// What it would do and what a crash means for it; or why it cannot run, for the model.
+    pub found: Result<(Action, Class), String>,
+}
+
+/// What happened in the world.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A user's message is taken from the mailbox.
+    Begin {
+        /// The new turn.
+        turn: TurnId,
+        /// The letter.
+        envelope: EnvelopeId,
+        /// What it says.
+        input: Vec<Part>,
+    },
+    /// Other settings from now on.
+    Configure(Box<Settings>),
+    /// The model call ended.
+    ModelEnded {
+        /// How; `retry_at_ms` is decided here, not given.
+        outcome: Outcome,
+        /// Milliseconds it took.
+        ms: u64,
+    },
+    /// It is time for the retry.
+    Woke,
+    /// Calls were looked at, in order.
+    Prepared(Vec<Prepared>),
+    /// A tool ended.
+    ToolEnded {
+        /// The call.
+        key: String,
+        /// What the model is told.
+        content: Vec<Part>,
+        /// Whether it failed.
+        is_error: bool,
+        /// It was stopped.
+        interrupted: bool,
+        /// The turn cannot go on, and why.
+        fatal: Option<String>,
+        /// Milliseconds it took.
+        ms: u64,
+    },
+    /// A question was answered.
+    Answered {
+        /// Which.
+        question: QuestionId,
+        /// How.
+        answer: Answer,
+    },
+    /// Somebody stops the turn.
+    Interrupt {
+        /// Who.
+        by: String,
+    },
+    /// This process has just folded the log; whatever ran before is gone.
+    Recovered,
+}
+
+/// What still has to be done in the world.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Effect {
+    /// Call the model as the intent says.
+    CallModel(LlmIntent),
+    /// Look at these calls in order, up to and including the first that is not pure.
+    Prepare(Vec<String>),
+    /// Run a tool.
+    RunTool {
+        /// The call.
+        key: String,
+        /// What it was allowed to do.
+        action: Action,
+    },
+    /// Somebody must answer.
+    Ask {
+        /// The question.
+        question: QuestionId,
+        /// The tool.
+        tool: String,
+        /// What would be done.
+        action: Action,
+    },
+    /// Nothing until then.
+    Sleep {
+        /// When.
+        until_ms: i64,
+    },
+    /// Stop whatever is in flight.
+    CancelAll,
+}
+
+impl Turn {
+    /// A loop that has not heard of its agent yet.
+    pub fn new() -> Self {
+        Self { bytes_per_kilotoken: BYTES_PER_KILOTOKEN, ..Self::default() }
+    }
+
+    /// What still has to be done.
+    pub fn pending(&self) -> Vec<Effect> {
+        let interrupted = self.current.as_ref().is_some_and(|current| current.interrupted.is_some());
+        match &self.phase {
+            Phase::Idle | Phase::Ready => Vec::new(),
+            _ if interrupted => vec![Effect::CancelAll],
+            Phase::Calling(calling) => vec![Effect::CallModel(calling.intent.clone())],
+            Phase::Waiting(_, until_ms) => vec![Effect::Sleep { until_ms: *until_ms }],
+            Phase::Working(calls) => pending_calls(calls),
+        }
+    }
+
+    /// Whether a turn runs.
+    pub fn is_busy(&self) -> bool {
+        self.current.is_some()
+    }
+
+    /// The turn that runs.
+    pub fn current(&self) -> Option<TurnId> {
+        self.current.as_ref().map(|current| current.turn)
+    }
+
+    /// Rounds of the turn that runs.
+    pub fn rounds(&self) -> u32 {
+        self.current.as_ref().map_or(0, |current| current.rounds)
+    }
+
+    /// How the last turn ended.
+    pub fn last(&self) -> Option<&TurnEnded> {
+        self.last.as_ref()
+    }
+
+    /// Whether the last turn stopped short of an answer.
+    pub fn ended_short(&self) -> bool {
+        self.last.as_ref().is_some_and(|last| !matches!(last.end, End::Answered))
+    }
+
+    /// The whole history.
+    pub fn history(&self) -> &[Message] {
+        &self.history
+    }
+
+    /// The part of the history that requests carry.
+    pub fn window(&self) -> Window {
+        self.window
+    }
+
+    /// Money and tokens.
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    /// What it works under.
+    pub fn settings(&self) -> Option<&Settings> {
+        self.settings.as_ref()
+    }
+
+    /// Which agent and session it serves.
+    pub fn identity(&self) -> Option<(AgentId, SessionId, &Definition)> {
+        self.identity.as_ref().map(|identity| (identity.agent, identity.session, &identity.definition))
+    }
+
+    /// About how many tokens the next request's history has.
+    pub fn window_tokens(&self) -> u64 {
+        crate::context::tokens(crate::context::weigh(&self.weights, self.window), self.bytes_per_kilotoken)
+    }
+
+    /// A tool call of the answer at work.
+    pub fn call(&self, key: &str) -> Option<&Call> {
+        match &self.phase {
+            Phase::Working(calls) => calls.iter().find(|call| call.key == key),
+            _ => None,
+        }
+    }
+
+    /// The model that the next call goes to.
+    pub fn model(&self) -> Option<&Model> {
+        let settings = self.settings.as_ref()?;
+        let fallback = self.current.as_ref().is_some_and(|current| current.fallback);
+        Some(settings.fallback.as_ref().filter(|_| fallback).unwrap_or(&settings.model))
+    }
+}
+
+fn pending_calls(calls: &[Call]) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    let mut open = Vec::new();
+    for call in calls {
+        // What changes something runs alone and in order; what only looks runs beside its neighbours.
+        match &call.status {
+            Status::Done { .. } => {}
+            Status::Open => open.push(call.key.clone()),
+            Status::Asked { question, action, .. } => {
+                effects.push(Effect::Ask { question: *question, tool: call.tool.clone(), action: action.clone() });
+                break;
+            }
+            Status::Intended { action, class } => {
+                effects.push(Effect::RunTool { key: call.key.clone(), action: action.clone() });
+                if *class != Class::Pure {
+                    break;
+                }
+            }
+        }
+    }
+    if !open.is_empty() {
+        effects.push(Effect::Prepare(open));
+    }
+    effects
+}

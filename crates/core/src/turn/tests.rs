@@ -1,0 +1,457 @@
+//! Whole turns against a scripted model and scripted tools, with a crash at every boundary.
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::*;
+use crate::chat::{self, Stop, Usage};
+use crate::event::{AgentStarted, Ending, Event, ToolDone};
+use crate::ledger::Price;
+use crate::limits::{NUDGES_MAX, REPEATS_MAX};
+use crate::policy::{By, Deed, Mode};
+use crate::recovery::Failure;
+
+fn id(n: u128) -> Uuid {
+    Uuid::from_u128(n)
+}
+
+fn model(name: &str) -> Model {
+    Model {
+        provider: "p".into(),
+        name: name.into(),
+        context_tokens: 100_000,
+        max_tokens: 4_096,
+        thinking_tokens: 0,
+        price: Some(Price { input: 1_000, output: 5_000, cache_read: 100, cache_write: 1_250 }),
+    }
+}
+
+fn answer(parts: Vec<Part>, stop: Stop) -> Outcome {
+    Outcome::Done(chat::Answer {
+        message: Message::assistant(parts),
+        stop,
+        usage: Usage { input: 100, output: 10, ..Usage::default() },
+        request_id: None,
+        model: "m".into(),
+    })
+}
+
+fn says(text: &str) -> Outcome {
+    answer(vec![Part::text(text)], Stop::EndTurn)
+}
+
+fn uses(tools: &[(&str, Value)]) -> Outcome {
+    let part = |(n, (name, input)): (usize, &(&str, Value))| Part::ToolUse {
+        id: format!("t{n}"),
+        name: (*name).into(),
+        input: input.clone(),
+    };
+    answer(tools.iter().enumerate().map(part).collect(), Stop::ToolUse)
+}
+
+fn fails(failure: Failure) -> Outcome {
+    Outcome::Failed { failure, detail: "d".into(), retry_at_ms: None }
+}
+
+/// A world in which the model answers by call number and the tools keep a ledger of what they did.
+struct World {
+    log: Vec<Event>,
+    turn: Turn,
+    at_ms: i64,
+    script: Vec<Outcome>,
+    /// Attempts seen per model call.
+    model_calls: Vec<u32>,
+    /// Keys of writes that happened.
+    wrote: Vec<String>,
+    answers: Vec<(bool, bool)>,
+    /// Stop (as if killed) when the log has this many entries.
+    crash_at: Option<usize>,
+}
+
+struct Killed;
+
+impl World {
+    fn new(script: Vec<Outcome>) -> Self {
+        Self::with(Settings::new(model("m")), script)
+    }
+
+    fn with(settings: Settings, script: Vec<Outcome>) -> Self {
+        let definition = Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools: vec![] };
+        let started = AgentStarted { agent: AgentId::new(id(1)), session: SessionId::new(id(2)), definition };
+        let mut world = Self {
+            log: Vec::new(),
+            turn: Turn::new(),
+            at_ms: 0,
+            script,
+            model_calls: Vec::new(),
+            wrote: Vec::new(),
+            answers: Vec::new(),
+            crash_at: None,
+        };
+        let _ = world.commit(vec![Event::AgentStarted(started)]);
+        let _ = world.input(Input::Configure(Box::new(settings)));
+        world
+    }
+
+    fn commit(&mut self, events: Vec<Event>) -> Result<(), Killed> {
+        for event in &events {
+            self.turn.apply(event);
+        }
+        self.log.extend(events);
+        if self.crash_at.is_some_and(|at| self.log.len() >= at) { Err(Killed) } else { Ok(()) }
+    }
+
+    fn input(&mut self, input: Input) -> Result<(), Killed> {
+        let frame =
+            Frame { instructions: Hash::default(), tools: Hash::default(), settings: Hash::default(), bytes: 1_000 };
+        let now = Now { at_ms: self.at_ms, jitter: 0, fresh: id(1_000 + self.log.len() as u128), frame };
+        self.commit(self.turn.decide(input, &now))
+    }
+
+    fn begin(&mut self) -> Result<(), Killed> {
+        self.input(Input::Begin {
+            turn: TurnId::new(id(3)),
+            envelope: EnvelopeId::new(id(4)),
+            input: vec![Part::text("hello")],
+        })
+    }
+
+    /// Runs what is pending until the turn is idle.
+    fn run(&mut self) -> Result<(), Killed> {
+        while let Some(effect) = self.turn.pending().into_iter().next() {
+            self.perform(effect)?;
+        }
+        Ok(())
+    }
+
+    fn perform(&mut self, effect: Effect) -> Result<(), Killed> {
+        match effect {
+            Effect::CallModel(intent) => {
+                self.model_calls.push(intent.call);
+                let next = self.model_calls.len() - 1;
+                let outcome = self.script.get(next).cloned().unwrap_or_else(|| says("done"));
+                self.input(Input::ModelEnded { outcome, ms: 1 })
+            }
+            Effect::Prepare(keys) => {
+                let found = keys.into_iter().map(|key| self.look(key)).collect::<Vec<_>>();
+                let stop = found.iter().position(|one| matches!(one.found, Ok((_, Class::Idempotent))));
+                let upto = stop.map_or(found.len(), |index| index + 1);
+                self.input(Input::Prepared(found[..upto].to_vec()))
+            }
+            Effect::RunTool { key, action } => {
+                if action.deed == Deed::Write && !self.wrote.contains(&key) {
+                    self.wrote.push(key.clone());
+                }
+                let content = vec![Part::text(format!("ran {key}"))];
+                self.input(Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms: 1 })
+            }
+            Effect::Ask { question, .. } => {
+                let (allow, always) = self.answers.pop().unwrap_or((true, false));
+                let answer = Answer { allow, always, comment: String::new(), by: By::Person("here".into()) };
+                self.input(Input::Answered { question, answer })
+            }
+            Effect::Sleep { until_ms } => {
+                self.at_ms = until_ms;
+                self.input(Input::Woke)
+            }
+            Effect::CancelAll => panic!("nothing is in flight between two inputs"),
+        }
+    }
+
+    fn look(&self, key: String) -> Prepared {
+        let call = self.turn.call(&key).unwrap();
+        let found = match call.tool.as_str() {
+            "read" | STRUCTURED_OUTPUT => Ok((Action::read("a"), Class::Pure)),
+            "write" => Ok((Action { deed: Deed::Write, ..Action::read("b") }, Class::Idempotent)),
+            "shell" => Ok((Action::read("c"), Class::Opaque)),
+            other => Err(format!("there is no tool `{other}`")),
+        };
+        Prepared { key, found }
+    }
+
+    fn refold(&mut self) {
+        self.turn = Turn::new();
+        for event in &self.log {
+            self.turn.apply(event);
+        }
+        self.crash_at = None;
+    }
+
+    fn talk(mut self) -> Self {
+        assert!(self.begin().is_ok() && self.run().is_ok());
+        self
+    }
+
+    fn end(&self) -> &End {
+        &self.turn.last().unwrap().end
+    }
+
+    fn dones(&self) -> Vec<&ToolDone> {
+        self.log.iter().filter_map(|event| if let Event::ToolDone(done) = event { Some(done) } else { None }).collect()
+    }
+}
+
+fn names(world: &World) -> Vec<&'static str> {
+    world.log.iter().skip(2).map(Event::name).collect()
+}
+
+#[test]
+fn an_answer_ends_the_turn() {
+    let world = World::new(vec![says("hi")]).talk();
+    assert_eq!(names(&world), ["turn_started", "llm_intent", "llm_ended", "turn_ended"]);
+    assert_eq!(world.turn.last().unwrap().text, "hi");
+    assert_eq!(world.turn.ledger().spent_nano, 100 * 1_000 + 10 * 5_000);
+    assert_eq!(world.turn.ledger().reserved_nano, 0);
+}
+
+#[test]
+fn looking_runs_side_by_side_and_changing_runs_alone() {
+    let batch = [("read", json!({})), ("read", json!({"n": 1})), ("write", json!({})), ("read", json!({"n": 2}))];
+    let mut world = World::new(vec![uses(&batch)]);
+    assert!(world.begin().is_ok());
+    let call = world.turn.pending().remove(0);
+    assert!(world.perform(call).is_ok());
+    let prepare = world.turn.pending().remove(0);
+    assert_eq!(prepare, Effect::Prepare(vec!["1.0".into(), "1.1".into(), "1.2".into(), "1.3".into()]));
+    assert!(world.perform(prepare).is_ok());
+    let kinds: Vec<String> = world.turn.pending().iter().map(|effect| format!("{effect:?}")).collect();
+    assert_eq!(kinds.len(), 3, "{kinds:?}");
+    assert!(kinds[0].starts_with("RunTool { key: \"1.0\"") && kinds[1].starts_with("RunTool { key: \"1.1\""));
+    assert!(kinds[2].starts_with("Ask"), "the last read waits behind the write");
+    assert!(world.run().is_ok());
+    assert_eq!(world.wrote, ["1.2"]);
+    assert_eq!(*world.end(), End::Answered);
+}
+
+#[test]
+fn no_is_told_and_always_is_remembered() {
+    let mut world =
+        World::new(vec![uses(&[("write", json!({}))]), uses(&[("write", json!({}))]), uses(&[("write", json!({}))])]);
+    world.answers = vec![(true, true), (false, false)];
+    let world = world.talk();
+    assert_eq!(world.dones()[0].ending, Ending::Refused);
+    assert_eq!(world.dones()[0].content, [Part::text("The user said no.")]);
+    assert_eq!(world.wrote, ["2.0", "3.0"]);
+    assert_eq!(names(&world).iter().filter(|name| **name == "question_asked").count(), 2, "the third is not asked");
+}
+
+#[test]
+fn plan_mode_refuses_without_asking() {
+    let settings = Settings { mode: Mode::Plan, ..Settings::new(model("m")) };
+    let world = World::with(settings, vec![uses(&[("write", json!({}))])]).talk();
+    assert_eq!(world.wrote, Vec::<String>::new());
+    assert!(format!("{:?}", world.dones()[0].content).contains("nobody was asked"));
+}
+
+#[test]
+fn bad_calls_go_back_to_the_model() {
+    let world = World::new(vec![uses(&[("fly", json!({})), ("read", json!({}))])]).talk();
+    assert_eq!(world.dones()[0].ending, Ending::Invalid);
+    assert_eq!(*world.end(), End::Answered);
+    let results = &world.turn.history()[2];
+    assert_eq!(results.parts.len(), 2, "every call has exactly one result");
+}
+
+#[test]
+fn failures_are_retried_then_told() {
+    let flaky = vec![fails(Failure::Network), fails(Failure::Truncated), says("hi")];
+    let world = World::new(flaky).talk();
+    assert_eq!(world.model_calls, [1, 1, 1]);
+    assert_eq!(world.at_ms, 3_000);
+    assert_eq!(*world.end(), End::Answered);
+
+    let world = World::new(vec![fails(Failure::Network); 9]).talk();
+    assert_eq!(world.model_calls.len(), 4);
+    assert_eq!(*world.end(), End::Failed { failure: Failure::Network, detail: "d".into() });
+
+    let world = World::new(vec![fails(Failure::Auth); 9]).talk();
+    assert_eq!(world.model_calls.len(), 1);
+}
+
+#[test]
+fn the_fallback_takes_over_for_the_rest_of_the_turn() {
+    let settings = Settings { fallback: Some(model("f")), retries_max: 0, ..Settings::new(model("m")) };
+    let script = vec![fails(Failure::Network), uses(&[("read", json!({}))]), says("hi")];
+    let world = World::with(settings, script).talk();
+    let models: Vec<_> = world
+        .log
+        .iter()
+        .filter_map(|event| if let Event::LlmIntent(intent) = event { Some(intent.model.as_str()) } else { None })
+        .collect();
+    assert_eq!(models, ["p/m", "p/f", "p/f"]);
+    assert_eq!(*world.end(), End::Answered);
+}
+
+#[test]
+fn an_overflow_makes_the_window_smaller_once_it_can() {
+    let mut world = World::new(vec![says(&"old ".repeat(1_000)), fails(Failure::ContextOverflow), says("hi")]).talk();
+    assert!(world.begin().is_ok() && world.run().is_ok());
+    assert_eq!(world.turn.window().from, 2);
+    assert_eq!(*world.end(), End::Answered);
+    // A lone question cannot be made smaller.
+    let world = World::new(vec![fails(Failure::ContextOverflow)]).talk();
+    assert!(matches!(world.end(), End::Failed { .. }));
+}
+
+#[test]
+fn odd_answers_have_defined_ends() {
+    let read = || uses(&[("read", json!({}))]);
+    let empty = || answer(vec![], Stop::EndTurn);
+    let table: Vec<(Vec<Outcome>, End, usize)> = vec![
+        (vec![answer(vec![Part::text("half")], Stop::MaxTokens)], End::Truncated, 1),
+        (vec![answer(vec![Part::text("no")], Stop::Refusal)], End::Refused, 1),
+        (vec![empty(), says("hi")], End::Answered, 2),
+        ((0..=NUDGES_MAX).map(|_| empty()).collect(), End::Empty, 3),
+        ((0..REPEATS_MAX + 3).map(|_| read()).collect(), End::Looping, 6),
+        ((0..30).map(|n| uses(&[("read", json!({"n": n}))])).collect(), End::Rounds, 20),
+        (vec![answer(vec![Part::text("…")], Stop::Pause), says("hi")], End::Answered, 2),
+    ];
+    for (script, end, calls) in table {
+        let world = World::new(script).talk();
+        assert_eq!((world.end(), world.model_calls.len()), (&end, calls));
+    }
+}
+
+#[test]
+fn a_structured_answer_is_taken_from_its_tool() {
+    let settings = Settings { structured: true, ..Settings::new(model("m")) };
+    let script = vec![says("prose"), uses(&[(STRUCTURED_OUTPUT, json!({"x": 1}))])];
+    let world = World::with(settings.clone(), script).talk();
+    assert_eq!(world.turn.last().unwrap().structured, Some(json!({"x": 1})));
+    let world = World::with(settings, vec![says("prose"); 5]).talk();
+    assert_eq!((world.end(), world.model_calls.len()), (&End::Unstructured, 3));
+}
+
+#[test]
+fn a_small_budget_hands_back_and_never_overruns() {
+    let cap = 30_000_000;
+    let settings = Settings { budget_nano: Some(cap), ..Settings::new(model("m")) };
+    let script = (0..50).map(|n| {
+        answer(
+            vec![Part::text("so far"), Part::ToolUse { id: "t".into(), name: "read".into(), input: json!({"n": n}) }],
+            Stop::ToolUse,
+        )
+    });
+    let script = script.map(|outcome| match outcome {
+        Outcome::Done(answer) => {
+            Outcome::Done(chat::Answer { usage: Usage { input: 300, output: 1_000, ..Usage::default() }, ..answer })
+        }
+        other => other,
+    });
+    let world = World::with(settings, script.collect()).talk();
+    assert_eq!(*world.end(), End::Budget);
+    assert_eq!(world.turn.last().unwrap().text, "so far");
+    assert!(world.turn.ledger().spent_nano <= cap, "{:?}", world.turn.ledger());
+    assert!(names(&world).contains(&"nudged"));
+    let settings = Settings { budget_nano: Some(1), ..Settings::new(model("m")) };
+    let world = World::with(settings, vec![]).talk();
+    assert_eq!((world.end(), world.model_calls.len()), (&End::Budget, 0));
+}
+
+#[test]
+fn an_interrupt_leaves_a_history_that_can_go_on() {
+    // While the model speaks.
+    let mut world = World::new(vec![]);
+    assert!(world.begin().is_ok());
+    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    assert_eq!(world.turn.pending(), [Effect::CancelAll]);
+    let cancelled = Outcome::Cancelled { partial: "half a".into(), usage: Usage::default() };
+    assert!(world.input(Input::ModelEnded { outcome: cancelled, ms: 1 }).is_ok());
+    assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&End::Interrupted, "half a"));
+    assert_eq!(world.turn.history().last().unwrap(), &Message::assistant(vec![Part::text("half a")]));
+
+    // While one tool runs and another waits for an answer.
+    let mut world = World::new(vec![uses(&[("read", json!({})), ("write", json!({}))])]);
+    assert!(world.begin().is_ok());
+    for _ in 0..2 {
+        let effect = world.turn.pending().remove(0);
+        assert!(world.perform(effect).is_ok());
+    }
+    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    assert!(world.turn.is_busy(), "the read still runs");
+    let ended =
+        Input::ToolEnded { key: "1.0".into(), content: vec![], is_error: true, interrupted: true, fatal: None, ms: 1 };
+    assert!(world.input(ended).is_ok());
+    assert_eq!(*world.end(), End::Interrupted);
+    assert_eq!(world.turn.history().last().unwrap().parts.len(), 2, "no tool use is left dangling");
+}
+
+#[test]
+fn late_and_double_inputs_change_nothing() {
+    let mut world = World::new(vec![uses(&[("write", json!({}))])]);
+    assert!(world.begin().is_ok());
+    let before = world.log.len();
+    assert!(world.begin().is_ok());
+    assert!(world.input(Input::Woke).is_ok());
+    assert!(
+        world
+            .input(Input::Answered {
+                question: QuestionId::new(id(9)),
+                answer: Answer { allow: true, always: false, comment: String::new(), by: By::Rule("r".into()) },
+            })
+            .is_ok()
+    );
+    assert_eq!(world.log.len(), before);
+}
+
+/// The promise: whatever the instant of death, the next process comes to the same end, and nothing that finished is
+/// done again.
+#[test]
+fn a_crash_at_every_boundary_leads_to_the_same_end() {
+    let script = || {
+        vec![
+            uses(&[("read", json!({})), ("write", json!({})), ("read", json!({"n": 1}))]),
+            fails(Failure::Network),
+            uses(&[("write", json!({"n": 2}))]),
+            says("all done"),
+        ]
+    };
+    let calm = World::new(script()).talk();
+    for at in 3..=calm.log.len() {
+        let mut world = World::new(script());
+        world.crash_at = Some(at);
+        let survived = world.begin().and_then(|()| world.run()).is_ok();
+        if !survived {
+            world.refold();
+            assert!(world.input(Input::Recovered).is_ok());
+            // A call lost in flight is made again: the script must answer it as before.
+            let lost = world
+                .log
+                .iter()
+                .filter(|event| matches!(event, Event::LlmEnded(ended) if ended.outcome == Outcome::Lost))
+                .count();
+            assert!(lost <= 1);
+            assert!(world.run().is_ok());
+        }
+        let last = world.turn.last().unwrap();
+        assert_eq!((&last.end, last.text.as_str()), (&End::Answered, "all done"), "crash at {at}");
+        assert_eq!(world.wrote, calm.wrote, "crash at {at}");
+        assert_eq!(world.turn.history(), calm.turn.history(), "crash at {at}");
+        assert_eq!(world.model_calls, calm.model_calls, "crash at {at}: nothing finished is paid twice");
+    }
+}
+
+#[test]
+fn an_opaque_call_is_never_repeated_silently() {
+    let mut world = World::new(vec![uses(&[("shell", json!({}))]), says("ok")]);
+    assert!(world.begin().is_ok());
+    for _ in 0..2 {
+        let effect = world.turn.pending().remove(0);
+        assert!(world.perform(effect).is_ok());
+    }
+    assert!(matches!(world.turn.pending()[..], [Effect::RunTool { .. }]));
+    world.refold();
+    assert!(world.input(Input::Recovered).is_ok());
+    assert_eq!(world.dones()[0].ending, Ending::Unknown);
+    assert!(world.run().is_ok());
+    assert_eq!(*world.end(), End::Answered);
+}
+
+#[test]
+fn a_snapshot_is_the_state() {
+    let world = World::new(vec![uses(&[("write", json!({}))]), says("hi")]).talk();
+    let json = serde_json::to_string(&world.turn).unwrap();
+    let back: Turn = serde_json::from_str(&json).unwrap();
+    assert_eq!(serde_json::to_string(&back).unwrap(), json);
+    assert_eq!(back.history(), world.turn.history());
+}
