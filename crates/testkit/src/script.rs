@@ -1,0 +1,92 @@
+//! Which reply goes to which request.
+//!
+//! Rules are asked first, in order; what none of them claims takes the next reply of the list. A test with one agent
+//! writes a list; a test with parallel agents, whose requests arrive in any order, writes rules.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::record::Recorded;
+use crate::reply::Reply;
+
+type Rule = Box<dyn FnMut(&Recorded) -> Option<Reply> + Send>;
+
+#[derive(Default)]
+pub struct Script {
+    replies: VecDeque<Reply>,
+    rules: Vec<Rule>,
+    pub(crate) models: Vec<String>,
+    pub(crate) lean: bool,
+}
+
+impl Script {
+    pub fn new() -> Script {
+        Script::default()
+    }
+
+    /// An agent's whole life, for benches: `turns` calls of one tool, then the text `last`. It looks only at the
+    /// tool results in the request, so it serves any number of conversations at once.
+    pub fn tool_loop(turns: usize, tool: impl Into<String>, args: Value, last: impl Into<String>) -> Script {
+        let (tool, last) = (tool.into(), last.into());
+        Script::new().when(move |request| {
+            let done = request.tool_results();
+            Some(if done < turns {
+                Reply::new().tool(format!("toolu_{done}"), &tool, args.clone())
+            } else {
+                Reply::text(&last)
+            })
+        })
+    }
+
+    /// Adds a reply to the list; each is given once.
+    pub fn then(mut self, reply: Reply) -> Script {
+        self.replies.push_back(reply);
+        self
+    }
+
+    /// Adds a rule; it may answer any number of requests.
+    pub fn when(mut self, rule: impl FnMut(&Recorded) -> Option<Reply> + Send + 'static) -> Script {
+        self.rules.push(Box::new(rule));
+        self
+    }
+
+    /// The models that `/v1/models` and `/api/tags` list.
+    pub fn models<M: Into<String>>(mut self, models: impl IntoIterator<Item = M>) -> Script {
+        self.models.extend(models.into_iter().map(Into::into));
+        self
+    }
+
+    /// Keeps times and sizes of requests but not their bodies and headers, so that a long bench does not fill memory.
+    pub fn lean(mut self) -> Script {
+        self.lean = true;
+        self
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.replies.len()
+    }
+
+    pub(crate) fn reply(&mut self, request: &Recorded) -> Option<Reply> {
+        self.rules.iter_mut().find_map(|rule| rule(request)).or_else(|| self.replies.pop_front())
+    }
+}
+
+impl<const N: usize> From<[Reply; N]> for Script {
+    fn from(replies: [Reply; N]) -> Script {
+        Script { replies: replies.into(), ..Script::default() }
+    }
+}
+
+impl From<Vec<Reply>> for Script {
+    fn from(replies: Vec<Reply>) -> Script {
+        Script { replies: replies.into(), ..Script::default() }
+    }
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Script").field("replies", &self.replies).field("rules", &self.rules.len()).finish()
+    }
+}
