@@ -46,7 +46,7 @@ pub const IMPORT_HOPS_MAX: usize = 4;
 /// Instruction files and imports together.
 pub const INSTRUCTION_FILES_MAX: usize = 64;
 /// Bytes of one message from a user.
-pub const MESSAGE_BYTES_MAX: usize = 1 << 20;
+pub const MESSAGE_BYTES_MAX: usize = 12 << 20;
 /// Bytes of standard input taken as context.
 pub const STDIN_BYTES_MAX: usize = 10 << 20;
 /// Messages a user may queue while a turn runs.
@@ -55,6 +55,12 @@ pub const QUEUE_MAX: usize = 20;
 pub const INLINE_BYTES_MAX: usize = 4 << 10;
 /// Entries between two seals.
 pub const SEAL_EVERY: u64 = 4_096;
+/// Entries of an agent's stream before a first snapshot is worth its bytes.
+pub const SNAPSHOT_ENTRIES_MIN: u64 = 512;
+/// Notices that a slow face may fall behind before it pushes back.
+pub const NOTICES_MAX: usize = 1_024;
+/// Orders waiting for an agent's loop.
+pub const CONTROLS_MAX: usize = 64;
 /// Commits waiting for the journal's writer.
 pub const COMMITS_QUEUED_MAX: usize = 1_024;
 /// Commits that share one transaction.
@@ -71,3 +77,5 @@ pub const WINDOW_HIGH_PERCENT: u64 = 90;
 pub const WINDOW_LOW_PERCENT: u64 = 60;
 /// Tokens that the last, tools-off "hand back what you have" call may write.
 pub const HAND_BACK_TOKENS: u32 = 1_024;
+/// Bytes per token that no tokenizer exceeds on text: what is larger than the window even so is not worth sending.
+pub const BYTES_PER_TOKEN_MAX: u64 = 8;

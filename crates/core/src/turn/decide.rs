@@ -10,7 +10,7 @@ use crate::event::{
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::ledger::Grant;
-use crate::limits::{CALLS_PER_ANSWER_MAX, NUDGES_MAX, REPEATS_MAX};
+use crate::limits::{BYTES_PER_TOKEN_MAX, CALLS_PER_ANSWER_MAX, NUDGES_MAX, REPEATS_MAX};
 use crate::policy::{self, Action, By, Class, Verdict};
 use crate::recovery::{self, Attempt, Failure, Remedy, Reopen};
 use crate::team::Settings;
@@ -104,6 +104,15 @@ impl Turn {
             usize::try_from(room_tokens.saturating_mul(self.bytes_per_kilotoken) / 1_000).unwrap_or(usize::MAX);
         let window = context::fit(&weights, self.window, room_bytes.saturating_sub(now.frame.bytes));
         let bytes = context::weigh(&weights, window) + now.frame.bytes;
+        if bytes as u64 > model.context_tokens.saturating_mul(BYTES_PER_TOKEN_MAX) {
+            let detail = format!(
+                "the request has {bytes} bytes, far more than the {} tokens that `{}` can take; \
+                 put the text into a file and let it be read in parts",
+                model.context_tokens, model.name
+            );
+            let end = End::Failed { failure: Failure::ContextOverflow, detail };
+            return vec![Event::TurnEnded(ended(current, end, None))];
+        }
         let input_tokens = context::tokens(bytes, self.bytes_per_kilotoken);
         let mut intent = LlmIntent {
             call: self.calls_made + 1,

@@ -1,0 +1,227 @@
+//! The command line. Spelling follows what people already type elsewhere where the meaning is the same.
+//!
+//! This module only describes and parses; what a flag means is decided where its value is used. No flag takes a
+//! key: keys come from the environment, a private file or a helper command.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use max_team_core::policy::Mode;
+
+/// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
+#[derive(Debug, Parser)]
+#[command(name = "max-team", version, about, max_term_width = 100, args_conflicts_with_subcommands = true)]
+#[command(after_help = "No key yet? `max-team demo` shows everything with a recorded model.\n\
+Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval, 6 budget, 7 limit, 130, 143.")]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) talk: Talk,
+}
+
+/// How to talk: the flags of chat, headless and demo.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Talk {
+    /// Say this first, in the chat
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Answer one prompt and exit; standard input, if piped, is added as context. `-p ""` with -c goes on with
+    /// what was interrupted
+    #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "", conflicts_with = "prompt", allow_hyphen_values = true)]
+    pub(crate) print: Option<String>,
+    /// How to print the answer of -p
+    #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
+    pub(crate) output_format: Format,
+    /// With stream-json: also emit pieces of answers as they come
+    #[arg(long, requires = "print")]
+    pub(crate) include_partial_messages: bool,
+    /// Continue the last session of this directory
+    #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
+    pub(crate) continue_last: bool,
+    /// Resume a session by its id (see `max-team sessions list`)
+    #[arg(short = 'r', long, value_name = "ID")]
+    pub(crate) resume: Option<String>,
+    /// Talk to one agent that has hands itself
+    #[arg(long)]
+    pub(crate) solo: bool,
+    /// The model: a name, an alias or provider/name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The model that takes over when the first cannot
+    #[arg(long, value_name = "NAME")]
+    pub(crate) fallback_model: Option<String>,
+    /// The provider (a row of the catalogue)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// The provider's address; also ANTHROPIC_BASE_URL or OPENAI_BASE_URL
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// A settings file to use instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A file that defines agents; the one to talk to is named by --agent
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
+    /// The agent of --agents to talk to
+    #[arg(long, value_name = "NAME", requires = "agents")]
+    pub(crate) agent: Option<String>,
+    /// How freely to act
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) permission_mode: Option<Mode>,
+    /// Model rounds per turn
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) max_turns: Option<u32>,
+    /// Stop before the session has cost more than this
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<String>,
+    /// A JSON Schema (text, or @FILE) that the answer must follow
+    #[arg(long, value_name = "SCHEMA", requires = "print")]
+    pub(crate) json_schema: Option<String>,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+    /// Language of the interface
+    #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
+    pub(crate) lang: Option<String>,
+}
+
+/// Everything that is not talking.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// See it work without a key: a recorded model, real tools, a scratch project
+    Demo(Demo),
+    /// Sessions of the journal
+    #[command(subcommand)]
+    Sessions(Sessions),
+    /// The journal as evidence
+    #[command(subcommand)]
+    Audit(Audit),
+    /// Settings and where they come from
+    #[command(subcommand)]
+    Config(Config),
+    /// Check keys, models, journal and surroundings
+    Doctor(Doctor),
+    /// Print a completion script
+    Completion {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Demo {
+    /// Answer yes to everything: needs no terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
+    /// No colours
+    #[arg(long)]
+    pub(crate) no_color: bool,
+    /// Language of the interface
+    #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
+    pub(crate) lang: Option<String>,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Sessions {
+    /// List sessions, last used first
+    List {
+        /// At most this many
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said and done in a session
+    Show {
+        /// The session; the last one without it
+        id: Option<String>,
+        /// As JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Audit {
+    /// Print every entry as a JSON line
+    Export {
+        /// Start after this sequence number
+        #[arg(long, default_value_t = 0)]
+        after: u64,
+    },
+    /// Check every hash, chain and seal
+    Verify {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Config {
+    /// Say what a setting is and where it comes from; without KEY, all of them
+    Explain {
+        /// For example llm.timeout
+        key: Option<String>,
+        /// A settings file to use instead of the project's own
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Print the annotated default file
+    Default,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Doctor {
+    /// Make all lists and mailboxes again from the log
+    #[arg(long)]
+    pub(crate) rebuild: bool,
+    /// A settings file to use instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+}
+
+/// How -p prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Format {
+    /// The answer
+    #[default]
+    Text,
+    /// One JSON object at the end
+    Json,
+    /// A JSON line per event
+    StreamJson,
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    let found = Mode::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, mode)| *mode);
+    found.or((text == "manual").then_some(Mode::Default)).ok_or_else(|| {
+        let names: Vec<&str> = Mode::NAMES.iter().map(|(name, _)| *name).collect();
+        format!("the modes are {}", names.join(", "))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn print_takes_a_prompt_or_none() {
+        let parse = |words: &[&str]| Cli::try_parse_from(words).map(|cli| cli.talk.print);
+        assert_eq!(parse(&["max-team", "-p", "hi"]).unwrap(), Some("hi".into()));
+        assert_eq!(parse(&["max-team", "-c", "-p", ""]).unwrap(), Some(String::new()));
+        assert_eq!(parse(&["max-team", "-p"]).unwrap(), Some(String::new()));
+        assert!(parse(&["max-team", "-c", "-r", "x"]).is_err());
+    }
+}

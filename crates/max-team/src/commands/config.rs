@@ -1,0 +1,17 @@
+//! `config explain` and `config default`: what a setting is, and where its value comes from.
+
+use crate::args;
+use crate::config::DEFAULT_FILE;
+use crate::exit::{Exit, Stop};
+use crate::setup::Place;
+
+pub(crate) fn run(place: &Place, command: &args::Config) -> Result<(), Stop> {
+    match command {
+        args::Config::Default => super::print(DEFAULT_FILE),
+        args::Config::Explain { key, config } => {
+            let settings = place.settings(config.as_deref(), Vec::new())?;
+            let text = settings.explain(key.as_deref()).map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+            super::print(&format!("{}\n", text.trim_end()))
+        }
+    }
+}

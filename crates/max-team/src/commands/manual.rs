@@ -1,0 +1,19 @@
+//! `completion` and `man`: made from the command line's own description.
+
+use clap::CommandFactory;
+
+use crate::args::Cli;
+use crate::exit::{Exit, Stop};
+
+pub(crate) fn completion(shell: clap_complete::Shell) -> Result<(), Stop> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "max-team", &mut script);
+    super::print(&String::from_utf8_lossy(&script))
+}
+
+pub(crate) fn man() -> Result<(), Stop> {
+    let mut page = Vec::new();
+    let rendered = clap_mangen::Man::new(Cli::command()).render(&mut page);
+    rendered.map_err(|error| Stop::new(Exit::Failed, format!("the manual page cannot be made: {error}")))?;
+    super::print(&String::from_utf8_lossy(&page))
+}

@@ -1,0 +1,22 @@
+//! Everything that is not talking: one file per noun.
+
+pub(crate) mod audit;
+pub(crate) mod config;
+pub(crate) mod doctor;
+pub(crate) mod manual;
+pub(crate) mod sessions;
+
+use std::io::Write;
+
+use crate::exit::{Exit, Stop};
+
+/// Prints data; a reader that went away (`| head`) is no failure.
+pub(crate) fn print(text: &str) -> Result<(), Stop> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Stop::new(Exit::Failed, format!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,96 @@
+//! Settings that are one word of a closed set.
+//!
+//! Each set is an enum, and the words that users write for it stand in one table beside it, for files, flags and
+//! messages alike. What a choice means is decided by whoever acts on it.
+
+use max_team_core::policy;
+
+/// A closed set of words.
+pub(crate) trait Choice: Copy + PartialEq + 'static {
+    /// Each word and what it stands for.
+    const NAMES: &'static [(&'static str, Self)];
+
+    /// The word users write.
+    fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(_, value)| *value == self).map_or("", |(name, _)| name)
+    }
+}
+
+impl Choice for policy::Mode {
+    const NAMES: &'static [(&'static str, Self)] = &policy::Mode::NAMES;
+}
+
+/// What starts when no command is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Face {
+    /// The terminal.
+    Cli,
+    /// The web page.
+    Web,
+}
+
+impl Choice for Face {
+    const NAMES: &'static [(&'static str, Self)] = &[("cli", Self::Cli), ("web", Self::Web)];
+}
+
+/// How important an event is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Level {
+    /// Everything.
+    Debug,
+    /// What was done.
+    Info,
+    /// What went wrong and was mended.
+    Warn,
+    /// What failed.
+    Error,
+}
+
+impl Choice for Level {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("debug", Self::Debug), ("info", Self::Info), ("warn", Self::Warn), ("error", Self::Error)];
+}
+
+/// How often the journal waits for the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Strength {
+    /// Before anything leaves us.
+    Normal,
+    /// At every step.
+    Full,
+}
+
+impl Choice for Strength {
+    const NAMES: &'static [(&'static str, Self)] = &[("normal", Self::Normal), ("full", Self::Full)];
+}
+
+/// The language we speak.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// What the system says.
+    Auto,
+    /// English.
+    En,
+    /// Chinese.
+    Zh,
+}
+
+impl Choice for Language {
+    const NAMES: &'static [(&'static str, Self)] = &[("auto", Self::Auto), ("en", Self::En), ("zh", Self::Zh)];
+}
+
+/// When to use colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Color {
+    /// On a terminal that wants it.
+    Auto,
+    /// Even into a pipe.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+impl Choice for Color {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("auto", Self::Auto), ("always", Self::Always), ("never", Self::Never)];
+}

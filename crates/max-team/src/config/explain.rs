@@ -1,0 +1,151 @@
+//! Where every value came from: the page behind `config explain`.
+//!
+//! Keeps the shown form of each value, so a secret is `***` long before it gets here. A value that was hidden by a
+//! stronger one, held back for safety or left in a file that is not ours is still named: nothing vanishes silently.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use super::error::{ConfigError, Problem, quote};
+use super::files::{File, Standing};
+use super::suggest;
+use super::table::{self, Key};
+
+/// Who set a value.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// A line of a file, and the variables that were read for it.
+    File { file: Arc<File>, line: u64, names: Vec<String> },
+    /// The command line.
+    Flag(String),
+}
+
+impl Source {
+    /// Whether the user vouches for it.
+    pub(super) fn is_trusted(&self) -> bool {
+        match self {
+            Self::File { file, .. } => file.standing == Standing::Trusted,
+            Self::Flag(_) => true,
+        }
+    }
+
+    fn show(&self) -> String {
+        match self {
+            Self::Flag(name) => name.clone(),
+            Self::File { file, line, names } if names.is_empty() => format!("{}:{line}", file.shown),
+            Self::File { file, line, names } => format!("{}:{line} (${{{}}})", file.shown, names.join("}, ${")),
+        }
+    }
+}
+
+/// One value that was set.
+#[derive(Debug, Clone)]
+pub(super) struct Row {
+    pub(super) path: &'static str,
+    pub(super) shown: String,
+    pub(super) source: Source,
+}
+
+/// One value that was not let through.
+#[derive(Debug, Clone)]
+pub(super) struct Held {
+    pub(super) path: &'static str,
+    pub(super) place: String,
+    pub(super) shown: String,
+    pub(super) why: &'static str,
+}
+
+/// All that happened while loading.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Trail {
+    /// Files with settings, the weakest first.
+    pub(super) read: Vec<String>,
+    /// Values in the order of their strength, the weakest first.
+    pub(super) rows: Vec<Row>,
+    /// Values of projects' files that do not count.
+    pub(super) held: Vec<Held>,
+    /// Files that are not ours, and why we think so.
+    pub(super) skipped: Vec<(String, &'static str)>,
+}
+
+impl Trail {
+    /// The source that set a key; none when it has its default.
+    pub(super) fn source(&self, path: &str) -> Option<&Source> {
+        self.rows.iter().rev().find(|row| row.path == path).map(|row| &row.source)
+    }
+
+    /// The page for one key, for one section, or for everything.
+    pub(super) fn explain(&self, asked: Option<&str>) -> Result<String, ConfigError> {
+        let Some(asked) = asked else {
+            return Ok(self.table(|_| true) + &self.files());
+        };
+        if let Some(key) = table::key(asked) {
+            return Ok(self.page(key));
+        }
+        if table::SECTIONS.contains(&asked) {
+            return Ok(self.table(|key| key.section() == asked));
+        }
+        let (place, near) = ("config explain".to_owned(), suggest::nearest(asked));
+        Err(Problem::UnknownKey { place, key: quote(asked), near }.into())
+    }
+
+    /// Value and source of a key as it is in effect.
+    fn effective(&self, key: &Key) -> (String, String) {
+        match self.rows.iter().rev().find(|row| row.path == key.path) {
+            Some(row) => (quote(&row.shown), row.source.show()),
+            None => (quote(&(key.default)()), "default".to_owned()),
+        }
+    }
+
+    fn page(&self, key: &Key) -> String {
+        let (value, source) = self.effective(key);
+        let mut page = format!("{} = {value}\n  {}\n  from {source}\n", key.path, key.doc.trim());
+        let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.path == key.path).collect();
+        if rows.pop().is_some() {
+            for row in rows.iter().rev() {
+                let _ = writeln!(page, "  instead of {} from {}", quote(&row.shown), row.source.show());
+            }
+            let _ = writeln!(page, "  instead of {}, the default", (key.default)());
+        }
+        for held in self.held.iter().filter(|held| held.path == key.path) {
+            let _ = writeln!(page, "  held back: {} from {}: {}", held.shown, held.place, held.why);
+        }
+        page
+    }
+
+    fn table(&self, wanted: impl Fn(&Key) -> bool) -> String {
+        let rows: Vec<(&str, String, String)> = table::keys()
+            .filter(|key| wanted(key))
+            .map(|key| {
+                let (value, source) = self.effective(key);
+                (key.path, value, source)
+            })
+            .collect();
+        let key_width = rows.iter().map(|(key, ..)| key.len()).max().unwrap_or_default();
+        let value_width = rows.iter().map(|(_, value, _)| value.chars().count()).max().unwrap_or_default();
+        let mut page = String::new();
+        for (key, value, source) in rows {
+            let _ = writeln!(page, "{key:key_width$}  {value:value_width$}  {source}");
+        }
+        page
+    }
+
+    fn files(&self) -> String {
+        let mut page = String::new();
+        let blocks = [
+            ("read, the last one wins:", self.read.clone()),
+            (
+                "held back:",
+                self.held.iter().map(|held| format!("{}: {}: {}", held.place, held.path, held.why)).collect(),
+            ),
+            ("left alone:", self.skipped.iter().map(|(file, why)| format!("{file}: {why}")).collect()),
+        ];
+        for (title, lines) in blocks.iter().filter(|(_, lines)| !lines.is_empty()) {
+            let _ = write!(page, "\n{title}\n");
+            for line in lines {
+                let _ = writeln!(page, "  {line}");
+            }
+        }
+        page
+    }
+}

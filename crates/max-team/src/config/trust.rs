@@ -1,0 +1,139 @@
+//! What a file that came with a project may not do.
+//!
+//! A cloned repository can bring a `config.yaml`. It may choose a model or a log level; it may not send the user's
+//! key to a stranger, run a program, read the user's variables, loosen what agents may do, write outside the
+//! project or spend more of the user's money. Such values are held back: they stay unused, and the user is told where
+//! they are and how to allow them. The same values count when they stand in the user's own file or in one that was
+//! named with `--config`. This module only judges; it sets nothing.
+
+use std::path::{Component, Path};
+
+use super::yaml::{Node, Value};
+
+/// Variables with this beginning are meant for projects. Any other may hold a key, and a model's name travels to the
+/// provider.
+const OPEN_PREFIX: &str = "MAX_TEAM_PROJECT_";
+
+const KEY: &str = "a project's file may not decide where your key goes";
+const RUN: &str = "a project's file may not choose programs to run";
+const READ: &str = "a project's file may only read variables that begin with `MAX_TEAM_PROJECT_`";
+const FREE: &str = "a project's file may not loosen what agents may do";
+const OUTSIDE: &str = "a project's file may not point outside the project";
+const SPEND: &str = "a project's file may not raise a limit that you have set";
+
+/// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
+/// anyway, so they are left unused without a word.
+const EXAMPLE: [(&str, &str); 2] =
+    [("llm.api_key", "${ANTHROPIC_API_KEY}"), ("llm.base_url", "https://api.anthropic.com")];
+
+/// Keys that a project may not set at all, before anything in them is read.
+pub(super) fn by_key(path: &str) -> Option<&'static str> {
+    match path {
+        "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
+        "llm.api_key_helper" => Some(RUN),
+        _ => None,
+    }
+}
+
+/// Variables that a project may not read.
+pub(super) fn by_names(names: &[String]) -> Option<&'static str> {
+    names.iter().any(|name| !name.starts_with(OPEN_PREFIX)).then_some(READ)
+}
+
+/// Values that a project may not choose. `chosen` tells what the user has set by file or flag, as it is shown.
+pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
+    if chosen(path).is_some_and(|own| own == shown) {
+        return None;
+    }
+    match path {
+        // A key that the user wrote down belongs to a provider; another provider must not get it.
+        "llm.provider" => {
+            let keys = ["llm.api_key", "llm.api_key_file", "llm.api_key_helper"];
+            keys.iter().any(|key| chosen(key).is_some_and(|value| value != "null")).then_some(KEY)
+        }
+        "permissions.mode" => {
+            let tighter = shown == "plan" || (shown == "default" && chosen(path).as_deref() != Some("plan"));
+            (!tighter).then_some(FREE)
+        }
+        "project.sandbox" => (shown == "false").then_some(FREE),
+        "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
+        "limits.rounds" | "limits.budget_usd" => {
+            let own: f64 = chosen(path)?.parse().ok()?;
+            (!shown.parse().is_ok_and(|value: f64| value <= own)).then_some(SPEND)
+        }
+        _ => None,
+    }
+}
+
+/// Whether a value that is held back is not worth a warning.
+pub(super) fn is_harmless(path: &str, node: &Node, chosen: impl Fn(&str) -> Option<String>) -> bool {
+    match (&node.value, node.text()) {
+        (Value::Map(entries), _) => entries.is_empty(),
+        (_, Some(text)) => {
+            text.is_empty() || EXAMPLE.contains(&(path, text)) || chosen(path).is_some_and(|own| own == text)
+        }
+        _ => node.is_null(),
+    }
+}
+
+fn is_inside(path: &str) -> bool {
+    let plain = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    !path.starts_with('~') && Path::new(path).components().all(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(path: &str, shown: &str, chosen: &[(&str, &str)]) -> bool {
+        let chosen = |asked: &str| chosen.iter().find(|(path, _)| *path == asked).map(|(_, value)| (*value).to_owned());
+        by_value(path, shown, chosen).is_some()
+    }
+
+    #[test]
+    fn modes() {
+        let mode = |shown, own: Option<&str>| match own {
+            Some(own) => held("permissions.mode", shown, &[("permissions.mode", own)]),
+            None => held("permissions.mode", shown, &[]),
+        };
+        for loose in ["acceptEdits", "auto", "dontAsk", "bypassPermissions"] {
+            assert!(mode(loose, None) && mode(loose, Some("plan")), "{loose}");
+            assert!(!mode(loose, Some(loose)), "the user chose {loose} too");
+        }
+        assert!(!mode("plan", None) && !mode("plan", Some("bypassPermissions")));
+        assert!(!mode("default", None) && mode("default", Some("plan")));
+    }
+
+    #[test]
+    fn paths() {
+        for outside in ["/tmp/x", "../x", "a/../../x", "~/x", "~"] {
+            assert!(held("audit.output", outside, &[]) && held("project.root", outside, &[]), "{outside}");
+        }
+        for inside in [".", "logs/audit.jsonl", "./a/b"] {
+            assert!(!held("audit.output", inside, &[]), "{inside}");
+        }
+    }
+
+    #[test]
+    fn limits_may_only_sink() {
+        let own = [("limits.budget_usd", "5"), ("limits.rounds", "10")];
+        assert!(held("limits.budget_usd", "6", &own) && held("limits.budget_usd", "null", &own));
+        assert!(!held("limits.budget_usd", "4.5", &own) && !held("limits.rounds", "10", &own));
+        assert!(!held("limits.budget_usd", "100", &[]) && !held("limits.rounds", "100", &[]));
+    }
+
+    #[test]
+    fn a_written_key_stays_with_its_provider() {
+        assert!(held("llm.provider", "other", &[("llm.api_key", "***")]));
+        assert!(!held("llm.provider", "other", &[("llm.api_key", "null")]));
+        assert!(!held("llm.provider", "mine", &[("llm.api_key", "***"), ("llm.provider", "mine")]));
+        assert!(!held("llm.provider", "other", &[]));
+    }
+
+    #[test]
+    fn variables() {
+        assert!(by_names(&["MAX_TEAM_TOKEN".into()]).is_some());
+        assert!(by_names(&["MAX_TEAM_PROJECT_MODEL".into(), "AWS_SECRET".into()]).is_some());
+        assert!(by_names(&["MAX_TEAM_PROJECT_MODEL".into()]).is_none() && by_names(&[]).is_none());
+    }
+}

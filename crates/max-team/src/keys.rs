@@ -1,0 +1,92 @@
+//! Where the key of a provider comes from: settings, a private file, a helper command, or the environment.
+//!
+//! Never the command line (every process can read that), never a guess: a key that was written down for one
+//! provider is not sent to another.
+
+use std::io::Read;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use secrecy::SecretString;
+
+use crate::config::{Env, Llm};
+use crate::exit::{Exit, Stop};
+
+/// Bytes of a key; what is longer is not one.
+const KEY_BYTES_MAX: u64 = 16 << 10;
+
+/// A key and the place it was found in, for `doctor` and `stream-json`.
+#[derive(Debug, Clone)]
+pub(crate) struct Key {
+    pub(crate) secret: SecretString,
+    pub(crate) source: String,
+}
+
+/// Finds the key for a provider, or nothing.
+pub(crate) fn find(llm: &Llm, env: &Env, provider: &str, variables: &[String]) -> Result<Option<Key>, Stop> {
+    let written = llm.api_key.is_some() || llm.api_key_file.is_some() || llm.api_key_helper.is_some();
+    if written && llm.provider.as_deref() == Some(provider) {
+        return from_settings(llm).map(Some);
+    }
+    if written && llm.provider.is_none() {
+        let message = "a key is set in the settings, but not for whom; set `llm.provider` beside it";
+        return Err(Stop::new(Exit::Config, message));
+    }
+    Ok(variables.iter().find_map(|name| {
+        let value = env.get(name).map(str::trim).filter(|value| !value.is_empty())?;
+        Some(Key { secret: SecretString::from(value.to_owned()), source: name.clone() })
+    }))
+}
+
+fn from_settings(llm: &Llm) -> Result<Key, Stop> {
+    if let Some(secret) = &llm.api_key {
+        return Ok(Key { secret: secret.clone(), source: "llm.api_key".into() });
+    }
+    if let Some(path) = &llm.api_key_file {
+        return Ok(Key { secret: from_file(path)?, source: "llm.api_key_file".into() });
+    }
+    let argv = llm.api_key_helper.as_deref().unwrap_or_default();
+    Ok(Key { secret: from_helper(argv)?, source: "llm.api_key_helper".into() })
+}
+
+fn from_file(path: &Path) -> Result<SecretString, Stop> {
+    let shown = path.display();
+    let broken = |error: std::io::Error| Stop::new(Exit::Config, format!("llm.api_key_file `{shown}`: {error}"));
+    let file = std::fs::File::open(path).map_err(broken)?;
+    let mode = file.metadata().map_err(broken)?.permissions().mode();
+    if mode & 0o077 != 0 {
+        let advice = format!("llm.api_key_file `{shown}` can be read by others; run `chmod 600 {shown}`");
+        return Err(Stop::new(Exit::Config, advice));
+    }
+    let mut text = String::new();
+    file.take(KEY_BYTES_MAX).read_to_string(&mut text).map_err(broken)?;
+    secret(&text, &format!("llm.api_key_file `{shown}`"))
+}
+
+fn from_helper(argv: &[String]) -> Result<SecretString, Stop> {
+    let Some((program, arguments)) = argv.split_first() else {
+        return Err(Stop::new(Exit::Config, "llm.api_key_helper is empty; give a command and its arguments"));
+    };
+    let what = format!("llm.api_key_helper `{program}`");
+    let output = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| Stop::new(Exit::Config, format!("{what} cannot be run: {error}")))?;
+    if !output.status.success() {
+        return Err(Stop::new(Exit::NoKey, format!("{what} failed with {}", output.status)));
+    }
+    secret(&String::from_utf8_lossy(&output.stdout), &what)
+}
+
+fn secret(text: &str, what: &str) -> Result<SecretString, Stop> {
+    let key = text.trim();
+    let sound = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_graphic());
+    if sound {
+        Ok(SecretString::from(key.to_owned()))
+    } else {
+        Err(Stop::new(Exit::NoKey, format!("{what} holds no usable key (one line without spaces is wanted)")))
+    }
+}

@@ -1,0 +1,26 @@
+//! Ctrl-C and SIGTERM as a stream of exit codes.
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::exit::Exit;
+
+/// Signals since start-up.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+}
+
+impl Signals {
+    pub(crate) fn listen() -> std::io::Result<Self> {
+        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+    }
+
+    /// The next one, as the exit code it asks for.
+    pub(crate) async fn next(&mut self) -> Exit {
+        tokio::select! {
+            _ = self.interrupt.recv() => Exit::Interrupted,
+            _ = self.terminate.recv() => Exit::Terminated,
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The shape of `--output-format json|stream-json`: the one that scripts around other agents already read.
+//!
+//! Lines are `system`, `assistant`, `user` and `result` objects; what those cannot say comes as `type: "max"`,
+//! which other readers skip.
+
+use std::collections::HashMap;
+
+use max_team_core::chat::{Message, Part, Usage};
+use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
+use max_team_core::id::SessionId;
+use max_team_core::ledger::NANO;
+use max_team_runtime::{Delta, Open, Opened, Status};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+/// The first line.
+pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
+    json!({
+        "type": "system", "subtype": "init", "session_id": opened.session, "uuid": Uuid::now_v7(),
+        "cwd": cwd, "model": open.settings.model.name, "permissionMode": open.settings.mode.name(),
+        "tools": open.definition.tools, "mcp_servers": [], "slash_commands": [], "agents": [open.definition.name],
+        "skills": [], "plugins": [], "apiKeySource": key_source, "output_style": "default",
+    })
+}
+
+/// Turns events into lines. It remembers the provider's ids of tool calls (the journal knows calls by key) and how
+/// often the current call has failed.
+pub(crate) struct Lines {
+    session: SessionId,
+    retries_max: u32,
+    failures: u32,
+    ids: HashMap<String, String>,
+}
+
+impl Lines {
+    pub(crate) fn new(session: SessionId, retries_max: u32) -> Self {
+        Self { session, retries_max, failures: 0, ids: HashMap::new() }
+    }
+
+    /// The provider's id of a tool call.
+    pub(crate) fn id(&self, key: &str) -> String {
+        self.ids.get(key).cloned().unwrap_or_else(|| key.to_owned())
+    }
+
+    /// The line for one event, if it has one.
+    pub(crate) fn event(&mut self, at_ms: i64, event: &Event) -> Option<Value> {
+        let session = self.session;
+        Some(match event {
+            Event::LlmEnded(ended) => return self.ended(at_ms, ended),
+            Event::ToolDone(done) => json!({
+                "type": "user", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
+                "message": { "role": "user", "content": [{
+                    "type": "tool_result", "tool_use_id": self.id(&done.key), "is_error": done.is_error,
+                    "content": done.content.iter().map(part).collect::<Vec<_>>(),
+                }] },
+            }),
+            Event::ToolIntent(intent) => max(session, "tool_intent", json!({
+                "tool_use_id": self.id(&intent.key), "tool": intent.tool, "target": intent.action.target,
+                "approval": intent.approval,
+            })),
+            Event::QuestionAsked(asked) => max(session, "approval", json!({
+                "question": asked.question, "tool_use_id": self.id(&asked.key), "tool": asked.tool,
+                "target": asked.action.target, "rule": asked.rule,
+            })),
+            Event::QuestionAnswered(answered) => max(session, "approval_answered", json!({
+                "question": answered.question, "answer": answered.answer,
+            })),
+            _ => return None,
+        })
+    }
+
+    fn ended(&mut self, at_ms: i64, ended: &LlmEnded) -> Option<Value> {
+        let session = self.session;
+        match &ended.outcome {
+            Outcome::Done(answer) => {
+                self.failures = 0;
+                self.ids.clear();
+                let uses = answer.message.tool_uses().enumerate();
+                self.ids.extend(uses.map(|(index, (id, ..))| (format!("{}.{index}", ended.call), id.to_owned())));
+                Some(json!({
+                    "type": "assistant", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
+                    "message": {
+                        "role": "assistant", "model": answer.model, "content": content(&answer.message),
+                        "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,
+                    },
+                }))
+            }
+            Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms) } => {
+                self.failures += 1;
+                Some(json!({
+                    "type": "system", "subtype": "api_retry", "session_id": session, "uuid": Uuid::now_v7(),
+                    "attempt": self.failures, "max_retries": self.retries_max,
+                    "retry_delay_ms": retry_at_ms.saturating_sub(at_ms), "error": failure, "detail": detail,
+                }))
+            }
+            _ => None,
+        }
+    }
+}
+
+fn max(session: SessionId, subtype: &str, data: Value) -> Value {
+    json!({ "type": "max", "subtype": subtype, "session_id": session, "uuid": Uuid::now_v7(), "data": data })
+}
+
+/// A piece of an answer, where asked for.
+pub(crate) fn delta(session: SessionId, delta: &Delta) -> Value {
+    let event = match delta {
+        Delta::Text(text) => json!({ "type": "content_block_delta", "delta": { "type": "text_delta", "text": text } }),
+        Delta::Thinking(text) => {
+            json!({ "type": "content_block_delta", "delta": { "type": "thinking_delta", "thinking": text } })
+        }
+        Delta::Tool(name) => json!({ "type": "content_block_start", "content_block": { "type": "tool_use", "name": name } }),
+        Delta::Usage(used) => json!({ "type": "message_delta", "usage": usage(*used) }),
+    };
+    json!({ "type": "stream_event", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(), "event": event })
+}
+
+fn content(message: &Message) -> Vec<Value> {
+    message.parts.iter().map(part).collect()
+}
+
+fn part(part: &Part) -> Value {
+    match part {
+        Part::Text { text } => json!({ "type": "text", "text": text }),
+        Part::Thinking { text } => json!({ "type": "thinking", "thinking": text }),
+        Part::Image { media_type, data } => {
+            json!({ "type": "image", "source": { "type": "base64", "media_type": media_type, "data": data } })
+        }
+        Part::ToolUse { id, name, input } => json!({ "type": "tool_use", "id": id, "name": name, "input": input }),
+        Part::ToolResult { id, content, is_error } => json!({
+            "type": "tool_result", "tool_use_id": id, "is_error": is_error,
+            "content": content.iter().map(self::part).collect::<Vec<_>>(),
+        }),
+    }
+}
+
+fn usage(usage: Usage) -> Value {
+    json!({
+        "input_tokens": usage.input, "output_tokens": usage.output,
+        "cache_read_input_tokens": usage.cache_read, "cache_creation_input_tokens": usage.cache_write,
+    })
+}
+
+/// The last line.
+pub(crate) struct Result<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) ended: &'a TurnEnded,
+    pub(crate) rounds: u32,
+    pub(crate) duration_ms: u64,
+    pub(crate) api_ms: u64,
+    pub(crate) first_ms: Option<u64>,
+    pub(crate) denials: &'a [Value],
+    pub(crate) status: &'a Status,
+}
+
+impl Result<'_> {
+    pub(crate) fn json(&self) -> Value {
+        let (subtype, is_error) = subtype(&self.ended.end);
+        let ledger = &self.status.ledger;
+        let cost = dollars(ledger.spent_nano);
+        let model = self.status.settings.model.name.clone();
+        let error = super::headless::explain(&self.ended.end);
+        json!({
+            "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
+            "structured_output": self.ended.structured, "session_id": self.session, "uuid": Uuid::now_v7(),
+            "num_turns": self.rounds, "duration_ms": self.duration_ms, "duration_api_ms": self.api_ms,
+            "ttft_ms": self.first_ms, "total_cost_usd": cost, "usage": usage(ledger.usage),
+            "modelUsage": { model: usage(ledger.usage) }, "stop_reason": end_name(&self.ended.end),
+            "terminal_reason": end_name(&self.ended.end), "permission_denials": self.denials, "error": error,
+            "unknown_cost_usd": dollars(ledger.unknown_nano),
+        })
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for reading; the ledger keeps whole nano-dollars")]
+fn dollars(nano: u64) -> f64 {
+    nano as f64 / NANO as f64
+}
+
+fn subtype(end: &End) -> (&'static str, bool) {
+    match end {
+        End::Answered => ("success", false),
+        End::Truncated | End::Refused | End::Empty | End::Looping | End::Failed { .. } | End::Broken { .. } => {
+            ("error_during_execution", true)
+        }
+        End::Interrupted => ("error_during_execution", true),
+        End::Unstructured => ("error_max_structured_output_retries", true),
+        End::Rounds => ("error_max_turns", true),
+        End::Budget => ("error_max_budget_usd", true),
+    }
+}
+
+fn end_name(end: &End) -> Value {
+    let value = serde_json::to_value(end).unwrap_or_default();
+    match value {
+        Value::Object(fields) => fields.keys().next().cloned().map_or(Value::Null, Value::String),
+        other => other,
+    }
+}

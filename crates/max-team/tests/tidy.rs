@@ -1,0 +1,178 @@
+//! The law of the house: who may import whom, how long a file may be, which names are no names.
+//!
+//! It reads `cargo metadata`, the lock file and the sources; it compiles nothing. When it fails, reshape the code:
+//! the limits are not the thing to change.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Lines of a Rust file that fail the build. The aim is 400.
+const FILE_LINES_MAX: usize = 800;
+/// Words that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 8] = ["utils", "util", "helpers", "helper", "manager", "common", "misc", "legacy"];
+
+/// Who may import whom; `dev` may also be imported by tests.
+fn may_import(package: &str) -> &'static [&'static str] {
+    match package {
+        "max-team-llm" | "max-team-journal" => &["max-team-core"],
+        "max-team-tools" => &["max-team-core", "max-team-sandbox"],
+        "max-team-runtime" => &["max-team-core", "max-team-llm", "max-team-journal", "max-team-tools"],
+        "max-team-gateway" => &["max-team-core", "max-team-runtime"],
+        "max-team" => &[
+            "max-team-core",
+            "max-team-journal",
+            "max-team-llm",
+            "max-team-sandbox",
+            "max-team-tools",
+            "max-team-runtime",
+            "max-team-gateway",
+        ],
+        "max-team-testkit" => &["max-team-core"],
+        _ => &[],
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+}
+
+fn metadata() -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn files(under: &Path, ending: &str, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(under).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if path.is_dir() {
+            if !["target", "node_modules", ".git", "dist"].contains(&name.as_str()) {
+                files(&path, ending, found);
+            }
+        } else if name.ends_with(ending) {
+            found.push(path);
+        }
+    }
+}
+
+fn sources() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    files(&root().join("crates"), ".rs", &mut found);
+    assert!(found.len() > 50, "the sources were not found");
+    found
+}
+
+#[test]
+fn layers_point_one_way() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let ours: Vec<&str> = packages.iter().map(|package| package["name"].as_str().unwrap()).collect();
+    assert_eq!(ours.len(), 9, "a tenth crate needs an argument: {ours:?}");
+    let mut wrong = Vec::new();
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let other = dependency["name"].as_str().unwrap();
+            let dev = dependency["kind"].as_str() == Some("dev");
+            let fine = may_import(name).contains(&other) || (dev && other == "max-team-testkit");
+            if ours.contains(&other) && !fine {
+                wrong.push(format!("{name} imports {other}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn core_is_pure() {
+    let metadata = metadata();
+    let packages = metadata["packages"].as_array().unwrap();
+    let core = packages.iter().find(|package| package["name"] == "max-team-core").unwrap();
+    let names: Vec<&str> = core["dependencies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|dependency| dependency["kind"].is_null())
+        .map(|dependency| dependency["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["serde", "serde_json", "sha2", "thiserror", "uuid"], "core takes no IO, clock or randomness in");
+    let mut found = Vec::new();
+    files(&root().join("crates/core/src"), ".rs", &mut found);
+    for path in found {
+        let text = std::fs::read_to_string(&path).unwrap();
+        for banned in ["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant::", "now_v"] {
+            assert!(!text.contains(banned), "{} uses `{banned}`", path.display());
+        }
+    }
+}
+
+#[test]
+fn no_cargo_features_for_behaviour() {
+    for package in metadata()["packages"].as_array().unwrap() {
+        let features = package["features"].as_object().unwrap();
+        assert!(features.is_empty(), "{} has features {features:?}", package["name"]);
+    }
+}
+
+#[test]
+fn one_stack_of_each_kind() {
+    let lock = std::fs::read_to_string(root().join("Cargo.lock")).unwrap();
+    let mut versions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut name = "";
+    for line in lock.lines() {
+        if let Some(text) = line.strip_prefix("name = ") {
+            name = text.trim_matches('"');
+        } else if let Some(text) = line.strip_prefix("version = ") {
+            versions.entry(name).or_default().push(text.trim_matches('"'));
+        }
+    }
+    for banned in ["aws-lc-rs", "aws-lc-sys", "openssl", "openssl-sys", "native-tls", "sqlx", "async-trait"] {
+        assert!(!versions.contains_key(banned), "`{banned}` entered the lock file");
+    }
+    for single in ["rustls", "ring", "libsqlite3-sys", "rusqlite", "hyper", "reqwest", "h2", "tokio", "serde_json"] {
+        assert_eq!(versions.get(single).map(Vec::len), Some(1), "{single}: {:?}", versions.get(single));
+    }
+}
+
+#[test]
+fn files_fit_a_head() {
+    for path in sources() {
+        let lines = std::fs::read_to_string(&path).unwrap().lines().count();
+        assert!(lines <= FILE_LINES_MAX, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn names_say_something() {
+    for path in sources() {
+        let stem = path.file_stem().unwrap().to_string_lossy().into_owned();
+        let empty = EMPTY_NAMES.contains(&stem.as_str()) || stem.ends_with("_v2") || stem.ends_with("_old");
+        assert!(!empty, "{} says nothing about what is inside", path.display());
+    }
+}
+
+#[test]
+fn modules_open_with_what_they_do() {
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("//!"), "{} does not say what it does", path.display());
+    }
+}
+
+#[test]
+fn lints_are_expected_with_a_reason_and_never_allowed() {
+    for path in sources() {
+        let text = std::fs::read_to_string(&path).unwrap();
+        // Written apart, so that this line does not find itself.
+        let allow = ["#[", "allow("].concat();
+        assert!(!text.contains(&allow), "{} allows a lint; expect it with a reason", path.display());
+    }
+}

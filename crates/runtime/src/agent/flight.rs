@@ -1,0 +1,233 @@
+//! Effects under way. Each is a future that lands as at most one input of the machine.
+//!
+//! A flight is started once, whatever `pending` says in between; it knows its name so that a second look does not
+//! start it again. Nothing here writes to the journal.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use max_team_core::chat::Part;
+use max_team_core::context::{Window, elided};
+use max_team_core::event::{LlmIntent, Outcome};
+use max_team_core::policy::{Action, Class};
+use max_team_core::recovery::Failure;
+use max_team_core::team::Model;
+use max_team_core::turn::{Effect, Input, Prepared, Turn};
+use max_team_llm::{Call, CallError, Transcript};
+use max_team_tools::{Cx, Output, Registry, ToolError};
+
+use super::Agent;
+use crate::handle::{Delta, Notice};
+use crate::house::now_ms;
+
+/// What an effect is called while it is under way.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) enum Flight {
+    Model { call: u32, attempt: u32 },
+    Prepare(Vec<String>),
+    Tool(String),
+    Sleep(i64),
+}
+
+/// An effect that is over.
+pub(super) struct Landed {
+    pub flight: Flight,
+    pub input: Option<Input>,
+}
+
+pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Landed> + Send>>;
+
+/// The wire form of the window's messages, each encoded once.
+pub(super) struct Wire {
+    model: Model,
+    window: Window,
+    transcript: Transcript,
+    /// One past the last message encoded.
+    upto: usize,
+}
+
+impl Agent {
+    /// Starts whatever is pending and not under way.
+    pub(super) fn launch(&mut self) {
+        for effect in self.turn.pending() {
+            let flight = match &effect {
+                Effect::CallModel(intent) => Flight::Model { call: intent.call, attempt: intent.attempt },
+                Effect::Prepare(keys) => Flight::Prepare(keys.clone()),
+                Effect::RunTool { key, .. } => Flight::Tool(key.clone()),
+                Effect::Sleep { until_ms } => Flight::Sleep(*until_ms),
+                // A question was published with its event; the answer comes by mail.
+                Effect::Ask { .. } => continue,
+                Effect::CancelAll => {
+                    self.cancel.cancel();
+                    continue;
+                }
+            };
+            if !self.in_flight.insert(flight.clone()) {
+                continue;
+            }
+            let future = match effect {
+                Effect::CallModel(intent) => self.call_model(flight, intent),
+                Effect::Prepare(keys) => self.prepare(flight, &keys),
+                Effect::RunTool { key, action } => self.run_tool(flight, key, action),
+                Effect::Sleep { until_ms } => self.sleep(flight, until_ms),
+                Effect::Ask { .. } | Effect::CancelAll => continue,
+            };
+            self.flights.push(future);
+        }
+    }
+
+    fn call_model(&mut self, flight: Flight, intent: LlmIntent) -> Future {
+        let Some(model) = self.turn.model().cloned() else {
+            return Box::pin(async move { Landed { flight, input: None } });
+        };
+        let transcript = encoded(&mut self.wire, &self.shared.router, &self.turn, &model, &intent);
+        let request = transcript.and_then(|transcript| {
+            transcript.request(&Call {
+                number: intent.call,
+                system: &self.frame.system,
+                tools: if intent.hand_back { &[] } else { &self.frame.tools },
+                max_tokens: intent.max_tokens,
+            })
+        });
+        let (shared, session, cancel) = (Arc::clone(&self.shared), self.session, self.cancel.clone());
+        Box::pin(async move {
+            let started = Instant::now();
+            let ended = match request {
+                Ok(request) => {
+                    let show = |delta: max_team_llm::Delta<'_>| {
+                        if let Some(delta) = shown(delta) {
+                            shared.show(&Notice::Delta { session, delta });
+                        }
+                    };
+                    shared.router.call(&request, &cancel, show).await
+                }
+                Err(error) => Err(error),
+            };
+            let outcome = match ended {
+                Ok(answer) => Outcome::Done(answer),
+                Err(CallError::Cancelled { partial, usage }) => Outcome::Cancelled { partial, usage },
+                Err(CallError::Failed { failure, detail, .. }) => Outcome::Failed { failure, detail, retry_at_ms: None },
+            };
+            let ms = millis(started);
+            Landed { flight, input: Some(Input::ModelEnded { outcome, ms }) }
+        })
+    }
+
+    fn prepare(&self, flight: Flight, keys: &[String]) -> Future {
+        let calls: Vec<(String, String, serde_json::Value)> = keys
+            .iter()
+            .filter_map(|key| self.turn.call(key))
+            .map(|call| (call.key.clone(), call.tool.clone(), call.input.clone()))
+            .collect();
+        let (registry, cx) = (self.frame.registry.clone(), self.frame.context(&self.cancel));
+        let keys: Vec<String> = keys.to_vec();
+        Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || look(&registry, &cx, calls)).await;
+            let prepared = looked.unwrap_or_else(|crash| {
+                let words = format!("the tool crashed while it looked at its input: {crash}");
+                keys.into_iter().take(1).map(|key| Prepared { key, found: Err(words.clone()) }).collect()
+            });
+            Landed { flight, input: Some(Input::Prepared(prepared)) }
+        })
+    }
+
+    fn run_tool(&self, flight: Flight, key: String, action: Action) -> Future {
+        let Some(call) = self.turn.call(&key) else {
+            return Box::pin(async move { Landed { flight, input: None } });
+        };
+        let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
+        let (registry, cx) = (self.frame.registry.clone(), self.frame.context(&self.cancel));
+        let cancel = self.cancel.clone();
+        Box::pin(async move {
+            let started = Instant::now();
+            let ran = tokio::task::spawn_blocking(move || registry.run(&cx, &tool, input, &action, resumed)).await;
+            let ran = ran.unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}"))));
+            let interrupted = cancel.is_cancelled() && ran.is_err();
+            let (output, fatal) = match ran {
+                Ok(output) => (output, None),
+                Err(ToolError::Correctable(words)) => (failed(&words), None),
+                Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
+            };
+            let Output { content, is_error } = output;
+            let ms = millis(started);
+            Landed { flight, input: Some(Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }) }
+        })
+    }
+
+    fn sleep(&self, flight: Flight, until_ms: i64) -> Future {
+        let cancel = self.cancel.clone();
+        Box::pin(async move {
+            let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
+            tokio::select! {
+                () = tokio::time::sleep(Duration::from_millis(wait)) => Landed { flight, input: Some(Input::Woke) },
+                () = cancel.cancelled() => Landed { flight, input: None },
+            }
+        })
+    }
+}
+
+/// Looks at calls in order, up to and including the first that changes something: what it will find depends on
+/// those before it.
+fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, serde_json::Value)>) -> Vec<Prepared> {
+    let mut looked = Vec::new();
+    for (key, tool, input) in calls {
+        let found = match registry.prepare(cx, &tool, &input) {
+            Ok(prepared) => Ok((prepared.action, prepared.class)),
+            Err(ToolError::Correctable(words) | ToolError::Fatal(words)) => Err(words),
+        };
+        let changes = matches!(found, Ok((_, class)) if class != Class::Pure);
+        looked.push(Prepared { key, found });
+        if changes {
+            break;
+        }
+    }
+    looked
+}
+
+/// Brings the wire form up to date: only new messages are encoded, unless the window or the model changed.
+fn encoded<'w>(
+    wire: &'w mut Option<Wire>,
+    router: &max_team_llm::Router,
+    turn: &Turn,
+    model: &Model,
+    intent: &LlmIntent,
+) -> Result<&'w mut Transcript, CallError> {
+    let window = intent.request.window;
+    let fits = wire.as_ref().is_some_and(|wire| wire.model == *model && wire.window == window && wire.upto <= intent.request.upto);
+    if !fits {
+        let transcript = Transcript::new(router.wire(model)?);
+        *wire = Some(Wire { model: model.clone(), window, transcript, upto: window.from });
+    }
+    let Some(wire) = wire else {
+        let detail = "no wire".to_owned();
+        return Err(CallError::Failed { failure: Failure::InvalidRequest, detail, request_id: None });
+    };
+    for (index, message) in turn.history().iter().enumerate().take(intent.request.upto).skip(wire.upto) {
+        if index < window.elide {
+            wire.transcript.push(&elided(message));
+        } else {
+            wire.transcript.push(message);
+        }
+    }
+    wire.upto = intent.request.upto;
+    Ok(&mut wire.transcript)
+}
+
+fn shown(delta: max_team_llm::Delta<'_>) -> Option<Delta> {
+    Some(match delta {
+        max_team_llm::Delta::Text(text) => Delta::Text(text.to_owned()),
+        max_team_llm::Delta::Thinking(text) => Delta::Thinking(text.to_owned()),
+        max_team_llm::Delta::ToolStart { name, .. } => Delta::Tool(name.to_owned()),
+        max_team_llm::Delta::ToolInput(_) => return None,
+        max_team_llm::Delta::Usage(usage) => Delta::Usage(usage),
+    })
+}
+
+fn failed(words: &str) -> Output {
+    Output { content: vec![Part::text(words)], is_error: true }
+}
+
+fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,155 @@
+//! What every request of an agent carries besides its history: system text, tools, settings.
+//!
+//! Each is a blob with a content address, so that an intent can name it and a request can be made again from the
+//! journal alone, whatever the files say by then. Instruction files are read again at the start of each turn.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use max_team_core::hash::Hash;
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn;
+use max_team_llm::ToolSpec;
+use max_team_tools::{Cx, Registry, Root, Structured};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::RuntimeError;
+use crate::house::Shared;
+use crate::session::instructions;
+
+pub(crate) struct Frame {
+    root: PathBuf,
+    home: PathBuf,
+    surroundings: String,
+    definition: Definition,
+    settings: Settings,
+    pub(super) registry: Registry,
+    walls: Arc<Root>,
+    pub(super) system: Arc<str>,
+    pub(super) tools: Arc<[ToolSpec]>,
+    files: Vec<(String, usize)>,
+    notes: Vec<String>,
+    blobs: [Blob; 3],
+    stored: HashSet<Hash>,
+}
+
+struct Blob {
+    hash: Hash,
+    bytes: Vec<u8>,
+}
+
+impl Blob {
+    fn new(bytes: Vec<u8>) -> Self {
+        Self { hash: Hash::of(&bytes), bytes }
+    }
+}
+
+impl Frame {
+    pub(crate) fn new(
+        shared: &Shared,
+        root: &Path,
+        definition: Definition,
+        settings: Settings,
+        schema: Option<serde_json::Value>,
+    ) -> Result<Self, RuntimeError> {
+        let unusable = |detail: String| RuntimeError::Root { path: root.display().to_string(), detail };
+        let mut registry = shared
+            .tools
+            .subset(definition.tools.iter().map(String::as_str))
+            .map_err(|error| RuntimeError::Definition { agent: definition.name.clone(), detail: error.to_string() })?;
+        if let Some(schema) = schema {
+            let bad = |detail: String| RuntimeError::Schema { detail };
+            let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
+            registry.add(tool).map_err(|error| bad(error.to_string()))?;
+        }
+        let walls = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
+        let tools: Arc<[ToolSpec]> = registry
+            .specs()
+            .map(|spec| ToolSpec {
+                name: spec.name.clone(),
+                description: spec.description.clone(),
+                schema: spec.schema.clone(),
+            })
+            .collect();
+        let tools_blob = Blob::new(serde_json::to_vec(&tools).unwrap_or_default());
+        let settings_blob = settings_blob(&settings);
+        let mut frame = Self {
+            root: root.to_path_buf(),
+            home: shared.home.clone(),
+            surroundings: shared.surroundings.clone(),
+            definition,
+            settings,
+            registry,
+            walls,
+            system: Arc::from(""),
+            tools,
+            files: Vec::new(),
+            notes: Vec::new(),
+            blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
+            stored: HashSet::new(),
+        };
+        frame.refresh();
+        Ok(frame)
+    }
+
+    /// Reads the instruction files again.
+    pub(crate) fn refresh(&mut self) {
+        let read = instructions::read(&self.root, Some(&self.home));
+        let mut system = self.definition.prompt.trim_end().to_owned();
+        system.push_str(&format!("\n\n# Surroundings\n\nWorking directory: {}\n{}\n", self.root.display(), self.surroundings));
+        if !read.text.is_empty() {
+            system.push_str("\n# Instructions from files\n\n");
+            system.push_str(&read.text);
+        }
+        if *self.system != *system {
+            let [instructions, ..] = &mut self.blobs;
+            *instructions = Blob::new(system.as_bytes().to_vec());
+            self.system = Arc::from(system);
+        }
+        (self.files, self.notes) = (read.files, read.notes);
+    }
+
+    pub(crate) fn configure(&mut self, settings: &Settings) {
+        self.settings = settings.clone();
+        let [.., blob] = &mut self.blobs;
+        *blob = settings_blob(settings);
+    }
+
+    /// The blobs' addresses, for an intent.
+    pub(crate) fn address(&self) -> turn::Frame {
+        let [instructions, tools, settings] = &self.blobs;
+        turn::Frame {
+            instructions: instructions.hash,
+            tools: tools.hash,
+            settings: settings.hash,
+            bytes: instructions.bytes.len() + tools.bytes.len(),
+        }
+    }
+
+    /// The blobs that this process has not put into the journal yet.
+    pub(crate) fn unstored(&mut self) -> Vec<Vec<u8>> {
+        let stored = &mut self.stored;
+        self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.clone()).collect()
+    }
+
+    pub(crate) fn context(&self, cancel: &CancellationToken) -> Cx {
+        Cx { root: Arc::clone(&self.walls), cancel: cancel.clone() }
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(crate) fn files(&self) -> &[(String, usize)] {
+        &self.files
+    }
+
+    pub(crate) fn notes(&self) -> &[String] {
+        &self.notes
+    }
+}
+
+fn settings_blob(settings: &Settings) -> Blob {
+    Blob::new(serde_json::to_vec(settings).unwrap_or_default())
+}

@@ -1,0 +1,67 @@
+//! What can go wrong in the runtime, in words that say what to do next.
+
+use max_team_core::id::SessionId;
+use max_team_journal::JournalError;
+
+/// A command or query that could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum RuntimeError {
+    /// The journal refused or failed.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// An entry that this version cannot read.
+    #[error("entry {seq} of `{stream}` cannot be read: {detail}; run `max-team audit verify`")]
+    Unreadable {
+        /// Where.
+        seq: u64,
+        /// In which stream.
+        stream: String,
+        /// Why.
+        detail: String,
+    },
+    /// No such session.
+    #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
+    NoSession(String),
+    /// `-c` where nothing has been said yet.
+    #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
+    NothingToContinue(String),
+    /// The session is not open in this process.
+    #[error("session `{0}` is not open here")]
+    NotOpen(SessionId),
+    /// The message is larger than a message may be.
+    #[error("the message has {bytes} bytes, the limit is {max}; put the text into a file and name the file instead")]
+    TooLong {
+        /// Its size.
+        bytes: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// Too much is queued.
+    #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
+    QueueFull(usize),
+    /// The agent's task is gone.
+    #[error("the agent of this session has stopped: {0}")]
+    AgentStopped(String),
+    /// An agent's definition that cannot be used.
+    #[error("the definition of agent `{agent}` cannot be used: {detail}")]
+    Definition {
+        /// Whose.
+        agent: String,
+        /// Why.
+        detail: String,
+    },
+    /// A JSON Schema that cannot be used.
+    #[error("the JSON Schema for the answer cannot be used: {detail}")]
+    Schema {
+        /// Why.
+        detail: String,
+    },
+    /// The directory that the session works in cannot be used.
+    #[error("the directory `{path}` cannot be used: {detail}")]
+    Root {
+        /// Which.
+        path: String,
+        /// Why.
+        detail: String,
+    },
+}

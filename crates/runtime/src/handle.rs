@@ -1,0 +1,226 @@
+//! The seam under every face: serialisable commands with a principal and an idempotency key, queries, notices.
+//!
+//! A command is acknowledged after its commit, never before. Notices of events come in the order of the journal
+//! and push back when a face is slow; deltas of a model's answer are only for show and may be dropped.
+
+use std::sync::Arc;
+
+use max_team_core::chat::{Message, Usage};
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
+use max_team_core::ledger::Ledger;
+use max_team_core::message::Principal;
+use max_team_core::policy::Answer;
+use max_team_core::team::{Definition, Settings};
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use crate::error::RuntimeError;
+use crate::house::House;
+use crate::session::SessionRow;
+
+/// A command, on somebody's behalf.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Order {
+    /// Whose.
+    pub by: Principal,
+    /// The directory it was given in.
+    pub cwd: String,
+    /// Giving the same order twice under one key does it once.
+    pub key: EnvelopeId,
+    /// What to do.
+    pub command: Command,
+}
+
+/// What a face can ask for.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Command {
+    /// Say something to the lead of an open session.
+    Say {
+        /// The session.
+        session: SessionId,
+        /// The words.
+        text: String,
+    },
+    /// Answer a question.
+    Answer {
+        /// The session.
+        session: SessionId,
+        /// The question.
+        question: QuestionId,
+        /// The answer.
+        answer: Answer,
+    },
+    /// Stop the turn; what is done is kept.
+    Interrupt {
+        /// The session.
+        session: SessionId,
+    },
+    /// Work under other settings from the next call on.
+    Configure {
+        /// The session.
+        session: SessionId,
+        /// All of them.
+        settings: Settings,
+    },
+}
+
+/// Which session to open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Which {
+    /// A new one.
+    New,
+    /// The one last used in this directory.
+    Latest,
+    /// This one.
+    Id(SessionId),
+}
+
+/// How to open a session. A resumed one keeps its agent and history; the settings are those given now.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Open {
+    /// Which.
+    pub which: Which,
+    /// Who leads it, if it is new.
+    pub definition: Definition,
+    /// What the lead works under.
+    pub settings: Settings,
+    /// The user's JSON Schema for a structured answer.
+    pub schema: Option<serde_json::Value>,
+}
+
+/// An open session.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    /// Which.
+    pub session: SessionId,
+    /// Its lead.
+    pub agent: AgentId,
+    /// Whether it existed before.
+    pub resumed: bool,
+    /// Whether a turn or unread mail was waiting, which now goes on.
+    pub continuing: bool,
+    /// What was said so far.
+    pub history: Vec<Message>,
+    /// How the last turn ended, if one did.
+    pub last: Option<max_team_core::event::TurnEnded>,
+    /// Instruction files that apply here, with their bytes, and what the user should know about them.
+    pub instructions: Vec<(String, usize)>,
+    /// What the user should know about them.
+    pub notes: Vec<String>,
+}
+
+/// How a session stands.
+#[derive(Debug, Clone)]
+pub struct Status {
+    /// Money and tokens.
+    pub ledger: Ledger,
+    /// Tokens of the history in the window, estimated.
+    pub window_tokens: u64,
+    /// Bytes of the system text and the tools' schemas.
+    pub frame_bytes: usize,
+    /// Messages in the window and in all.
+    pub messages: (usize, usize),
+    /// What it works under.
+    pub settings: Settings,
+    /// Instruction files with their bytes.
+    pub instructions: Vec<(String, usize)>,
+    /// Whether a turn runs.
+    pub busy: bool,
+}
+
+/// A piece of an answer on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Delta {
+    /// Text.
+    Text(String),
+    /// Thinking.
+    Thinking(String),
+    /// A tool call begins to be written.
+    Tool(String),
+    /// What the call has used so far.
+    Usage(Usage),
+}
+
+/// What a face is told.
+#[derive(Debug, Clone)]
+pub enum Notice {
+    /// Something happened and is in the journal.
+    Event {
+        /// The session.
+        session: SessionId,
+        /// When.
+        at_ms: i64,
+        /// What.
+        event: Arc<Event>,
+    },
+    /// Something is on its way and not in the journal.
+    Delta {
+        /// The session.
+        session: SessionId,
+        /// What.
+        delta: Delta,
+    },
+    /// The session has nothing more to do until somebody says something.
+    Idle {
+        /// The session.
+        session: SessionId,
+    },
+    /// The session's agent cannot go on.
+    Stopped {
+        /// The session.
+        session: SessionId,
+        /// Why.
+        error: Arc<RuntimeError>,
+    },
+}
+
+/// A cheap handle on the house. All faces hold one.
+#[derive(Debug, Clone)]
+pub struct TeamHandle {
+    pub(crate) house: Arc<House>,
+}
+
+impl TeamHandle {
+    /// Opens a session, claims it for this process, and lets whatever was waiting in it go on.
+    pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
+        self.house.open(by, cwd, open).await
+    }
+
+    /// Carries an order out; returns after its commit.
+    pub async fn command(&self, order: Order) -> Result<(), RuntimeError> {
+        self.house.command(order).await
+    }
+
+    /// Notices from now on.
+    pub fn watch(&self) -> mpsc::Receiver<Notice> {
+        self.house.watch()
+    }
+
+    /// How an open session stands.
+    pub async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
+        self.house.status(session).await
+    }
+
+    /// The sessions of the journal, last used first.
+    pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
+        self.house.sessions(limit)
+    }
+
+    /// What was said in a session, open or not.
+    pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        self.house.session_events(session)
+    }
+
+    /// Parks a session: what runs is dropped where it stands and goes on when the session is opened again.
+    pub async fn close(&self, session: SessionId) {
+        self.house.close_session(session).await;
+    }
+
+    /// Parks everything, seals and closes the journal.
+    pub async fn shutdown(&self) -> Result<(), RuntimeError> {
+        self.house.shutdown().await
+    }
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# Everything that must hold, on a fresh Debian machine: installs what is missing, then format, lints, tests, docs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '\n== %s\n' "$*"; }
+
+need_package() { # command, Debian package
+  command -v "$1" >/dev/null 2>&1 && return
+  say "installing $2"
+  [ -n "${apt_updated:-}" ] || { apt-get update -qq; apt_updated=1; }
+  DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$2" >/dev/null
+}
+
+need_package cc gcc
+need_package git git
+need_package tmux tmux
+need_package strace strace
+if ! command -v cargo >/dev/null 2>&1; then
+  need_package rustup rustup
+  rustup show >/dev/null
+fi
+
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
+
+say "format"
+cargo fmt --all --check
+
+say "lints"
+cargo clippy --workspace --all-targets --locked -- -D warnings
+
+say "tests"
+if command -v cargo-nextest >/dev/null 2>&1; then
+  cargo nextest run --workspace --locked --no-fail-fast
+  cargo test --workspace --locked --doc --quiet
+else
+  cargo test --workspace --locked
+fi
+
+say "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
+
+say "all green"
