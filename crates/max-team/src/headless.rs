@@ -168,7 +168,13 @@ impl Headless {
         self.order(EnvelopeId::new(Uuid::now_v7()), command).await
     }
 
-    async fn finish(&self, opened: &Opened, tally: &Tally, started: Instant, stopped: Option<Exit>) -> anyhow::Result<Exit> {
+    async fn finish(
+        &self,
+        opened: &Opened,
+        tally: &Tally,
+        started: Instant,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<Exit> {
         let Some(ended) = &tally.ended else {
             talk("there is nothing to go on with in this session; give a prompt with -p");
             return Ok(Exit::Ok);
@@ -249,4 +255,3 @@ pub(crate) fn talk(words: &str) {
 fn millis(since: Instant) -> u64 {
     u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
-

@@ -1,1 +1,61 @@
-fn main() {}
+//! `max-team`: arguments, settings, faces and commands over one `TeamHandle`.
+//!
+//! Start-up does only what the command needs: `--version` and `--help` touch nothing; talking reads the settings,
+//! opens the journal and prepares the connection side by side, and asks nobody before the user has spoken.
+
+mod agents;
+mod args;
+mod commands;
+mod config;
+mod demo;
+mod exit;
+mod headless;
+mod keys;
+mod models;
+mod setup;
+mod signals;
+mod stdin;
+mod stream_json;
+mod talk;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use exit::{Exit, Stop};
+use setup::Place;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
+            // Nobody left to tell if this fails.
+            drop(error.print());
+            return exit.into();
+        }
+    };
+    match run(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            headless::talk(&error.to_string());
+            let exit = error.downcast_ref::<Stop>().map_or(Exit::Failed, |stop| stop.exit);
+            exit.into()
+        }
+    }
+}
+
+fn run(cli: Cli) -> anyhow::Result<Exit> {
+    match cli.command {
+        Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
+        Some(Command::Man) => commands::manual::man()?,
+        Some(Command::Config(command)) => commands::config::run(&Place::here()?, &command)?,
+        Some(Command::Sessions(command)) => commands::sessions::run(&Place::here()?, &command)?,
+        Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
+        Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
+        Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),
+        None => return talk::run(&Place::here()?, cli.talk),
+    }
+    Ok(Exit::Ok)
+}

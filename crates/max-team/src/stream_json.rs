@@ -54,17 +54,29 @@ impl Lines {
                     "content": done.content.iter().map(part).collect::<Vec<_>>(),
                 }] },
             }),
-            Event::ToolIntent(intent) => max(session, "tool_intent", json!({
-                "tool_use_id": self.id(&intent.key), "tool": intent.tool, "target": intent.action.target,
-                "approval": intent.approval,
-            })),
-            Event::QuestionAsked(asked) => max(session, "approval", json!({
-                "question": asked.question, "tool_use_id": self.id(&asked.key), "tool": asked.tool,
-                "target": asked.action.target, "rule": asked.rule,
-            })),
-            Event::QuestionAnswered(answered) => max(session, "approval_answered", json!({
-                "question": answered.question, "answer": answered.answer,
-            })),
+            Event::ToolIntent(intent) => max(
+                session,
+                "tool_intent",
+                json!({
+                    "tool_use_id": self.id(&intent.key), "tool": intent.tool, "target": intent.action.target,
+                    "approval": intent.approval,
+                }),
+            ),
+            Event::QuestionAsked(asked) => max(
+                session,
+                "approval",
+                json!({
+                    "question": asked.question, "tool_use_id": self.id(&asked.key), "tool": asked.tool,
+                    "target": asked.action.target, "rule": asked.rule,
+                }),
+            ),
+            Event::QuestionAnswered(answered) => max(
+                session,
+                "approval_answered",
+                json!({
+                    "question": answered.question, "answer": answered.answer,
+                }),
+            ),
             _ => return None,
         })
     }
@@ -109,7 +121,12 @@ pub(crate) fn delta(session: SessionId, delta: &Delta) -> Value {
         Delta::Thinking(text) => {
             json!({ "type": "content_block_delta", "delta": { "type": "thinking_delta", "thinking": text } })
         }
-        Delta::Tool(name) => json!({ "type": "content_block_start", "content_block": { "type": "tool_use", "name": name } }),
+        Delta::Tool(name) => {
+            json!({ "type": "content_block_start", "content_block": { "type": "tool_use", "name": name } })
+        }
+        Delta::Waiting(wait) => {
+            json!({ "type": "pace", "wait_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) })
+        }
         Delta::Usage(used) => json!({ "type": "message_delta", "usage": usage(*used) }),
     };
     json!({ "type": "stream_event", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(), "event": event })

@@ -108,7 +108,9 @@ fn core_is_pure() {
     files(&root().join("crates/core/src"), ".rs", &mut found);
     for path in found {
         let text = std::fs::read_to_string(&path).unwrap();
-        for banned in ["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant::", "now_v"] {
+        for banned in
+            ["std::fs", "std::net", "std::env", "std::process", "std::thread", "SystemTime", "Instant::", "now_v"]
+        {
             assert!(!text.contains(banned), "{} uses `{banned}`", path.display());
         }
     }

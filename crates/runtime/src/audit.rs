@@ -11,20 +11,46 @@ use std::sync::{Mutex, PoisonError};
 use max_team_core::event::{Event, Outcome};
 use serde_json::{Value, json};
 
+/// How important a line is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AuditLevel {
+    /// Everything.
+    Debug,
+    /// What was done.
+    Info,
+    /// What went wrong and was mended.
+    Warn,
+    /// What failed.
+    Error,
+}
+
+/// Where the lines go, and which.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// The file.
+    pub path: PathBuf,
+    /// The least important kind of line.
+    pub level: AuditLevel,
+}
+
 /// Appends to one file, opened when the first line comes.
 #[derive(Debug)]
 pub(crate) struct Audit {
     path: PathBuf,
+    level: AuditLevel,
     file: Mutex<Option<File>>,
 }
 
 impl Audit {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, file: Mutex::new(None) }
+    pub(crate) fn new(options: AuditOptions) -> Self {
+        Self { path: options.path, level: options.level, file: Mutex::new(None) }
     }
 
     pub(crate) fn record(&self, agent: &str, at_ms: i64, event: &Event) {
-        let Some((kind, data)) = line(event) else { return };
+        let Some((level, kind, data)) = line(event) else { return };
+        if level < self.level {
+            return;
+        }
         let text = json!({ "ts": timestamp(at_ms), "type": kind, "agent": agent, "data": data });
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
@@ -51,29 +77,39 @@ impl Audit {
 }
 
 /// What an event looks like in the file; most are not of interest there.
-fn line(event: &Event) -> Option<(&'static str, Value)> {
+fn line(event: &Event) -> Option<(AuditLevel, &'static str, Value)> {
     Some(match event {
         Event::LlmEnded(ended) => match &ended.outcome {
             Outcome::Done(answer) => (
+                AuditLevel::Info,
                 "llm_call",
                 json!({
                     "model": answer.model, "input_tokens": answer.usage.input_total(),
                     "output_tokens": answer.usage.output, "ms": ended.ms, "request_id": answer.request_id,
                 }),
             ),
-            Outcome::Failed { failure, detail, .. } => ("error", json!({ "failure": failure, "error": detail })),
+            Outcome::Failed { failure, detail, retry_at_ms } => {
+                let level = if retry_at_ms.is_some() { AuditLevel::Warn } else { AuditLevel::Error };
+                (level, "error", json!({ "failure": failure, "error": detail }))
+            }
             Outcome::Cancelled { .. } | Outcome::Lost => return None,
         },
-        Event::ToolIntent(intent) => {
-            ("approval", json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval }))
-        }
+        Event::ToolIntent(intent) => (
+            AuditLevel::Debug,
+            "approval",
+            json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval }),
+        ),
         Event::ToolDone(done) => {
-            ("tool_exec", json!({ "call": done.key, "success": !done.is_error, "ending": done.ending, "ms": done.ms }))
+            let level = if done.is_error { AuditLevel::Warn } else { AuditLevel::Info };
+            (
+                level,
+                "tool_exec",
+                json!({ "call": done.key, "success": !done.is_error, "ending": done.ending, "ms": done.ms }),
+            )
         }
         Event::QuestionAnswered(answered) => {
-            ("approval", json!({ "question": answered.question, "answer": answered.answer }))
+            (AuditLevel::Info, "approval", json!({ "question": answered.question, "answer": answered.answer }))
         }
-        Event::Mailed(envelope) => ("msg_sent", json!({ "from": envelope.from, "to": envelope.to, "kind": envelope.kind })),
         _ => return None,
     })
 }

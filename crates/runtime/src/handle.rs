@@ -17,7 +17,7 @@ use tokio::sync::mpsc;
 
 use crate::error::RuntimeError;
 use crate::house::House;
-use crate::session::SessionRow;
+use crate::session::{SessionRow, Sessions};
 
 /// A command, on somebody's behalf.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -142,6 +142,8 @@ pub enum Delta {
     Tool(String),
     /// What the call has used so far.
     Usage(Usage),
+    /// The provider's pace is kept: nothing for so long.
+    Waiting(std::time::Duration),
 }
 
 /// What a face is told.
@@ -206,12 +208,12 @@ impl TeamHandle {
 
     /// The sessions of the journal, last used first.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
-        self.house.sessions(limit)
+        Sessions::new(&self.house.shared.journal).list(limit)
     }
 
     /// What was said in a session, open or not.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
-        self.house.session_events(session)
+        Sessions::new(&self.house.shared.journal).events(session)
     }
 
     /// Parks a session: what runs is dropped where it stands and goes on when the session is opened again.

@@ -10,11 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use max_team_core::event::{AgentStarted, Event, Said, SessionOpened, VERSION};
-use max_team_core::id::{AgentId, EnvelopeId, SessionId, WorkerId};
+use max_team_core::id::{AgentId, SessionId};
 use max_team_core::limits::{CONTROLS_MAX, MESSAGE_BYTES_MAX, NOTICES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::turn::Turn;
-use max_team_journal::{Append, Commit, Entry, Fence, Journal, JournalError, Strength};
+use max_team_journal::{Append, Commit, Entry, Fence, Journal, JournalError, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::Registry;
 use serde_json::json;
@@ -23,13 +23,10 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, SNAPSHOT_VERSION, Seat};
-use crate::audit::Audit;
+use crate::audit::{Audit, AuditOptions};
 use crate::error::RuntimeError;
 use crate::handle::{Command, Notice, Open, Opened, Order, Status, TeamHandle, Which};
-use crate::session::{self, LastRow, OpenedRow, SessionRow};
-
-/// Entries read from the journal at a time.
-const PAGE: usize = 512;
+use crate::session::{self, Sessions, event_of};
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -37,7 +34,7 @@ pub struct Options {
     /// What survives.
     pub journal: Journal,
     /// This process, as an owner.
-    pub worker: WorkerId,
+    pub worker: Worker,
     /// The models.
     pub router: Router,
     /// The tools there are.
@@ -47,14 +44,14 @@ pub struct Options {
     /// Today's date and the platform, as the model is told them.
     pub surroundings: String,
     /// Where the audit lines go, if anywhere.
-    pub audit: Option<PathBuf>,
+    pub audit: Option<AuditOptions>,
 }
 
 /// What every loop of this process shares.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub journal: Journal,
-    pub worker: WorkerId,
+    pub worker: Worker,
     pub router: Router,
     pub tools: Registry,
     pub home: PathBuf,
@@ -92,7 +89,7 @@ impl Shared {
 /// All sessions of this process.
 #[derive(Debug)]
 pub struct House {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     desks: Mutex<HashMap<SessionId, Desk>>,
 }
 
@@ -100,6 +97,7 @@ pub struct House {
 #[derive(Debug)]
 struct Desk {
     agent: AgentId,
+    epoch: u64,
     controls: mpsc::Sender<Control>,
     task: JoinHandle<()>,
 }
@@ -128,10 +126,11 @@ impl House {
     }
 
     pub(crate) async fn open(&self, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
+        let sessions = Sessions::new(&self.shared.journal);
         let found = match open.which {
             Which::New => None,
-            Which::Latest => Some(self.latest(cwd)?),
-            Which::Id(session) => Some(self.row(session)?),
+            Which::Latest => Some(sessions.latest(cwd)?),
+            Which::Id(session) => Some(sessions.row(session)?),
         };
         let resumed = found.is_some();
         let (session, agent, root) = match found {
@@ -139,8 +138,8 @@ impl House {
             None => (SessionId::new(Uuid::now_v7()), AgentId::new(Uuid::now_v7()), cwd.to_path_buf()),
         };
         let resource = session::stream(session);
-        let epoch = self.shared.journal.claim(&resource, self.shared.worker)?;
-        let fence = Fence { resource, worker: self.shared.worker, epoch };
+        let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
+        let fence = Fence { resource, worker: self.shared.worker.id(), epoch };
         let (turn, head) = if resumed { self.fold(agent)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
         let frame = Frame::new(&self.shared, &root, definition, open.settings.clone(), open.schema.clone())?;
@@ -158,8 +157,9 @@ impl House {
             notes: seat.frame.notes().to_vec(),
         };
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        let epoch = seat.fence.epoch;
         let task = tokio::spawn(Agent::new(Arc::clone(&self.shared), seat).run(receiver));
-        lock(&self.desks).insert(session, Desk { agent, controls, task });
+        lock(&self.desks).insert(session, Desk { agent, epoch, controls, task });
         Ok(opened)
     }
 
@@ -174,12 +174,16 @@ impl House {
     ) -> Result<(), RuntimeError> {
         let at_ms = now_ms();
         let stream = session::agent_stream(seat.agent);
-        let mut commit = Commit::new(at_ms);
+        let mut commit = commit_at(at_ms);
         commit.fence = Some(seat.fence.clone());
         let mut events = Vec::new();
         if !resumed {
-            let opened =
-                Event::SessionOpened(SessionOpened { session: seat.session, lead: seat.agent, cwd: root.display().to_string(), by });
+            let opened = Event::SessionOpened(SessionOpened {
+                session: seat.session,
+                lead: seat.agent,
+                cwd: root.display().to_string(),
+                by,
+            });
             let session_stream = session::stream(seat.session);
             commit.projections.extend(session::project(&session_stream, at_ms, &opened));
             commit.appends.push(append(&session_stream, &opened, "house")?);
@@ -202,19 +206,13 @@ impl House {
     }
 
     fn fold(&self, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
+        let apply = |turn: &mut Turn, entry: &Entry| {
+            turn.apply(&event_of(entry)?);
+            Ok::<_, RuntimeError>(())
+        };
         let stream = session::agent_stream(agent);
-        let journal = &self.shared.journal;
-        let snapshot = journal.snapshot(&stream)?.filter(|snapshot| snapshot.version == SNAPSHOT_VERSION);
-        let unpacked = snapshot.and_then(|snapshot| Some((serde_json::from_slice(&snapshot.state).ok()?, snapshot.stream_seq)));
-        let (mut turn, mut head) = unpacked.unwrap_or_else(|| (Turn::new(), 0));
-        loop {
-            let entries = journal.read(&stream, head, PAGE)?;
-            let Some(last) = entries.last() else { return Ok((turn, head)) };
-            head = last.stream_seq;
-            for entry in &entries {
-                turn.apply(&event_of(entry)?);
-            }
-        }
+        let folded = self.shared.journal.fold(&stream, SNAPSHOT_VERSION, Turn::new(), apply)?;
+        Ok((folded.state, folded.stream_seq))
     }
 
     pub(crate) async fn command(&self, order: Order) -> Result<(), RuntimeError> {
@@ -222,7 +220,7 @@ impl House {
             Command::Say { session, ref text } => self.say(session, text, &order).await,
             Command::Answer { session, question, ref answer } => {
                 let body = json!({ "question": question, "answer": answer });
-                let mut commit = Commit::new(now_ms());
+                let mut commit = commit_at(now_ms());
                 commit.sends.push(self.letter(session, &order, Kind::PermissionResponse, body)?);
                 // The answer lets a tool run: it must not be forgotten.
                 commit.strength = Strength::Full;
@@ -247,7 +245,7 @@ impl House {
         let at_ms = now_ms();
         let said = Event::Said(Said { envelope: order.key, text: text.to_owned(), by: order.by.clone() });
         let stream = session::stream(session);
-        let mut commit = Commit::new(at_ms);
+        let mut commit = commit_at(at_ms);
         commit.strength = Strength::Full;
         commit.projections.extend(session::project(&stream, at_ms, &said));
         commit.appends.push(append(&stream, &said, &order.by.address())?);
@@ -297,7 +295,8 @@ impl House {
             // A loop that has already gone needs no telling.
             drop(desk.controls.send(Control::Stop).await);
             drop(desk.task.await);
-            drop(self.shared.journal.release(&session::stream(session), self.shared.worker));
+            // A claim that cannot be given back dies with the process.
+            drop(self.shared.journal.release(&session::stream(session), &self.shared.worker, desk.epoch).await);
         }
     }
 
@@ -308,69 +307,13 @@ impl House {
         }
         Ok(self.shared.journal.close().await?)
     }
-
-    pub(crate) fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
-        let journal = &self.shared.journal;
-        let rows = journal.list(session::LAST, limit)?;
-        let mut sessions = Vec::with_capacity(rows.len());
-        for row in rows {
-            let Some(opened) = journal.get(session::OPENED, &row.key)? else { continue };
-            sessions.extend(row_of(&row.key, &opened, Some(&row.value)));
-        }
-        Ok(sessions)
-    }
-
-    fn latest(&self, cwd: &Path) -> Result<SessionRow, RuntimeError> {
-        let here = cwd.display().to_string();
-        let sessions = self.sessions(SESSIONS_LOOKED_AT)?;
-        sessions.into_iter().find(|row| row.cwd == here).ok_or(RuntimeError::NothingToContinue(here))
-    }
-
-    fn row(&self, session: SessionId) -> Result<SessionRow, RuntimeError> {
-        let key = session.to_string();
-        let opened = self.shared.journal.get(session::OPENED, &key)?;
-        let last = self.shared.journal.get(session::LAST, &key)?;
-        opened
-            .and_then(|opened| row_of(&key, &opened, last.as_deref()))
-            .ok_or_else(|| RuntimeError::NoSession(key))
-    }
-
-    pub(crate) fn session_events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
-        let row = self.row(session)?;
-        let mut events = Vec::new();
-        let stream = session::agent_stream(row.lead);
-        let mut after = 0;
-        loop {
-            let entries = self.shared.journal.read(&stream, after, PAGE)?;
-            let Some(last) = entries.last() else { return Ok(events) };
-            after = last.stream_seq;
-            for entry in &entries {
-                events.push((entry.at_ms, event_of(entry)?));
-            }
-        }
-    }
-}
-
-/// Sessions that `-c` looks through for the last one of this directory.
-const SESSIONS_LOOKED_AT: usize = 1_000;
-
-fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>) -> Option<SessionRow> {
-    let opened: OpenedRow = serde_json::from_slice(opened).ok()?;
-    let last: Option<LastRow> = last.and_then(|last| serde_json::from_slice(last).ok());
-    Some(SessionRow {
-        session: key.parse().ok()?,
-        lead: opened.lead,
-        cwd: opened.cwd,
-        opened_at_ms: opened.at_ms,
-        last_at_ms: last.as_ref().map_or(opened.at_ms, |last| last.at_ms),
-        answered: last.as_ref().is_none_or(|last| last.answered),
-        preview: last.map_or_else(String::new, |last| last.preview),
-    })
 }
 
 /// An event as the journal takes it.
 pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append, RuntimeError> {
-    let payload = serde_json::to_vec(event).map_err(|error| JournalError::from(error))?;
+    let malformed =
+        |error: serde_json::Error| JournalError::Malformed { what: "an event".to_owned(), detail: error.to_string() };
+    let payload = serde_json::to_vec(event).map_err(malformed)?;
     Ok(Append {
         stream: stream.to_owned(),
         event: event.name().into(),
@@ -381,13 +324,9 @@ pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append,
     })
 }
 
-/// An event as the journal gives it back.
-pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
-    serde_json::from_slice(&entry.payload).map_err(|error| RuntimeError::Unreadable {
-        seq: entry.seq,
-        stream: entry.stream.clone(),
-        detail: error.to_string(),
-    })
+/// A commit decided now, by the house.
+pub(crate) fn commit_at(at_ms: i64) -> Commit {
+    Commit { at_ms, actor: "house".to_owned(), ..Commit::default() }
 }
 
 /// Milliseconds since 1970, UTC.

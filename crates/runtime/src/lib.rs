@@ -11,8 +11,9 @@ mod handle;
 mod house;
 mod session;
 
+pub use audit::{AuditLevel, AuditOptions};
 pub use error::RuntimeError;
 pub use handle::{Command, Delta, Notice, Open, Opened, Order, Status, TeamHandle, Which};
 pub use house::{House, Options};
 pub use session::instructions;
-pub use session::{SessionRow, project};
+pub use session::{SessionRow, Sessions, project_entry};

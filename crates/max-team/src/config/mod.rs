@@ -122,12 +122,17 @@ impl Config {
         self.trail.explain(key)
     }
 
-    /// Makes paths absolute: the project below the folder we are in, the audit file below the project, and the key
-    /// beside the file that names it.
+    /// Makes paths absolute: the project below the folder we are in, the audit file below the project (or, by
+    /// default, in our own folder), and the key beside the file that names it.
     fn settle(&mut self, env: &Env, cwd: &Path) {
         // Taking it apart and together again drops the `.` of the default.
         self.project.root = cwd.join(at_home(&self.project.root, env)).components().collect();
-        self.audit.output = self.project.root.join(at_home(&self.audit.output, env));
+        // Unless somebody says where the audit goes, a run leaves nothing behind in the project.
+        let audit_base = match self.trail.source("audit.output") {
+            None => env.home().map_or_else(|| self.project.root.clone(), |home| cwd.join(home)),
+            Some(_) => self.project.root.clone(),
+        };
+        self.audit.output = audit_base.join(at_home(&self.audit.output, env));
         if let Some(key_file) = &mut self.llm.api_key_file {
             let beside = match self.trail.source("llm.api_key_file") {
                 Some(Source::File { file, .. }) => file.path.parent().unwrap_or(cwd),

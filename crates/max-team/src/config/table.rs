@@ -158,7 +158,7 @@ table! {
     audit: Audit {
         /// Whether the audit file is written; the journal is kept either way.
         enabled: bool as Switch = true;
-        /// Where it is written, one JSON object per line; relative to the project.
+        /// Where it is written, one JSON object per line; below the project if you set it, else below ~/.max-team.
         output: PathBuf as Location = "logs/audit.jsonl".into();
         /// The least important kind of event that goes into it.
         level: Level as OneOf<Level> = Level::Info;

@@ -8,12 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::Part;
-use max_team_core::context::{Window, elided};
 use max_team_core::event::{LlmIntent, Outcome};
 use max_team_core::policy::{Action, Class};
-use max_team_core::recovery::Failure;
 use max_team_core::team::Model;
-use max_team_core::turn::{Effect, Input, Prepared, Turn};
+use max_team_core::turn::{Effect, Input, Prepared};
 use max_team_llm::{Call, CallError, Transcript};
 use max_team_tools::{Cx, Output, Registry, ToolError};
 
@@ -38,13 +36,12 @@ pub(super) struct Landed {
 
 pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Landed> + Send>>;
 
-/// The wire form of the window's messages, each encoded once.
+/// The wire form of the history, each message encoded once.
 pub(super) struct Wire {
     model: Model,
-    window: Window,
     transcript: Transcript,
-    /// One past the last message encoded.
-    upto: usize,
+    /// The system text it was instructed with.
+    system: Arc<str>,
 }
 
 impl Agent {
@@ -81,37 +78,50 @@ impl Agent {
         let Some(model) = self.turn.model().cloned() else {
             return Box::pin(async move { Landed { flight, input: None } });
         };
-        let transcript = encoded(&mut self.wire, &self.shared.router, &self.turn, &model, &intent);
-        let request = transcript.and_then(|transcript| {
-            transcript.request(&Call {
-                number: intent.call,
-                system: &self.frame.system,
-                tools: if intent.hand_back { &[] } else { &self.frame.tools },
-                max_tokens: intent.max_tokens,
-            })
+        let transcript = self.encoded(&model);
+        let request = transcript.request(&Call {
+            number: intent.call,
+            max_tokens: intent.max_tokens,
+            tools_off: intent.hand_back,
+            window: intent.request.window,
+            upto: intent.request.upto,
         });
         let (shared, session, cancel) = (Arc::clone(&self.shared), self.session, self.cancel.clone());
         Box::pin(async move {
             let started = Instant::now();
-            let ended = match request {
-                Ok(request) => {
-                    let show = |delta: max_team_llm::Delta<'_>| {
-                        if let Some(delta) = shown(delta) {
-                            shared.show(&Notice::Delta { session, delta });
-                        }
-                    };
-                    shared.router.call(&request, &cancel, show).await
+            let show = |delta: max_team_llm::Delta<'_>| {
+                if let Some(delta) = shown(delta) {
+                    shared.show(&Notice::Delta { session, delta });
                 }
-                Err(error) => Err(error),
             };
-            let outcome = match ended {
+            let outcome = match shared.router.call(&request, &cancel, show).await {
                 Ok(answer) => Outcome::Done(answer),
                 Err(CallError::Cancelled { partial, usage }) => Outcome::Cancelled { partial, usage },
-                Err(CallError::Failed { failure, detail, .. }) => Outcome::Failed { failure, detail, retry_at_ms: None },
+                Err(CallError::Failed { failure, detail, .. }) => {
+                    Outcome::Failed { failure, detail, retry_at_ms: None }
+                }
             };
             let ms = millis(started);
             Landed { flight, input: Some(Input::ModelEnded { outcome, ms }) }
         })
+    }
+
+    /// Brings the wire form up to date: only new messages are encoded, unless another model answers.
+    fn encoded(&mut self, model: &Model) -> &Transcript {
+        let fits = self.wire.take().filter(|wire| wire.model == *model);
+        let mut wire = fits.unwrap_or_else(|| Wire {
+            model: model.clone(),
+            transcript: Transcript::new(self.shared.router.wire(model)),
+            system: Arc::from(""),
+        });
+        if wire.transcript.is_empty() || !Arc::ptr_eq(&wire.system, &self.frame.system) {
+            wire.transcript.instruct(&self.frame.system, &self.frame.tools);
+            wire.system = Arc::clone(&self.frame.system);
+        }
+        for message in self.turn.history().iter().skip(wire.transcript.len()) {
+            wire.transcript.push(message);
+        }
+        &self.wire.insert(wire).transcript
     }
 
     fn prepare(&self, flight: Flight, keys: &[String]) -> Future {
@@ -185,40 +195,12 @@ fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, serde_json::Va
     looked
 }
 
-/// Brings the wire form up to date: only new messages are encoded, unless the window or the model changed.
-fn encoded<'w>(
-    wire: &'w mut Option<Wire>,
-    router: &max_team_llm::Router,
-    turn: &Turn,
-    model: &Model,
-    intent: &LlmIntent,
-) -> Result<&'w mut Transcript, CallError> {
-    let window = intent.request.window;
-    let fits = wire.as_ref().is_some_and(|wire| wire.model == *model && wire.window == window && wire.upto <= intent.request.upto);
-    if !fits {
-        let transcript = Transcript::new(router.wire(model)?);
-        *wire = Some(Wire { model: model.clone(), window, transcript, upto: window.from });
-    }
-    let Some(wire) = wire else {
-        let detail = "no wire".to_owned();
-        return Err(CallError::Failed { failure: Failure::InvalidRequest, detail, request_id: None });
-    };
-    for (index, message) in turn.history().iter().enumerate().take(intent.request.upto).skip(wire.upto) {
-        if index < window.elide {
-            wire.transcript.push(&elided(message));
-        } else {
-            wire.transcript.push(message);
-        }
-    }
-    wire.upto = intent.request.upto;
-    Ok(&mut wire.transcript)
-}
-
 fn shown(delta: max_team_llm::Delta<'_>) -> Option<Delta> {
     Some(match delta {
         max_team_llm::Delta::Text(text) => Delta::Text(text.to_owned()),
         max_team_llm::Delta::Thinking(text) => Delta::Thinking(text.to_owned()),
         max_team_llm::Delta::ToolStart { name, .. } => Delta::Tool(name.to_owned()),
+        max_team_llm::Delta::Waiting(wait) => Delta::Waiting(wait),
         max_team_llm::Delta::ToolInput(_) => return None,
         max_team_llm::Delta::Usage(usage) => Delta::Usage(usage),
     })

@@ -97,7 +97,11 @@ impl Frame {
     pub(crate) fn refresh(&mut self) {
         let read = instructions::read(&self.root, Some(&self.home));
         let mut system = self.definition.prompt.trim_end().to_owned();
-        system.push_str(&format!("\n\n# Surroundings\n\nWorking directory: {}\n{}\n", self.root.display(), self.surroundings));
+        system.push_str(&format!(
+            "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",
+            self.root.display(),
+            self.surroundings
+        ));
         if !read.text.is_empty() {
             system.push_str("\n# Instructions from files\n\n");
             system.push_str(&read.text);

@@ -20,14 +20,14 @@ use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::Answer;
 use max_team_core::team::Settings;
 use max_team_core::turn::{Input, Now, Turn};
-use max_team_journal::{Commit, Expect, Fence, Projection, Strength};
+use max_team_journal::{Expect, Fence, Projection, Strength};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Status};
-use crate::house::{Shared, append, now_ms};
+use crate::house::{Shared, append, commit_at, now_ms};
 use crate::session;
 
 use flight::{Flight, Landed};
@@ -179,12 +179,8 @@ impl Agent {
     /// One decision, one commit.
     async fn step(&mut self, input: Input, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
         let fresh = Uuid::now_v7();
-        let now = Now {
-            at_ms: now_ms(),
-            jitter: u32::from_le_bytes([fresh.as_bytes()[12], fresh.as_bytes()[13], fresh.as_bytes()[14], fresh.as_bytes()[15]]),
-            fresh,
-            frame: self.frame.address(),
-        };
+        let [.., a, b, c, d] = *fresh.as_bytes();
+        let now = Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address() };
         let events = self.turn.decide(input, &now);
         self.commit(events, acks).await
     }
@@ -194,11 +190,12 @@ impl Agent {
             return Ok(());
         }
         let at_ms = now_ms();
-        let mut commit = Commit::new(at_ms);
+        let mut commit = commit_at(at_ms);
         commit.fence = Some(self.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.acks = acks;
         let actor = format!("agent:{}", self.name);
+        commit.actor.clone_from(&actor);
         let mut replies = Vec::new();
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
@@ -237,7 +234,7 @@ impl Agent {
             return Ok(());
         }
         let Ok(state) = serde_json::to_vec(&self.turn) else { return Ok(()) };
-        let mut commit = Commit::new(now_ms());
+        let mut commit = commit_at(now_ms());
         commit.fence = Some(self.fence.clone());
         commit.projections.push(Projection::Snapshot {
             stream: self.stream.clone(),

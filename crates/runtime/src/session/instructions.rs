@@ -11,7 +11,8 @@ use max_team_core::context::instructions::{File, Instructions, assemble, imports
 use max_team_core::limits::{IMPORT_HOPS_MAX, INSTRUCTION_FILE_BYTES_MAX, INSTRUCTION_FILES_MAX};
 
 /// Names looked for in each directory. An override replaces its plain sibling.
-const NAMES: [&[&str]; 3] = [&["AGENTS.override.md", "AGENTS.md"], &["CLAUDE.md", ".claude/CLAUDE.md"], &["CLAUDE.local.md"]];
+const NAMES: [&[&str]; 3] =
+    [&["AGENTS.override.md", "AGENTS.md"], &["CLAUDE.md", ".claude/CLAUDE.md"], &["CLAUDE.local.md"]];
 
 /// Reads what applies to `cwd`: the user's own file first, then from the project's root down to `cwd`.
 pub fn read(cwd: &Path, home: Option<&Path>) -> Instructions {
@@ -63,7 +64,10 @@ impl Reader {
             return;
         }
         if self.files.len() >= INSTRUCTION_FILES_MAX {
-            self.notes.push(format!("`{}` left out: at most {INSTRUCTION_FILES_MAX} instruction files are read", path.display()));
+            self.notes.push(format!(
+                "`{}` left out: at most {INSTRUCTION_FILES_MAX} instruction files are read",
+                path.display()
+            ));
             return;
         }
         let text = match read_capped(&real) {
@@ -74,7 +78,9 @@ impl Reader {
             }
         };
         let found: Vec<String> = imports(&text).into_iter().map(str::to_owned).collect();
-        let shown = real.strip_prefix(&self.root).map_or_else(|_| path.display().to_string(), |path| path.display().to_string());
+        let shown = real
+            .strip_prefix(&self.root)
+            .map_or_else(|_| path.display().to_string(), |path| path.display().to_string());
         self.files.push(File { path: shown, text });
         if hops >= IMPORT_HOPS_MAX {
             return;

@@ -5,17 +5,25 @@
 
 pub mod instructions;
 
+use std::path::Path;
+
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId};
-use max_team_journal::Projection;
+use max_team_journal::{Entry, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
+use crate::error::RuntimeError;
+
 /// What each session is: written once.
-pub(crate) const OPENED: &str = "session";
+const OPENED: &str = "session";
 /// What last happened in each: rewritten as it goes.
-pub(crate) const LAST: &str = "session_last";
+const LAST: &str = "session_last";
 /// Characters of the title and the preview.
 const PREVIEW_CHARS: usize = 80;
+/// Sessions that `-c` looks through for the last one of this directory.
+const SESSIONS_LOOKED_AT: usize = 1_000;
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
 
 /// The stream of a session held in a terminal.
 pub(crate) fn stream(session: SessionId) -> String {
@@ -52,27 +60,37 @@ pub struct SessionRow {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct OpenedRow {
-    pub lead: AgentId,
-    pub cwd: String,
-    pub at_ms: i64,
+struct OpenedRow {
+    lead: AgentId,
+    cwd: String,
+    at_ms: i64,
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) struct LastRow {
-    pub preview: String,
-    pub answered: bool,
-    pub at_ms: i64,
+struct LastRow {
+    preview: String,
+    answered: bool,
+    at_ms: i64,
+}
+
+/// The rows that an entry of the log makes, for making them all again.
+pub fn project_entry(entry: &Entry) -> Vec<Projection> {
+    match event_of(entry) {
+        Ok(event) => project(&entry.stream, entry.at_ms, &event),
+        // The journal's own entries and erased ones make no rows of ours.
+        Err(_) => Vec::new(),
+    }
 }
 
 /// The rows that an event changes.
-pub fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
+pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
     let Some(session) = session_of(stream) else { return Vec::new() };
-    let put = |table: &str, value: Result<Vec<u8>, serde_json::Error>| match value {
-        Ok(value) => vec![Projection::Put { table: table.to_owned(), key: session.to_owned(), value, sort_ms: at_ms }],
+    let put = |table: &'static str, value: Result<Vec<u8>, serde_json::Error>| match value {
+        Ok(value) => vec![Projection::Put { table: table.into(), key: session.to_owned(), value, sort_ms: at_ms }],
         Err(_) => Vec::new(),
     };
-    let last = |text: &str, answered| put(LAST, serde_json::to_vec(&LastRow { preview: preview(text), answered, at_ms }));
+    let last =
+        |text: &str, answered| put(LAST, serde_json::to_vec(&LastRow { preview: preview(text), answered, at_ms }));
     match event {
         Event::SessionOpened(opened) => {
             put(OPENED, serde_json::to_vec(&OpenedRow { lead: opened.lead, cwd: opened.cwd.clone(), at_ms }))
@@ -81,6 +99,80 @@ pub fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
         Event::Replied(replied) => last(&replied.text, true),
         _ => Vec::new(),
     }
+}
+
+/// What the journal knows of sessions; needs no house.
+#[derive(Debug)]
+pub struct Sessions<'j> {
+    journal: &'j Journal,
+}
+
+impl<'j> Sessions<'j> {
+    /// Looks into a journal.
+    pub fn new(journal: &'j Journal) -> Self {
+        Self { journal }
+    }
+
+    /// Those in which something was said, last used first.
+    pub fn list(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
+        let mut sessions = Vec::new();
+        for last in self.journal.list(LAST, limit, None)? {
+            let opened = self.journal.get(OPENED, &last.key)?;
+            sessions.extend(opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value))));
+        }
+        Ok(sessions)
+    }
+
+    /// The last one of a directory.
+    pub fn latest(&self, cwd: &Path) -> Result<SessionRow, RuntimeError> {
+        let here = cwd.display().to_string();
+        let sessions = self.list(SESSIONS_LOOKED_AT)?;
+        sessions.into_iter().find(|row| row.cwd == here).ok_or(RuntimeError::NothingToContinue(here))
+    }
+
+    /// One of them.
+    pub fn row(&self, session: SessionId) -> Result<SessionRow, RuntimeError> {
+        let key = session.to_string();
+        let opened = self.journal.get(OPENED, &key)?;
+        let last = self.journal.get(LAST, &key)?;
+        opened.and_then(|opened| row_of(&key, &opened, last.as_deref())).ok_or(RuntimeError::NoSession(key))
+    }
+
+    /// Everything that its lead did, with the time.
+    pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        let stream = agent_stream(self.row(session)?.lead);
+        let mut events = Vec::new();
+        let mut after = 0;
+        loop {
+            let entries = self.journal.read(&stream, after, PAGE)?;
+            let Some(last) = entries.last() else { return Ok(events) };
+            after = last.stream_seq;
+            for entry in &entries {
+                events.push((entry.at_ms, event_of(entry)?));
+            }
+        }
+    }
+}
+
+fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>) -> Option<SessionRow> {
+    let opened: OpenedRow = serde_json::from_slice(opened).ok()?;
+    let last: Option<LastRow> = last.and_then(|last| serde_json::from_slice(last).ok());
+    Some(SessionRow {
+        session: key.parse().ok()?,
+        lead: opened.lead,
+        cwd: opened.cwd,
+        opened_at_ms: opened.at_ms,
+        last_at_ms: last.as_ref().map_or(opened.at_ms, |last| last.at_ms),
+        answered: last.as_ref().is_none_or(|last| last.answered),
+        preview: last.map_or_else(String::new, |last| last.preview),
+    })
+}
+
+/// An event as the journal gives it back.
+pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
+    let unreadable = |detail: String| RuntimeError::Unreadable { seq: entry.seq, stream: entry.stream.clone(), detail };
+    let payload = entry.payload.as_deref().ok_or_else(|| unreadable("it was erased".to_owned()))?;
+    serde_json::from_slice(payload).map_err(|error| unreadable(error.to_string()))
 }
 
 fn preview(text: &str) -> String {

@@ -54,7 +54,7 @@ catalog: {providers: {anthropic: {base_url: 'https://evil.example'}}}
     assert_eq!(config.llm.fallback_model.as_deref(), Some("small"));
     assert_eq!(config.permissions.mode, Mode::Default);
     assert_eq!((config.project.sandbox, &config.project.root), (true, &place.cwd()));
-    assert_eq!(config.audit.output, place.cwd().join("logs/audit.jsonl"));
+    assert!(!config.audit.output.starts_with(place.cwd()), "{}", config.audit.output.display());
     assert_eq!(config.limits.budget_usd, Some(5.0));
     assert_eq!(config.catalog, serde_json::json!({}));
 

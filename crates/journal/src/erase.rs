@@ -1,0 +1,50 @@
+//! Erasing payloads: retention without breaking the chain.
+//!
+//! A tombstone entry says which payloads were erased, by whom and why; the entries keep their hashes. A payload is
+//! content, so it goes wherever it occurs. Rows that callers derived from it are theirs to clean up.
+
+use std::borrow::Cow;
+
+use max_team_core::event;
+use max_team_core::hash::Hash;
+use serde::{Deserialize, Serialize};
+
+use crate::commit::Append;
+use crate::error::JournalError;
+use crate::own::ERASED;
+use crate::plan::encode;
+
+/// A wish to erase payloads.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Erase {
+    /// Their hashes.
+    pub payloads: Vec<Hash>,
+    /// Who wants it.
+    pub actor: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// What a tombstone says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tombstone {
+    pub(crate) payloads: Vec<Hash>,
+    pub(crate) reason: String,
+}
+
+impl Erase {
+    /// The tombstone.
+    pub(crate) fn append(&self) -> Result<Append, JournalError> {
+        let tombstone = Tombstone { payloads: self.payloads.clone(), reason: self.reason.clone() };
+        Ok(Append {
+            stream: ERASED.to_owned(),
+            event: Cow::Borrowed("erased"),
+            version: event::VERSION,
+            payload: encode("a tombstone", &tombstone)?,
+            actor: self.actor.clone(),
+            cause: None,
+        })
+    }
+}

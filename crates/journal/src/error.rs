@@ -1,0 +1,170 @@
+//! Everything that can go wrong, typed; each says what happened and what to do next.
+//!
+//! Errors are clonable, because the commits that share a transaction share its failure. They carry no engine's
+//! types: a caller cannot tell, and need not know, which store is underneath.
+
+use std::path::PathBuf;
+
+use max_team_core::id::{EnvelopeId, WorkerId};
+
+use crate::outbox::PartState;
+use crate::worker::WorkerInfo;
+
+/// Why the journal did not do what was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum JournalError {
+    /// Somebody else wrote to the stream first.
+    #[error("stream `{stream}` is at {found}, not at {expected}: somebody else wrote first; read it again and decide anew")]
+    Conflict {
+        /// The stream.
+        stream: String,
+        /// Where it should have been.
+        expected: u64,
+        /// Where it is.
+        found: u64,
+    },
+    /// The writer no longer owns what it writes to.
+    #[error("`{resource}` is no longer ours ({}): stop working on it", held(*owner))]
+    Fenced {
+        /// What was owned.
+        resource: String,
+        /// Who owns it now, if anyone.
+        owner: Option<WorkerId>,
+    },
+    /// Somebody who is alive owns it.
+    #[error("`{resource}` is owned by `{}` (process {} on `{}`): go on there, or stop it first", by.what, by.pid, by.host)]
+    Owned {
+        /// What was to be claimed.
+        resource: String,
+        /// The owner.
+        by: Box<WorkerInfo>,
+    },
+    /// The timer was fired or cancelled by somebody else.
+    #[error("timer `{timer}` is gone: it was fired or cancelled already; do nothing")]
+    Gone {
+        /// Its key.
+        timer: String,
+    },
+    /// No such letter was ever sent.
+    #[error("no letter `{id}` was ever sent: acknowledge only what `pending_mail` returned")]
+    UnknownMail {
+        /// The letter.
+        id: EnvelopeId,
+    },
+    /// No such part is in the outbox.
+    #[error("no part `{part}` is in the outbox: put it there first")]
+    UnknownPart {
+        /// The part.
+        part: String,
+    },
+    /// The part is not where it would have to be.
+    #[error("part `{part}` is `{from}` and cannot become `{to}`: read the outbox again")]
+    IllegalMove {
+        /// The part.
+        part: String,
+        /// Where it is.
+        from: PartState,
+        /// Where it was to go.
+        to: PartState,
+    },
+    /// The stream is written by the journal alone.
+    #[error("stream `{stream}` is the journal's own: use sends, acks, timers, outbox or erase")]
+    Reserved {
+        /// The stream.
+        stream: String,
+    },
+    /// A payload, blob or state beyond the bound.
+    #[error("{bytes} bytes are too many for one payload (at most {max}): split it")]
+    TooBig {
+        /// Its size.
+        bytes: usize,
+        /// The bound.
+        max: usize,
+    },
+    /// Something stored or to be stored is not the JSON it should be.
+    #[error("{what} is not valid: {detail}; run `max-team audit verify`")]
+    Malformed {
+        /// What.
+        what: String,
+        /// Why.
+        detail: String,
+    },
+    /// No space is left.
+    #[error("no space left for `{path}`: nothing of this was stored; free some space and try again")]
+    DiskFull {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The place cannot be written to.
+    #[error("cannot write `{path}`: {detail}; make it writable for this user, or set `MAX_TEAM_HOME` to a place that is")]
+    Unwritable {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        detail: String,
+    },
+    /// The file is damaged, or no journal at all.
+    #[error("`{path}` is damaged: {detail}; keep the file, run `max-team doctor`, or restore a copy")]
+    Corrupt {
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// A newer program wrote it.
+    #[error("`{path}` has version {found}, this program knows {known}: it was left untouched; update max-team")]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// The newest version that this program knows.
+        known: i64,
+    },
+    /// Another process holds the write lock for too long.
+    #[error("`{path}` is being written by another process: try again; if it stays so, look for a stuck `max-team`")]
+    Busy {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The journal has been closed.
+    #[error("the journal is closed: open it again")]
+    Closed,
+    /// Anything else the system refused.
+    #[error("`{path}` failed: {detail}; check the disk, then start again: what was acknowledged is kept")]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        detail: String,
+    },
+}
+
+impl JournalError {
+    /// Whether it refuses one commit for what it says, rather than failing all for what the disk does.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Conflict { .. }
+            | Self::Fenced { .. }
+            | Self::Owned { .. }
+            | Self::Gone { .. }
+            | Self::UnknownMail { .. }
+            | Self::UnknownPart { .. }
+            | Self::IllegalMove { .. }
+            | Self::Reserved { .. }
+            | Self::TooBig { .. }
+            | Self::Malformed { .. } => true,
+            Self::DiskFull { .. }
+            | Self::Unwritable { .. }
+            | Self::Corrupt { .. }
+            | Self::Newer { .. }
+            | Self::Busy { .. }
+            | Self::Closed
+            | Self::Io { .. } => false,
+        }
+    }
+}
+
+fn held(owner: Option<WorkerId>) -> String {
+    owner.map_or_else(|| "nobody owns it".to_owned(), |worker| format!("`{worker}` owns it"))
+}

@@ -1,0 +1,341 @@
+//! What survives a crash: one append-only log, and the rows that follow from it.
+//!
+//! A [`Commit`] is one transaction of plain data; a [`Journal`] is a cheap handle on the engine that stores it. The log
+//! is the truth: mail, timers, outbox and projections change in the transaction of the entry that causes them, and
+//! can be rebuilt from the log alone. This crate never decides what happens, never reads a clock for what it stores,
+//! and never looks inside a caller's payload.
+
+mod commit;
+mod entry;
+mod erase;
+mod error;
+mod export;
+mod fold;
+mod limits;
+mod memory;
+mod nudge;
+mod outbox;
+mod own;
+mod plan;
+mod read;
+mod seal;
+mod sqlite;
+mod timer;
+mod verify;
+mod watch;
+mod worker;
+
+use std::future::Future;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use max_team_core::event::Event;
+use max_team_core::hash::Hash;
+use max_team_core::id::EnvelopeId;
+use max_team_core::message::Envelope;
+
+pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
+pub use self::entry::Entry;
+pub use self::erase::Erase;
+pub use self::error::JournalError;
+pub use self::fold::Folded;
+pub use self::outbox::{OutboxOp, Part, PartState};
+pub use self::read::{Cursor, Item, Snapshot};
+pub use self::sqlite::Options;
+pub use self::timer::{Timer, TimerOp};
+pub use self::verify::{Fault, FaultKind, Report};
+pub use self::watch::Watch;
+pub use self::worker::{Worker, WorkerInfo};
+
+use self::entry::Head;
+use self::memory::Memory;
+use self::sqlite::Sqlite;
+
+/// A handle on the journal. Cloning it is cheap; clones share one writer.
+#[derive(Debug, Clone)]
+pub struct Journal {
+    engine: Engine,
+}
+
+#[derive(Debug, Clone)]
+enum Engine {
+    Sqlite(Arc<Sqlite>),
+    Memory(Arc<Memory>),
+}
+
+/// Beginning and end.
+impl Journal {
+    /// Opens the journal in a folder; makes both if they are not there. Any number of processes may.
+    pub fn open(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
+        Ok(Self { engine: Engine::Sqlite(Arc::new(Sqlite::open(dir.into(), options)?)) })
+    }
+
+    /// A journal that lives as long as its handles: for simulation and tests.
+    pub fn memory() -> Self {
+        Self { engine: Engine::Memory(Arc::default()) }
+    }
+
+    /// Opens the same journal once more, as another process would; also after this handle was closed.
+    pub fn reopen(&self) -> Result<Self, JournalError> {
+        let engine = match &self.engine {
+            Engine::Sqlite(sqlite) => Engine::Sqlite(Arc::new(sqlite.reopen()?)),
+            Engine::Memory(memory) => Engine::Memory(Arc::new(memory.reopen())),
+        };
+        Ok(Self { engine })
+    }
+
+    /// Seals the log and ends the writer, after everything that was queued. Dropping the handles without it loses
+    /// nothing either.
+    pub async fn close(&self) -> Result<(), JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.close().await,
+            Engine::Memory(memory) => memory.close(),
+        }
+    }
+}
+
+/// Writing.
+impl Journal {
+    /// Stores a commit, all of it or nothing. Once it was handed over it goes on even if the future is dropped.
+    pub async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.commit(commit).await,
+            Engine::Memory(memory) => memory.commit(commit),
+        }
+    }
+
+    /// The same for a thread that may wait; also inside a runtime, whose other tasks then wait too.
+    pub fn commit_blocking(&self, commit: Commit) -> Result<Committed, JournalError> {
+        block_on(self.commit(commit))
+    }
+
+    /// Begins to be a worker: what it claims stays its own until the value is dropped or the process dies.
+    pub fn worker(&self, info: WorkerInfo) -> Result<Worker, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.worker(info),
+            Engine::Memory(memory) => Ok(Worker::start_within(Arc::clone(memory.store()), info)),
+        }
+    }
+
+    /// Makes the worker the owner; returns the epoch for its fences. Claiming again what it owns changes nothing;
+    /// what a living worker owns is `Owned`; what a dead one owned is taken over under a new epoch.
+    pub async fn claim(&self, resource: &str, worker: &Worker) -> Result<u64, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.claim(resource.to_owned(), worker.id()).await,
+            Engine::Memory(memory) => memory.claim(resource, worker.id()),
+        }
+    }
+
+    /// Gives a claim back; one that is no longer held is left alone.
+    pub async fn release(&self, resource: &str, worker: &Worker, epoch: u64) -> Result<(), JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.release(resource.to_owned(), worker.id(), epoch).await,
+            Engine::Memory(memory) => memory.release(resource, worker.id(), epoch),
+        }
+    }
+
+    /// Erases payloads wherever they occur, under a tombstone; returns in how many entries.
+    pub async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.erase(erase).await,
+            Engine::Memory(memory) => memory.erase(&erase),
+        }
+    }
+
+    /// Derives mail, timers, outbox and projections from the log again; snapshots are dropped. Meant for a journal
+    /// that nobody else is using: other writers wait as long as it takes, or give up as `Busy`.
+    pub fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.rebuild(project),
+            Engine::Memory(memory) => memory.rebuild(project),
+        }
+    }
+}
+
+/// Reading: in the calling thread, never behind a writer.
+impl Journal {
+    /// A stream's entries after the given place.
+    pub fn read(&self, stream: &str, after_stream_seq: u64, limit: usize) -> Result<Vec<Entry>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.read(stream, after_stream_seq, limit)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.read(stream, after_stream_seq, limit)),
+        }
+    }
+
+    /// All streams' entries after the given one, in reading order.
+    pub fn read_all(&self, after_seq: u64, limit: usize) -> Result<Vec<Entry>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.read_all(after_seq, limit)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.read_all(after_seq, limit)),
+        }
+    }
+
+    /// A stream's last entry; 0 when it has none.
+    pub fn head(&self, stream: &str) -> Result<u64, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.head(stream)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.head(stream)),
+        }
+        .map(|head| head.stream_seq)
+    }
+
+    /// The last entry of all; 0 when there is none.
+    pub fn last_seq(&self) -> Result<u64, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::last_seq),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.last_seq()),
+        }
+    }
+
+    /// Bytes by their hash: a commit's blob, or a payload too large for its entry.
+    pub fn blob(&self, hash: &Hash) -> Result<Option<Vec<u8>>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.blob(hash)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.blob(hash)),
+        }
+    }
+
+    /// A stream's folded state, if a commit kept one.
+    pub fn snapshot(&self, stream: &str) -> Result<Option<Snapshot>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.snapshot(stream)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.snapshot(stream)),
+        }
+    }
+
+    /// The letters in a mailbox that nobody has taken, oldest first.
+    pub fn pending_mail(&self, address: &str) -> Result<Vec<Envelope>, JournalError> {
+        let entries = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.pending_mail(address))?,
+            Engine::Memory(memory) => memory.open_tables()?.pending_mail(address),
+        };
+        let mut letters = Vec::with_capacity(entries.len());
+        for entry in &entries {
+            // A letter that was erased before it was taken has nothing to say.
+            let Some(payload) = entry.payload.as_deref() else { continue };
+            if let Event::Mailed(envelope) = own::parse(entry, payload)? {
+                letters.push(envelope);
+            }
+        }
+        Ok(letters)
+    }
+
+    /// Whether a letter was ever sent under this id.
+    pub fn has_mail(&self, id: EnvelopeId) -> Result<bool, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => Ok(sqlite.read(|db| db.letter(id))?.is_some()),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.letter(id).is_some()),
+        }
+    }
+
+    /// A projected row.
+    pub fn get(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.get(table, key)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.get(table, key)),
+        }
+    }
+
+    /// A table's rows, newest first, from behind the cursor on.
+    pub fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Result<Vec<Item>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.list(table, limit, after)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.list(table, limit, after)),
+        }
+    }
+
+    /// The timers that are due, soonest first.
+    pub fn due_timers(&self, now_ms: i64, limit: usize) -> Result<Vec<Timer>, JournalError> {
+        self.timers(i64::MIN, now_ms, limit)
+    }
+
+    /// The first timer that is not due yet: what to sleep until.
+    pub fn next_timer(&self, now_ms: i64) -> Result<Option<Timer>, JournalError> {
+        Ok(self.timers(now_ms, i64::MAX, 1)?.pop())
+    }
+
+    fn timers(&self, after_ms: i64, upto_ms: i64, limit: usize) -> Result<Vec<Timer>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.timers(after_ms, upto_ms, limit)),
+            Engine::Memory(memory) => memory.open_tables()?.timers(after_ms, upto_ms, limit),
+        }
+    }
+
+    /// The outbox's parts in a state, in the order they were put there.
+    pub fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.outbox(state, limit)),
+            Engine::Memory(memory) => memory.open_tables()?.outbox(state, limit),
+        }
+    }
+
+    /// Follows the log from behind the given entry on, also what other processes add.
+    pub fn watch(&self, after_seq: u64) -> Result<Watch, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => Ok(Watch::new(self.clone(), sqlite.listen()?, after_seq)),
+            Engine::Memory(memory) => Ok(Watch::new(self.clone(), memory.bell(), after_seq)),
+        }
+    }
+
+    /// The database's own check of its file; an empty list is a healthy one. `verify` checks what is in it.
+    pub fn quick_check(&self) -> Result<Vec<String>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::quick_check),
+            Engine::Memory(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn scan(
+        &self,
+        after_seq: u64,
+        each: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<(), JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.scan(after_seq, each)),
+            Engine::Memory(memory) => memory.open_tables()?.scan(after_seq, each),
+        }
+    }
+
+    /// The whole log, then the streams' heads, over one state of the store.
+    fn scan_with_heads(
+        &self,
+        each: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<Vec<(String, Head)>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| {
+                db.at_once(|db| {
+                    db.scan(0, each)?;
+                    db.heads()
+                })
+            }),
+            Engine::Memory(memory) => {
+                let tables = memory.open_tables()?;
+                tables.scan(0, each)?;
+                Ok(tables.heads())
+            }
+        }
+    }
+}
+
+/// Waits for a future in this thread. `unconstrained`: inside a task, tokio would otherwise make it yield to a
+/// runtime that is waiting for us.
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut future = pin!(tokio::task::unconstrained(future));
+    loop {
+        match future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            Poll::Ready(value) => return value,
+            Poll::Pending => thread::park(),
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The journal's own bounds; those that others share are in `max_team_core::limits`.
+
+use std::time::Duration;
+
+/// Bytes of one payload, blob or snapshot.
+pub(crate) const PAYLOAD_BYTES_MAX: usize = 64 << 20;
+/// Entries that a watcher reads at once.
+pub(crate) const WATCH_ENTRIES_MAX: usize = 64;
+/// Entries that a fold reads at once.
+pub(crate) const FOLD_ENTRIES_MAX: usize = 256;
+/// Faults that a verification lists; the rest are counted.
+pub(crate) const FAULTS_MAX: usize = 1_000;
+/// Lines that the database's own check returns.
+pub(crate) const CHECK_LINES_MAX: usize = 100;
+/// Read connections kept open while idle.
+pub(crate) const READERS_IDLE_MAX: usize = 2;
+/// Prepared statements kept per connection.
+pub(crate) const STATEMENTS_MAX: usize = 64;
+/// Memory for pages per connection.
+pub(crate) const CACHE_KIB: i64 = 1_024;
+/// Pages in the write-ahead log before they are moved into the database. A crash leaves at most about this much to be
+/// read again at the next start.
+pub(crate) const CHECKPOINT_PAGES: i64 = 2_000;
+/// Bytes that the write-ahead log keeps on disk for reuse.
+pub(crate) const LOG_BYTES_KEPT: i64 = 16 << 20;
+/// How long to wait for another process's transaction.
+pub(crate) const BUSY_MAX: Duration = Duration::from_secs(5);
+/// The part of the last sync that a group waits for the writers it has just woken: one in …
+pub(crate) const PACE_SHARE: u32 = 8;
+/// … and never longer than this.
+pub(crate) const PACE_MAX: Duration = Duration::from_millis(1);

@@ -1,0 +1,398 @@
+//! The engine without a disk: for simulation and tests.
+//!
+//! It follows the same plan as the others and stores what the plan says in maps. It outlives its handles for as long
+//! as any of them exists, so a simulated crash drops the team and keeps the store. It survives nothing else, and
+//! makes no difference between the strengths.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use max_team_core::hash::Hash;
+use max_team_core::id::{EnvelopeId, WorkerId};
+use max_team_core::limits::INLINE_BYTES_MAX;
+
+use crate::commit::{Commit, Committed, Projection};
+use crate::entry::{Entry, Head};
+use crate::erase::Erase;
+use crate::error::JournalError;
+use crate::outbox::{Part, PartState};
+use crate::own::{self, Own, Row};
+use crate::plan::{Letter, Look, Sent, Writes, plan, plan_own};
+use crate::read::{Cursor, Item, Snapshot};
+use crate::seal::Seal;
+use crate::timer::Timer;
+use crate::watch::Bell;
+use crate::worker::{Owner, WorkerInfo};
+
+/// One handle on a store.
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    store: Arc<Store>,
+    closed: AtomicBool,
+}
+
+/// What its handles share.
+#[derive(Debug, Default)]
+pub(crate) struct Store {
+    tables: Mutex<Tables>,
+    bell: Arc<Bell>,
+}
+
+/// The log and the rows.
+#[derive(Debug, Default)]
+pub(crate) struct Tables {
+    /// Entry `n` is at `n - 1`; a payload that is not inline is in `blobs`.
+    entries: Vec<Entry>,
+    streams: BTreeMap<String, Stream>,
+    blobs: HashMap<Hash, Vec<u8>>,
+    rows: Rows,
+    owners: HashMap<String, Owner>,
+    workers: HashMap<WorkerId, WorkerInfo>,
+}
+
+#[derive(Debug, Default)]
+struct Stream {
+    head: Head,
+    seqs: Vec<u64>,
+}
+
+/// What can be rebuilt from the log.
+#[derive(Debug, Default, PartialEq)]
+struct Rows {
+    mail: BTreeMap<EnvelopeId, MailRow>,
+    timers: BTreeMap<String, TimerRow>,
+    parts: BTreeMap<String, PartRow>,
+    projections: BTreeMap<(String, String), (i64, Vec<u8>)>,
+    snapshots: BTreeMap<String, Snapshot>,
+}
+
+#[derive(Debug, PartialEq)]
+struct MailRow {
+    seq: u64,
+    taken: Option<u64>,
+}
+
+#[derive(Debug, PartialEq)]
+struct TimerRow {
+    due_at_ms: i64,
+    seq: u64,
+}
+
+#[derive(Debug, PartialEq)]
+struct PartRow {
+    seq: u64,
+    state: PartState,
+    native: Option<String>,
+}
+
+impl Store {
+    /// The tables; a panic elsewhere cannot have left them half written, for a plan is made before the first write.
+    pub(crate) fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Memory {
+    pub(crate) fn reopen(&self) -> Self {
+        Self { store: Arc::clone(&self.store), closed: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn store(&self) -> &Arc<Store> {
+        &self.store
+    }
+
+    pub(crate) fn bell(&self) -> &Arc<Bell> {
+        &self.store.bell
+    }
+
+    fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn open_tables(&self) -> Result<MutexGuard<'_, Tables>, JournalError> {
+        if self.is_closed() {
+            return Err(JournalError::Closed);
+        }
+        Ok(self.store.tables())
+    }
+
+    pub(crate) fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+        let mut tables = self.open_tables()?;
+        let at_ms = commit.at_ms;
+        let (writes, committed) = plan(commit, Look::Memory(&tables))?;
+        let is_seal_due = writes.is_seal_due();
+        tables.write(writes);
+        if is_seal_due {
+            tables.seal(at_ms)?;
+        }
+        drop(tables);
+        self.store.bell.ring();
+        Ok(committed)
+    }
+
+    pub(crate) fn claim(&self, resource: &str, worker: WorkerId) -> Result<u64, JournalError> {
+        let mut tables = self.open_tables()?;
+        let owner = tables.owner(resource).unwrap_or_default();
+        let mut epoch = owner.epoch;
+        if owner.worker != Some(worker) {
+            if let Some(by) = owner.worker.and_then(|worker| tables.workers.get(&worker)) {
+                return Err(JournalError::Owned { resource: resource.to_owned(), by: Box::new(by.clone()) });
+            }
+            epoch += 1;
+            tables.owners.insert(resource.to_owned(), Owner { worker: Some(worker), epoch });
+        }
+        Ok(epoch)
+    }
+
+    pub(crate) fn release(&self, resource: &str, worker: WorkerId, epoch: u64) -> Result<(), JournalError> {
+        let mut tables = self.open_tables()?;
+        if tables.owner(resource) == Some(Owner { worker: Some(worker), epoch }) {
+            tables.owners.insert(resource.to_owned(), Owner { worker: None, epoch });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn erase(&self, erase: &Erase) -> Result<u64, JournalError> {
+        let mut tables = self.open_tables()?;
+        let writes = plan_own(erase.append()?, erase.at_ms, Look::Memory(&tables))?;
+        tables.write(writes);
+        let mut erased = 0;
+        for hash in &erase.payloads {
+            let was_blob = tables.blobs.remove(hash).is_some();
+            for entry in &mut tables.entries {
+                let spared = entry.stream == own::SEAL || entry.stream == own::ERASED;
+                if entry.payload_hash == *hash && !spared {
+                    erased += u64::from(entry.payload.take().is_some() || was_blob);
+                }
+            }
+        }
+        drop(tables);
+        self.store.bell.ring();
+        Ok(erased)
+    }
+
+    pub(crate) fn close(&self) -> Result<(), JournalError> {
+        let mut tables = self.open_tables()?;
+        let at_ms = tables.entries.last().map_or(0, |entry| entry.at_ms);
+        let sealed = tables.seal(at_ms);
+        drop(tables);
+        self.closed.store(true, Ordering::Release);
+        self.store.bell.ring();
+        sealed
+    }
+
+    pub(crate) fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {
+        let mut tables = self.open_tables()?;
+        let mut rows = Vec::new();
+        for seq in 1..=tables.last_seq() {
+            let Some(entry) = tables.entry(seq) else { continue };
+            if let Some(own) = Own::read(&entry)? {
+                own.rows(seq, &mut rows);
+            }
+            rows.extend(project(&entry).into_iter().map(Row::Projection));
+        }
+        tables.rows = Rows::default();
+        rows.into_iter().for_each(|row| tables.rows.change(row));
+        Ok(())
+    }
+}
+
+/// Writing.
+impl Tables {
+    pub(crate) fn begin(&mut self, info: WorkerInfo) {
+        self.workers.insert(info.id, info);
+    }
+
+    pub(crate) fn end(&mut self, worker: WorkerId) {
+        self.workers.remove(&worker);
+    }
+
+    fn write(&mut self, writes: Writes) {
+        for mut entry in writes.entries {
+            if entry.payload.as_ref().is_some_and(|payload| payload.len() > INLINE_BYTES_MAX) {
+                let payload = entry.payload.take().unwrap_or_default();
+                self.blobs.entry(entry.payload_hash).or_insert(payload);
+            }
+            self.streams.entry(entry.stream.clone()).or_default().seqs.push(entry.seq);
+            self.entries.push(entry);
+        }
+        for (stream, head) in writes.heads {
+            self.streams.entry(stream).or_default().head = head;
+        }
+        for (hash, bytes) in writes.blobs {
+            self.blobs.entry(hash).or_insert(bytes);
+        }
+        writes.rows.into_iter().for_each(|row| self.rows.change(row));
+    }
+
+    /// Seals what no seal covers yet, if that is more than the last seal itself.
+    fn seal(&mut self, at_ms: i64) -> Result<(), JournalError> {
+        let last = self.streams.get(own::SEAL).and_then(|stream| stream.seqs.last()).copied();
+        let before = match last.and_then(|seq| self.entry(seq)) {
+            Some(entry) => Some(own::parse::<Seal>(&entry, entry.payload.as_deref().unwrap_or_default())?),
+            None => None,
+        };
+        if last.unwrap_or(0) == self.last_seq() {
+            return Ok(());
+        }
+        let mut seal = Seal::after(before.as_ref());
+        let skipped = usize::try_from(seal.to_seq).unwrap_or(usize::MAX);
+        self.entries.iter().skip(skipped).for_each(|entry| seal.add(entry.seq, &entry.hash));
+        let writes = plan_own(seal.append()?, at_ms, Look::Memory(self))?;
+        self.write(writes);
+        Ok(())
+    }
+}
+
+impl Rows {
+    fn change(&mut self, row: Row) {
+        match row {
+            Row::Mail { id, seq } => drop(self.mail.insert(id, MailRow { seq, taken: None })),
+            Row::Taken { id, seq } => {
+                if let Some(mail) = self.mail.get_mut(&id) {
+                    mail.taken = Some(seq);
+                }
+            }
+            Row::Timer { id, due_at_ms, seq } => drop(self.timers.insert(id, TimerRow { due_at_ms, seq })),
+            Row::NoTimer { id } => drop(self.timers.remove(&id)),
+            Row::Part { id, seq } => {
+                self.parts.insert(id, PartRow { seq, state: PartState::Pending, native: None });
+            }
+            Row::PartMoved { id, state, native } => {
+                if let Some(part) = self.parts.get_mut(&id) {
+                    (part.state, part.native) = (state, native);
+                }
+            }
+            Row::Projection(Projection::Put { table, key, value, sort_ms }) => {
+                self.projections.insert((table.into_owned(), key), (sort_ms, value));
+            }
+            Row::Projection(Projection::Delete { table, key }) => {
+                self.projections.remove(&(table.into_owned(), key));
+            }
+            Row::Projection(Projection::Snapshot { stream, stream_seq, version, state }) => {
+                self.snapshots.insert(stream, Snapshot { stream_seq, version, state });
+            }
+        }
+    }
+}
+
+/// Reading.
+impl Tables {
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.entries.last().map_or(0, |entry| entry.seq)
+    }
+
+    pub(crate) fn head(&self, stream: &str) -> Head {
+        self.streams.get(stream).map(|stream| stream.head).unwrap_or_default()
+    }
+
+    pub(crate) fn heads(&self) -> Vec<(String, Head)> {
+        self.streams.iter().map(|(name, stream)| (name.clone(), stream.head)).collect()
+    }
+
+    pub(crate) fn letter(&self, id: EnvelopeId) -> Option<Letter> {
+        let mail = self.rows.mail.get(&id)?;
+        Some(Letter { stream: self.stored(mail.seq)?.stream.clone(), taken: mail.taken.is_some() })
+    }
+
+    pub(crate) fn has_timer(&self, id: &str) -> bool {
+        self.rows.timers.contains_key(id)
+    }
+
+    pub(crate) fn part_state(&self, id: &str) -> Option<Sent> {
+        let part = self.rows.parts.get(id)?;
+        Some(Sent { stream: self.stored(part.seq)?.stream.clone(), state: part.state })
+    }
+
+    pub(crate) fn owner(&self, resource: &str) -> Option<Owner> {
+        self.owners.get(resource).copied()
+    }
+
+    fn stored(&self, seq: u64) -> Option<&Entry> {
+        self.entries.get(usize::try_from(seq.checked_sub(1)?).ok()?)
+    }
+
+    fn entry(&self, seq: u64) -> Option<Entry> {
+        let mut entry = self.stored(seq)?.clone();
+        entry.payload = entry.payload.or_else(|| self.blobs.get(&entry.payload_hash).cloned());
+        Some(entry)
+    }
+
+    pub(crate) fn read(&self, stream: &str, after: u64, limit: usize) -> Vec<Entry> {
+        let Some(stream) = self.streams.get(stream) else { return Vec::new() };
+        let skipped = usize::try_from(after).unwrap_or(usize::MAX);
+        stream.seqs.iter().skip(skipped).take(limit).filter_map(|seq| self.entry(*seq)).collect()
+    }
+
+    pub(crate) fn read_all(&self, after: u64, limit: usize) -> Vec<Entry> {
+        (after.saturating_add(1)..=self.last_seq()).take(limit).filter_map(|seq| self.entry(seq)).collect()
+    }
+
+    pub(crate) fn scan(
+        &self,
+        after: u64,
+        each: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<(), JournalError> {
+        for entry in (after.saturating_add(1)..=self.last_seq()).filter_map(|seq| self.entry(seq)) {
+            if each(entry)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn blob(&self, hash: &Hash) -> Option<Vec<u8>> {
+        self.blobs.get(hash).cloned()
+    }
+
+    pub(crate) fn snapshot(&self, stream: &str) -> Option<Snapshot> {
+        self.rows.snapshots.get(stream).cloned()
+    }
+
+    pub(crate) fn pending_mail(&self, address: &str) -> Vec<Entry> {
+        let Some(stream) = self.streams.get(&own::mail_stream(address)) else { return Vec::new() };
+        let mut seqs: Vec<u64> =
+            self.rows.mail.values().filter(|mail| mail.taken.is_none()).map(|mail| mail.seq).collect();
+        seqs.retain(|seq| stream.seqs.binary_search(seq).is_ok());
+        seqs.sort_unstable();
+        seqs.into_iter().filter_map(|seq| self.entry(seq)).collect()
+    }
+
+    pub(crate) fn get(&self, table: &str, key: &str) -> Option<Vec<u8>> {
+        self.rows.projections.get(&(table.to_owned(), key.to_owned())).map(|(_, value)| value.clone())
+    }
+
+    pub(crate) fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Vec<Item> {
+        let mut items: Vec<Item> = self
+            .rows
+            .projections
+            .iter()
+            .filter(|((kind, _), _)| kind == table)
+            .map(|((_, key), (sort_ms, value))| Item { key: key.clone(), sort_ms: *sort_ms, value: value.clone() })
+            .filter(|item| after.is_none_or(|after| item.cursor() < *after))
+            .collect();
+        items.sort_by_key(|item| std::cmp::Reverse(item.cursor()));
+        items.truncate(limit);
+        items
+    }
+
+    /// Timers that are due in the range, soonest first.
+    pub(crate) fn timers(&self, after_ms: i64, upto_ms: i64, limit: usize) -> Result<Vec<Timer>, JournalError> {
+        let in_range = self.rows.timers.iter().filter(|(_, row)| row.due_at_ms > after_ms && row.due_at_ms <= upto_ms);
+        let mut due: Vec<_> = in_range.map(|(id, row)| (row.due_at_ms, id, row.seq)).collect();
+        due.sort_unstable();
+        due.truncate(limit);
+        due.into_iter().filter_map(|(_, _, seq)| self.entry(seq)).filter_map(|entry| Timer::of(&entry).transpose()).collect()
+    }
+
+    pub(crate) fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {
+        let in_state = self.rows.parts.values().filter(|part| part.state == state);
+        let mut parts: Vec<_> = in_state.map(|part| (part.seq, part.native.clone())).collect();
+        parts.sort_unstable();
+        parts.truncate(limit);
+        let found = parts.into_iter().filter_map(|(seq, native)| Some((self.entry(seq)?, native)));
+        found.filter_map(|(entry, native)| Part::of(&entry, state, native).transpose()).collect()
+    }
+}

@@ -1,0 +1,331 @@
+//! From a commit to the rows it writes: the rules of a transaction, once for every engine.
+//!
+//! `plan` looks things up, checks every expectation and chains the entries. It writes nothing: when it fails the
+//! transaction has not been touched, and the other commits of a group go on. The engine then stores what it says
+//! without a thought of its own.
+
+use std::borrow::Cow;
+use std::collections::btree_map::Entry as MapEntry;
+use std::collections::{BTreeMap, HashMap};
+
+use max_team_core::event::{self, Event};
+use max_team_core::hash::Hash;
+use max_team_core::id::{EnvelopeId, WorkerId};
+use max_team_core::limits::SEAL_EVERY;
+use max_team_core::message::Envelope;
+use serde::Serialize;
+
+use crate::commit::{Append, Commit, Committed, Expect, Fence, Projection};
+use crate::entry::{Entry, Head};
+use crate::error::JournalError;
+use crate::limits::PAYLOAD_BYTES_MAX;
+use crate::memory::Tables;
+use crate::outbox::{OutboxOp, PartState};
+use crate::own::{self, Own, Row};
+use crate::sqlite::Db;
+use crate::timer::TimerOp;
+
+/// Where a plan looks things up: inside the open transaction of one engine.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Look<'a> {
+    Sqlite(&'a Db),
+    Memory(&'a Tables),
+}
+
+/// A letter that was sent: its mailbox's stream, and whether it was taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Letter {
+    pub(crate) stream: String,
+    pub(crate) taken: bool,
+}
+
+/// A part that was put into the outbox: its stream, and how far it has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) stream: String,
+    pub(crate) state: PartState,
+}
+
+/// The rows to be written, all or none.
+#[derive(Debug, Default)]
+pub(crate) struct Writes {
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) heads: BTreeMap<String, Head>,
+    pub(crate) blobs: Vec<(Hash, Vec<u8>)>,
+    pub(crate) rows: Vec<Row>,
+}
+
+impl Look<'_> {
+    fn last_seq(self) -> Result<u64, JournalError> {
+        match self {
+            Self::Sqlite(db) => db.last_seq(),
+            Self::Memory(tables) => Ok(tables.last_seq()),
+        }
+    }
+
+    fn head(self, stream: &str) -> Result<Head, JournalError> {
+        match self {
+            Self::Sqlite(db) => db.head(stream),
+            Self::Memory(tables) => Ok(tables.head(stream)),
+        }
+    }
+
+    fn letter(self, id: EnvelopeId) -> Result<Option<Letter>, JournalError> {
+        match self {
+            Self::Sqlite(db) => db.letter(id),
+            Self::Memory(tables) => Ok(tables.letter(id)),
+        }
+    }
+
+    fn has_timer(self, id: &str) -> Result<bool, JournalError> {
+        match self {
+            Self::Sqlite(db) => db.has_timer(id),
+            Self::Memory(tables) => Ok(tables.has_timer(id)),
+        }
+    }
+
+    fn part(self, id: &str) -> Result<Option<Sent>, JournalError> {
+        match self {
+            Self::Sqlite(db) => db.part_state(id),
+            Self::Memory(tables) => Ok(tables.part_state(id)),
+        }
+    }
+
+    fn owner(self, resource: &str) -> Result<Option<(WorkerId, u64)>, JournalError> {
+        match self {
+            Self::Sqlite(db) => Ok(db.owner(resource)?.and_then(|owner| Some((owner.worker?, owner.epoch)))),
+            Self::Memory(tables) => Ok(tables.owner(resource).and_then(|owner| Some((owner.worker?, owner.epoch)))),
+        }
+    }
+}
+
+/// Checks a commit and says what it writes.
+pub(crate) fn plan(commit: Commit, look: Look<'_>) -> Result<(Writes, Committed), JournalError> {
+    check_sizes(&commit)?;
+    if let Some(fence) = &commit.fence {
+        check_fence(fence, look)?;
+    }
+    let mut plan = Plan {
+        look,
+        at_ms: commit.at_ms,
+        actor: commit.actor,
+        last_seq: look.last_seq()?,
+        writes: Writes::default(),
+        checked: HashMap::new(),
+        letters: HashMap::new(),
+        timers: HashMap::new(),
+        parts: HashMap::new(),
+    };
+    for (stream, expect) in commit.expect {
+        plan.check(stream, expect)?;
+    }
+    for append in commit.appends {
+        if own::is_reserved(&append.stream) {
+            return Err(JournalError::Reserved { stream: append.stream });
+        }
+        plan.append(append)?;
+    }
+    for envelope in commit.sends {
+        plan.send(envelope)?;
+    }
+    plan.ack(commit.acks)?;
+    for op in commit.timers {
+        plan.timer(op)?;
+    }
+    for op in commit.outbox {
+        plan.outbox(op)?;
+    }
+    let mut writes = plan.writes;
+    writes.blobs = commit.blobs.into_iter().map(|bytes| (Hash::of(&bytes), bytes)).collect();
+    writes.rows.extend(commit.projections.into_iter().map(Row::Projection));
+    let committed = Committed {
+        first_seq: writes.entries.first().map_or(0, |entry| entry.seq),
+        last_seq: writes.entries.last().map_or(0, |entry| entry.seq),
+        heads: writes.heads.iter().map(|(stream, head)| (stream.clone(), head.stream_seq)).collect(),
+    };
+    Ok((writes, committed))
+}
+
+/// Chains one entry of the journal's own (a seal, a tombstone) outside any commit.
+pub(crate) fn plan_own(append: Append, at_ms: i64, look: Look<'_>) -> Result<Writes, JournalError> {
+    let mut head = look.head(&append.stream)?;
+    let stream = append.stream.clone();
+    let entry = Entry::link(append, look.last_seq()? + 1, at_ms, &mut head);
+    Ok(Writes { entries: vec![entry], heads: BTreeMap::from([(stream, head)]), ..Writes::default() })
+}
+
+impl Writes {
+    /// Whether these entries call for a seal. The sequence itself does the counting, so that no row has to.
+    pub(crate) fn is_seal_due(&self) -> bool {
+        match (self.entries.first(), self.entries.last()) {
+            (Some(first), Some(last)) => last.seq / SEAL_EVERY > first.seq.saturating_sub(1) / SEAL_EVERY,
+            _ => false,
+        }
+    }
+}
+
+fn check_sizes(commit: &Commit) -> Result<(), JournalError> {
+    let states = commit.projections.iter().map(|projection| match projection {
+        Projection::Put { value, .. } => value.len(),
+        Projection::Delete { .. } => 0,
+        Projection::Snapshot { state, .. } => state.len(),
+    });
+    let payloads = commit.appends.iter().map(|append| append.payload.len());
+    let largest = payloads.chain(commit.blobs.iter().map(Vec::len)).chain(states).max().unwrap_or(0);
+    check_size(largest)
+}
+
+fn check_size(bytes: usize) -> Result<(), JournalError> {
+    if bytes > PAYLOAD_BYTES_MAX {
+        return Err(JournalError::TooBig { bytes, max: PAYLOAD_BYTES_MAX });
+    }
+    Ok(())
+}
+
+fn check_fence(fence: &Fence, look: Look<'_>) -> Result<(), JournalError> {
+    let owner = look.owner(&fence.resource)?;
+    if owner == Some((fence.worker, fence.epoch)) {
+        return Ok(());
+    }
+    Err(JournalError::Fenced { resource: fence.resource.clone(), owner: owner.map(|(worker, _)| worker) })
+}
+
+/// A commit half way: what it will write so far, and what it has looked up or changed itself.
+struct Plan<'a> {
+    look: Look<'a>,
+    at_ms: i64,
+    actor: String,
+    last_seq: u64,
+    writes: Writes,
+    checked: HashMap<String, Head>,
+    letters: HashMap<EnvelopeId, Letter>,
+    timers: HashMap<String, bool>,
+    parts: HashMap<String, Sent>,
+}
+
+impl Plan<'_> {
+    fn check(&mut self, stream: String, expect: Expect) -> Result<(), JournalError> {
+        let Expect::At(expected) = expect else { return Ok(()) };
+        let head = self.look.head(&stream)?;
+        if head.stream_seq != expected {
+            return Err(JournalError::Conflict { stream, expected, found: head.stream_seq });
+        }
+        self.checked.insert(stream, head);
+        Ok(())
+    }
+
+    fn append(&mut self, append: Append) -> Result<u64, JournalError> {
+        let (seq, at_ms) = (self.last_seq + 1, self.at_ms);
+        let head = match self.writes.heads.entry(append.stream.clone()) {
+            MapEntry::Occupied(head) => head.into_mut(),
+            MapEntry::Vacant(place) => {
+                let head = match self.checked.remove(&append.stream) {
+                    Some(head) => head,
+                    None => self.look.head(&append.stream)?,
+                };
+                place.insert(head)
+            }
+        };
+        let entry = Entry::link(append, seq, at_ms, head);
+        self.writes.entries.push(entry);
+        self.last_seq = seq;
+        Ok(seq)
+    }
+
+    /// Appends a fact of the journal's own and derives its rows.
+    fn record(&mut self, stream: String, event: &'static str, payload: Vec<u8>, own: Own) -> Result<(), JournalError> {
+        check_size(payload.len())?;
+        let (event, version, actor) = (Cow::Borrowed(event), event::VERSION, self.actor.clone());
+        let seq = self.append(Append { stream, event, version, payload, actor, cause: None })?;
+        own.rows(seq, &mut self.writes.rows);
+        Ok(())
+    }
+
+    fn letter(&mut self, id: EnvelopeId) -> Result<Option<&mut Letter>, JournalError> {
+        if !self.letters.contains_key(&id)
+            && let Some(letter) = self.look.letter(id)?
+        {
+            self.letters.insert(id, letter);
+        }
+        Ok(self.letters.get_mut(&id))
+    }
+
+    fn send(&mut self, envelope: Envelope) -> Result<(), JournalError> {
+        let id = envelope.id;
+        if self.letter(id)?.is_some() {
+            return Ok(());
+        }
+        let stream = own::mail_stream(&envelope.to);
+        let (actor, cause) = (envelope.from.clone(), envelope.cause.clone());
+        let mailed = Event::Mailed(envelope);
+        let event = Cow::Borrowed(mailed.name());
+        let payload = encode("a letter", &mailed)?;
+        check_size(payload.len())?;
+        let append = Append { stream: stream.clone(), event, version: event::VERSION, payload, actor, cause };
+        let seq = self.append(append)?;
+        Own::Mailed(id).rows(seq, &mut self.writes.rows);
+        self.letters.insert(id, Letter { stream, taken: false });
+        Ok(())
+    }
+
+    /// One entry per mailbox lists all that was taken from it.
+    fn ack(&mut self, ids: Vec<EnvelopeId>) -> Result<(), JournalError> {
+        let mut boxes: BTreeMap<String, Vec<EnvelopeId>> = BTreeMap::new();
+        for id in ids {
+            let letter = self.letter(id)?.ok_or(JournalError::UnknownMail { id })?;
+            if !std::mem::replace(&mut letter.taken, true) {
+                boxes.entry(letter.stream.clone()).or_default().push(id);
+            }
+        }
+        for (stream, ids) in boxes {
+            let payload = encode("an ack", &ids)?;
+            self.record(stream, "acked", payload, Own::Acked(ids))?;
+        }
+        Ok(())
+    }
+
+    fn timer(&mut self, op: TimerOp) -> Result<(), JournalError> {
+        let id = op.id();
+        let is_set = match self.timers.get(id) {
+            Some(is_set) => *is_set,
+            None => self.look.has_timer(id)?,
+        };
+        match &op {
+            TimerOp::Fire { id } if !is_set => return Err(JournalError::Gone { timer: id.clone() }),
+            TimerOp::Cancel { .. } if !is_set => return Ok(()),
+            _ => {}
+        }
+        self.timers.insert(id.to_owned(), matches!(op, TimerOp::Set { .. }));
+        let payload = encode("a timer", &op)?;
+        self.record(op.stream(), op.event(), payload, Own::Timer(op))
+    }
+
+    fn outbox(&mut self, op: OutboxOp) -> Result<(), JournalError> {
+        let id = op.id();
+        let known = match self.parts.remove(id) {
+            Some(part) => Some(part),
+            None => self.look.part(id)?,
+        };
+        let stream = match (&op, known) {
+            (OutboxOp::Put { .. }, Some(part)) => {
+                self.parts.insert(id.to_owned(), part);
+                return Ok(());
+            }
+            (OutboxOp::Put { to, .. }, None) => own::outbox_stream(to),
+            (_, Some(part)) => {
+                op.check(part.state)?;
+                part.stream
+            }
+            (_, None) => return Err(JournalError::UnknownPart { part: id.to_owned() }),
+        };
+        self.parts.insert(id.to_owned(), Sent { stream: stream.clone(), state: op.state() });
+        let payload = encode("a part", &op)?;
+        self.record(stream, op.event(), payload, Own::Outbox(op))
+    }
+}
+
+/// Writes a payload of ours.
+pub(crate) fn encode(what: &str, value: &impl Serialize) -> Result<Vec<u8>, JournalError> {
+    serde_json::to_vec(value)
+        .map_err(|error| JournalError::Malformed { what: what.to_owned(), detail: error.to_string() })
+}

@@ -1,0 +1,181 @@
+//! One connection: opening it, its settings, the version of its tables, and what its errors mean.
+//!
+//! Opening scans nothing, so it costs the same with ten entries as with a million. It never changes a file that a
+//! newer program wrote, or that is not ours. Migrations are only ever added.
+
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
+
+use crate::error::JournalError;
+use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX};
+
+/// Each brings the tables from the version of its place to the next.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_log.sql")];
+/// Marks the file as ours (`MxTm`), for `file` and for ourselves.
+const APPLICATION_ID: i64 = 0x4d78_546d;
+
+/// Closing any descriptor of a file drops all the locks that this process holds on it, SQLite's too. So nobody may
+/// create the file while somebody else in this process is opening it.
+static OPENING: Mutex<()> = Mutex::new(());
+
+/// A connection and the file behind it.
+#[derive(Debug)]
+pub(crate) struct Db {
+    pub(super) conn: Connection,
+    pub(super) path: PathBuf,
+}
+
+impl Db {
+    /// Opens the database for writing; makes it if it is not there.
+    pub(super) fn open(dir: &Path, pages_max: Option<u32>) -> Result<Self, JournalError> {
+        let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
+        let path = dir.join("journal.db");
+        create(dir, &path)?;
+        let until = Instant::now() + BUSY_MAX;
+        loop {
+            match Self::open_once(&path, pages_max) {
+                // Two processes that make the same journal at once can meet where SQLite does not wait by itself.
+                Err(JournalError::Busy { .. }) if Instant::now() < until => thread::park_timeout(Duration::from_millis(1)),
+                opened => return opened,
+            }
+        }
+    }
+
+    fn open_once(path: &Path, pages_max: Option<u32>) -> Result<Self, JournalError> {
+        let db = Self::connect(path)?;
+        let version = db.version()?;
+        if version == 0 {
+            db.expect_empty()?;
+        }
+        let mode: String = db.run(|conn| conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)))?;
+        if mode != "wal" {
+            let detail = "its file system cannot share memory between processes".to_owned();
+            return Err(JournalError::Unwritable { path: path.to_owned(), detail });
+        }
+        db.run(|conn| {
+            conn.execute_batch(&format!(
+                "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+                 PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
+            ))
+        })?;
+        if let Some(pages) = pages_max {
+            db.run(|conn| conn.pragma_update(None, "max_page_count", pages))?;
+        }
+        if version < known() {
+            db.migrate()?;
+        }
+        Ok(db)
+    }
+
+    /// Opens one more connection to a database that is already there, for reading only.
+    pub(super) fn open_reader(path: &Path) -> Result<Self, JournalError> {
+        let db = Self::connect(path)?;
+        db.run(|conn| conn.execute_batch("PRAGMA query_only = ON"))?;
+        Ok(db)
+    }
+
+    fn connect(path: &Path) -> Result<Self, JournalError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let open = || -> rusqlite::Result<Connection> {
+            let mut conn = Connection::open_with_flags(path, flags)?;
+            conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+            conn.busy_handler(Some(wait))?;
+            conn.execute_batch(&format!(
+                "PRAGMA mmap_size = 0; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY;"
+            ))?;
+            Ok(conn)
+        };
+        let conn = open().map_err(|error| problem(path, &error))?;
+        Ok(Self { conn, path: path.to_owned() })
+    }
+
+    /// The version of the tables; refuses one that we do not know.
+    fn version(&self) -> Result<i64, JournalError> {
+        let found: i64 = self.run(|conn| conn.pragma_query_value(None, "user_version", |row| row.get(0)))?;
+        if found > known() {
+            return Err(JournalError::Newer { path: self.path.clone(), found, known: known() });
+        }
+        Ok(found)
+    }
+
+    fn expect_empty(&self) -> Result<(), JournalError> {
+        let ours: i64 = self.run(|conn| conn.pragma_query_value(None, "application_id", |row| row.get(0)))?;
+        let tables: i64 = self.run(|conn| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)))?;
+        // Another process may be making it right now: then the mark is there as well.
+        if tables > 0 && ours != APPLICATION_ID {
+            let detail = "it is a database of another program".to_owned();
+            return Err(JournalError::Corrupt { path: self.path.clone(), detail });
+        }
+        Ok(())
+    }
+
+    fn migrate(&self) -> Result<(), JournalError> {
+        self.run(|conn| conn.execute_batch("BEGIN IMMEDIATE"))?;
+        // Somebody else may have been faster; the lock is ours only now.
+        let version = self.version()?;
+        let missing = MIGRATIONS.iter().skip(usize::try_from(version).unwrap_or(usize::MAX));
+        let script: String = missing.copied().collect();
+        let known = known();
+        self.run(|conn| {
+            conn.execute_batch(&format!(
+                "{script}; PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {known}; COMMIT"
+            ))
+        })
+    }
+
+    /// Runs something on the connection and says what its failure means.
+    pub(super) fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
+        run(&self.conn).map_err(|error| problem(&self.path, &error))
+    }
+}
+
+/// The version that this program writes.
+fn known() -> i64 {
+    i64::try_from(MIGRATIONS.len()).unwrap_or(i64::MAX)
+}
+
+fn create(dir: &Path, path: &Path) -> Result<(), JournalError> {
+    let unwritable = |path: &Path, error: std::io::Error| match error.kind() {
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => JournalError::DiskFull { path: path.to_owned() },
+        _ => JournalError::Unwritable { path: path.to_owned(), detail: error.to_string() },
+    };
+    DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| unwritable(dir, error))?;
+    match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(unwritable(path, error)),
+    }
+}
+
+/// Waits for another process's transaction: briefly at first, for most last well under a millisecond.
+fn wait(tries: i32) -> bool {
+    const SHORT: Duration = Duration::from_micros(50);
+    const LONG: Duration = Duration::from_millis(1);
+    const SHORT_TRIES: i32 = 40;
+    thread::park_timeout(if tries < SHORT_TRIES { SHORT } else { LONG });
+    u128::try_from(tries).is_ok_and(|tries| tries < BUSY_MAX.as_millis())
+}
+
+/// What a failure means to those above.
+pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> JournalError {
+    let (path, detail) = (path.to_owned(), error.to_string());
+    let Some(code) = error.sqlite_error() else { return JournalError::Io { path, detail } };
+    match code.code {
+        ErrorCode::DiskFull => JournalError::DiskFull { path },
+        // The index of the write-ahead log could not grow.
+        ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => JournalError::DiskFull { path },
+        ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
+            JournalError::Unwritable { path, detail }
+        }
+        ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => JournalError::Corrupt { path, detail },
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => JournalError::Busy { path },
+        _ => JournalError::Io { path, detail },
+    }
+}

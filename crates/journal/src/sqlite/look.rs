@@ -1,0 +1,104 @@
+//! What a plan looks up inside its transaction: always from the tables, never from memory, for other processes write
+//! to them too.
+
+use max_team_core::hash::Hash;
+use max_team_core::id::EnvelopeId;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::db::Db;
+use crate::entry::Head;
+use crate::error::JournalError;
+use crate::outbox::PartState;
+use crate::plan::{Letter, Sent};
+use crate::worker::Owner;
+
+impl Db {
+    pub(crate) fn last_seq(&self) -> Result<u64, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM entry")?;
+            statement.query_row([], |row| number(row, 0))
+        })
+    }
+
+    pub(crate) fn head(&self, stream: &str) -> Result<Head, JournalError> {
+        let head = self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT id, stream_seq, hash FROM stream WHERE name = ?1")?;
+            statement
+                .query_row([stream], |row| {
+                    Ok(Head { row: row.get(0)?, stream_seq: number(row, 1)?, hash: hash(row, 2)? })
+                })
+                .optional()
+        })?;
+        Ok(head.unwrap_or_default())
+    }
+
+    pub(crate) fn letter(&self, id: EnvelopeId) -> Result<Option<Letter>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT stream.name, mail.taken IS NOT NULL FROM mail JOIN stream ON stream.id = mail.stream
+                 WHERE mail.id = ?1",
+            )?;
+            let letter = |row: &Row<'_>| Ok(Letter { stream: row.get(0)?, taken: row.get(1)? });
+            statement.query_row([id.uuid().as_bytes()], letter).optional()
+        })
+    }
+
+    pub(crate) fn has_timer(&self, id: &str) -> Result<bool, JournalError> {
+        self.run(|conn| conn.prepare_cached("SELECT 1 FROM timer WHERE id = ?1")?.exists([id]))
+    }
+
+    pub(crate) fn part_state(&self, id: &str) -> Result<Option<Sent>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT stream.name, part.state FROM part JOIN entry ON entry.seq = part.seq
+                 JOIN stream ON stream.id = entry.stream WHERE part.id = ?1",
+            )?;
+            let sent = |row: &Row<'_>| Ok(Sent { stream: row.get(0)?, state: part_state(row, 1)? });
+            statement.query_row([id], sent).optional()
+        })
+    }
+
+    pub(crate) fn owner(&self, resource: &str) -> Result<Option<Owner>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT worker, epoch FROM owner WHERE resource = ?1")?;
+            let owner = |row: &Row<'_>| {
+                // A name that is not a worker's belongs to nobody who could be alive.
+                let worker: Option<String> = row.get(0)?;
+                Ok(Owner { worker: worker.and_then(|worker| worker.parse().ok()), epoch: number(row, 1)? })
+            };
+            statement.query_row([resource], owner).optional()
+        })
+    }
+
+    pub(super) fn put_owner(&self, resource: &str, owner: Owner) -> Result<(), JournalError> {
+        let worker = owner.worker.map(|worker| worker.to_string());
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "INSERT INTO owner (resource, worker, epoch) VALUES (?1, ?2, ?3)
+                 ON CONFLICT DO UPDATE SET worker = excluded.worker, epoch = excluded.epoch",
+            )?;
+            statement.execute(params![resource, worker, stored(owner.epoch)]).map(drop)
+        })
+    }
+}
+
+/// SQLite's integers are signed; ours count from nought and never come near the end.
+pub(super) fn stored(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A count; one that somebody made negative reads as nought, which no hash agrees with.
+pub(super) fn number(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
+
+/// A hash; one of another length reads as zeros, which nothing hashes to.
+pub(super) fn hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Hash> {
+    let bytes = row.get_ref(column)?.as_bytes_or_null()?.unwrap_or_default();
+    Ok(bytes.try_into().map(Hash).unwrap_or_default())
+}
+
+pub(super) fn part_state(row: &Row<'_>, column: usize) -> rusqlite::Result<PartState> {
+    let number: i64 = row.get(column)?;
+    PartState::of(number).ok_or(rusqlite::Error::IntegralValueOutOfRange(column, number))
+}

@@ -1,0 +1,265 @@
+//! The engine on a disk: SQLite with a write-ahead log, one writer thread, and readers beside it.
+//!
+//! Any number of processes, and of handles in one process, may open the same folder. The writer starts with the first
+//! write and a reader with the first read, so a handle that is only held costs one connection. Everything that must
+//! hold across processes is checked inside a transaction, against the tables.
+
+mod db;
+mod look;
+mod read;
+mod write;
+mod writer;
+
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use max_team_core::id::WorkerId;
+use max_team_core::limits::COMMITS_QUEUED_MAX;
+use tokio::sync::{mpsc, oneshot};
+
+pub(crate) use self::db::Db;
+use self::writer::{Job, Writer};
+use crate::commit::{Commit, Committed, Projection, Strength};
+use crate::entry::Entry;
+use crate::erase::Erase;
+use crate::error::JournalError;
+use crate::limits::READERS_IDLE_MAX;
+use crate::nudge::{Ear, Nudger};
+use crate::watch::Bell;
+use crate::worker::{self, Owner, Worker, WorkerInfo};
+
+/// How to open a journal on a disk.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Makes every commit a full one (`journal.sync: full`).
+    pub sync_all_full: bool,
+    /// A quota: the database refuses to grow beyond this many pages of 4 KiB, as if the disk were full.
+    pub pages_max: Option<u32>,
+}
+
+/// One handle on a folder.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    dir: PathBuf,
+    path: PathBuf,
+    options: Options,
+    writer: Mutex<State>,
+    readers: Mutex<Vec<Db>>,
+    closed: AtomicBool,
+    bell: Arc<Bell>,
+    ear: Ear,
+}
+
+/// The writer's life.
+#[derive(Debug)]
+enum State {
+    Waiting(Box<Db>),
+    Running(mpsc::Sender<Job>, JoinHandle<()>),
+    Closed,
+}
+
+impl Sqlite {
+    pub(crate) fn open(dir: PathBuf, options: Options) -> Result<Self, JournalError> {
+        let db = Db::open(&dir, options.pages_max)?;
+        Ok(Self {
+            path: db.path.clone(),
+            ear: Ear::new(dir.join("workers")),
+            dir,
+            options,
+            writer: Mutex::new(State::Waiting(Box::new(db))),
+            readers: Mutex::default(),
+            closed: AtomicBool::new(false),
+            bell: Arc::default(),
+        })
+    }
+
+    pub(crate) fn reopen(&self) -> Result<Self, JournalError> {
+        Self::open(self.dir.clone(), self.options.clone())
+    }
+
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+        let (answer, answered) = oneshot::channel();
+        self.submit(Job::Commit(commit, answer)).await?;
+        answered.await.map_err(|_| JournalError::Closed)?
+    }
+
+    pub(crate) async fn claim(&self, resource: String, worker: WorkerId) -> Result<u64, JournalError> {
+        let workers = self.workers();
+        self.task(move |writer| {
+            let owner = writer.db.owner(&resource)?.unwrap_or_default();
+            if owner.worker == Some(worker) {
+                return Ok(owner.epoch);
+            }
+            if let Some(other) = owner.worker
+                && let Some(by) = worker::alive(&workers, other)?
+            {
+                return Err(JournalError::Owned { resource, by: Box::new(by) });
+            }
+            let epoch = owner.epoch + 1;
+            writer.db.put_owner(&resource, Owner { worker: Some(worker), epoch })?;
+            Ok(epoch)
+        })
+        .await
+    }
+
+    pub(crate) async fn release(&self, resource: String, worker: WorkerId, epoch: u64) -> Result<(), JournalError> {
+        self.task(move |writer| {
+            if writer.db.owner(&resource)? == Some(Owner { worker: Some(worker), epoch }) {
+                writer.db.put_owner(&resource, Owner { worker: None, epoch })?;
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    pub(crate) async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
+        // What is erased must be gone from the file, not only from sight: overwritten, and out of the log.
+        self.raw_task(move |writer| {
+            writer.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = ON"))?;
+            let mut erased = 0;
+            let result = writer.transact(Strength::Full, |writer| {
+                erased = writer.db.erase(&erase)?;
+                Ok(())
+            });
+            writer.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = OFF"))?;
+            result?;
+            writer.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
+            writer.announce();
+            Ok(erased)
+        })
+        .await
+    }
+
+    /// Seals, moves the log into the database and ends the writer.
+    pub(crate) async fn close(&self) -> Result<(), JournalError> {
+        self.closed.store(true, Ordering::Release);
+        let state = std::mem::replace(&mut *lock(&self.writer), State::Closed);
+        lock(&self.readers).clear();
+        let result = match state {
+            State::Running(jobs, thread) => {
+                let (answer, answered) = oneshot::channel();
+                jobs.send(Job::Close(answer)).await.map_err(|_| JournalError::Closed)?;
+                let closed = answered.await.map_err(|_| JournalError::Closed)?;
+                // It has answered, so it is past its last line.
+                drop(thread.join());
+                closed
+            }
+            State::Waiting(_) => Ok(()),
+            State::Closed => Err(JournalError::Closed),
+        };
+        self.bell.ring();
+        result
+    }
+
+    pub(crate) fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {
+        self.expect_open()?;
+        let db = Db::open(&self.dir, self.options.pages_max)?;
+        db.run(|conn| conn.execute_batch("BEGIN IMMEDIATE"))?;
+        // A failure drops the connection, and with it the transaction.
+        db.rebuild(project)?;
+        db.run(|conn| conn.execute_batch("COMMIT"))
+    }
+
+    pub(crate) fn worker(&self, info: WorkerInfo) -> Result<Worker, JournalError> {
+        Worker::start_in(&self.make_workers()?, info)
+    }
+
+    /// The bell, with an ear for other processes.
+    pub(crate) fn listen(&self) -> Result<&Bell, JournalError> {
+        let folder = self.make_workers()?;
+        self.ear.listen(&self.bell).map_err(|error| JournalError::Unwritable { path: folder, detail: error.to_string() })?;
+        Ok(&self.bell)
+    }
+
+    /// Reads on a connection of its own, in this thread.
+    pub(crate) fn read<T>(&self, read: impl FnOnce(&Db) -> Result<T, JournalError>) -> Result<T, JournalError> {
+        self.expect_open()?;
+        let idle = lock(&self.readers).pop();
+        let db = match idle {
+            Some(db) => db,
+            None => Db::open_reader(&self.path)?,
+        };
+        let result = read(&db);
+        let mut readers = lock(&self.readers);
+        if readers.len() < READERS_IDLE_MAX && !self.closed.load(Ordering::Acquire) {
+            readers.push(db);
+        }
+        result
+    }
+
+    fn expect_open(&self) -> Result<(), JournalError> {
+        if self.closed.load(Ordering::Acquire) { Err(JournalError::Closed) } else { Ok(()) }
+    }
+
+    fn workers(&self) -> PathBuf {
+        self.dir.join("workers")
+    }
+
+    fn make_workers(&self) -> Result<PathBuf, JournalError> {
+        let folder = self.workers();
+        match DirBuilder::new().recursive(true).mode(0o700).create(&folder) {
+            Ok(()) => Ok(folder),
+            Err(error) => Err(JournalError::Unwritable { path: folder, detail: error.to_string() }),
+        }
+    }
+
+    /// Runs something in a normal transaction of the writer's.
+    async fn task<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        self.raw_task(move |writer| {
+            let mut done = None;
+            writer.transact(Strength::Normal, |writer| {
+                done = Some(work(writer)?);
+                Ok(())
+            })?;
+            done.ok_or(JournalError::Closed)
+        })
+        .await
+    }
+
+    /// Runs something in the writer's thread.
+    async fn raw_task<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, JournalError> + Send + 'static,
+    ) -> Result<T, JournalError> {
+        let (answer, answered) = oneshot::channel();
+        let task = move |writer: &mut Writer| drop(answer.send(work(writer)));
+        self.submit(Job::Task(Box::new(task))).await?;
+        answered.await.map_err(|_| JournalError::Closed)?
+    }
+
+    /// Hands a job to the writer, starting it if this is its first; waits while the queue is full.
+    async fn submit(&self, job: Job) -> Result<(), JournalError> {
+        let jobs = self.start()?;
+        jobs.send(job).await.map_err(|_| JournalError::Closed)
+    }
+
+    fn start(&self) -> Result<mpsc::Sender<Job>, JournalError> {
+        let mut state = lock(&self.writer);
+        if let State::Running(jobs, _) = &*state {
+            return Ok(jobs.clone());
+        }
+        let State::Waiting(db) = std::mem::replace(&mut *state, State::Closed) else {
+            return Err(JournalError::Closed);
+        };
+        let (jobs, queue) = mpsc::channel(COMMITS_QUEUED_MAX);
+        let weakest = if self.options.sync_all_full { Strength::Full } else { Strength::Normal };
+        let writer = Writer::new(*db, queue, Arc::clone(&self.bell), Nudger::new(&self.ear), weakest);
+        let thread = thread::Builder::new()
+            .name("journal-writer".to_owned())
+            .spawn(move || writer.run())
+            .map_err(|error| JournalError::Io { path: self.path.clone(), detail: error.to_string() })?;
+        *state = State::Running(jobs.clone(), thread);
+        Ok(jobs)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,224 @@
+//! Reading, on a connection of its own: never behind a writer, never in its way.
+//!
+//! Reads see what is committed, and nothing else. A row that was tampered with reads as what it says; judging it is
+//! `verify`'s.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use max_team_core::hash::Hash;
+use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::db::{Db, problem};
+use super::look::{hash, number, part_state, stored};
+use crate::entry::{Entry, Head};
+use crate::error::JournalError;
+use crate::limits::CHECK_LINES_MAX;
+use crate::outbox::{Part, PartState};
+use crate::own;
+use crate::read::{Cursor, Item, Snapshot};
+use crate::timer::Timer;
+
+/// An entry's columns; what follows says which entries.
+macro_rules! select_entries {
+    ($rest:literal) => {
+        concat!(
+            "SELECT entry.seq, stream.name, entry.stream_seq, entry.at_ms, entry.version, entry.event, entry.actor,
+                    entry.cause, entry.payload_hash, entry.prev_hash, entry.hash,
+                    coalesce(entry.payload, (SELECT bytes FROM blob WHERE blob.hash = entry.payload_hash))",
+            $rest
+        )
+    };
+}
+
+impl Db {
+    pub(crate) fn read(&self, stream: &str, after: u64, limit: usize) -> Result<Vec<Entry>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(select_entries!(
+                " FROM stream JOIN entry ON entry.stream = stream.id
+                  WHERE stream.name = ?1 AND entry.stream_seq > ?2 ORDER BY entry.stream_seq LIMIT ?3"
+            ))?;
+            statement.query_map(params![stream, stored(after), bound(limit)], entry)?.collect()
+        })
+    }
+
+    pub(crate) fn read_all(&self, after: u64, limit: usize) -> Result<Vec<Entry>, JournalError> {
+        let mut entries = Vec::new();
+        self.scan_some(after, limit, &mut |entry| {
+            entries.push(entry);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(entries)
+    }
+
+    /// Walks over the log one entry at a time.
+    pub(crate) fn scan(
+        &self,
+        after: u64,
+        each: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<(), JournalError> {
+        self.scan_some(after, usize::MAX, each)
+    }
+
+    fn scan_some(
+        &self,
+        after: u64,
+        limit: usize,
+        each: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, JournalError>,
+    ) -> Result<(), JournalError> {
+        let failed = |error: rusqlite::Error| problem(&self.path, &error);
+        let mut statement = self
+            .conn
+            .prepare_cached(select_entries!(
+                " FROM entry LEFT JOIN stream ON stream.id = entry.stream
+                  WHERE entry.seq > ?1 ORDER BY entry.seq LIMIT ?2"
+            ))
+            .map_err(failed)?;
+        let mut rows = statement.query([stored(after), bound(limit)]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            if each(entry(row).map_err(failed)?)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs several reads over one state of the database.
+    pub(crate) fn at_once<T>(&self, read: impl FnOnce(&Self) -> Result<T, JournalError>) -> Result<T, JournalError> {
+        self.run(|conn| conn.execute_batch("BEGIN"))?;
+        let result = read(self);
+        self.run(|conn| conn.execute_batch("COMMIT"))?;
+        result
+    }
+
+    pub(crate) fn heads(&self) -> Result<Vec<(String, Head)>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT name, id, stream_seq, hash FROM stream")?;
+            let head = |row: &Row<'_>| {
+                Ok((text(row, 0)?, Head { row: row.get(1)?, stream_seq: number(row, 2)?, hash: hash(row, 3)? }))
+            };
+            statement.query_map([], head)?.collect()
+        })
+    }
+
+    pub(crate) fn blob(&self, hash: &Hash) -> Result<Option<Vec<u8>>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT bytes FROM blob WHERE hash = ?1")?;
+            statement.query_row([&hash.0], |row| row.get(0)).optional()
+        })
+    }
+
+    pub(crate) fn snapshot(&self, stream: &str) -> Result<Option<Snapshot>, JournalError> {
+        self.run(|conn| {
+            let mut statement =
+                conn.prepare_cached("SELECT stream_seq, version, state FROM snapshot WHERE stream = ?1")?;
+            let snapshot = |row: &Row<'_>| {
+                Ok(Snapshot { stream_seq: number(row, 0)?, version: row.get(1)?, state: row.get(2)? })
+            };
+            statement.query_row([stream], snapshot).optional()
+        })
+    }
+
+    pub(crate) fn pending_mail(&self, address: &str) -> Result<Vec<Entry>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(select_entries!(
+                " FROM stream JOIN mail ON mail.stream = stream.id AND mail.taken IS NULL
+                  JOIN entry ON entry.seq = mail.seq WHERE stream.name = ?1 ORDER BY mail.seq"
+            ))?;
+            statement.query_map([own::mail_stream(address)], entry)?.collect()
+        })
+    }
+
+    pub(crate) fn get(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT value FROM projection WHERE kind = ?1 AND key = ?2")?;
+            statement.query_row([table, key], |row| row.get(0)).optional()
+        })
+    }
+
+    pub(crate) fn list(&self, table: &str, limit: usize, after: Option<&Cursor>) -> Result<Vec<Item>, JournalError> {
+        let item = |row: &Row<'_>| Ok(Item { key: row.get(0)?, sort_ms: row.get(1)?, value: row.get(2)? });
+        self.run(|conn| match after {
+            None => conn
+                .prepare_cached(
+                    "SELECT key, sort_ms, value FROM projection WHERE kind = ?1
+                     ORDER BY sort_ms DESC, key DESC LIMIT ?2",
+                )?
+                .query_map(params![table, bound(limit)], item)?
+                .collect(),
+            Some(after) => conn
+                .prepare_cached(
+                    "SELECT key, sort_ms, value FROM projection WHERE kind = ?1 AND (sort_ms, key) < (?3, ?4)
+                     ORDER BY sort_ms DESC, key DESC LIMIT ?2",
+                )?
+                .query_map(params![table, bound(limit), after.sort_ms, after.key], item)?
+                .collect(),
+        })
+    }
+
+    /// Timers that are due in the range, soonest first.
+    pub(crate) fn timers(&self, after_ms: i64, upto_ms: i64, limit: usize) -> Result<Vec<Timer>, JournalError> {
+        let entries: Vec<Entry> = self.run(|conn| {
+            let mut statement = conn.prepare_cached(select_entries!(
+                " FROM timer JOIN entry ON entry.seq = timer.seq JOIN stream ON stream.id = entry.stream
+                  WHERE timer.due_at_ms > ?1 AND timer.due_at_ms <= ?2 ORDER BY timer.due_at_ms, timer.id LIMIT ?3"
+            ))?;
+            statement.query_map([after_ms, upto_ms, bound(limit)], entry)?.collect()
+        })?;
+        entries.iter().filter_map(|entry| Timer::of(entry).transpose()).collect()
+    }
+
+    pub(crate) fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {
+        let parts: Vec<(Entry, PartState, Option<String>)> = self.run(|conn| {
+            let mut statement = conn.prepare_cached(select_entries!(
+                ", part.state, part.native FROM part JOIN entry ON entry.seq = part.seq
+                   JOIN stream ON stream.id = entry.stream WHERE part.state = ?1 ORDER BY part.seq LIMIT ?2"
+            ))?;
+            let part = |row: &Row<'_>| Ok((entry(row)?, part_state(row, 12)?, row.get(13)?));
+            statement.query_map([state.number(), bound(limit)], part)?.collect()
+        })?;
+        parts.into_iter().filter_map(|(entry, state, native)| Part::of(&entry, state, native).transpose()).collect()
+    }
+
+    /// SQLite's own check of the file; an empty list is a healthy database.
+    pub(crate) fn quick_check(&self) -> Result<Vec<String>, JournalError> {
+        let lines: Vec<String> = self.run(|conn| {
+            let mut statement = conn.prepare(&format!("PRAGMA quick_check({CHECK_LINES_MAX})"))?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })?;
+        Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+}
+
+fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
+    Ok(Entry {
+        seq: number(row, 0)?,
+        stream: text(row, 1)?,
+        stream_seq: number(row, 2)?,
+        at_ms: row.get(3)?,
+        version: u32::try_from(row.get::<_, i64>(4)?).unwrap_or(0),
+        event: Cow::Owned(text(row, 5)?),
+        actor: text(row, 6)?,
+        cause: match row.get_ref(7)? {
+            ValueRef::Null => None,
+            _ => Some(text(row, 7)?),
+        },
+        payload_hash: hash(row, 8)?,
+        prev_hash: hash(row, 9)?,
+        hash: hash(row, 10)?,
+        payload: row.get(11)?,
+    })
+}
+
+/// A text, whatever bytes somebody put there; `NULL` (an entry whose stream is gone) reads as empty.
+fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+    Ok(match row.get_ref(column)? {
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        _ => String::new(),
+    })
+}
+
+fn bound(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,195 @@
+//! Storing what a plan says, inside the transaction that the plan looked things up in.
+//!
+//! Nothing here decides: no expectation is checked and nothing is skipped, except bytes that are stored already.
+
+use std::collections::BTreeMap;
+
+use max_team_core::hash::Hash;
+use max_team_core::limits::INLINE_BYTES_MAX;
+use rusqlite::{Connection, params};
+
+use super::db::{Db, problem};
+use super::look::{hash, number, stored};
+use crate::commit::Projection;
+use crate::entry::{Entry, Head};
+use crate::erase::Erase;
+use crate::error::JournalError;
+use crate::own::{self, Own, Row};
+use crate::plan::{Look, Writes, plan_own};
+use crate::seal::Seal;
+
+impl Db {
+    pub(super) fn write(&self, writes: Writes) -> Result<(), JournalError> {
+        self.run(|conn| write(conn, writes))
+    }
+
+    /// Seals what no seal covers yet, if that is more than the last seal itself.
+    pub(super) fn seal(&self, at_ms: i64) -> Result<(), JournalError> {
+        let head = self.head(own::SEAL)?;
+        let last = self.read(own::SEAL, head.stream_seq.saturating_sub(1), 1)?.pop();
+        let before: Option<Seal> = match &last {
+            Some(entry) => Some(own::parse(entry, entry.payload.as_deref().unwrap_or_default())?),
+            None => None,
+        };
+        if last.map_or(0, |entry| entry.seq) == self.last_seq()? {
+            return Ok(());
+        }
+        let mut seal = Seal::after(before.as_ref());
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached("SELECT seq, hash FROM entry WHERE seq > ?1 ORDER BY seq")?;
+            let mut rows = statement.query([stored(seal.to_seq)])?;
+            while let Some(row) = rows.next()? {
+                seal.add(number(row, 0)?, &hash(row, 1)?);
+            }
+            Ok(())
+        })?;
+        self.write(plan_own(seal.append()?, at_ms, Look::Sqlite(self))?)
+    }
+
+    /// Erases payloads and says in how many entries. It looks at every entry once: an index over hashes would cost
+    /// every append for what is done a few times a year.
+    pub(super) fn erase(&self, erase: &Erase) -> Result<u64, JournalError> {
+        self.write(plan_own(erase.append()?, erase.at_ms, Look::Sqlite(self))?)?;
+        self.run(|conn| {
+            conn.execute_batch("CREATE TEMP TABLE doomed (hash BLOB PRIMARY KEY) STRICT, WITHOUT ROWID")?;
+            let mut statement = conn.prepare("INSERT OR IGNORE INTO doomed (hash) VALUES (?1)")?;
+            for hash in &erase.payloads {
+                statement.execute([&hash.0])?;
+            }
+            drop(statement);
+            let erased = conn.query_row(
+                "SELECT count(*) FROM entry WHERE payload_hash IN (SELECT hash FROM doomed)
+                 AND stream NOT IN (SELECT id FROM stream WHERE name IN (?1, ?2))
+                 AND (payload IS NOT NULL OR payload_hash IN (SELECT hash FROM blob))",
+                [own::SEAL, own::ERASED],
+                |row| number(row, 0),
+            )?;
+            conn.execute(
+                "UPDATE entry SET payload = NULL WHERE payload IS NOT NULL
+                 AND payload_hash IN (SELECT hash FROM doomed)
+                 AND stream NOT IN (SELECT id FROM stream WHERE name IN (?1, ?2))",
+                [own::SEAL, own::ERASED],
+            )?;
+            conn.execute("DELETE FROM blob WHERE hash IN (SELECT hash FROM doomed)", [])?;
+            conn.execute_batch("DROP TABLE doomed")?;
+            Ok(erased)
+        })
+    }
+
+    /// Drops the rows that follow from the log and derives them again.
+    pub(super) fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {
+        self.run(|conn| {
+            conn.execute_batch(
+                "DELETE FROM mail; DELETE FROM timer; DELETE FROM part; DELETE FROM projection; DELETE FROM snapshot;",
+            )
+        })?;
+        self.scan(0, &mut |entry| {
+            let mut rows = Vec::new();
+            if let Some(own) = Own::read(&entry)? {
+                own.rows(entry.seq, &mut rows);
+            }
+            rows.extend(project(&entry).into_iter().map(Row::Projection));
+            rows.into_iter().try_for_each(|row| change(&self.conn, row)).map_err(|error| problem(&self.path, &error))?;
+            Ok(std::ops::ControlFlow::Continue(()))
+        })
+    }
+}
+
+fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<()> {
+    let mut heads = writes.heads;
+    for (stream, head) in &mut heads {
+        put_head(conn, stream, head)?;
+    }
+    for entry in &writes.entries {
+        put_entry(conn, entry, &heads)?;
+    }
+    for (hash, bytes) in &writes.blobs {
+        put_blob(conn, hash, bytes)?;
+    }
+    writes.rows.into_iter().try_for_each(|row| change(conn, row))
+}
+
+fn put_head(conn: &Connection, stream: &str, head: &mut Head) -> rusqlite::Result<()> {
+    if head.row == 0 {
+        let mut insert = conn.prepare_cached("INSERT INTO stream (name, stream_seq, hash) VALUES (?1, ?2, ?3)")?;
+        head.row = insert.insert(params![stream, stored(head.stream_seq), &head.hash.0])?;
+        return Ok(());
+    }
+    let mut update = conn.prepare_cached("UPDATE stream SET stream_seq = ?2, hash = ?3 WHERE id = ?1")?;
+    update.execute(params![head.row, stored(head.stream_seq), &head.hash.0]).map(drop)
+}
+
+fn put_entry(conn: &Connection, entry: &Entry, heads: &BTreeMap<String, Head>) -> rusqlite::Result<()> {
+    let payload = entry.payload.as_deref().unwrap_or_default();
+    let is_inline = payload.len() <= INLINE_BYTES_MAX;
+    if !is_inline {
+        put_blob(conn, &entry.payload_hash, payload)?;
+    }
+    let mut insert = conn.prepare_cached(
+        "INSERT INTO entry (seq, stream, stream_seq, at_ms, version, event, actor, cause,
+                            payload_hash, prev_hash, hash, payload)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    insert
+        .execute(params![
+            stored(entry.seq),
+            heads.get(&entry.stream).map_or(0, |head| head.row),
+            stored(entry.stream_seq),
+            entry.at_ms,
+            entry.version,
+            entry.event,
+            entry.actor,
+            entry.cause,
+            &entry.payload_hash.0,
+            &entry.prev_hash.0,
+            &entry.hash.0,
+            is_inline.then_some(payload),
+        ])
+        .map(drop)
+}
+
+fn put_blob(conn: &Connection, hash: &Hash, bytes: &[u8]) -> rusqlite::Result<()> {
+    let mut insert = conn.prepare_cached("INSERT INTO blob (hash, bytes) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?;
+    insert.execute(params![&hash.0, bytes]).map(drop)
+}
+
+/// Changes one row. Whose mail it is, and where a part goes, is what their entry's stream says.
+fn change(conn: &Connection, row: Row) -> rusqlite::Result<()> {
+    let run = |sql: &str, values: &[&dyn rusqlite::ToSql]| conn.prepare_cached(sql)?.execute(values).map(drop);
+    match row {
+        Row::Mail { id, seq } => run(
+            "INSERT INTO mail (id, stream, seq) SELECT ?1, stream, seq FROM entry WHERE seq = ?2",
+            &[id.uuid().as_bytes(), &stored(seq)],
+        ),
+        Row::Taken { id, seq } => {
+            run("UPDATE mail SET taken = ?2 WHERE id = ?1", &[id.uuid().as_bytes(), &stored(seq)])
+        }
+        Row::Timer { id, due_at_ms, seq } => run(
+            "INSERT INTO timer (id, due_at_ms, seq) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET due_at_ms = excluded.due_at_ms, seq = excluded.seq",
+            &[&id, &due_at_ms, &stored(seq)],
+        ),
+        Row::NoTimer { id } => run("DELETE FROM timer WHERE id = ?1", &[&id]),
+        Row::Part { id, seq } => {
+            run("INSERT INTO part (id, seq, state) VALUES (?1, ?2, 0)", &[&id, &stored(seq)])
+        }
+        Row::PartMoved { id, state, native } => run(
+            "UPDATE part SET state = ?2, native = ?3 WHERE id = ?1",
+            &[&id, &state.number(), &native],
+        ),
+        Row::Projection(Projection::Put { table, key, value, sort_ms }) => run(
+            "INSERT INTO projection (kind, key, sort_ms, value) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET sort_ms = excluded.sort_ms, value = excluded.value",
+            &[&table, &key, &sort_ms, &value],
+        ),
+        Row::Projection(Projection::Delete { table, key }) => {
+            run("DELETE FROM projection WHERE kind = ?1 AND key = ?2", &[&table, &key])
+        }
+        Row::Projection(Projection::Snapshot { stream, stream_seq, version, state }) => run(
+            "INSERT INTO snapshot (stream, stream_seq, version, state) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET stream_seq = excluded.stream_seq, version = excluded.version,
+                                       state = excluded.state",
+            &[&stream, &stored(stream_seq), &version, &state],
+        ),
+    }
+}

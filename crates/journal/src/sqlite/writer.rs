@@ -1,0 +1,293 @@
+//! The one thread that writes: it turns the commits that wait into one transaction.
+//!
+//! Commits that arrive while a transaction is under way share the next one, and its sync. A commit that is refused
+//! has written nothing, so the others of its group go on; a failure of the disk fails them all. Answers go out only
+//! after the transaction has ended. The thread never decides anything: `plan` does.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use max_team_core::limits::COMMITS_GROUPED_MAX;
+use rusqlite::ErrorCode;
+use tokio::sync::{mpsc, oneshot};
+
+use super::db::{Db, problem};
+use crate::commit::{Commit, Committed, Strength};
+use crate::error::JournalError;
+use crate::limits::{CHECKPOINT_PAGES, PACE_MAX, PACE_SHARE};
+use crate::nudge::Nudger;
+use crate::plan::{Look, plan};
+use crate::watch::Bell;
+
+/// Groups between two looks at the size of the write-ahead log.
+const GROUPS_UNCHECKED: u32 = 64;
+
+type Answer<T> = oneshot::Sender<Result<T, JournalError>>;
+type Outcome = Result<Committed, JournalError>;
+
+/// Work for the writer.
+#[expect(clippy::large_enum_variant, reason = "nearly every job is a commit; a box would cost each of them")]
+pub(super) enum Job {
+    Commit(Commit, Answer<Committed>),
+    /// Anything else that writes, in a transaction of its own.
+    Task(Box<dyn FnOnce(&mut Writer) + Send>),
+    Close(Answer<()>),
+}
+
+/// What the thread owns.
+pub(super) struct Writer {
+    pub(super) db: Db,
+    jobs: mpsc::Receiver<Job>,
+    bell: Arc<Bell>,
+    nudger: Nudger,
+    /// What the connection is set to.
+    strength: Strength,
+    weakest: Strength,
+    /// A disk that once failed to sync may have lost what it had taken before: nothing is promised after that.
+    broken: Option<JournalError>,
+    pace: Pace,
+    last_at_ms: i64,
+    has_written: bool,
+    unchecked: u32,
+}
+
+/// How long to wait for the writers that were just woken, so that they share the next sync instead of one of them
+/// running ahead.
+#[derive(Debug, Default)]
+struct Pace {
+    commits: usize,
+    wait: Duration,
+}
+
+impl Writer {
+    pub(super) fn new(db: Db, jobs: mpsc::Receiver<Job>, bell: Arc<Bell>, nudger: Nudger, weakest: Strength) -> Self {
+        Self {
+            db,
+            jobs,
+            bell,
+            nudger,
+            strength: Strength::Normal,
+            weakest,
+            broken: None,
+            pace: Pace::default(),
+            last_at_ms: 0,
+            has_written: false,
+            unchecked: GROUPS_UNCHECKED,
+        }
+    }
+
+    /// Works until it is told to close, or until the last handle is gone and the queue is empty.
+    pub(super) fn run(mut self) {
+        let mut jobs = Vec::new();
+        loop {
+            self.pace.keep(&self.jobs);
+            if self.jobs.blocking_recv_many(&mut jobs, COMMITS_GROUPED_MAX) == 0 {
+                return;
+            }
+            let mut group = Vec::new();
+            for job in jobs.drain(..) {
+                match job {
+                    Job::Commit(commit, answer) => group.push((commit, answer)),
+                    Job::Task(task) => {
+                        self.commit(std::mem::take(&mut group));
+                        task(&mut self);
+                    }
+                    Job::Close(answer) => {
+                        self.commit(group);
+                        let closed = self.close();
+                        drop(answer.send(closed));
+                        return;
+                    }
+                }
+            }
+            self.commit(group);
+            self.checkpoint_if_due();
+        }
+    }
+
+    /// Commits a group as one transaction and answers each of its members.
+    fn commit(&mut self, group: Vec<(Commit, Answer<Committed>)>) {
+        if group.is_empty() {
+            return;
+        }
+        let (commits, answers): (Vec<_>, Vec<_>) = group.into_iter().unzip();
+        let strength = commits.iter().map(|commit| commit.strength).max().unwrap_or_default();
+        let count = commits.len();
+        let mut outcomes = Vec::with_capacity(count);
+        let transaction = self.transact(strength, |writer| {
+            for commit in commits {
+                outcomes.push(writer.commit_one(commit)?);
+            }
+            Ok(())
+        });
+        match transaction {
+            Ok(sync) => {
+                self.pace = Pace::after(count, sync);
+                for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                    drop(answer.send(outcome));
+                }
+            }
+            Err(error) => {
+                let mut refusals = outcomes.into_iter().map(Result::err);
+                for answer in answers {
+                    let refusal = refusals.next().flatten();
+                    drop(answer.send(Err(refusal.unwrap_or_else(|| error.clone()))));
+                }
+            }
+        }
+        self.announce();
+    }
+
+    /// The inner error refuses this commit; the outer one ends the transaction.
+    fn commit_one(&mut self, commit: Commit) -> Result<Outcome, JournalError> {
+        let at_ms = commit.at_ms;
+        let (writes, committed) = match plan(commit, Look::Sqlite(&self.db)) {
+            Ok(planned) => planned,
+            Err(error) if error.is_refusal() => return Ok(Err(error)),
+            Err(error) => return Err(error),
+        };
+        let is_seal_due = writes.is_seal_due();
+        self.db.write(writes)?;
+        if is_seal_due {
+            self.db.seal(at_ms)?;
+        }
+        self.last_at_ms = at_ms;
+        self.has_written = true;
+        Ok(Ok(committed))
+    }
+
+    /// Runs `work` in a transaction: all of it is stored, or none. Returns how long the sync took, if there was one.
+    pub(super) fn transact(
+        &mut self,
+        strength: Strength,
+        work: impl FnOnce(&mut Self) -> Result<(), JournalError>,
+    ) -> Result<Option<Duration>, JournalError> {
+        if let Some(error) = &self.broken {
+            return Err(error.clone());
+        }
+        let strength = strength.max(self.weakest);
+        self.set_strength(strength)?;
+        self.db.run(|conn| conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
+        let before = self.db.conn.total_changes();
+        let ended = work(self).and_then(|()| {
+            let started = Instant::now();
+            self.end()?;
+            Ok(started)
+        });
+        match ended {
+            Ok(_) if strength == Strength::Normal => Ok(None),
+            Ok(started) => {
+                // A transaction that changed nothing syncs nothing; what came before it still has to be safe.
+                if self.db.conn.total_changes() == before {
+                    self.sync_log()?;
+                }
+                Ok(Some(started.elapsed()))
+            }
+            Err(error) => {
+                if !self.db.conn.is_autocommit() {
+                    self.db.run(|conn| conn.execute_batch("ROLLBACK"))?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), JournalError> {
+        let ended = self.db.conn.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([]));
+        ended.map(drop).map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&mut self, error: &rusqlite::Error) -> JournalError {
+        let problem = problem(&self.db.path, error);
+        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+            self.broken = Some(problem.clone());
+        }
+        problem
+    }
+
+    fn set_strength(&mut self, strength: Strength) -> Result<(), JournalError> {
+        if self.strength != strength {
+            let sql = match strength {
+                Strength::Normal => "PRAGMA synchronous = NORMAL",
+                Strength::Full => "PRAGMA synchronous = FULL",
+            };
+            self.db.run(|conn| conn.execute_batch(sql))?;
+            self.strength = strength;
+        }
+        Ok(())
+    }
+
+    /// Syncs the write-ahead log from outside. SQLite holds no locks on that file, so closing it again is safe.
+    fn sync_log(&mut self) -> Result<(), JournalError> {
+        let mut path = self.db.path.clone().into_os_string();
+        path.push("-wal");
+        let path = PathBuf::from(path);
+        File::open(&path).and_then(|log| log.sync_data()).map_err(|error| {
+            let problem = JournalError::Io { path, detail: error.to_string() };
+            self.broken = Some(problem.clone());
+            problem
+        })
+    }
+
+    /// Wakes whoever watches, here and in other processes.
+    pub(super) fn announce(&mut self) {
+        self.bell.ring();
+        self.nudger.nudge();
+    }
+
+    /// Moves the write-ahead log into the database once it has grown: after the answers have gone out, so that
+    /// nobody's commit waits for it who does not come right behind.
+    fn checkpoint_if_due(&mut self) {
+        self.unchecked += 1;
+        if self.unchecked < GROUPS_UNCHECKED || !self.jobs.is_empty() && self.unchecked < 2 * GROUPS_UNCHECKED {
+            return;
+        }
+        self.unchecked = 0;
+        let pages = self.db.conn.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get::<_, i64>(1));
+        if pages.is_ok_and(|pages| pages > CHECKPOINT_PAGES) {
+            self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)");
+        }
+    }
+
+    /// A checkpoint that others' reads prevent is no failure; one that the disk refuses is.
+    pub(super) fn checkpoint(&mut self, sql: &str) {
+        if let Err(error) = self.db.conn.query_row(sql, [], |_| Ok(())) {
+            self.failed(&error);
+        }
+    }
+
+    fn close(mut self) -> Result<(), JournalError> {
+        let at_ms = self.last_at_ms;
+        let sealed = if self.has_written {
+            self.transact(Strength::Normal, |writer| writer.db.seal(at_ms)).map(drop)
+        } else {
+            Ok(())
+        };
+        self.announce();
+        // Whoever still reads keeps the log in use; the next to close moves it.
+        if self.db.conn.busy_handler(None::<fn(i32) -> bool>).is_ok() {
+            self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
+        }
+        sealed
+    }
+}
+
+impl Pace {
+    fn after(commits: usize, sync: Option<Duration>) -> Self {
+        sync.map_or_else(Self::default, |sync| Self { commits, wait: (sync / PACE_SHARE).min(PACE_MAX) })
+    }
+
+    /// Waits until as many commits as last time are there, or for the small part of a sync that this may cost.
+    fn keep(&self, jobs: &mpsc::Receiver<Job>) {
+        if self.commits < 2 {
+            return;
+        }
+        let started = Instant::now();
+        while jobs.len() < self.commits && started.elapsed() < self.wait {
+            thread::yield_now();
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Who owns what: a worker is a process, and it is alive as long as it holds the lock on its own file.
+//!
+//! The kernel drops the lock when the process dies, however it dies, so an idle team renews nothing and a dead one
+//! blocks nobody. A file lock belongs to an open file, not to a process: two workers in one process are two workers.
+//! On the memory engine a set in the process plays the part of the files.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use max_team_core::id::WorkerId;
+use serde::{Deserialize, Serialize};
+
+use crate::error::JournalError;
+use crate::memory::Store;
+use crate::plan::encode;
+
+/// What others are told about a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WorkerInfo {
+    /// Its identity, new with every start.
+    pub id: WorkerId,
+    /// Its process.
+    pub pid: u32,
+    /// The machine.
+    pub host: String,
+    /// When it started.
+    pub started_at_ms: i64,
+    /// What it is, in words: `chat in /path`.
+    pub what: String,
+}
+
+/// A row of ownership. The epoch outlives its owners and only ever grows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Owner {
+    pub(crate) worker: Option<WorkerId>,
+    pub(crate) epoch: u64,
+}
+
+/// A live worker: as long as this value exists, what it claimed is its own.
+#[derive(Debug)]
+pub struct Worker {
+    info: WorkerInfo,
+    hold: Hold,
+}
+
+#[derive(Debug)]
+enum Hold {
+    File { path: PathBuf, _lock: File },
+    Memory(Arc<Store>),
+}
+
+impl Worker {
+    /// Its identity.
+    pub fn id(&self) -> WorkerId {
+        self.info.id
+    }
+
+    /// What others are told about it.
+    pub fn info(&self) -> &WorkerInfo {
+        &self.info
+    }
+
+    /// Begins a life that other processes can see.
+    pub(crate) fn start_in(workers: &Path, info: WorkerInfo) -> Result<Self, JournalError> {
+        let path = lock_path(workers, info.id);
+        let text = encode("a worker", &info)?;
+        let unwritable = |error: std::io::Error| JournalError::Unwritable { path: path.clone(), detail: error.to_string() };
+        let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path).map_err(unwritable)?;
+        // Nobody asks after a worker before it has claimed something, so the lock is free here.
+        lock.lock().map_err(unwritable)?;
+        lock.write_all(&text).map_err(unwritable)?;
+        Ok(Self { info, hold: Hold::File { path, _lock: lock } })
+    }
+
+    /// Begins a life inside this process.
+    pub(crate) fn start_within(store: Arc<Store>, info: WorkerInfo) -> Self {
+        store.tables().begin(info.clone());
+        Self { info, hold: Hold::Memory(store) }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        match &self.hold {
+            // A missing file is a dead worker as well, so the order does not matter and neither does a failure.
+            Hold::File { path, .. } => drop(fs::remove_file(path)),
+            Hold::Memory(store) => store.tables().end(self.info.id),
+        }
+    }
+}
+
+/// Looks whether a worker is alive; removes what a dead one has left.
+pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, JournalError> {
+    let path = lock_path(workers, id);
+    let failed = |error: std::io::Error| JournalError::Io { path: path.clone(), detail: error.to_string() };
+    let mut lock = match File::open(&path) {
+        Ok(lock) => lock,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    match lock.try_lock() {
+        Ok(()) => {
+            drop(fs::remove_file(&path));
+            Ok(None)
+        }
+        Err(TryLockError::WouldBlock) => {
+            let mut text = Vec::new();
+            lock.read_to_end(&mut text).map_err(failed)?;
+            let unnamed = WorkerInfo { id, pid: 0, host: String::new(), started_at_ms: 0, what: id.to_string() };
+            Ok(Some(serde_json::from_slice(&text).unwrap_or(unnamed)))
+        }
+        Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+fn lock_path(workers: &Path, id: WorkerId) -> PathBuf {
+    workers.join(format!("{id}.lock"))
+}

@@ -1,0 +1,241 @@
+//! Disks that are full, places that cannot be written, files that are not ours.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use max_team_journal::{Commit, Journal, JournalError, Options};
+use rusqlite::Connection;
+
+use crate::make::{append, fact, fact_at, on_disk, texts};
+
+/// Writes until there is no space; what was acknowledged must stay.
+async fn fill(journal: &Journal) -> u64 {
+    let text = "x".repeat(3_000);
+    let mut stored = 0;
+    loop {
+        match journal.commit(fact_at("a", stored, &text)).await {
+            Ok(_) => stored += 1,
+            Err(JournalError::DiskFull { path }) => {
+                assert!(path.ends_with("journal.db"));
+                return stored;
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_quota_ends_in_disk_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let journal = Journal::open(dir.path(), Options { pages_max: Some(100), ..Options::default() }).unwrap();
+    let stored = fill(&journal).await;
+    assert!(stored > 10);
+    assert_eq!(journal.head("a").unwrap(), stored);
+    assert_eq!(journal.verify().unwrap().faults, []);
+    drop(journal);
+    let roomy = Journal::open(dir.path(), Options::default()).unwrap();
+    roomy.commit(fact_at("a", stored, "there is room again")).await.unwrap();
+    assert_eq!(roomy.verify().unwrap().faults, []);
+}
+
+/// A file system of one megabyte. Only root can make one; others rely on the quota above.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    fn mount(path: &Path) -> Option<Self> {
+        fs::create_dir_all(path).unwrap();
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"]).arg(path).output();
+        mounted.is_ok_and(|mounted| mounted.status.success()).then(|| Self(path.to_owned()))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        drop(Command::new("umount").args(["--lazy"]).arg(&self.0).output());
+    }
+}
+
+#[tokio::test]
+async fn a_full_disk_loses_nothing_and_recovers() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(&dir.path().join("disk")) else { return };
+    let ballast = disk.0.join("ballast");
+    fs::write(&ballast, vec![0; 200 << 10]).unwrap();
+    let journal = Journal::open(disk.0.join("home"), Options::default()).unwrap();
+    let stored = fill(&journal).await;
+    assert!(stored > 10);
+    assert_eq!(journal.head("a").unwrap(), stored);
+    assert_eq!(journal.verify().unwrap().faults, []);
+    fs::remove_file(ballast).unwrap();
+    journal.commit(fact_at("a", stored, "there is room again")).await.unwrap();
+    journal.close().await.unwrap();
+    let journal = journal.reopen().unwrap();
+    assert_eq!(journal.head("a").unwrap(), stored + 1);
+    assert_eq!(journal.verify().unwrap().faults, []);
+    // Nothing at all is left for a new one.
+    journal.close().await.unwrap();
+    fs::remove_dir_all(disk.0.join("home")).unwrap();
+    drop(fs::write(disk.0.join("ballast"), vec![0; 2 << 20]));
+    let refused = Journal::open(disk.0.join("home"), Options::default()).unwrap_err();
+    assert!(matches!(refused, JournalError::DiskFull { .. }), "{refused}");
+}
+
+#[test]
+fn an_unwritable_place_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("file");
+    fs::write(&file, "not a folder").unwrap();
+    let refused = Journal::open(file.join("home"), Options::default()).unwrap_err();
+    let JournalError::Unwritable { path, .. } = &refused else { panic!("{refused}") };
+    assert_eq!(*path, file.join("home"));
+    assert!(refused.to_string().contains("MAX_TEAM_HOME"), "{refused}");
+}
+
+/// What `open` says of a file, which must be left as it is.
+fn refused(dir: &Path) -> JournalError {
+    let path = dir.join("journal.db");
+    let before = fs::read(&path).unwrap();
+    let refused = Journal::open(dir, Options::default()).unwrap_err();
+    assert_eq!(fs::read(&path).unwrap(), before, "the file was touched");
+    refused
+}
+
+#[test]
+fn garbage_is_corrupt() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("journal.db"), "this is no database, whatever its name says ".repeat(100)).unwrap();
+    let refused = refused(dir.path());
+    assert!(matches!(refused, JournalError::Corrupt { .. }), "{refused}");
+    assert!(refused.to_string().contains("max-team doctor"), "{refused}");
+}
+
+#[test]
+fn another_programs_database_is_left_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let other = Connection::open(dir.path().join("journal.db")).unwrap();
+    other.execute_batch("CREATE TABLE theirs (x)").unwrap();
+    drop(other);
+    let refused = refused(dir.path());
+    assert!(matches!(&refused, JournalError::Corrupt { detail, .. } if detail.contains("another program")), "{refused}");
+}
+
+#[tokio::test]
+async fn a_newer_programs_journal_is_left_alone() {
+    let (dir, journal) = on_disk();
+    journal.commit(fact("a", "x")).await.unwrap();
+    journal.close().await.unwrap();
+    drop(journal);
+    let newer = Connection::open(dir.path().join("journal.db")).unwrap();
+    newer.execute_batch("PRAGMA user_version = 99").unwrap();
+    newer.close().unwrap();
+    let refused = refused(dir.path());
+    assert!(matches!(refused, JournalError::Newer { found: 99, known: 1, .. }), "{refused}");
+}
+
+/// Damage in the middle shows where it is met: as a typed error when read, and in the database's own check.
+#[tokio::test]
+async fn a_damaged_page_is_corrupt_when_it_is_met() {
+    let (dir, journal) = on_disk();
+    let appends = (0..2_000).map(|number| append(&format!("s/{}", number % 7), &number.to_string())).collect();
+    journal.commit(Commit { appends, ..Commit::default() }).await.unwrap();
+    journal.close().await.unwrap();
+    drop(journal);
+    let path = dir.path().join("journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2 / 4_096 * 4_096;
+    bytes[middle..middle + 4_096].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let journal = Journal::open(dir.path(), Options::default()).unwrap();
+    let checked = journal.quick_check();
+    assert!(checked.as_ref().is_ok_and(|lines| !lines.is_empty()) || checked.is_err(), "{checked:?}");
+    let failed = journal.verify().unwrap_err();
+    assert!(matches!(failed, JournalError::Corrupt { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn a_truncated_database_is_corrupt() {
+    let (dir, journal) = on_disk();
+    let appends = (0..2_000).map(|number| append("s", &number.to_string())).collect();
+    journal.commit(Commit { appends, ..Commit::default() }).await.unwrap();
+    journal.close().await.unwrap();
+    drop(journal);
+    let path = dir.path().join("journal.db");
+    let bytes = fs::read(&path).unwrap();
+    fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
+    let failed = Journal::open(dir.path(), Options::default()).and_then(|journal| journal.verify()).unwrap_err();
+    assert!(matches!(failed, JournalError::Corrupt { .. }), "{failed}");
+}
+
+#[tokio::test]
+async fn files_are_for_their_owner_alone() {
+    let outer = tempfile::tempdir().unwrap();
+    let dir = outer.path().join("deep/home");
+    let journal = Journal::open(&dir, Options::default()).unwrap();
+    journal.commit(fact("a", "x")).await.unwrap();
+    journal.head("a").unwrap();
+    let _worker = journal.worker(crate::make::worker(1)).unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&dir), mode(&dir.join("workers"))), (0o700, 0o700));
+    for folder in [&dir, &dir.join("workers")] {
+        for file in fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file()) {
+            assert_eq!(mode(&file), 0o600, "{}", file.display());
+        }
+    }
+}
+
+#[test]
+fn many_may_make_one_journal_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let threads: Vec<_> = (0..8)
+        .map(|number| {
+            let dir = dir.path().to_owned();
+            std::thread::spawn(move || {
+                let journal = Journal::open(&dir, Options::default()).unwrap();
+                journal.commit_blocking(fact("a", &number.to_string())).unwrap();
+            })
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    let journal = Journal::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(journal.head("a").unwrap(), 8);
+}
+
+/// Refused commits share a transaction with others and sink none of them.
+#[tokio::test]
+async fn a_group_outlives_its_refused_members() {
+    let (_dir, journal) = on_disk();
+    let tasks: Vec<_> = (0..200)
+        .map(|number| {
+            let journal = journal.clone();
+            let commit = match number % 4 {
+                0 => fact_at("a", 999, "conflict"),
+                1 => fact("mail/forged", "reserved"),
+                _ => fact("b", &number.to_string()),
+            };
+            tokio::spawn(async move { journal.commit(commit).await.is_ok() })
+        })
+        .collect();
+    let mut stored = 0;
+    for task in tasks {
+        stored += usize::from(task.await.unwrap());
+    }
+    assert_eq!((stored, texts(&journal.read_all(0, 999).unwrap()).len()), (100, 100));
+}
+
+/// More commits than the queue holds: writers wait, and none is dropped.
+#[tokio::test]
+async fn a_full_queue_pushes_back() {
+    let (_dir, journal) = on_disk();
+    let tasks: Vec<_> = (0..3_000)
+        .map(|number| {
+            let journal = journal.clone();
+            tokio::spawn(async move { journal.commit(fact("a", &number.to_string())).await })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap().unwrap();
+    }
+    assert_eq!(journal.head("a").unwrap(), 3_000);
+}

@@ -1,0 +1,12 @@
+//! The journal from outside: what every engine must do, and what must hold when things break.
+
+mod agree;
+mod child;
+mod conformance;
+mod crash;
+mod faults;
+mod growth;
+mod make;
+mod nudges;
+mod owners;
+mod tamper;

@@ -1,0 +1,82 @@
+//! What comes out of a call: pieces while it runs, and one end.
+//!
+//! The end is an answer, a typed failure with words for the user, or a cancellation with what had come so far.
+//! Words here never hold a key: the client redacts them before they leave it.
+
+use std::time::Duration;
+
+use max_team_core::chat::Usage;
+use max_team_core::recovery::Failure;
+use thiserror::Error;
+
+/// A piece of an answer while it streams. For watchers only: the answer itself comes whole at the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Delta<'a> {
+    /// Nothing is sent for so long, to keep to the provider's requests per minute.
+    Waiting(Duration),
+    /// More text.
+    Text(&'a str),
+    /// More thinking.
+    Thinking(&'a str),
+    /// A tool call begins.
+    ToolStart {
+        /// The provider's id for the call.
+        id: &'a str,
+        /// The tool.
+        name: &'a str,
+    },
+    /// More of the input of the tool call that began last; not valid JSON by itself.
+    ToolInput(&'a str),
+    /// What the call has used so far.
+    Usage(Usage),
+}
+
+/// Who listens to deltas.
+pub(crate) type Sink<'s> = dyn FnMut(Delta<'_>) + Send + 's;
+
+/// How a call ends without an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum CallError {
+    /// It failed.
+    #[error("{detail}")]
+    Failed {
+        /// Why, typed.
+        failure: Failure,
+        /// Why, in words: what happened, what the provider said, what to do next.
+        detail: String,
+        /// The provider's id of the request, for their support.
+        request_id: Option<String>,
+    },
+    /// Somebody stopped it.
+    #[error("cancelled")]
+    Cancelled {
+        /// The text so far.
+        partial: String,
+        /// What it had used, as far as known.
+        usage: Usage,
+    },
+}
+
+impl CallError {
+    /// A failure that no provider has been asked about.
+    pub(crate) fn failed(failure: Failure, detail: impl Into<String>) -> Self {
+        Self::Failed { failure, detail: detail.into(), request_id: None }
+    }
+}
+
+/// A failure on its way out; the client adds who, and the request's id.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) failure: Failure,
+    pub(crate) detail: String,
+}
+
+impl Fault {
+    pub(crate) fn new(failure: Failure, detail: impl Into<String>) -> Self {
+        Self { failure, detail: detail.into() }
+    }
+
+    pub(crate) fn malformed(detail: impl Into<String>) -> Self {
+        Self::new(Failure::Malformed, detail)
+    }
+}

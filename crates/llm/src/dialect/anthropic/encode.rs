@@ -1,0 +1,200 @@
+//! Requests as Anthropic Messages wants them.
+//!
+//! A message's cached bytes are its content blocks; roles and brackets are added when a request is put together, so
+//! neighbours of one role merge and the roles alternate. At most four cache breakpoints: the last tool, the system
+//! text, and the last block of the last two user messages (the second one is where the previous request ended, so
+//! the growing prefix always hits). They go on text, images and results only; thinking may not carry one.
+
+use max_team_core::chat::{Message, Part, Role};
+use serde_json::{Value, json};
+
+use crate::json::{join, object, put};
+use crate::tool::{self, ToolSpec};
+use crate::transcript::{Call, Halves, Head, Ids};
+use crate::wire::{Thinking, Wire};
+
+const BREAKPOINT: &[u8] = br#","cache_control":{"type":"ephemeral"}}"#;
+/// User messages that carry a breakpoint.
+const MARKED: usize = 2;
+/// The smallest budget that is taken, and what must be left for the answer beside it.
+const THINKING_TOKENS_MIN: u32 = 1_024;
+/// Stands for a result without content: an empty one is refused if it is an error.
+const NO_OUTPUT: &str = "(no output)";
+
+pub(crate) fn head(system: &str, tools: &[ToolSpec]) -> Head {
+    let mut head = Head::default();
+    if !system.trim().is_empty() {
+        head.system.push(b'[');
+        put(&mut head.system, &json!({"type": "text", "text": system}));
+        mark(&mut head.system);
+        head.system.push(b']');
+    }
+    if !tools.is_empty() {
+        head.tools.push(b'[');
+        for spec in tools {
+            let schema = tool::plain(&spec.schema);
+            let tool = json!({"name": spec.name, "description": spec.description, "input_schema": schema});
+            join(&mut head.tools, tool.to_string().as_bytes());
+        }
+        mark(&mut head.tools);
+        head.tools.push(b']');
+    }
+    head
+}
+
+pub(crate) fn message(wire: &Wire, message: &Message, ids: &mut Ids) -> Halves {
+    match message.role {
+        Role::User => user(message, ids),
+        Role::Assistant => Halves { rest: assistant(wire, message, ids), ..Halves::default() },
+    }
+}
+
+fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
+    let blocks = wire.own(message).map(|native| native.blocks.get().trim());
+    if let Some(own) = blocks.and_then(|blocks| blocks.strip_prefix('[')?.strip_suffix(']')) {
+        message.tool_uses().for_each(|(id, ..)| ids.keep(id));
+        return own.trim().as_bytes().to_vec();
+    }
+    let mut out = Vec::new();
+    for part in &message.parts {
+        match part {
+            Part::Text { text } => block(&mut out, &text_block(text)),
+            Part::ToolUse { id, name, input } => {
+                let id = ids.adopt(id, fits);
+                block(&mut out, &Some(json!({"type": "tool_use", "id": id, "name": name, "input": object(input)})));
+            }
+            // Thinking is worth nothing without its signature, and an assistant shows no pictures here.
+            Part::Thinking { .. } | Part::Image { .. } | Part::ToolResult { .. } => {}
+        }
+    }
+    out
+}
+
+fn user(message: &Message, ids: &Ids) -> Halves {
+    let mut halves = Halves::default();
+    for part in &message.parts {
+        match part {
+            Part::ToolResult { id, content, is_error } => {
+                let mut blocks: Vec<Value> = content.iter().filter_map(content_block).collect();
+                if blocks.is_empty() {
+                    blocks.extend(text_block(NO_OUTPUT));
+                }
+                let mut result = json!({"type": "tool_result", "tool_use_id": ids.of_result(id), "content": blocks});
+                if *is_error && let Some(fields) = result.as_object_mut() {
+                    fields.insert("is_error".into(), json!(true));
+                }
+                block(&mut halves.results, &Some(result));
+            }
+            other => block(&mut halves.rest, &content_block(other)),
+        }
+    }
+    halves
+}
+
+fn content_block(part: &Part) -> Option<Value> {
+    match part {
+        Part::Text { text } => text_block(text),
+        Part::Image { media_type, data } => {
+            Some(json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}))
+        }
+        Part::Thinking { .. } | Part::ToolUse { .. } | Part::ToolResult { .. } => None,
+    }
+}
+
+/// Blank text is refused, so it is left out.
+fn text_block(text: &str) -> Option<Value> {
+    (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
+}
+
+fn block(out: &mut Vec<u8>, block: &Option<Value>) {
+    if let Some(block) = block {
+        join(out, block.to_string().as_bytes());
+    }
+}
+
+fn fits(id: &str) -> bool {
+    !id.is_empty() && id.len() <= 64 && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
+/// Puts a breakpoint on the object that ends here.
+fn mark(out: &mut Vec<u8>) {
+    if out.pop_if(|last| *last == b'}').is_some() {
+        out.extend_from_slice(BREAKPOINT);
+    }
+}
+
+pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halves)]) -> Vec<u8> {
+    let history: usize = shown.iter().map(|(_, halves)| halves.len() + 40).sum();
+    let mut out = Vec::with_capacity(history + head.system.len() + head.tools.len() + 512);
+    out.extend_from_slice(br#"{"model":"#);
+    put(&mut out, &wire.model);
+    out.extend_from_slice(format!(r#","max_tokens":{},"stream":{}"#, call.max_tokens, wire.stream).as_bytes());
+    if let Some(thinking) = thinking(wire, call.max_tokens) {
+        out.extend_from_slice(br#","thinking":"#);
+        put(&mut out, &thinking);
+    }
+    if !head.system.is_empty() {
+        out.extend_from_slice(br#","system":"#);
+        out.extend_from_slice(&head.system);
+    }
+    if !head.tools.is_empty() {
+        out.extend_from_slice(br#","tools":"#);
+        out.extend_from_slice(&head.tools);
+        if call.tools_off {
+            out.extend_from_slice(br#","tool_choice":{"type":"none"}"#);
+        }
+    }
+    out.extend_from_slice(br#","messages":["#);
+    messages(&mut out, shown);
+    out.extend_from_slice(b"]}");
+    out
+}
+
+/// Thinking and answer share `max_tokens`: a call that may only write a little does not think.
+fn thinking(wire: &Wire, max_tokens: u32) -> Option<Value> {
+    let room = max_tokens.saturating_sub(THINKING_TOKENS_MIN);
+    if wire.thinking_tokens == 0 || room < THINKING_TOKENS_MIN {
+        return None;
+    }
+    match wire.thinking {
+        Thinking::Budget => {
+            let budget = wire.thinking_tokens.clamp(THINKING_TOKENS_MIN, room);
+            Some(json!({"type": "enabled", "budget_tokens": budget}))
+        }
+        // Without `display` newer models hide what they think, and with it what they say between tool calls.
+        Thinking::Adaptive => Some(json!({"type": "adaptive", "display": "summarized"})),
+        Thinking::Switch => Some(json!({"type": "enabled"})),
+        Thinking::None | Thinking::Effort | Thinking::EffortWithoutTools => None,
+    }
+}
+
+fn messages(out: &mut Vec<u8>, shown: &[(Role, &Halves)]) {
+    let runs: Vec<&[(Role, &Halves)]> = shown.chunk_by(|one, next| one.0 == next.0).collect();
+    let mut users_left = runs.iter().filter(|run| role(run) == Role::User).count();
+    for (index, run) in runs.iter().enumerate() {
+        let opening: &[u8] = match role(run) {
+            Role::User => br#"{"role":"user","content":["#,
+            Role::Assistant => br#"{"role":"assistant","content":["#,
+        };
+        if index > 0 {
+            out.push(b',');
+        }
+        out.extend_from_slice(opening);
+        let results = run.iter().map(|(_, halves)| &halves.results);
+        let rest = run.iter().map(|(_, halves)| &halves.rest);
+        for blocks in results.chain(rest).filter(|blocks| !blocks.is_empty()) {
+            join(out, blocks);
+        }
+        if role(run) == Role::User {
+            if users_left <= MARKED {
+                mark(out);
+            }
+            users_left -= 1;
+        }
+        out.extend_from_slice(b"]}");
+    }
+}
+
+fn role(run: &[(Role, &Halves)]) -> Role {
+    run.first().map_or(Role::User, |(role, _)| *role)
+}

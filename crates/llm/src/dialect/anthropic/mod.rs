@@ -1,0 +1,7 @@
+//! Anthropic Messages.
+
+pub(crate) mod encode;
+pub(crate) mod read;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,265 @@
+//! Answers as Anthropic Messages gives them.
+//!
+//! Blocks are kept in order and in full, whatever their kind: what we do not know goes back to the provider as it
+//! came. Deltas of unknown kinds are merged by shape (strings append, everything else is set). Only `message_stop`
+//! ends a stream; a stream that ends without it is a failure, whatever it said before.
+
+use max_team_core::chat::{Part, Stop, Usage};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use crate::call::{Delta, Fault, Sink};
+use crate::dialect::Draft;
+use crate::failure;
+use crate::json::{self, put};
+use crate::sse::Event;
+
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    pub(crate) usage: Usage,
+    id: Option<String>,
+    model: Option<String>,
+    stop: Option<String>,
+    blocks: Vec<Block>,
+    ended: bool,
+}
+
+#[derive(Debug, Default)]
+struct Block {
+    index: u64,
+    fields: Map<String, Value>,
+    /// A tool's input as it was streamed.
+    input: String,
+    /// The block as it came, when it came whole.
+    raw: Option<String>,
+}
+
+/// An answer that came in one piece.
+#[derive(Deserialize)]
+struct Whole {
+    id: Option<String>,
+    model: Option<String>,
+    content: Vec<Box<RawValue>>,
+    stop_reason: Option<String>,
+    #[serde(default)]
+    usage: Value,
+}
+
+impl Reader {
+    pub(crate) fn event(&mut self, event: &Event, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        if event.data.trim().is_empty() {
+            return Ok(());
+        }
+        let data: Value = serde_json::from_str(&event.data)
+            .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
+        match json::text(&data, "type").unwrap_or(&event.name) {
+            "message_start" => {
+                let message = data.get("message").unwrap_or(&Value::Null);
+                self.id = json::text(message, "id").map(str::to_owned);
+                self.model = json::text(message, "model").map(str::to_owned);
+                self.count(message.get("usage"), sink);
+            }
+            "content_block_start" => self.start(&data, sink),
+            "content_block_delta" => self.delta(&data, sink)?,
+            "message_delta" => {
+                if let Some(reason) = data.pointer("/delta/stop_reason").and_then(Value::as_str) {
+                    self.stop = Some(reason.to_owned());
+                }
+                self.count(data.get("usage"), sink);
+            }
+            "message_stop" => self.ended = true,
+            "error" => return Err(failure::in_stream(&data)),
+            // `ping`, `content_block_stop`, and what may come.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), Fault> {
+        let whole: Whole = serde_json::from_slice(body).map_err(|error| failure::unreadable(body, &error))?;
+        self.id = whole.id;
+        self.model = whole.model;
+        self.stop = whole.stop_reason;
+        for raw in whole.content {
+            let fields = serde_json::from_str(raw.get())
+                .map_err(|error| Fault::malformed(format!("a content block is not an object ({error})")))?;
+            let block = Block { fields, raw: Some(raw.get().to_owned()), ..Block::default() };
+            block.announce(sink);
+            if block.kind() == "tool_use" {
+                sink(Delta::ToolInput(&block.tool_input().1));
+            }
+            self.blocks.push(block);
+        }
+        self.count(Some(&whole.usage), sink);
+        self.ended = true;
+        Ok(())
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended
+    }
+
+    pub(crate) fn partial(&self) -> String {
+        self.blocks.iter().filter(|block| block.kind() == "text").map(|block| block.text("text")).collect()
+    }
+
+    pub(crate) fn draft(self) -> Draft {
+        let mut parts = Vec::new();
+        let mut native = Vec::new();
+        for block in &self.blocks {
+            if block.is_blank() {
+                continue;
+            }
+            parts.extend(block.part());
+            native.push(block.native());
+        }
+        let stop = match self.stop.as_deref() {
+            Some("end_turn" | "stop_sequence") | None => Stop::EndTurn,
+            Some("tool_use") => Stop::ToolUse,
+            Some("max_tokens" | "model_context_window_exceeded") => Stop::MaxTokens,
+            Some("refusal") => Stop::Refusal,
+            Some("pause_turn") => Stop::Pause,
+            Some(other) => Stop::Other(other.to_owned()),
+        };
+        let native = (!native.is_empty()).then(|| format!("[{}]", native.join(",")));
+        Draft { parts, native, stop, usage: self.usage, id: self.id, model: self.model }
+    }
+
+    /// Counts are cumulative and some events leave some of them out (or say 0), so the largest is the truth.
+    fn count(&mut self, usage: Option<&Value>, sink: &mut Sink<'_>) {
+        let Some(usage @ Value::Object(_)) = usage else { return };
+        let largest = |old: u64, key: &str| json::number(usage, key).unwrap_or(0).max(old);
+        self.usage = Usage {
+            input: largest(self.usage.input, "input_tokens"),
+            output: largest(self.usage.output, "output_tokens"),
+            cache_read: largest(self.usage.cache_read, "cache_read_input_tokens"),
+            cache_write: largest(self.usage.cache_write, "cache_creation_input_tokens"),
+        };
+        sink(Delta::Usage(self.usage));
+    }
+
+    fn start(&mut self, data: &Value, sink: &mut Sink<'_>) {
+        let fields = data.get("content_block").and_then(Value::as_object).cloned().unwrap_or_default();
+        let index = json::number(data, "index").unwrap_or(self.blocks.len() as u64);
+        let block = Block { index, fields, ..Block::default() };
+        block.announce(sink);
+        self.blocks.push(block);
+    }
+
+    fn delta(&mut self, data: &Value, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        let index = json::number(data, "index").unwrap_or_default();
+        let Some(block) = self.blocks.iter_mut().rev().find(|block| block.index == index) else {
+            return Err(Fault::malformed(format!("a delta came for block {index}, which never started")));
+        };
+        let delta = data.get("delta").and_then(Value::as_object);
+        for (key, value) in delta.into_iter().flatten().filter(|(key, _)| *key != "type") {
+            match (key.as_str(), value) {
+                ("partial_json", Value::String(piece)) => {
+                    block.input.push_str(piece);
+                    sink(Delta::ToolInput(piece));
+                }
+                ("citation", citation) => {
+                    let citations = block.fields.entry("citations").or_insert(Value::Null);
+                    match citations {
+                        Value::Array(list) => list.push(citation.clone()),
+                        other => *other = json!([citation]),
+                    }
+                }
+                (key, Value::String(piece)) => {
+                    block.append(key, piece);
+                    match key {
+                        "text" => sink(Delta::Text(piece)),
+                        "thinking" => sink(Delta::Thinking(piece)),
+                        _ => {}
+                    }
+                }
+                (key, other) => {
+                    block.fields.insert(key.to_owned(), other.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Block {
+    fn kind(&self) -> &str {
+        self.text("type")
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.fields.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    fn append(&mut self, key: &str, piece: &str) {
+        match self.fields.get_mut(key) {
+            Some(Value::String(text)) => text.push_str(piece),
+            _ => {
+                self.fields.insert(key.to_owned(), json!(piece));
+            }
+        }
+    }
+
+    /// Tells the watchers what the block says from the start.
+    fn announce(&self, sink: &mut Sink<'_>) {
+        match self.kind() {
+            "text" if !self.text("text").is_empty() => sink(Delta::Text(self.text("text"))),
+            "thinking" if !self.text("thinking").is_empty() => sink(Delta::Thinking(self.text("thinking"))),
+            "tool_use" => sink(Delta::ToolStart { id: self.text("id"), name: self.text("name") }),
+            _ => {}
+        }
+    }
+
+    /// Blank text, which the provider sends but refuses to take back.
+    fn is_blank(&self) -> bool {
+        self.kind() == "text" && self.text("text").trim().is_empty() && !self.fields.contains_key("citations")
+    }
+
+    fn part(&self) -> Option<Part> {
+        match self.kind() {
+            "text" => Some(Part::text(self.text("text"))),
+            "thinking" => Some(Part::Thinking { text: self.text("thinking").to_owned() }),
+            "tool_use" => Some(Part::ToolUse {
+                id: self.text("id").to_owned(),
+                name: self.text("name").to_owned(),
+                input: self.tool_input().0,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The input: as a value for us, and as JSON for the way back. Input that is no object is wrapped into one there,
+    /// so the block stays replayable with everything around it.
+    fn tool_input(&self) -> (Value, String) {
+        let whole = self.fields.get("input").filter(|input| !input.is_null());
+        match whole {
+            Some(input) if self.input.trim().is_empty() => (input.clone(), json::object(input).to_string()),
+            _ => {
+                let (value, back) = json::input(&self.input);
+                (value, back.into_owned())
+            }
+        }
+    }
+
+    fn native(&self) -> String {
+        let takes_input = self.kind() == "tool_use" || !self.input.is_empty();
+        let mended = takes_input && !matches!(self.fields.get("input"), Some(Value::Object(_)));
+        if let (Some(raw), false) = (&self.raw, mended) {
+            return raw.clone();
+        }
+        let mut out = vec![b'{'];
+        for (key, value) in self.fields.iter().filter(|(key, _)| !(takes_input && *key == "input")) {
+            json::join(&mut out, b"");
+            put(&mut out, key);
+            out.push(b':');
+            put(&mut out, value);
+        }
+        if takes_input {
+            json::join(&mut out, br#""input":"#);
+            out.extend_from_slice(self.tool_input().1.as_bytes());
+        }
+        out.push(b'}');
+        String::from_utf8(out).unwrap_or_default()
+    }
+}

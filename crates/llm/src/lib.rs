@@ -1,0 +1,37 @@
+//! Talking to models: wire formats, one attempt at a call, catalogue, rate limits, cost, recorded models.
+//!
+//! The agent's loop asks a [`Router`] for a [`Wire`] (how one model is spoken to), keeps a [`Transcript`] bound to
+//! it, and makes each call with [`Router::call`]. A call is exactly one attempt with a typed end; whether and when to
+//! try again is decided in `core::recovery`, and nothing here sleeps to retry, journals, or reads the environment.
+//!
+//! ```text
+//! Catalog ─→ Endpoint ─→ Router ─→ Wire ─→ Transcript ─→ Request ─→ Router::call ─→ Answer | CallError
+//! ```
+
+mod call;
+mod catalog;
+mod client;
+pub mod cost;
+mod dialect;
+mod endpoint;
+mod failure;
+mod json;
+mod pace;
+mod replay;
+mod router;
+mod sse;
+mod tool;
+mod transcript;
+mod wire;
+mod yaml;
+
+pub use call::{CallError, Delta};
+pub use catalog::{Catalog, CatalogError, Provider};
+pub use client::{Client, Options};
+pub use dialect::Dialect;
+pub use endpoint::{BadEndpoint, Endpoint, KeyStyle};
+pub use replay::{BadRecording, Replay};
+pub use router::Router;
+pub use tool::ToolSpec;
+pub use transcript::{Call, Transcript};
+pub use wire::{Request, Thinking, Wire};

@@ -1,0 +1,215 @@
+//! A model that answers from a recording: for the demo, for tests, for looking at old runs again.
+//!
+//! Answers are given by the number of the call, so a run that was killed goes on with the answer it was waiting for.
+//! A request beyond the recording fails with `Unrecorded`. It never looks at what was asked.
+//!
+//! ```yaml
+//! delta_ms: 20                     # pause between pieces, for show
+//! answers:
+//!   - parts:
+//!       - thinking: A look first.
+//!       - {tool: read_file, input: {path: README.md}}
+//!   - text: It is a readme.        # short for one text part
+//!     usage: {input: 1200, output: 40}
+//!   - fails: overloaded            # a failure by its name
+//! ```
+
+use std::time::Duration;
+
+use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
+use max_team_core::recovery::Failure;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use thiserror::Error;
+use tokio_util::sync::CancellationToken;
+
+use crate::call::{CallError, Delta, Sink};
+use crate::wire::Request;
+use crate::yaml;
+
+/// Why a recording cannot be played.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum BadRecording {
+    /// It is no recording at all.
+    #[error("the recording cannot be read: {0}")]
+    Unreadable(String),
+    /// An answer is not as it should be.
+    #[error("answer {number} of the recording: {problem}")]
+    Answer {
+        /// Which, from 1.
+        number: usize,
+        /// What is wrong.
+        problem: &'static str,
+    },
+}
+
+/// A recorded model.
+#[derive(Debug, Clone, Default)]
+pub struct Replay {
+    ends: Vec<Result<Answer, (Failure, String)>>,
+    pause: Duration,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recording {
+    #[serde(default)]
+    delta_ms: u64,
+    answers: Vec<Recorded>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Recorded {
+    text: Option<String>,
+    #[serde(default)]
+    parts: Vec<Piece>,
+    stop: Option<Stop>,
+    #[serde(default)]
+    usage: Tokens,
+    fails: Option<Value>,
+    detail: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Piece {
+    text: Option<String>,
+    thinking: Option<String>,
+    tool: Option<String>,
+    input: Option<Value>,
+    id: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Tokens {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl Replay {
+    /// A model that gives these answers in turn.
+    pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+        Self { ends: answers.into_iter().map(Ok).collect(), pause: Duration::ZERO }
+    }
+
+    /// Reads a recording in YAML (or JSON).
+    pub fn read(text: &str) -> Result<Self, BadRecording> {
+        let recording: Recording = yaml::read(text).map_err(BadRecording::Unreadable)?;
+        let ends = recording.answers.into_iter().enumerate().map(|(index, recorded)| {
+            let number = index + 1;
+            recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
+        });
+        Ok(Self { ends: ends.collect::<Result<_, _>>()?, pause: Duration::from_millis(recording.delta_ms) })
+    }
+
+    /// Gives the answer to the call of this number, from 1.
+    pub(crate) async fn call(
+        &self,
+        request: &Request,
+        cancel: &CancellationToken,
+        sink: &mut Sink<'_>,
+    ) -> Result<Answer, CallError> {
+        let at = usize::try_from(request.number).ok().and_then(|number| number.checked_sub(1));
+        let mut answer = match at.and_then(|at| self.ends.get(at)) {
+            Some(Ok(answer)) => answer.clone(),
+            Some(Err((failure, detail))) => return Err(CallError::failed(failure.clone(), detail)),
+            None => {
+                let detail =
+                    format!("the recording has {} answers, and this is call {}", self.ends.len(), request.number);
+                return Err(CallError::failed(Failure::Unrecorded, detail));
+            }
+        };
+        if answer.model.is_empty() {
+            answer.model.clone_from(&request.wire.model);
+        }
+        let mut partial = String::new();
+        let shown = tokio::select! {
+            biased;
+            () = cancel.cancelled() => false,
+            () = self.show(&answer, &mut partial, sink) => true,
+        };
+        if shown { Ok(answer) } else { Err(CallError::Cancelled { partial, usage: answer.usage }) }
+    }
+
+    async fn show(&self, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
+        for part in &answer.message.parts {
+            match part {
+                Part::Text { text } => {
+                    for word in text.split_inclusive(char::is_whitespace) {
+                        self.pause().await;
+                        partial.push_str(word);
+                        sink(Delta::Text(word));
+                    }
+                }
+                Part::Thinking { text } => {
+                    for word in text.split_inclusive(char::is_whitespace) {
+                        self.pause().await;
+                        sink(Delta::Thinking(word));
+                    }
+                }
+                Part::ToolUse { id, name, input } => {
+                    self.pause().await;
+                    sink(Delta::ToolStart { id, name });
+                    sink(Delta::ToolInput(&input.to_string()));
+                }
+                Part::Image { .. } | Part::ToolResult { .. } => {}
+            }
+        }
+        sink(Delta::Usage(answer.usage));
+    }
+
+    async fn pause(&self) {
+        if !self.pause.is_zero() {
+            tokio::time::sleep(self.pause).await;
+        }
+    }
+}
+
+impl Recorded {
+    fn end(self, number: usize) -> Result<Result<Answer, (Failure, String)>, &'static str> {
+        if let Some(name) = self.fails {
+            let detail = self.detail.unwrap_or_else(|| "the recording fails here".into());
+            return failure(name).map(|failure| Err((failure, detail))).ok_or("`fails` names no failure");
+        }
+        let text = self.text.map(Part::text);
+        let parts = self.parts.into_iter().enumerate().map(|(index, piece)| piece.part(number, index));
+        let parts = text.into_iter().map(Ok).chain(parts).collect::<Result<Vec<_>, _>>()?;
+        if parts.is_empty() {
+            return Err("it has neither `text`, nor `parts`, nor `fails`");
+        }
+        let calls = parts.iter().any(|part| matches!(part, Part::ToolUse { .. }));
+        let Tokens { input, output, cache_read, cache_write } = self.usage;
+        Ok(Ok(Answer {
+            message: Message::assistant(parts).with_own_ids(),
+            stop: self.stop.unwrap_or(if calls { Stop::ToolUse } else { Stop::EndTurn }),
+            usage: Usage { input, output, cache_read, cache_write },
+            request_id: None,
+            model: String::new(),
+        }))
+    }
+}
+
+/// A failure by its name alone, or as the journal writes it, with its fields.
+fn failure(name: Value) -> Option<Failure> {
+    let with_fields = name.as_str().map(|name| json!({name: {}}));
+    serde_json::from_value(name).ok().or_else(|| serde_json::from_value(with_fields?).ok())
+}
+
+impl Piece {
+    fn part(self, number: usize, index: usize) -> Result<Part, &'static str> {
+        match (self.text, self.thinking, self.tool) {
+            (Some(text), None, None) => Ok(Part::Text { text }),
+            (None, Some(text), None) => Ok(Part::Thinking { text }),
+            (None, None, Some(name)) => Ok(Part::ToolUse {
+                id: self.id.unwrap_or_else(|| format!("call_{number}_{index}")),
+                name,
+                input: self.input.unwrap_or_else(|| Value::Object(Default::default())),
+            }),
+            _ => Err("a part is exactly one of `text`, `thinking` and `tool`"),
+        }
+    }
+}

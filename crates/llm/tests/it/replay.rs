@@ -1,0 +1,87 @@
+//! Models that answer from a recording, through the same seam as real ones.
+
+use max_team_core::chat::{Message, Part, Stop, Usage};
+use max_team_core::context::Window;
+use max_team_core::recovery::Failure;
+use max_team_llm::{BadRecording, Call, CallError, Delta, Dialect, Replay, Request, Router, Transcript};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::{failed, model};
+
+const RECORDING: &str = "
+answers:
+  - parts:
+      - thinking: A look first.
+      - {tool: read_file, input: {path: README.md}}
+    usage: {input: 1200, output: 40}
+  - text: It is a readme.
+  - fails: overloaded
+    detail: as recorded
+";
+
+fn router(text: &str) -> Router {
+    Router::replay(Replay::read(text).unwrap())
+}
+
+fn request(router: &Router, number: u32) -> Request {
+    let transcript = Transcript::new(router.wire(&model(Dialect::Anthropic)));
+    transcript.request(&Call { number, max_tokens: 1, tools_off: false, window: Window::default(), upto: 0 })
+}
+
+#[tokio::test]
+async fn answers_come_by_number() {
+    let router = router(RECORDING);
+    let nobody = CancellationToken::new();
+    let mut deltas = Vec::new();
+    let first = router.call(&request(&router, 1), &nobody, |delta| deltas.push(format!("{delta:?}"))).await.unwrap();
+    let call = Part::ToolUse { id: "call_1_1".into(), name: "read_file".into(), input: json!({"path": "README.md"}) };
+    assert_eq!(first.message, Message::assistant(vec![Part::Thinking { text: "A look first.".into() }, call]));
+    assert_eq!(first.stop, Stop::ToolUse);
+    assert_eq!(first.usage, Usage { input: 1_200, output: 40, ..Usage::default() });
+    assert_eq!(first.model, "claude-sonnet-4-6");
+    let want = [
+        "Thinking(\"A \")",
+        "Thinking(\"look \")",
+        "Thinking(\"first.\")",
+        "ToolStart { id: \"call_1_1\", name: \"read_file\" }",
+        "ToolInput(\"{\\\"path\\\":\\\"README.md\\\"}\")",
+    ];
+    assert_eq!(deltas[..5], want);
+
+    // A process that was killed asks for the second answer first.
+    let second = router.call(&request(&router, 2), &nobody, |_| {}).await.unwrap();
+    assert_eq!((second.message.text().as_str(), second.stop), ("It is a readme.", Stop::EndTurn));
+
+    let ended = router.call(&request(&router, 3), &nobody, |_| {}).await;
+    assert_eq!(failed(ended), (Failure::Overloaded { retry_after_ms: None }, "as recorded".into()));
+    let ended = router.call(&request(&router, 4), &nobody, |_| {}).await;
+    assert_eq!(failed(ended), (Failure::Unrecorded, "the recording has 3 answers, and this is call 4".into()));
+}
+
+#[tokio::test]
+async fn a_shown_answer_can_be_cancelled() {
+    let router = router("{delta_ms: 1, answers: [{text: one two three}]}");
+    let cancel = CancellationToken::new();
+    let ended = router
+        .call(&request(&router, 1), &cancel, |delta| {
+            if delta == Delta::Text("two ") {
+                cancel.cancel();
+            }
+        })
+        .await;
+    assert_eq!(ended, Err(CallError::Cancelled { partial: "one two ".into(), usage: Usage::default() }));
+}
+
+#[test]
+fn bad_recordings_say_what_is_wrong() {
+    let problem = |text| Replay::read(text).map(|_| ()).unwrap_err();
+    let answer = |number, problem| BadRecording::Answer { number, problem };
+    assert_eq!(problem("answers: [{text: a}, {}]"), answer(2, "it has neither `text`, nor `parts`, nor `fails`"));
+    assert_eq!(
+        problem("answers: [{parts: [{text: a, tool: b}]}]"),
+        answer(1, "a part is exactly one of `text`, `thinking` and `tool`")
+    );
+    assert_eq!(problem("answers: [{fails: badly}]"), answer(1, "`fails` names no failure"));
+    assert!(matches!(problem("answers: [{txt: a}]"), BadRecording::Unreadable(_)));
+}

@@ -1,0 +1,92 @@
+//! `doctor`: looks at everything that talking needs and says what it finds and what to do.
+//!
+//! It asks no provider anything and shows no key. What is wrong but does not stop work is a warning; what stops work
+//! makes the exit code 1.
+
+use crate::args;
+use crate::config::Config;
+use crate::exit::{Exit, Stop};
+use crate::models;
+use crate::setup::Place;
+
+pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
+    let mut findings = Findings::default();
+    findings.good("place", format!("journal and settings in {}", place.home.display()));
+    let config = match place.settings(options.config.as_deref(), Vec::new()) {
+        Ok(config) => {
+            config.warnings.iter().for_each(|warning| findings.warn("settings", warning.clone()));
+            findings.good("settings", "readable (max-team config explain shows where each comes from)".into());
+            Some(config)
+        }
+        Err(stop) => {
+            findings.bad("settings", stop.message);
+            None
+        }
+    };
+    if let Some(config) = &config {
+        model(config, place, &mut findings);
+    }
+    journal(place, options.rebuild, &mut findings);
+    super::print(&findings.text)?;
+    if findings.failed {
+        return Err(Stop::new(Exit::Failed, "something above keeps max-team from working").into());
+    }
+    Ok(Exit::Ok)
+}
+
+#[derive(Default)]
+struct Findings {
+    text: String,
+    failed: bool,
+}
+
+impl Findings {
+    fn good(&mut self, what: &str, words: String) {
+        self.text.push_str(&format!("ok    {what}: {words}\n"));
+    }
+
+    fn warn(&mut self, what: &str, words: String) {
+        self.text.push_str(&format!("warn  {what}: {words}\n"));
+    }
+
+    fn bad(&mut self, what: &str, words: String) {
+        self.failed = true;
+        self.text.push_str(&format!("FAIL  {what}: {words}\n"));
+    }
+}
+
+fn model(config: &Config, place: &Place, findings: &mut Findings) {
+    for (provider, names) in models::local_servers() {
+        findings.good("local server", format!("{provider} with {} models", names.len()));
+    }
+    match models::choose(config, &place.env) {
+        Ok(chosen) => {
+            let price = if chosen.model.price.is_some() { "" } else { "; no price known, so budgets cannot be kept" };
+            let words = format!("{}/{} (key: {}){price}", chosen.model.provider, chosen.model.name, chosen.key_source);
+            findings.good("model", words);
+        }
+        Err(stop) => findings.bad("model", stop.message),
+    }
+}
+
+fn journal(place: &Place, rebuild: bool, findings: &mut Findings) {
+    let journal = match place.journal(crate::config::choice::Strength::Normal) {
+        Ok(journal) => journal,
+        Err(error) => return findings.bad("journal", error.to_string()),
+    };
+    match journal.quick_check() {
+        Ok(faults) if faults.is_empty() => findings.good("journal", "the database is sound".into()),
+        Ok(faults) => findings.bad("journal", format!("the database is damaged: {}", faults.join("; "))),
+        Err(error) => findings.bad("journal", error.to_string()),
+    }
+    match journal.last_seq() {
+        Ok(entries) => findings.good("journal", format!("{entries} entries (max-team audit verify checks every hash)")),
+        Err(error) => findings.bad("journal", error.to_string()),
+    }
+    if rebuild {
+        match journal.rebuild(max_team_runtime::project_entry) {
+            Ok(()) => findings.good("journal", "lists and mailboxes were made again from the log".into()),
+            Err(error) => findings.bad("journal", error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! `sessions list` and `sessions show`: what was said and done.
+
+use max_team_core::event::{Event, Outcome};
+use max_team_core::id::SessionId;
+use max_team_runtime::{SessionRow, Sessions};
+use serde_json::json;
+
+use crate::args;
+use crate::config::choice::Strength;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+
+pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
+    let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
+    let sessions = Sessions::new(&journal);
+    let failed = |error: max_team_runtime::RuntimeError| Stop::new(Exit::Failed, error.to_string());
+    match command {
+        args::Sessions::List { limit, json } => {
+            let rows = sessions.list(*limit).map_err(failed)?;
+            super::print(&list(&rows, *json))
+        }
+        args::Sessions::Show { id, json } => {
+            let id = match id {
+                Some(id) => {
+                    id.parse().map_err(|error: max_team_core::id::IdError| Stop::new(Exit::Usage, error.to_string()))?
+                }
+                None => latest(&sessions)?,
+            };
+            let events = sessions.events(id).map_err(failed)?;
+            let text = if *json {
+                events.iter().map(|(at_ms, event)| format!("{}\n", json!({ "at_ms": at_ms, "event": event }))).collect()
+            } else {
+                events.iter().filter_map(|(at_ms, event)| show(*at_ms, event)).collect::<String>()
+            };
+            super::print(&text)
+        }
+    }
+}
+
+fn latest(sessions: &Sessions<'_>) -> Result<SessionId, Stop> {
+    let rows = sessions.list(1).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+    let none = || Stop::new(Exit::Failed, "there are no sessions yet; start one with `max-team`");
+    rows.first().map(|row| row.session).ok_or_else(none)
+}
+
+fn list(rows: &[SessionRow], json: bool) -> String {
+    if json {
+        return format!("{}\n", serde_json::to_string(rows).unwrap_or_default());
+    }
+    if rows.is_empty() {
+        return "no sessions yet; start one with `max-team`\n".to_owned();
+    }
+    let line = |row: &SessionRow| {
+        let state = if row.answered { "" } else { " (unanswered: go on with -r)" };
+        format!("{}  {}  {}{state}\n    {}\n", row.session, local(row.last_at_ms), row.cwd, row.preview)
+    };
+    rows.iter().map(line).collect()
+}
+
+fn show(at_ms: i64, event: &Event) -> Option<String> {
+    let at = local(at_ms);
+    Some(match event {
+        Event::TurnStarted(started) => {
+            let text: Vec<String> = started
+                .input
+                .iter()
+                .filter_map(
+                    |part| if let max_team_core::chat::Part::Text { text } = part { Some(text.clone()) } else { None },
+                )
+                .collect();
+            format!("{at}  user\n{}\n\n", indent(&text.join("\n")))
+        }
+        Event::LlmEnded(ended) => match &ended.outcome {
+            Outcome::Done(answer) if !answer.message.text().is_empty() => {
+                format!("{at}  {}\n{}\n\n", answer.model, indent(&answer.message.text()))
+            }
+            Outcome::Failed { detail, .. } => format!("{at}  model failed: {detail}\n\n"),
+            Outcome::Lost => format!("{at}  a model call was lost with its process\n\n"),
+            _ => return None,
+        },
+        Event::ToolIntent(intent) => {
+            format!("{at}  {} {}\n{}\n", intent.tool, intent.action.target, indent(&intent.action.preview))
+        }
+        Event::ToolDone(done) if done.is_error => format!("{at}  call {} failed ({:?})\n\n", done.key, done.ending),
+        Event::QuestionAnswered(answered) => {
+            let word = if answered.answer.allow { "yes" } else { "no" };
+            format!("{at}  answered {word} by {:?}\n\n", answered.answer.by)
+        }
+        Event::TurnEnded(ended) => match super::super::headless::explain(&ended.end) {
+            Some(words) => format!("{at}  {words}\n\n"),
+            None => return None,
+        },
+        _ => return None,
+    })
+}
+
+fn indent(text: &str) -> String {
+    text.trim_end().lines().map(|line| format!("    {line}\n")).collect::<String>().trim_end_matches('\n').to_owned()
+}
+
+/// Local time to the second.
+fn local(at_ms: i64) -> String {
+    let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}

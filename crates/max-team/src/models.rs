@@ -1,0 +1,211 @@
+//! Which model answers: from flags, settings, the environment, or whatever runs on this machine.
+//!
+//! The order: what was named wins; else a provider whose key is there; else a local server (loopback only, looked for
+//! only when nothing else is set up); else nothing, and the user is told how to begin. A named model decides its
+//! provider; a key written down for one provider is never sent to another.
+
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::team::Model;
+use max_team_llm::{Catalog, Endpoint, Options, Provider, Router};
+use serde_json::Value;
+
+use crate::config::{Config, Env};
+use crate::exit::{Exit, Stop};
+use crate::keys::{self, Key};
+
+/// How long a server on this machine may take to say what it has.
+const LOCAL_WAIT: Duration = Duration::from_millis(300);
+/// Bytes of its answer.
+const LOCAL_BYTES_MAX: u64 = 1 << 20;
+/// Servers that people run on their own machine, by row of the catalogue, port and the path that lists models.
+const LOCAL: [(&str, u16, &str); 2] = [("ollama", 11434, "/api/tags"), ("lmstudio", 1234, "/v1/models")];
+/// Providers in the order in which their keys are looked for.
+const PREFERRED: [&str; 3] = ["anthropic", "openai", "deepseek"];
+
+/// The model of each provider when none is named.
+const USUAL: [(&str, &str); 2] = [("anthropic", "claude-sonnet-4-6"), ("openai", "gpt-5")];
+
+/// The model that answers, and the way to it.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    pub(crate) model: Model,
+    pub(crate) fallback: Option<Model>,
+    pub(crate) key_source: String,
+    pub(crate) router: Router,
+    pub(crate) catalog: Arc<Catalog>,
+}
+
+/// Reads the catalogue with the user's own rows.
+pub(crate) fn catalog(config: &Config) -> Result<Catalog, Stop> {
+    Catalog::builtin()
+        .with(&config.catalog)
+        .map_err(|error| Stop::new(Exit::Config, format!("`catalog` in your settings: {error}")))
+}
+
+/// Chooses.
+pub(crate) fn choose(config: &Config, env: &Env) -> Result<Chosen, Stop> {
+    let catalog = Arc::new(catalog(config)?);
+    let named = config.llm.default_model.as_deref();
+    let provider = match provider_for(config, env, &catalog, named)? {
+        Some(provider) => provider,
+        None => return local(config, env, &catalog, named),
+    };
+    build(config, env, &catalog, &provider, named)
+}
+
+/// The provider that is named, or implied by the model's name, an address, or a key.
+fn provider_for(config: &Config, env: &Env, catalog: &Catalog, named: Option<&str>) -> Result<Option<String>, Stop> {
+    if let Some(provider) = &config.llm.provider {
+        return Ok(Some(provider.clone()));
+    }
+    if let Some(model) = named.and_then(|name| catalog.resolve(name, None).ok()) {
+        return Ok(Some(model.provider));
+    }
+    let addressed = |provider: &&&str| base_url(config, env, provider).is_some() && config.llm.base_url.is_none();
+    if let Some(provider) = ["anthropic", "openai"].iter().find(addressed) {
+        return Ok(Some((*provider).to_owned()));
+    }
+    let has_key = |name: &str| {
+        let variables = catalog.provider(name).map(|provider| provider.key_env.as_slice()).unwrap_or_default();
+        variables.iter().any(|variable| env.get(variable).is_some_and(|value| !value.trim().is_empty()))
+    };
+    let known = catalog.providers().iter().map(|provider| provider.name.as_str());
+    let mut order = PREFERRED.into_iter().chain(known);
+    if let Some(provider) = order.find(|name| has_key(name)) {
+        return Ok(Some(provider.to_owned()));
+    }
+    // An address alone: most servers that people point at speak the common dialect.
+    Ok(config.llm.base_url.as_ref().map(|_| "openai".to_owned()))
+}
+
+/// The address to use instead of the catalogue's, if any.
+pub(crate) fn base_url(config: &Config, env: &Env, provider: &str) -> Option<String> {
+    let variable = match provider {
+        "anthropic" => "ANTHROPIC_BASE_URL",
+        "openai" => "OPENAI_BASE_URL",
+        _ => "",
+    };
+    let from_env = || env.get(variable).filter(|url| !url.is_empty()).map(str::to_owned);
+    config.llm.base_url.clone().or_else(from_env)
+}
+
+fn build(
+    config: &Config,
+    env: &Env,
+    catalog: &Arc<Catalog>,
+    provider: &str,
+    named: Option<&str>,
+) -> Result<Chosen, Stop> {
+    let bad = |error: String| Stop::new(Exit::Config, error);
+    let row = catalog.provider(provider).map_err(|error| bad(error.to_string()))?;
+    let url = base_url(config, env, provider);
+    let usual = USUAL.iter().find(|(name, _)| *name == provider).map(|(_, model)| *model);
+    let name = match named.or(usual) {
+        Some(name) => name.to_owned(),
+        None => {
+            return Err(bad(format!("`{provider}` has no usual model; name one with --model or llm.default_model")));
+        }
+    };
+    let model = catalog.resolve(&name, Some(provider)).map_err(|error| bad(error.to_string()))?;
+    let fallback = match &config.llm.fallback_model {
+        Some(name) => Some(sized(
+            catalog
+                .resolve(name, None)
+                .or_else(|_| catalog.resolve(name, Some(provider)))
+                .map_err(|error| bad(error.to_string()))?,
+            config,
+        )),
+        None => None,
+    };
+    let key = keys::find(&config.llm, env, provider, &row.key_env)?;
+    if key.is_none() && needs_key(row, url.as_deref()) {
+        return Err(no_key(Some(row)));
+    }
+    let key_source = key.as_ref().map_or_else(|| "none".to_owned(), |key| key.source.clone());
+    let mut endpoints = vec![endpoint(config, row, url.as_deref(), key)?];
+    if let Some(other) = fallback.as_ref().filter(|other| other.provider != provider)
+        && let Ok(row) = catalog.provider(&other.provider)
+    {
+        let key = keys::find(&config.llm, env, &row.name, &row.key_env)?;
+        endpoints.push(endpoint(config, row, None, key)?);
+    }
+    let options = Options {
+        idle_timeout: config.llm.timeout,
+        cert_file: env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(Into::into),
+        ..Options::default()
+    };
+    let router = Router::http(Arc::clone(catalog), endpoints, options);
+    Ok(Chosen { model: sized(model, config), fallback, key_source, router, catalog: Arc::clone(catalog) })
+}
+
+fn endpoint(config: &Config, row: &Provider, url: Option<&str>, key: Option<Key>) -> Result<Endpoint, Stop> {
+    let mut row = row.clone();
+    row.requests_per_minute = config.llm.requests_per_minute.and_then(NonZeroU32::new).or(row.requests_per_minute);
+    Endpoint::new(&row, url, key.map(|key| key.secret)).map_err(|error| Stop::new(Exit::Config, error.to_string()))
+}
+
+/// The model with what the settings say about its answers.
+fn sized(mut model: Model, config: &Config) -> Model {
+    if let Some(tokens) = config.llm.max_tokens {
+        model.max_tokens = tokens;
+    }
+    model.thinking_tokens = config.llm.thinking_tokens;
+    model
+}
+
+/// A server on this machine decides for itself whether it wants a key.
+fn needs_key(row: &Provider, url: Option<&str>) -> bool {
+    let url = url.unwrap_or(&row.base_url);
+    let host = url.split("://").nth(1).unwrap_or(url);
+    let loopback = ["127.", "localhost", "[::1]", "0.0.0.0"].iter().any(|local| host.starts_with(local));
+    !row.local && !loopback && !row.key_env.is_empty()
+}
+
+/// Uses a server on this machine, if one answers.
+fn local(config: &Config, env: &Env, catalog: &Arc<Catalog>, named: Option<&str>) -> Result<Chosen, Stop> {
+    for (provider, port, path) in LOCAL {
+        let Some(models) = ask_local(port, path) else { continue };
+        let Some(name) = named.map(str::to_owned).or_else(|| models.into_iter().next()) else { continue };
+        return build(config, env, catalog, provider, Some(&name));
+    }
+    Err(no_key(None))
+}
+
+/// What `doctor` and the first run say about local servers: provider and models.
+pub(crate) fn local_servers() -> Vec<(&'static str, Vec<String>)> {
+    LOCAL.into_iter().filter_map(|(provider, port, path)| Some((provider, ask_local(port, path)?))).collect()
+}
+
+/// Asks a loopback server for its models, with the least HTTP there is.
+fn ask_local(port: u16, path: &str) -> Option<Vec<String>> {
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut stream = TcpStream::connect_timeout(&address, LOCAL_WAIT).ok()?;
+    stream.set_read_timeout(Some(LOCAL_WAIT)).ok()?;
+    stream.set_write_timeout(Some(LOCAL_WAIT)).ok()?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\nConnection: close\r\n\r\n").ok()?;
+    let mut text = String::new();
+    stream.take(LOCAL_BYTES_MAX).read_to_string(&mut text).ok()?;
+    let body = text.split_once("\r\n\r\n")?.1;
+    let json: Value = serde_json::from_str(body.get(body.find('{')?..=body.rfind('}')?)?).ok()?;
+    let rows = json.get("models").or_else(|| json.get("data"))?.as_array()?;
+    let name = |row: &Value| Some(row.get("name").or_else(|| row.get("id"))?.as_str()?.to_owned());
+    Some(rows.iter().filter_map(name).collect())
+}
+
+fn no_key(row: Option<&Provider>) -> Stop {
+    let what = match row {
+        Some(row) => format!("no key for `{}`: set {}", row.name, row.key_env.join(" or ")),
+        None => "no model is set up: no key in the environment, no server on this machine".to_owned(),
+    };
+    let next = "Any of these is enough:\n  \
+        export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, DEEPSEEK_API_KEY, …)\n  \
+        start Ollama or LM Studio on this machine\n  \
+        set llm.api_key_file or llm.api_key_helper (max-team config default)\n\
+        Or see it work without any: max-team demo";
+    Stop::new(Exit::NoKey, format!("{what}\n{next}"))
+}

@@ -1,0 +1,214 @@
+//! From arguments and settings to a house: the place, the settings, the journal, the model, the team.
+//!
+//! Each step is taken only by commands that need it, and once. What a step finds wrong is a `Stop`: an exit code and
+//! words that say what to do next.
+
+use std::path::{Path, PathBuf};
+
+use max_team_core::id::WorkerId;
+use max_team_core::message::{Principal, Role};
+use max_team_core::team::{Definition, Settings};
+use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
+use max_team_llm::Router;
+use max_team_runtime::{AuditLevel, AuditOptions, House, Options, TeamHandle, Which};
+use max_team_tools::Registry;
+use uuid::Uuid;
+
+use crate::args::Talk;
+use crate::config::choice::{Level, Strength};
+use crate::config::{self, Config, Env, Override, Sources};
+use crate::exit::{Exit, Stop};
+use crate::models::Chosen;
+
+/// The words that the lead is given first.
+const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
+/// The tools of the agent with hands.
+const SOLO_TOOLS: [&str; 5] = ["edit_file", "list_dir", "read_file", "search_code", "write_file"];
+
+/// Where the program was started, and by whom.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) env: Env,
+    pub(crate) cwd: PathBuf,
+    pub(crate) home: PathBuf,
+}
+
+impl Place {
+    /// Looks at the process's own surroundings: the only place that reads the environment.
+    pub(crate) fn here() -> Result<Self, Stop> {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        let env: Env = std::env::vars_os().filter_map(text).collect();
+        let cwd = std::env::current_dir()
+            .map_err(|error| Stop::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
+        let home = env.home().ok_or_else(|| {
+            Stop::new(Exit::Config, "there is no home folder to keep the journal in; set MAX_TEAM_HOME")
+        })?;
+        Ok(Self { env, cwd: canonical(&cwd), home: std::path::absolute(&home).unwrap_or(home) })
+    }
+
+    /// Reads the settings.
+    pub(crate) fn settings(&self, explicit: Option<&Path>, overrides: Vec<Override>) -> Result<Config, Stop> {
+        let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
+        config::load(sources).map_err(|error| Stop::new(Exit::Config, error.to_string()))
+    }
+
+    /// Opens the journal.
+    pub(crate) fn journal(&self, strength: Strength) -> Result<Journal, JournalError> {
+        Journal::open(
+            &self.home,
+            JournalOptions { sync_all_full: strength == Strength::Full, ..JournalOptions::default() },
+        )
+    }
+
+    /// Whether to paint.
+    pub(crate) fn color(&self, config: &Config, off: bool) -> bool {
+        use crate::config::choice::Color;
+        let plain = off || self.env.get("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match config.ui.color {
+            _ if plain => false,
+            Color::Never => false,
+            Color::Always => true,
+            Color::Auto => self.env.get("TERM") != Some("dumb"),
+        }
+    }
+
+    /// Who sits here.
+    pub(crate) fn principal(&self, door: &str) -> Principal {
+        let user = self.env.get("USER").filter(|user| !user.is_empty()).unwrap_or("owner").to_owned();
+        Principal { door: door.to_owned(), user, role: Role::Owner }
+    }
+}
+
+/// The values of flags that are settings.
+pub(crate) fn overrides(talk: &Talk, agents_model: Option<String>) -> Vec<Override> {
+    let pairs = [
+        ("llm.default_model", "--agents", agents_model),
+        ("llm.default_model", "--model", talk.model.clone()),
+        ("llm.fallback_model", "--fallback-model", talk.fallback_model.clone()),
+        ("llm.provider", "--provider", talk.provider.clone()),
+        ("llm.base_url", "--base-url", talk.base_url.clone()),
+        ("permissions.mode", "--permission-mode", talk.permission_mode.map(|mode| mode.name().to_owned())),
+        ("limits.rounds", "--max-turns", talk.max_turns.map(|rounds| rounds.to_string())),
+        ("limits.budget_usd", "--max-budget-usd", talk.max_budget_usd.clone()),
+        ("ui.language", "--lang", talk.lang.clone()),
+    ];
+    let given = |(key, name, value): (&str, &str, Option<String>)| {
+        Some(Override { key: key.to_owned(), value: value?, name: name.to_owned() })
+    };
+    pairs.into_iter().filter_map(given).collect()
+}
+
+/// The agent that answers when nobody else is named.
+pub(crate) fn solo() -> Definition {
+    Definition {
+        name: "solo".into(),
+        role: "assistant".into(),
+        prompt: SOLO_PROMPT.into(),
+        tools: SOLO_TOOLS.map(str::to_owned).to_vec(),
+    }
+}
+
+/// What the agent works under.
+pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -> Result<Settings, Stop> {
+    let budget_nano = match config.limits.budget_usd {
+        Some(_) if chosen.model.price.is_none() => {
+            let advice = format!(
+                "there is no price for `{}`, so a budget cannot be kept; add a row to `catalog` in your settings",
+                chosen.model.name
+            );
+            return Err(Stop::new(Exit::Config, advice));
+        }
+        Some(dollars) => Some(nano(dollars)),
+        None => None,
+    };
+    Ok(Settings {
+        fallback: chosen.fallback.clone(),
+        mode: config.permissions.mode,
+        rounds_max: config.limits.rounds,
+        retries_max: config.llm.max_retries,
+        budget_nano,
+        structured,
+        ..Settings::new(chosen.model.clone())
+    })
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "checked: not negative, and below u64::MAX"
+)]
+fn nano(dollars: f64) -> u64 {
+    let nano = dollars * max_team_core::ledger::NANO as f64;
+    if nano.is_finite() && nano >= 0.0 && nano < 1e18 { nano as u64 } else { u64::MAX }
+}
+
+/// Which session the flags ask for.
+pub(crate) fn which(talk: &Talk) -> Result<Which, Stop> {
+    match (&talk.resume, talk.continue_last) {
+        (Some(id), _) => id
+            .parse()
+            .map(Which::Id)
+            .map_err(|error| Stop::new(Exit::Usage, format!("{error}; `max-team sessions list` shows them"))),
+        (None, true) => Ok(Which::Latest),
+        (None, false) => Ok(Which::New),
+    }
+}
+
+/// Builds the house over an open journal.
+pub(crate) fn house(
+    place: &Place,
+    config: &Config,
+    journal: Journal,
+    router: Router,
+    what: &str,
+) -> Result<TeamHandle, Stop> {
+    let info = WorkerInfo {
+        id: WorkerId::new(Uuid::now_v7()),
+        pid: std::process::id(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        started_at_ms: jiff::Timestamp::now().as_millisecond(),
+        what: format!("{what} in {}", place.cwd.display()),
+    };
+    let worker = journal.worker(info).map_err(|error| stop(&error))?;
+    let today = jiff::Zoned::now().date();
+    Ok(House::build(Options {
+        journal,
+        worker,
+        router,
+        tools: Registry::builtin(),
+        home: place.home.clone(),
+        surroundings: format!("Platform: {}\nToday: {today}", std::env::consts::OS),
+        audit: config
+            .audit
+            .enabled
+            .then(|| AuditOptions { path: config.audit.output.clone(), level: level(config.audit.level) }),
+    }))
+}
+
+fn level(level: Level) -> AuditLevel {
+    match level {
+        Level::Debug => AuditLevel::Debug,
+        Level::Info => AuditLevel::Info,
+        Level::Warn => AuditLevel::Warn,
+        Level::Error => AuditLevel::Error,
+    }
+}
+
+/// The directory that is worked on.
+pub(crate) fn project_root(config: &Config) -> Result<PathBuf, Stop> {
+    let root = &config.project.root;
+    root.canonicalize()
+        .map_err(|error| Stop::new(Exit::Config, format!("project.root `{}` cannot be used: {error}", root.display())))
+}
+
+/// A journal's failure as the end of the program.
+pub(crate) fn stop(error: &JournalError) -> Stop {
+    Stop::new(Exit::Failed, error.to_string())
+}
+
+/// One name for one directory, so that `-c` finds its sessions through symbolic links.
+fn canonical(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_path_buf())
+}

@@ -1,0 +1,68 @@
+//! Numbers the way people read them: tokens, money, time, sizes.
+
+use max_team_core::ledger::NANO;
+
+/// `950`, `1.2k`, `34k`, `1.2M`.
+pub(super) fn tokens(count: u64) -> String {
+    match count {
+        0..=999 => count.to_string(),
+        1_000..=9_999 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
+        10_000..=999_999 => format!("{}k", count / 1_000),
+        _ => format!("{}.{}M", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// `$0.0012`, `$0.31`, `$12.40`. What costs anything is never shown as nothing.
+pub(super) fn dollars(nano: u64) -> String {
+    let (whole, rest) = (nano / NANO, nano % NANO);
+    match rest / 100_000 {
+        0 if whole == 0 && rest > 0 => "<$0.0001".to_owned(),
+        parts if whole == 0 && parts < 1_000 => format!("$0.{parts:04}"),
+        parts => format!("${whole}.{:02}", parts / 100),
+    }
+}
+
+/// `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`.
+pub(super) fn duration(ms: u64) -> String {
+    let seconds = ms / 1_000;
+    match seconds {
+        0..=9 => format!("{}.{} s", seconds, ms % 1_000 / 100),
+        10..=59 => format!("{seconds} s"),
+        60..=3_599 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+    }
+}
+
+/// Whole seconds, rounded up: what is left of a wait.
+pub(super) fn seconds_up(ms: u64) -> u64 {
+    ms.div_ceil(1_000)
+}
+
+/// `310 B`, `4.2 kB`, `1.3 MB`.
+pub(super) fn bytes(count: usize) -> String {
+    match count {
+        0..=999 => format!("{count} B"),
+        1_000..=999_999 => format!("{}.{} kB", count / 1_000, count % 1_000 / 100),
+        _ => format!("{}.{} MB", count / 1_000_000, count % 1_000_000 / 100_000),
+    }
+}
+
+/// The milliseconds between two times; none if the clock went back.
+pub(super) fn since(then_ms: i64, now_ms: i64) -> u64 {
+    u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1_234, 34_900, 1_250_000].map(tokens), ["0", "999", "1.2k", "34k", "1.2M"]);
+        let nano = [0, 10, 1_230_000, 99_900_000, 310_000_000, 12_400_000_000];
+        assert_eq!(nano.map(dollars), ["$0.0000", "<$0.0001", "$0.0012", "$0.0999", "$0.31", "$12.40"]);
+        assert_eq!([400, 12_900, 185_000, 7_440_000].map(duration), ["0.4 s", "12 s", "3 min 5 s", "2 h 4 min"]);
+        assert_eq!([310, 4_200, 1_300_000].map(bytes), ["310 B", "4.2 kB", "1.3 MB"]);
+        assert_eq!((since(5, 9), since(9, 5), seconds_up(1_001)), (4, 0, 2));
+    }
+}

@@ -1,0 +1,152 @@
+//! The way to the team: orders go out one after the other, and what became of each comes back.
+//!
+//! The face never waits for an order. While one is carried out its notices still have to be taken (an order that
+//! publishes waits for slow faces, and the slowest would be the one that waits for the order). Orders keep their
+//! sequence: an interrupt and the message after it arrive as they were given.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::pin::Pin;
+
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, QuestionId, SessionId};
+use max_team_core::message::Principal;
+use max_team_core::policy::Answer;
+use max_team_core::team::{Definition, Settings};
+use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, TeamHandle, Which};
+use uuid::Uuid;
+
+/// Sessions that `/resume` lists.
+pub(super) const SESSIONS_MAX: usize = 10;
+
+/// What a face wants done.
+#[derive(Debug, Clone)]
+pub(super) enum Act {
+    Say { key: EnvelopeId, text: String },
+    Answer { question: QuestionId, answer: Answer },
+    Interrupt,
+    Configure(Box<Settings>),
+    /// How does the session stand, and why is it asked.
+    Status(Reason),
+    /// List the sessions, or find the one that is meant.
+    Sessions(Option<String>),
+    /// Leave this session for another one.
+    Open { which: Which, settings: Box<Settings> },
+}
+
+/// Why the status is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// To keep the footer right.
+    Footer,
+    Cost,
+    Context,
+}
+
+type Outcome<T> = Result<T, RuntimeError>;
+
+/// What became of it.
+#[derive(Debug)]
+pub(super) enum Done {
+    Said { key: EnvelopeId, outcome: Outcome<()> },
+    Answered { question: QuestionId, outcome: Outcome<()> },
+    Interrupted(Outcome<()>),
+    Configured(Outcome<()>),
+    Status { reason: Reason, outcome: Outcome<Box<Status>> },
+    Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
+    Opened(Outcome<(Box<Opened>, Vec<(i64, Event)>)>),
+}
+
+/// Orders on their way.
+pub(super) struct Link {
+    desk: Desk,
+    waiting: VecDeque<Act>,
+    running: Option<Pin<Box<dyn Future<Output = Done> + Send>>>,
+}
+
+/// What every order needs.
+#[derive(Debug, Clone)]
+pub(super) struct Desk {
+    pub(super) handle: TeamHandle,
+    pub(super) by: Principal,
+    pub(super) cwd: PathBuf,
+    pub(super) definition: Definition,
+    pub(super) session: SessionId,
+}
+
+impl Link {
+    pub(super) fn new(desk: Desk) -> Self {
+        Self { desk, waiting: VecDeque::new(), running: None }
+    }
+
+    pub(super) fn send(&mut self, acts: impl IntoIterator<Item = Act>) {
+        self.waiting.extend(acts);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_none() && self.waiting.is_empty()
+    }
+
+    /// Waits for the next order to be done; forever if there is none. Dropping the future loses nothing.
+    pub(super) async fn next(&mut self) -> Done {
+        if self.running.is_none() {
+            match self.waiting.pop_front() {
+                Some(act) => self.running = Some(Box::pin(self.desk.clone().carry_out(act))),
+                None => return std::future::pending().await,
+            }
+        }
+        let done = match &mut self.running {
+            Some(running) => running.await,
+            None => return std::future::pending().await,
+        };
+        self.running = None;
+        if let Done::Opened(Ok((opened, _))) = &done {
+            self.desk.session = opened.session;
+        }
+        done
+    }
+}
+
+impl Desk {
+    async fn carry_out(self, act: Act) -> Done {
+        let session = self.session;
+        match act {
+            Act::Say { key, text } => {
+                Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await }
+            }
+            Act::Answer { question, answer } => {
+                let command = Command::Answer { session, question, answer };
+                Done::Answered { question, outcome: self.command(fresh(), command).await }
+            }
+            Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
+            Act::Configure(settings) => {
+                let command = Command::Configure { session, settings: *settings };
+                Done::Configured(self.command(fresh(), command).await)
+            }
+            Act::Status(reason) => {
+                Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) }
+            }
+            Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
+            Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
+        }
+    }
+
+    async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {
+        let order = Order { by: self.by.clone(), cwd: self.cwd.display().to_string(), key, command };
+        self.handle.command(order).await
+    }
+
+    /// The other session is opened first: if that fails, this one is still there.
+    async fn open(&self, which: Which, settings: Settings) -> Outcome<(Box<Opened>, Vec<(i64, Event)>)> {
+        let open = Open { which, definition: self.definition.clone(), settings, schema: None };
+        let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
+        let events = if opened.resumed { self.handle.events(opened.session)? } else { Vec::new() };
+        self.handle.close(self.session).await;
+        Ok((Box::new(opened), events))
+    }
+}
+
+/// A key for an order that is given once.
+pub(super) fn fresh() -> EnvelopeId {
+    EnvelopeId::new(Uuid::now_v7())
+}

@@ -1,0 +1,4 @@
+//! dev
+mod markdown;
+mod text;
+mod theme;

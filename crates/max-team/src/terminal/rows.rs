@@ -1,0 +1,239 @@
+//! What stands in the transcript besides the model's own words, and how it is drawn.
+//!
+//! A [`Row`] is what happened, [`Row::lines`] its look at a width; the line mode prints the same rows without any.
+//! Rows are folded: a tool call is one line, and only what a person would want to check (a diff) stands below it.
+
+use max_team_core::event::{End, Ending};
+use max_team_core::recovery::Failure;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+use super::diff;
+use super::figures;
+use super::text::{self, clean, clean_line};
+use super::theme::Theme;
+use super::words::Lang;
+
+/// Lines of a diff that stay in the transcript.
+const DIFF_LINES_MAX: usize = 24;
+/// Lines of one message of the user that stay in the transcript.
+const SAID_LINES_MAX: usize = 30;
+/// Calls that took longer say how long.
+const SLOW_MS: u64 = 100;
+
+/// How rows are drawn.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Look {
+    pub(super) columns: usize,
+    pub(super) theme: Theme,
+    pub(super) lang: Lang,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Row {
+    /// The user's words.
+    Said(String),
+    /// The model thought, for so long if anybody looked.
+    Thought(Option<u64>),
+    Tool(ToolRow),
+    Retry {
+        failure: Failure,
+        wait_ms: u64,
+        nth: u32,
+        of: u32,
+    },
+    Fallback {
+        failure: Option<Failure>,
+        model: String,
+    },
+    /// The turn is over, and not simply with an answer.
+    Ended(End),
+    Footer {
+        input: u64,
+        output: u64,
+        nano: Option<u64>,
+        ms: u64,
+    },
+    /// Something worth knowing.
+    Note(String),
+    /// Something that went wrong.
+    Error(String),
+    /// Names and values, for `/cost` and the like.
+    Table(Vec<(String, String)>),
+}
+
+/// One tool call, ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct ToolRow {
+    pub(super) tool: String,
+    pub(super) target: String,
+    pub(super) ending: Ending,
+    pub(super) is_error: bool,
+    /// The text of its result.
+    pub(super) result: String,
+    pub(super) images: usize,
+    pub(super) ms: u64,
+    /// The diff that it made.
+    pub(super) preview: String,
+}
+
+/// Rows of one kind stand together, without an empty line between them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Group {
+    User,
+    Text,
+    Work,
+    Note,
+}
+
+impl Row {
+    pub(super) fn group(&self) -> Group {
+        match self {
+            Self::Said(_) => Group::User,
+            Self::Thought(_) | Self::Tool(_) => Group::Work,
+            _ => Group::Note,
+        }
+    }
+
+    /// The lines at a width.
+    pub(super) fn lines(&self, look: Look) -> Vec<Line<'static>> {
+        let Look { theme, lang, .. } = look;
+        match self {
+            Self::Said(words) => said(words, look),
+            Self::Thought(ms) => {
+                let words = ms.map_or_else(|| lang.thought().to_owned(), |ms| lang.thought_for(ms));
+                marked("✻", theme.faint(), &words, theme.faint(), look)
+            }
+            Self::Tool(tool) => tool.lines(look),
+            Self::Retry { failure, wait_ms, nth, of } => {
+                marked("↻", theme.warning(), &lang.retry(failure, *wait_ms, *nth, *of), theme.warning(), look)
+            }
+            Self::Fallback { failure, model } => {
+                let why = failure.as_ref().map_or_else(String::new, |failure| format!("{}: ", lang.failure(failure)));
+                marked("↻", theme.warning(), &format!("{why}{}", lang.fallback(model)), theme.warning(), look)
+            }
+            Self::Ended(end) => {
+                let words = lang.end(end).unwrap_or_default();
+                let style = match end {
+                    End::Failed { .. } | End::Broken { .. } => theme.bad(),
+                    _ => theme.warning(),
+                };
+                marked("■", style, &words, style, look)
+            }
+            Self::Footer { input, output, nano, ms } => {
+                marked("─", theme.faint(), &lang.footer(*input, *output, *nano, *ms), theme.faint(), look)
+            }
+            Self::Note(words) => wrapped(words, theme.faint(), look.columns),
+            Self::Error(words) => marked("✗", theme.bad(), words, theme.bad(), look),
+            Self::Table(rows) => table(rows, look),
+        }
+    }
+}
+
+impl ToolRow {
+    fn lines(&self, look: Look) -> Vec<Line<'static>> {
+        let theme = look.theme;
+        let (sign, style) = match self.ending {
+            Ending::Ran if !self.is_error => ("⏺", theme.good()),
+            Ending::Refused | Ending::Interrupted => ("✗", theme.warning()),
+            _ => ("✗", theme.bad()),
+        };
+        let mut spans = call(sign, style, &self.tool, &self.target, theme);
+        spans.push(Span::styled(self.outcome(look.lang), if sign == "⏺" { theme.faint() } else { style }));
+        if self.ms >= SLOW_MS {
+            spans.push(Span::styled(format!(" {}", figures::duration(self.ms)), theme.faint()));
+        }
+        let mut lines = hang(&spans, look.columns);
+        if self.ending == Ending::Ran && !self.is_error && !self.preview.is_empty() {
+            lines.extend(folded(diff::lines(&self.preview, look.columns.saturating_sub(2), theme), DIFF_LINES_MAX, look));
+        }
+        lines
+    }
+
+    /// What came of it, in a few words.
+    fn outcome(&self, lang: Lang) -> String {
+        let first = || clean_line(self.result.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
+        match self.ending {
+            Ending::Refused => format!(" {}: {}", lang.refused(), first()),
+            Ending::Interrupted => format!(" {}", lang.stopped_row()),
+            Ending::Unknown => format!(" {}", lang.outcome_unknown()),
+            _ if self.is_error => format!(" {}", first()),
+            _ if !self.preview.is_empty() => {
+                let (added, removed) = diff::counts(&self.preview);
+                format!(" (+{added} -{removed})")
+            }
+            _ if self.images > 0 => format!(" ({})", lang.image()),
+            _ => format!(" ({} {})", self.result.lines().count(), lang.lines()),
+        }
+    }
+}
+
+/// A call as far as it is known: sign, tool, target.
+pub(super) fn call(sign: &str, style: Style, tool: &str, target: &str, theme: Theme) -> Vec<Span<'static>> {
+    let mut spans =
+        vec![Span::styled(format!("{sign} "), style), Span::styled(clean_line(tool), theme.strong())];
+    if !target.is_empty() {
+        spans.push(Span::raw(format!(" {}", clean_line(target))));
+    }
+    spans
+}
+
+/// Keeps the first lines, two columns in, and says how many there are more.
+pub(super) fn folded(lines: Vec<Line<'static>>, most: usize, look: Look) -> Vec<Line<'static>> {
+    let left_out = lines.len().saturating_sub(most);
+    // A note about a single line takes as much room as the line.
+    let shown = if left_out > 1 { most } else { lines.len() };
+    let mut shown: Vec<Line<'static>> = lines.into_iter().take(shown).collect();
+    if left_out > 1 {
+        shown.push(Line::from(Span::styled(look.lang.more_lines(left_out), look.theme.faint())));
+    }
+    for line in &mut shown {
+        line.spans.insert(0, Span::raw("  "));
+    }
+    shown
+}
+
+/// Wraps spans so that what follows the first line stands two columns in.
+fn hang(spans: &[Span<'static>], columns: usize) -> Vec<Line<'static>> {
+    let mut lines = text::wrap(spans, columns.saturating_sub(2));
+    for line in lines.iter_mut().skip(1) {
+        line.spans.insert(0, Span::raw("  "));
+    }
+    lines
+}
+
+fn marked(sign: &str, sign_style: Style, words: &str, style: Style, look: Look) -> Vec<Line<'static>> {
+    let words = clean(words);
+    hang(&[Span::styled(format!("{sign} "), sign_style), Span::styled(words.as_ref(), style)], look.columns)
+        .into_iter()
+        .map(owned)
+        .collect()
+}
+
+fn owned(line: Line<'_>) -> Line<'static> {
+    Line::from(line.spans.into_iter().map(|span| Span::styled(span.content.into_owned(), span.style)).collect::<Vec<_>>())
+}
+
+fn wrapped(words: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
+    text::wrap(&[Span::styled(clean(words), style)], columns)
+}
+
+fn said(words: &str, look: Look) -> Vec<Line<'static>> {
+    let style = look.theme.user();
+    let lines = text::wrap(&[Span::styled(clean(words), look.theme.strong())], look.columns.saturating_sub(2));
+    let mut lines = folded(lines, SAID_LINES_MAX, look);
+    if let Some(indent) = lines.first_mut().and_then(|line| line.spans.first_mut()) {
+        *indent = Span::styled("> ", style);
+    }
+    lines
+}
+
+fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
+    let widest = rows.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
+    let draw = |(name, value): &(String, String)| {
+        let pad = " ".repeat(widest.saturating_sub(text::width(name)) + 2);
+        hang(&[Span::styled(clean_line(name), look.theme.strong()), Span::raw(pad), Span::raw(clean_line(value))], look.columns)
+    };
+    rows.iter().flat_map(draw).collect()
+}

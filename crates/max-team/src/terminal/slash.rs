@@ -1,0 +1,139 @@
+//! Slash commands: what they are called and what they mean.
+//!
+//! Parsing only; a session carries them out. A line that merely begins with a path (`/usr/bin is full`) is a message,
+//! not a command.
+
+use super::words::Lang;
+
+/// What a user can order with a slash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Slash {
+    Help,
+    Clear,
+    Model(Option<String>),
+    Cost,
+    Context,
+    Resume(Option<String>),
+    Quit,
+}
+
+/// A command that does not exist.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unknown {
+    pub(super) name: String,
+    pub(super) nearest: Option<&'static str>,
+}
+
+/// A row of `/help`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) argument: &'static str,
+    en: &'static str,
+    zh: &'static str,
+}
+
+impl Entry {
+    pub(super) fn about(&self, lang: Lang) -> &'static str {
+        match lang {
+            Lang::En => self.en,
+            Lang::Zh => self.zh,
+        }
+    }
+}
+
+const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh: &'static str) -> Entry {
+    Entry { name, argument, en, zh }
+}
+
+/// All commands, as `/help` lists them.
+pub(super) const ENTRIES: [Entry; 7] = [
+    entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
+    entry("clear", "", "start a new session", "开始新会话"),
+    entry("model", "[name]", "show or switch the model", "查看或切换模型"),
+    entry("cost", "", "what was spent so far", "目前的花费"),
+    entry("context", "", "what fills the model's window", "模型窗口的占用"),
+    entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
+    entry("quit", "", "leave", "退出"),
+];
+
+/// Parses a draft; `None` if it is a message.
+pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
+    let rest = draft.trim_end().strip_prefix('/')?;
+    let (name, argument) = rest.split_once(' ').unwrap_or((rest, ""));
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') || argument.contains('\n') {
+        return None;
+    }
+    let argument = Some(argument.trim()).filter(|argument| !argument.is_empty()).map(str::to_owned);
+    Some(Ok(match name {
+        "help" => Slash::Help,
+        "clear" | "new" => Slash::Clear,
+        "model" => Slash::Model(argument),
+        "cost" => Slash::Cost,
+        "context" => Slash::Context,
+        "resume" => Slash::Resume(argument),
+        "quit" | "exit" => Slash::Quit,
+        _ => return Some(Err(Unknown { name: name.to_owned(), nearest: nearest(name) })),
+    }))
+}
+
+/// The commands that a draft may become.
+pub(super) fn matches(draft: &str) -> Vec<Entry> {
+    match draft.strip_prefix('/') {
+        Some(begun) if !begun.contains([' ', '\n']) => {
+            ENTRIES.into_iter().filter(|entry| entry.name.starts_with(begun)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What Tab makes of a draft: the command, or as much as all candidates share.
+pub(super) fn complete(draft: &str) -> Option<String> {
+    let found = matches(draft);
+    let (first, rest) = found.split_first()?;
+    let shared = rest.iter().fold(first.name, |shared, entry| {
+        let same = shared.bytes().zip(entry.name.bytes()).take_while(|(a, b)| a == b).count();
+        shared.get(..same).unwrap_or_default()
+    });
+    let whole = format!("/{shared}");
+    match rest {
+        [] if first.argument.is_empty() => Some(whole),
+        [] => Some(whole + " "),
+        _ => Some(whole).filter(|whole| whole.len() > draft.len()),
+    }
+}
+
+fn nearest(name: &str) -> Option<&'static str> {
+    let scored = ENTRIES.iter().map(|entry| (strsim::jaro_winkler(name, entry.name), entry.name));
+    scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.75).map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_and_messages_are_told_apart() {
+        assert_eq!(parse("/help"), Some(Ok(Slash::Help)));
+        assert_eq!(parse("/model  big one "), Some(Ok(Slash::Model(Some("big one".into())))));
+        assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
+        assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
+        for message in ["hello", "/usr/bin is full", "/", "/ help", "/help me\nplease", "/中文"] {
+            assert_eq!(parse(message), None, "{message}");
+        }
+        let unknown = |name: &str, nearest| Some(Err(Unknown { name: name.into(), nearest }));
+        assert_eq!(parse("/modle"), unknown("modle", Some("model")));
+        assert_eq!(parse("/zzz"), unknown("zzz", None));
+    }
+
+    #[test]
+    fn tab_completes_as_far_as_it_is_clear() {
+        assert_eq!(complete("/m").as_deref(), Some("/model "));
+        assert_eq!(complete("/q").as_deref(), Some("/quit"));
+        assert_eq!(complete("/c"), None);
+        assert_eq!(complete("/co"), None);
+        assert_eq!(complete("/con").as_deref(), Some("/context"));
+        assert_eq!(complete("/x"), None);
+        assert_eq!(complete("hi"), None);
+    }
+}

@@ -1,0 +1,449 @@
+//! Events and deltas to what is shown, in the order of the journal.
+//!
+//! The events are the truth and the deltas a preview of it: text that came as deltas is compared with the answer
+//! when the answer is there, and whatever was missed is shown then. So a session replayed from its journal looks
+//! like one that was watched. It also knows what is going on right now. It neither draws nor sends anything.
+
+use max_team_core::chat::{Answer, Part, Usage};
+use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
+use max_team_core::ledger::Price;
+use max_team_core::policy::Action;
+use max_team_core::recovery::Failure;
+use max_team_core::team::Settings;
+use max_team_runtime::Delta;
+use serde_json::Value;
+
+use super::figures::since;
+use super::rows::{Row, ToolRow};
+use super::words::Lang;
+
+/// Characters of a tool's input that stand in for a target while nobody knows the action.
+const BRIEF_CHARS: usize = 60;
+/// Bytes of the model's thoughts that are kept for show.
+const THOUGHT_BYTES: usize = 400;
+
+/// What comes out: a piece of the model's words, their end, or a row.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Item {
+    Text(String),
+    TextEnd,
+    Row(Row),
+}
+
+/// What is going on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Activity {
+    Idle,
+    /// The model has been called and has not said a word.
+    Waiting,
+    Thinking,
+    Writing,
+    /// The model writes a call of this tool.
+    Preparing(String),
+    /// These tools run.
+    Running(Vec<String>),
+    Retrying {
+        at_ms: i64,
+    },
+    Stopping,
+}
+
+#[derive(Debug)]
+pub(super) struct Transcript {
+    lang: Lang,
+    settings: Settings,
+    turn: Option<Turn>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    started_at_ms: i64,
+    usage: Usage,
+    /// `None` once a call was made whose price nobody knows.
+    nano: Option<u64>,
+    call: Option<Call>,
+    tools: Vec<Tool>,
+    retry_at_ms: Option<i64>,
+    /// Failures of the call in a row, and the last of them.
+    failed: u32,
+    failure: Option<Failure>,
+    fallback: bool,
+    stopping: bool,
+    /// Whether the model's words were shown.
+    spoke: bool,
+}
+
+/// A model call in flight.
+#[derive(Debug)]
+struct Call {
+    price: Option<Price>,
+    /// The text that came as deltas.
+    streamed: String,
+    /// Whether the words are in the middle of being shown.
+    in_text: bool,
+    thinking_since_ms: Option<i64>,
+    thought: String,
+    told_thought: bool,
+    tool: Option<String>,
+    usage: Usage,
+}
+
+/// A tool call that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tool {
+    key: String,
+    pub(super) name: String,
+    pub(super) target: String,
+    preview: String,
+    /// Set while it runs.
+    pub(super) running_since_ms: Option<i64>,
+}
+
+impl Transcript {
+    pub(super) fn new(lang: Lang, settings: Settings) -> Self {
+        Self { lang, settings, turn: None }
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.turn.is_some()
+    }
+
+    pub(super) fn activity(&self) -> Activity {
+        let Some(turn) = &self.turn else { return Activity::Idle };
+        if turn.stopping {
+            return Activity::Stopping;
+        }
+        if let Some(at_ms) = turn.retry_at_ms {
+            return Activity::Retrying { at_ms };
+        }
+        if let Some(call) = &turn.call {
+            return match &call.tool {
+                Some(tool) => Activity::Preparing(tool.clone()),
+                None if call.in_text => Activity::Writing,
+                None if call.thinking_since_ms.is_some() => Activity::Thinking,
+                None => Activity::Waiting,
+            };
+        }
+        let mut names: Vec<String> = self.running().map(|tool| tool.name.clone()).collect();
+        names.dedup();
+        if names.is_empty() { Activity::Waiting } else { Activity::Running(names) }
+    }
+
+    /// The tools that run.
+    pub(super) fn running(&self) -> impl Iterator<Item = &Tool> {
+        self.turn.iter().flat_map(|turn| &turn.tools).filter(|tool| tool.running_since_ms.is_some())
+    }
+
+    /// The end of what the model is thinking, on one line.
+    pub(super) fn thought(&self) -> Option<&str> {
+        let call = self.turn.as_ref()?.call.as_ref()?;
+        call.thinking_since_ms?;
+        call.thought.lines().rev().find(|line| !line.trim().is_empty())
+    }
+
+    pub(super) fn elapsed_ms(&self, now_ms: i64) -> u64 {
+        self.turn.as_ref().map_or(0, |turn| since(turn.started_at_ms, now_ms))
+    }
+
+    /// What the turn has used so far, the running call included.
+    pub(super) fn used(&self) -> (Usage, Option<u64>) {
+        let Some(turn) = &self.turn else { return (Usage::default(), Some(0)) };
+        let mut usage = turn.usage;
+        let mut nano = turn.nano;
+        if let Some(call) = &turn.call {
+            usage += call.usage;
+            nano = nano.zip(call.price).map(|(nano, price)| nano.saturating_add(price.of(call.usage)));
+        }
+        (usage, nano)
+    }
+
+    pub(super) fn delta(&mut self, delta: &Delta, now_ms: i64) -> Vec<Item> {
+        let mut out = Vec::new();
+        let Some(turn) = &mut self.turn else { return out };
+        let Some(call) = &mut turn.call else { return out };
+        match delta {
+            Delta::Text(text) => {
+                call.end_thought(now_ms, &mut out);
+                call.tool = None;
+                call.in_text = true;
+                call.streamed.push_str(text);
+                turn.spoke = true;
+                out.push(Item::Text(text.clone()));
+            }
+            Delta::Thinking(text) => {
+                call.end_text(&mut out);
+                call.thinking_since_ms.get_or_insert(now_ms);
+                call.thought.push_str(text);
+                if call.thought.len() > 2 * THOUGHT_BYTES {
+                    let cut = call.thought.ceil_char_boundary(call.thought.len() - THOUGHT_BYTES);
+                    call.thought.drain(..cut);
+                }
+            }
+            Delta::Tool(name) => {
+                call.end_thought(now_ms, &mut out);
+                call.end_text(&mut out);
+                call.tool = Some(name.clone());
+            }
+            Delta::Usage(usage) => call.usage = *usage,
+        }
+        out
+    }
+
+    pub(super) fn event(&mut self, at_ms: i64, event: &Event) -> Vec<Item> {
+        let mut out = Vec::new();
+        match event {
+            Event::Configured(configured) => self.settings = configured.settings.clone(),
+            Event::TurnStarted(started) => {
+                out.push(Item::Row(Row::Said(text_of(&started.input))));
+                self.turn = Some(Turn::new(at_ms));
+            }
+            Event::TurnEnded(ended) => self.ended(ended, at_ms, &mut out),
+            Event::LlmIntent(intent) => self.called(intent, &mut out),
+            Event::LlmEnded(ended) => self.answered(ended, at_ms, &mut out),
+            Event::ToolIntent(intent) => {
+                if let Some(tool) = self.tool(&intent.key, &intent.tool, &intent.action) {
+                    tool.running_since_ms = Some(at_ms);
+                }
+            }
+            Event::QuestionAsked(asked) => {
+                self.tool(&asked.key, &asked.tool, &asked.action);
+            }
+            Event::ToolDone(done) => out.extend(self.tool_done(done)),
+            Event::Interrupted(_) => {
+                if let Some(turn) = &mut self.turn {
+                    turn.stopping = true;
+                }
+            }
+            _ => {}
+        }
+        out
+    }
+
+    fn called(&mut self, intent: &LlmIntent, out: &mut Vec<Item>) {
+        let Self { settings, turn: Some(turn), lang } = self else { return };
+        turn.retry_at_ms = None;
+        let failure = turn.failure.take();
+        if intent.fallback && !turn.fallback {
+            out.push(Item::Row(Row::Fallback { failure, model: intent.model.clone() }));
+        } else if failure == Some(Failure::ContextOverflow) {
+            out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
+        }
+        turn.fallback = intent.fallback;
+        let model = settings.fallback.as_ref().filter(|_| intent.fallback).unwrap_or(&settings.model);
+        turn.call = Some(Call::new(model.price));
+    }
+
+    fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {
+        let Self { turn: Some(turn), settings, lang } = self else { return };
+        let Some(mut call) = turn.call.take() else { return };
+        match &ended.outcome {
+            Outcome::Done(answer) => {
+                call.end_thought(at_ms, out);
+                call.settle(answer, *lang, out);
+                turn.spend(answer.usage, call.price);
+                turn.failed = 0;
+                turn.tools = tools_of(ended.call, answer);
+                turn.spoke |= answer.message.parts.iter().any(|part| matches!(part, Part::Text { .. }));
+            }
+            Outcome::Cancelled { partial, usage } => {
+                call.end_thought(at_ms, out);
+                call.settle_text(partial, *lang, out);
+                turn.spend(*usage, call.price);
+                turn.spoke |= !partial.is_empty();
+            }
+            Outcome::Failed { failure, retry_at_ms, .. } => {
+                call.break_off(*lang, out);
+                turn.failure = Some(failure.clone());
+                turn.retry_at_ms = *retry_at_ms;
+                turn.failed += 1;
+                if let Some(retry_at_ms) = retry_at_ms {
+                    let wait_ms = since(at_ms, *retry_at_ms);
+                    let (nth, of) = (turn.failed, settings.retries_max);
+                    out.push(Item::Row(Row::Retry { failure: failure.clone(), wait_ms, nth, of }));
+                }
+            }
+            Outcome::Lost => {
+                call.break_off(*lang, out);
+                out.push(Item::Row(Row::Note(lang.lost_call().to_owned())));
+            }
+        }
+    }
+
+    fn tool(&mut self, key: &str, name: &str, action: &Action) -> Option<&mut Tool> {
+        let tools = &mut self.turn.as_mut()?.tools;
+        let index = tools.iter().position(|tool| tool.key == key).unwrap_or_else(|| {
+            tools.push(Tool::new(key.to_owned(), name.to_owned(), String::new()));
+            tools.len() - 1
+        });
+        let tool = tools.get_mut(index)?;
+        tool.target.clone_from(&action.target);
+        tool.preview.clone_from(&action.preview);
+        Some(tool)
+    }
+
+    fn tool_done(&mut self, done: &ToolDone) -> Option<Item> {
+        let tools = &mut self.turn.as_mut()?.tools;
+        let index = tools.iter().position(|tool| tool.key == done.key)?;
+        let tool = tools.remove(index);
+        let images = done.content.iter().filter(|part| matches!(part, Part::Image { .. })).count();
+        Some(Item::Row(Row::Tool(ToolRow {
+            tool: tool.name,
+            target: tool.target,
+            ending: done.ending,
+            is_error: done.is_error,
+            result: text_of(&done.content),
+            images,
+            ms: done.ms,
+            preview: tool.preview,
+        })))
+    }
+
+    fn ended(&mut self, ended: &TurnEnded, at_ms: i64, out: &mut Vec<Item>) {
+        let Some(turn) = self.turn.take() else { return };
+        // A call that was dropped without an end (it cannot be, but what was shown must not hang).
+        if turn.call.is_some_and(|call| call.in_text) {
+            out.push(Item::TextEnd);
+        }
+        if !turn.spoke && !ended.text.is_empty() {
+            out.push(Item::Text(ended.text.clone()));
+            out.push(Item::TextEnd);
+        }
+        if self.lang.end(&ended.end).is_some() {
+            out.push(Item::Row(Row::Ended(ended.end.clone())));
+        }
+        let (input, output) = (turn.usage.input_total(), turn.usage.output);
+        let ms = since(turn.started_at_ms, at_ms);
+        out.push(Item::Row(Row::Footer { input, output, nano: turn.nano, ms }));
+    }
+}
+
+impl Turn {
+    fn new(started_at_ms: i64) -> Self {
+        Self {
+            started_at_ms,
+            usage: Usage::default(),
+            nano: Some(0),
+            call: None,
+            tools: Vec::new(),
+            retry_at_ms: None,
+            failed: 0,
+            failure: None,
+            fallback: false,
+            stopping: false,
+            spoke: false,
+        }
+    }
+
+    fn spend(&mut self, usage: Usage, price: Option<Price>) {
+        self.usage += usage;
+        self.nano = self.nano.zip(price).map(|(nano, price)| nano.saturating_add(price.of(usage)));
+    }
+}
+
+impl Tool {
+    fn new(key: String, name: String, target: String) -> Self {
+        Self { key, name, target, preview: String::new(), running_since_ms: None }
+    }
+}
+
+impl Call {
+    fn new(price: Option<Price>) -> Self {
+        Self {
+            price,
+            streamed: String::new(),
+            in_text: false,
+            thinking_since_ms: None,
+            thought: String::new(),
+            told_thought: false,
+            tool: None,
+            usage: Usage::default(),
+        }
+    }
+
+    fn end_thought(&mut self, now_ms: i64, out: &mut Vec<Item>) {
+        if let Some(since_ms) = self.thinking_since_ms.take() {
+            self.told_thought = true;
+            out.push(Item::Row(Row::Thought(Some(since(since_ms, now_ms)))));
+        }
+    }
+
+    fn end_text(&mut self, out: &mut Vec<Item>) {
+        if std::mem::take(&mut self.in_text) {
+            out.push(Item::TextEnd);
+        }
+    }
+
+    /// The answer is there: shows what the deltas did not.
+    fn settle(&mut self, answer: &Answer, lang: Lang, out: &mut Vec<Item>) {
+        if !self.streamed.is_empty() {
+            let texts = answer.message.parts.iter().filter_map(|part| match part {
+                Part::Text { text } => Some(text.as_str()),
+                _ => None,
+            });
+            return self.settle_text(&texts.collect::<String>(), lang, out);
+        }
+        for part in &answer.message.parts {
+            match part {
+                Part::Thinking { .. } if !std::mem::replace(&mut self.told_thought, true) => {
+                    out.push(Item::Row(Row::Thought(None)));
+                }
+                Part::Text { text } if !text.trim().is_empty() => {
+                    out.push(Item::Text(text.clone()));
+                    out.push(Item::TextEnd);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn settle_text(&mut self, whole: &str, lang: Lang, out: &mut Vec<Item>) {
+        let dense = |text: &str| text.split_whitespace().collect::<String>();
+        if let Some(rest) = whole.strip_prefix(&self.streamed) {
+            if !rest.is_empty() {
+                self.in_text = true;
+                out.push(Item::Text(rest.to_owned()));
+            }
+        } else if !dense(&self.streamed).starts_with(&dense(whole)) {
+            self.end_text(out);
+            out.push(Item::Row(Row::Note(lang.gap_in_stream().to_owned())));
+            self.in_text = true;
+            out.push(Item::Text(whole.to_owned()));
+        }
+        self.end_text(out);
+    }
+
+    /// The call failed: what was shown of it will be said again.
+    fn break_off(&mut self, lang: Lang, out: &mut Vec<Item>) {
+        self.end_text(out);
+        if !self.streamed.is_empty() {
+            out.push(Item::Row(Row::Note(lang.broke_off().to_owned())));
+        }
+    }
+}
+
+/// The calls of an answer, under the keys that their events will carry.
+fn tools_of(call: u32, answer: &Answer) -> Vec<Tool> {
+    let named = |(index, (_, name, input)): (usize, (&str, &str, &Value))| {
+        Tool::new(format!("{call}.{index}"), name.to_owned(), brief(input))
+    };
+    answer.message.tool_uses().enumerate().map(named).collect()
+}
+
+/// What a call is about, as far as its input tells: the first text in it.
+fn brief(input: &Value) -> String {
+    let text = input.as_object().and_then(|input| input.values().find_map(Value::as_str)).unwrap_or_default();
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().take(BRIEF_CHARS).collect()
+}
+
+fn text_of(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}

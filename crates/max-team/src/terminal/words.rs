@@ -1,0 +1,300 @@
+//! Every phrase of the interface, in English and Chinese.
+//!
+//! One phrase, one function: a phrase that is missing in one language does not compile. Words that belong to the
+//! model, to tools or to errors of other rooms are passed through as they are.
+
+use max_team_core::event::End;
+use max_team_core::recovery::Failure;
+
+use super::figures::{dollars, duration, seconds_up, tokens};
+
+/// The language that the interface speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Lang {
+    #[default]
+    En,
+    Zh,
+}
+
+macro_rules! phrases {
+    ($($name:ident: $en:literal, $zh:literal;)*) => {
+        impl Lang {
+            $(pub(super) fn $name(self) -> &'static str {
+                match self {
+                    Self::En => $en,
+                    Self::Zh => $zh,
+                }
+            })*
+        }
+    };
+}
+
+phrases! {
+    tagline: "a personal team of AI agents", "您的个人 AI 智能体团队";
+    hint_start: "Enter sends · \\+Enter for a new line · /help · Ctrl-D leaves",
+        "Enter 发送 · \\+Enter 换行 · /help 帮助 · Ctrl-D 退出";
+    placeholder: "Ask Max, or give a task", "向 Max 提问，或交代一项任务";
+    sending: "sending", "发送中";
+    thinking: "thinking", "思考中";
+    writing: "writing", "书写中";
+    working: "working", "工作中";
+    stopping: "stopping", "正在停止";
+    waiting_for_you: "waiting for your answer", "等待您的答复";
+    esc_interrupts: "esc to interrupt", "按 Esc 中断";
+    queued: "queued", "排队中";
+    thought: "thought", "已思考";
+    more: "more", "更多";
+    esc_again_clears: "press Esc again to clear the draft", "再按一次 Esc 清空草稿";
+    ctrl_c_again_leaves: "press Ctrl-C again to exit", "再按一次 Ctrl-C 退出";
+    search_history: "search history", "搜索历史";
+    no_match: "no match", "无匹配";
+    context: "context", "上下文";
+    mode: "mode", "模式";
+    wants_to_use: "wants to use", "想要使用";
+    because: "asks because of", "询问依据";
+    yes_once: "yes, once", "同意一次";
+    yes_always: "always this session", "本次会话始终同意";
+    no: "no", "拒绝";
+    with_comment: "comment", "附言";
+    scroll_keys: "PgUp/PgDn scroll", "PgUp/PgDn 滚动";
+    comment_on_yes: "Your words along with the yes (Enter sends, Esc goes back):",
+        "同意并附言（Enter 发送，Esc 返回）：";
+    comment_on_no: "Your words along with the no (Enter sends, Esc goes back):",
+        "拒绝并附言（Enter 发送，Esc 返回）：";
+    refused: "not allowed", "未获准";
+    stopped_row: "stopped", "已停止";
+    outcome_unknown: "outcome unknown", "结果未知";
+    broke_off: "The answer broke off here.", "回答在此中断。";
+    gap_in_stream: "Parts of the answer were not shown while it came. The whole answer:",
+        "回答传输时有部分未显示。完整回答如下：";
+    lost_call: "The program stopped during this call; it is made again.", "程序曾在此次调用中停止，正在重新调用。";
+    shrunk: "The conversation is longer than the model's window; the oldest turns are left out from here on.",
+        "对话已超出模型窗口，从此处起略去最早的轮次。";
+    earlier_left_out: "earlier turns are not shown", "更早的对话未显示";
+    instructions: "instructions", "指令文件";
+    resumed: "resumed", "已恢复会话";
+    new_session: "new session", "新会话";
+    same_session: "This session is already open.", "该会话已经打开。";
+    busy_first: "A turn is running: press Esc to interrupt it first.", "当前有任务在运行：请先按 Esc 中断。";
+    no_sessions: "There is no other session yet.", "还没有其他会话。";
+    resume_hint: "/resume NUMBER opens one", "用 /resume 编号 打开";
+    model_now: "model", "模型";
+    model_hint: "/model NAME switches", "用 /model 名称 切换";
+    stopped_house: "This session cannot go on here. Everything said so far is kept; start again with `max-team -c`.",
+        "此会话无法继续。已有内容均已保存；请用 `max-team -c` 重新开始。";
+    come_back: "come back with", "继续此会话：";
+    answered_elsewhere_yes: "answered elsewhere: yes", "已在别处答复：同意";
+    answered_elsewhere_no: "answered elsewhere: no", "已在别处答复：拒绝";
+    plain_question: "Allow it? y = yes, a = always this session, n = no (words after the letter go along): ",
+        "是否允许？y = 同意，a = 本次会话始终同意，n = 拒绝（字母后可附言）：";
+    plain_unclear: "Please answer with y, a or n.", "请用 y、a 或 n 回答。";
+    spent: "spent", "已花费";
+    cap: "budget", "预算";
+    maybe_spent: "perhaps spent by calls that were cut off", "被中断的调用可能的花费";
+    unpriced: "calls without a known price", "价格未知的调用";
+    tokens_in: "input tokens", "输入 token";
+    tokens_out: "output tokens", "输出 token";
+    tokens_cached: "read from the cache", "读取缓存";
+    tokens_cache_written: "written to the cache", "写入缓存";
+    conversation: "conversation", "对话";
+    frame: "instructions and tools", "指令与工具";
+    messages: "messages in the window / in all", "窗口内消息 / 全部消息";
+    window: "the model's window", "模型窗口";
+    lines: "lines", "行";
+    pasted: "pasted", "已粘贴";
+    image: "image", "图片";
+}
+
+impl Lang {
+    pub(super) fn thought_for(self, ms: u64) -> String {
+        match self {
+            Self::En => format!("thought for {}", duration(ms)),
+            Self::Zh => format!("思考了 {}", duration(ms)),
+        }
+    }
+
+    pub(super) fn running(self, tools: &str) -> String {
+        match self {
+            Self::En => format!("running {tools}"),
+            Self::Zh => format!("正在运行 {tools}"),
+        }
+    }
+
+    pub(super) fn preparing(self, tool: &str) -> String {
+        match self {
+            Self::En => format!("preparing {tool}"),
+            Self::Zh => format!("正在准备 {tool}"),
+        }
+    }
+
+    pub(super) fn retrying_in(self, ms: u64) -> String {
+        match self {
+            Self::En => format!("retrying in {} s", seconds_up(ms)),
+            Self::Zh => format!("{} 秒后重试", seconds_up(ms)),
+        }
+    }
+
+    pub(super) fn retry(self, failure: &Failure, ms: u64, nth: u32, of: u32) -> String {
+        match self {
+            Self::En => format!("{}, {} ({nth}/{of})", self.failure(failure), self.retrying_in(ms)),
+            Self::Zh => format!("{}，{}（{nth}/{of}）", self.failure(failure), self.retrying_in(ms)),
+        }
+    }
+
+    pub(super) fn fallback(self, model: &str) -> String {
+        match self {
+            Self::En => format!("going on with {model}"),
+            Self::Zh => format!("改用 {model} 继续"),
+        }
+    }
+
+    pub(super) fn more_lines(self, count: usize) -> String {
+        match self {
+            Self::En => format!("… {count} more lines"),
+            Self::Zh => format!("… 还有 {count} 行"),
+        }
+    }
+
+    pub(super) fn question_count(self, count: usize) -> String {
+        match self {
+            Self::En => format!("1 of {count} questions"),
+            Self::Zh => format!("共 {count} 个问题"),
+        }
+    }
+
+    pub(super) fn unknown_command(self, name: &str, nearest: Option<&str>) -> String {
+        match (self, nearest) {
+            (Self::En, Some(nearest)) => format!("There is no command /{name}; did you mean /{nearest}?"),
+            (Self::En, None) => format!("There is no command /{name}; /help lists those there are."),
+            (Self::Zh, Some(nearest)) => format!("没有命令 /{name}；您是否想用 /{nearest}？"),
+            (Self::Zh, None) => format!("没有命令 /{name}；用 /help 查看所有命令。"),
+        }
+    }
+
+    pub(super) fn unknown_session(self, text: &str) -> String {
+        match self {
+            Self::En => format!("No session matches `{text}`; /resume lists them."),
+            Self::Zh => format!("没有会话匹配 `{text}`；用 /resume 查看列表。"),
+        }
+    }
+
+    pub(super) fn ago(self, ms: u64) -> String {
+        let minutes = ms / 60_000;
+        let (count, en, zh) = match minutes {
+            0 => return if self == Self::En { "just now" } else { "刚刚" }.to_owned(),
+            1..=59 => (minutes, "min", "分钟"),
+            60..=1_439 => (minutes / 60, "h", "小时"),
+            _ => (minutes / 1_440, "d", "天"),
+        };
+        match self {
+            Self::En => format!("{count} {en} ago"),
+            Self::Zh => format!("{count} {zh}前"),
+        }
+    }
+
+    /// The line under a turn: tokens, money, time.
+    pub(super) fn footer(self, input: u64, output: u64, nano: Option<u64>, ms: u64) -> String {
+        let money = nano.map_or_else(String::new, |nano| format!(" · {}", dollars(nano)));
+        let (input, output) = (tokens(input), tokens(output));
+        match self {
+            Self::En => format!("{input} tokens in · {output} out{money} · {}", duration(ms)),
+            Self::Zh => format!("输入 {input} token · 输出 {output}{money} · {}", duration(ms)),
+        }
+    }
+
+    pub(super) fn failure(self, failure: &Failure) -> &'static str {
+        let (en, zh) = match failure {
+            Failure::Auth => ("key refused", "密钥被拒绝"),
+            Failure::RateLimited { .. } => ("too many requests", "请求过于频繁"),
+            Failure::Overloaded { .. } => ("model overloaded", "模型过载"),
+            Failure::ContextOverflow => ("conversation too long for the model", "对话超出模型窗口"),
+            Failure::InvalidRequest => ("request refused", "请求被拒绝"),
+            Failure::Server { .. } => ("provider error", "服务商出错"),
+            Failure::Network => ("network unreachable", "网络不通"),
+            Failure::Timeout => ("no answer in time", "等待超时"),
+            Failure::Truncated => ("answer broke off", "回答中断"),
+            Failure::Malformed => ("unreadable answer", "回答无法解析"),
+            Failure::Unrecorded => ("nothing recorded for this", "录制中没有此回答"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    /// What to do about a call that failed for good.
+    fn remedy(self, failure: &Failure) -> &'static str {
+        let (en, zh) = match failure {
+            Failure::Auth => (
+                "Check the key of this provider, or choose another model with /model.",
+                "请检查该服务商的密钥，或用 /model 换一个模型。",
+            ),
+            Failure::ContextOverflow => ("Start afresh with /clear.", "请用 /clear 重新开始。"),
+            Failure::InvalidRequest => (
+                "Try another model with /model, or start afresh with /clear.",
+                "请用 /model 换一个模型，或用 /clear 重新开始。",
+            ),
+            Failure::Network => (
+                "Check the network (and the proxy), then say it again.",
+                "请检查网络（和代理），然后再说一次。",
+            ),
+            Failure::Unrecorded => (
+                "The demo answers only what was recorded; set a key to talk to a real model.",
+                "演示只会回答已录制的内容；设置密钥即可使用真实模型。",
+            ),
+            _ => (
+                "Nothing is lost: say “continue” to try again, or choose another model with /model.",
+                "内容均已保存：说“继续”即可重试，或用 /model 换一个模型。",
+            ),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    /// How a turn ended, if it is worth a line, and what to do next.
+    pub(super) fn end(self, end: &End) -> Option<String> {
+        let (en, zh) = match end {
+            End::Answered => return None,
+            End::Failed { failure, detail } => {
+                let what = self.failure(failure);
+                return Some(format!("{what}: {detail}\n{}", self.remedy(failure)));
+            }
+            End::Broken { detail } => {
+                let next = match self {
+                    Self::En => "Put it right, then say “continue”.",
+                    Self::Zh => "请先排除问题，然后说“继续”。",
+                };
+                return Some(format!("{detail}\n{next}"));
+            }
+            End::Interrupted => (
+                "Interrupted. What was done is kept; say what to do instead.",
+                "已中断。已完成的工作均已保留；请说明接下来做什么。",
+            ),
+            End::Truncated => (
+                "The answer was cut at the model's output limit. Say “continue” to get the rest.",
+                "回答因模型输出上限被截断。说“继续”获取其余部分。",
+            ),
+            End::Refused => (
+                "The model would not answer. Put it differently, or choose another model with /model.",
+                "模型拒绝回答。请换个说法，或用 /model 换一个模型。",
+            ),
+            End::Empty => (
+                "The model said nothing, several times. Ask again, or choose another model with /model.",
+                "模型多次没有给出内容。请再问一次，或用 /model 换一个模型。",
+            ),
+            End::Unstructured => (
+                "The model never gave the structured answer it was asked for.",
+                "模型始终没有给出所要求的结构化回答。",
+            ),
+            End::Looping => (
+                "The model repeated itself and was stopped. Tell it what to do differently.",
+                "模型不断重复，已被停止。请告诉它换一种做法。",
+            ),
+            End::Rounds => (
+                "The limit of rounds for one turn was reached. Say “continue” to go on.",
+                "已达到单轮的次数上限。说“继续”可以接着做。",
+            ),
+            End::Budget => (
+                "The budget is used up. Raise it with --max-budget-usd and come back with `max-team -c`.",
+                "预算已用完。请用 --max-budget-usd 提高预算，再用 `max-team -c` 继续。",
+            ),
+        };
+        Some(if self == Self::En { en } else { zh }.to_owned())
+    }
+}

@@ -1,0 +1,116 @@
+//! A change of one file: told first, then made exactly as told.
+//!
+//! The action holds the hashes of the file before and after. When it is carried out, the file must still be as it was
+//! before, or already be as it shall be after (an earlier process did it and died before it could say so). In any
+//! other case nothing is written. Nothing here knows what the change is for.
+
+use max_team_core::hash::Hash;
+use max_team_core::limits::WRITE_BYTES_MAX;
+use max_team_core::policy::{Action, Deed};
+
+use super::diff;
+use super::place::Place;
+use super::slot::{Old, Slot};
+use crate::text::size;
+use crate::tool::{Cx, ToolError};
+
+/// What came of a change.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    /// The file was as wanted already.
+    Already,
+    /// There is a new file.
+    Created { added: usize },
+    /// The file was replaced.
+    Replaced { added: usize, removed: usize },
+}
+
+/// Says what a change would do. `make` gives the new content from the old one; it is called again when the change is
+/// made, and must then give the same.
+pub(crate) fn propose(
+    cx: &Cx,
+    place: &Place,
+    make: impl FnOnce(Option<&Old>) -> Result<Vec<u8>, ToolError>,
+) -> Result<Action, ToolError> {
+    let old = match Slot::find(&cx.root, place)? {
+        Some(slot) => slot.look()?,
+        None => None,
+    };
+    let new = bounded(place, make(old.as_ref())?)?;
+    let after = Hash::of(&new);
+    let is_same = old.as_ref().is_some_and(|old| old.hash == after);
+    Ok(Action {
+        // What changes nothing needs nobody's leave: carrying it out only looks.
+        deed: if is_same { Deed::Read } else { Deed::Write },
+        target: place.to_string(),
+        preview: if is_same { String::new() } else { preview(place, old.as_ref(), &new) },
+        before: old.map(|old| old.hash),
+        after: Some(after),
+    })
+}
+
+/// Makes the change that was proposed.
+pub(crate) fn carry_out(
+    cx: &Cx,
+    place: &Place,
+    intent: &Action,
+    make: impl FnOnce(Option<&Old>) -> Result<Vec<u8>, ToolError>,
+) -> Result<Done, ToolError> {
+    if intent.target != place.to_string() || intent.after.is_none() {
+        return Err(ToolError::fatal(format!("`{place}` is not what was judged (`{}`)", intent.target)));
+    }
+    let found = match Slot::find(&cx.root, place)? {
+        Some(slot) => slot.look()?.map(|old| (slot, old)),
+        None => None,
+    };
+    let now = found.as_ref().map(|(_, old)| old.hash);
+    if let Some((slot, old)) = &found
+        && Some(old.hash) == intent.after
+    {
+        slot.settle()?;
+        return Ok(Done::Already);
+    }
+    if now != intent.before {
+        return Err(ToolError::correctable(format!(
+            "`{place}` has changed since it was looked at; read it again and repeat the change if it still fits"
+        )));
+    }
+    let old = found.map(|(_, old)| old);
+    let new = bounded(place, make(old.as_ref())?)?;
+    if Some(Hash::of(&new)) != intent.after {
+        return Err(ToolError::fatal(format!("the change of `{place}` is not the one that was judged")));
+    }
+    Slot::make(&cx.root, place)?.put(&new, old.as_ref())?;
+    let text = String::from_utf8_lossy(&new);
+    Ok(match old {
+        None => Done::Created { added: diff::counts("", &text).0 },
+        Some(old) => {
+            let (added, removed) = diff::counts(&String::from_utf8_lossy(&old.bytes), &text);
+            Done::Replaced { added, removed }
+        }
+    })
+}
+
+fn bounded(place: &Place, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {
+    if new.len() as u64 > WRITE_BYTES_MAX {
+        let (is, most) = (size(new.len() as u64), size(WRITE_BYTES_MAX));
+        return Err(ToolError::correctable(format!("`{place}` would be {is}; at most {most} can be written")));
+    }
+    Ok(new)
+}
+
+fn preview(place: &Place, old: Option<&Old>, new: &[u8]) -> String {
+    let path = place.to_string();
+    let (old, is_linked) = match old {
+        None => (None, false),
+        Some(old) => match std::str::from_utf8(&old.bytes) {
+            Ok(text) => (Some(text), old.is_linked()),
+            Err(_) => return format!("replaces {} of binary data in `{path}`\n", size(old.bytes.len() as u64)),
+        },
+    };
+    let mut preview = diff::unified(&path, old, &String::from_utf8_lossy(new));
+    if is_linked {
+        preview.push_str("note: the file has other names (hard links); those keep the old content\n");
+    }
+    preview
+}

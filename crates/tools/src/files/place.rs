@@ -1,0 +1,143 @@
+//! Where something is beneath the root: a clean, relative path.
+//!
+//! What a model writes becomes a `Place` before anything looks at the disk: no `..`, no `.`, no doubled or trailing
+//! slashes, nothing absolute. So the gate judges the name that is opened. This is about names only; that a *place*
+//! does not lead out through a link is the business of `root`.
+
+use std::fmt;
+use std::path::{Component, Path};
+
+use crate::text::{clip, visible};
+use crate::tool::ToolError;
+
+/// Bytes of a path that a model may write.
+const PATH_BYTES_MAX: usize = 4_096;
+/// Bytes of a path that an error repeats.
+const PATH_SHOWN_MAX: usize = 200;
+
+/// A clean path relative to the root, with `/` between its parts. The root itself is written `.`.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Place(String);
+
+impl Place {
+    /// Cleans a path. `homes` are the names that the root is known by; a path beneath one of them is made relative.
+    pub(crate) fn parse(text: &str, homes: &[&Path]) -> Result<Self, ToolError> {
+        let shown = || visible(&clip(text, PATH_SHOWN_MAX));
+        let home = || homes.first().map(|home| home.display().to_string()).unwrap_or_default();
+        if text.is_empty() {
+            return Err(ToolError::correctable("the path is empty; write `.` for the project folder"));
+        }
+        if text.len() > PATH_BYTES_MAX {
+            return Err(ToolError::correctable(format!("the path `{}` is too long", shown())));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(ToolError::correctable(format!("the path `{}` has a control character in it", shown())));
+        }
+        if text == "~" || text.starts_with("~/") {
+            return Err(ToolError::correctable(format!(
+                "`~` is not known here; write `{}` relative to the project folder `{}`",
+                shown(),
+                home()
+            )));
+        }
+        let outside = || {
+            ToolError::correctable(format!(
+                "`{}` is outside the project folder `{}`; write paths relative to it, like `src/main.rs`",
+                shown(),
+                home()
+            ))
+        };
+        let clean = clean(Path::new(text)).ok_or_else(outside)?;
+        if !text.starts_with('/') {
+            return Ok(Self(clean));
+        }
+        let absolute = format!("/{clean}");
+        let inner = homes.iter().find_map(|home| Path::new(&absolute).strip_prefix(home).ok());
+        // The text was valid UTF-8 and only shed parts, so nothing is lost here.
+        inner.map(|inner| Self(inner.to_string_lossy().into_owned())).ok_or_else(outside)
+    }
+
+    /// The path to open; `.` for the root itself.
+    pub(crate) fn as_path(&self) -> &Path {
+        Path::new(if self.0.is_empty() { "." } else { &self.0 })
+    }
+
+    /// The parts, outermost first; none for the root itself.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
+        self.0.split('/').filter(|part| !part.is_empty())
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+    }
+}
+
+/// The parts of a path joined by `/`, with `.` and `..` worked out on the names alone; `None` if it climbs too high.
+fn clean(path: &Path) -> Option<String> {
+    let mut parts: Vec<&str> = Vec::new();
+    for component in path.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::ParentDir => drop(parts.pop()?),
+            Component::CurDir | Component::RootDir | Component::Prefix(_) => {}
+        }
+    }
+    Some(parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> Result<String, String> {
+        let homes = [Path::new("/real/project"), Path::new("/home/me/project")];
+        Place::parse(text, &homes).map(|place| place.to_string()).map_err(|err| err.to_string())
+    }
+
+    #[test]
+    fn clean_paths_stay_beneath() {
+        let table = [
+            ("a", "a"),
+            (".", "."),
+            ("./a//b/", "a/b"),
+            ("a/../b", "b"),
+            ("a/..", "."),
+            ("/real/project", "."),
+            ("/real/project/a/b", "a/b"),
+            ("/real/project/../project/a", "a"),
+            ("/home/me/project/a", "a"),
+            ("~a", "~a"),
+            ("..a/…", "..a/…"),
+        ];
+        for (text, want) in table {
+            assert_eq!(parse(text).as_deref(), Ok(want), "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_refused_with_a_way_out() {
+        let long = "x/".repeat(4_000);
+        let table = [
+            ("", "empty"),
+            ("..", "outside"),
+            ("../a", "outside"),
+            ("a/../../a", "outside"),
+            ("/etc/passwd", "relative to it"),
+            ("/real/project-evil/a", "outside"),
+            ("/real/project/../../etc/passwd", "outside"),
+            ("/..", "outside"),
+            ("~", "not known"),
+            ("~/a", "not known"),
+            ("a\0b", "control character"),
+            ("a\nb", "control character"),
+            (&long, "too long"),
+        ];
+        for (text, want) in table {
+            let err = parse(text).unwrap_err();
+            assert!(err.contains(want), "{text:?}: {err}");
+            assert!(err.len() < 500);
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! `read_file`: a range of lines of a text, or a picture.
+//!
+//! Never reads more than it shows and a little ahead, however large the file is; never changes anything. Files that
+//! have other names (hard links) are told to the gate apart, for those names may lie outside the root.
+
+use std::io::{self, BufReader, Cursor, Read};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use max_team_core::chat::Part;
+use max_team_core::limits::{IMAGE_BYTES_MAX, READ_LINES_MAX, WRITE_BYTES_MAX};
+use max_team_core::policy::{Action, Class, Deed};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::place::Place;
+use super::root::Opened;
+use super::window::{Window, window};
+use crate::text::{many, size};
+use crate::tool::{Cx, Output, ToolError};
+use crate::typed::Typed;
+
+/// Bytes at the start of a file that tell what it is.
+const HEAD_BYTES: usize = 8 << 10;
+/// Bytes that are not UTF-8 in something that is still taken for a text: so many, and one in ten more.
+const INVALID_MAX: usize = 8;
+
+/// Read a file of the project. Each line comes as `number<TAB>text`; the number and the tab are not part of the file.
+/// At most 2000 lines or 64 KiB come at once; a note at the end says how to read on. PNG, JPEG, GIF and WebP files
+/// come as pictures; other binary files are refused. Use it before you edit a file; use `search_code` to find where
+/// something is.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ReadFile {
+    /// The file, relative to the project folder, like `src/main.rs`.
+    path: String,
+    /// The line to start at, counted from 1. Default: 1.
+    #[schemars(range(min = 1))]
+    offset: Option<u64>,
+    /// How many lines to read. Default and most: 2000.
+    #[schemars(range(min = 1))]
+    limit: Option<u64>,
+}
+
+/// The tool.
+pub(crate) fn read_file() -> Typed<ReadFile> {
+    Typed::new("read_file", Class::Pure, action, call)
+}
+
+fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
+    let place = cx.root.place(&args.path)?;
+    Ok(read_action(&place, &cx.root.open_file(place.as_path())?))
+}
+
+/// What reading an open file means to the gate.
+pub(crate) fn read_action(place: &Place, opened: &Opened) -> Action {
+    let deed = if opened.is_linked() { Deed::ReadLinked } else { Deed::Read };
+    Action { deed, ..Action::read(place.to_string()) }
+}
+
+/// Refuses a file that has been given another name since the gate judged it.
+pub(crate) fn still_as_judged(place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
+    if opened.is_linked() && intent.deed != Deed::ReadLinked {
+        return Err(ToolError::correctable(format!(
+            "`{place}` has become a hard link since it was looked at; ask for it again"
+        )));
+    }
+    Ok(())
+}
+
+fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    let place = cx.root.place(&args.path)?;
+    let opened = cx.root.open_file(place.as_path())?;
+    still_as_judged(&place, &opened, intent)?;
+    let whole = opened.size();
+    let mut file = opened.file;
+    let failed = |err: io::Error| match cx.check() {
+        Err(stopped) => stopped,
+        Ok(()) => cx.root.trouble("read", place.as_path(), super::slot::errno(&err)),
+    };
+
+    let mut head = Vec::new();
+    (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+    if head.is_empty() {
+        return Ok(Output::text(format!("[`{place}` is empty]")));
+    }
+    if let Some(media_type) = picture(&head) {
+        return show_picture(&place, media_type, whole, Cursor::new(head).chain(file)).map_err(failed)?;
+    }
+    let wanted = Wanted::new(&args);
+    if let Some(decode) = utf16(&head) {
+        if whole > WRITE_BYTES_MAX {
+            return Err(ToolError::correctable(format!("`{place}` is UTF-16 and too large: {}", size(whole))));
+        }
+        let mut bytes = head;
+        file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
+        let text = decode(bytes.get(2..).unwrap_or_default());
+        let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
+        return wanted.show(&place, whole, &found, Some("the file is UTF-16, shown decoded"));
+    }
+    if head.contains(&0) {
+        return Err(binary(&place, whole, &head));
+    }
+    let text = Cursor::new(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head)).chain(&file);
+    let found =
+        window(BufReader::with_capacity(64 << 10, text), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
+    if found.has_nul || found.invalid > INVALID_MAX + found.seen / 10 {
+        return Err(binary(&place, whole, &head));
+    }
+    wanted.show(&place, whole, &found, None)
+}
+
+/// The range that was asked for.
+struct Wanted {
+    offset: usize,
+    limit: usize,
+}
+
+impl Wanted {
+    fn new(args: &ReadFile) -> Self {
+        let number = |given: Option<u64>, usual: usize| {
+            given.map_or(usual, |given| usize::try_from(given).unwrap_or(usize::MAX)).max(1)
+        };
+        Self { offset: number(args.offset, 1), limit: number(args.limit, READ_LINES_MAX) }
+    }
+
+    fn show(&self, place: &Place, whole: u64, found: &Window, note: Option<&str>) -> Result<Output, ToolError> {
+        if found.text.is_empty() {
+            let total = found.total.unwrap_or(found.last);
+            return Err(ToolError::correctable(format!(
+                "`{place}` has only {}; offset {} is past its end",
+                many(total, "line"),
+                self.offset
+            )));
+        }
+        let mut notes: Vec<String> = note.map(str::to_owned).into_iter().collect();
+        let (first, last) = (self.offset, found.last);
+        match found.total {
+            Some(total) if total == last && first == 1 => {}
+            Some(total) if total == last => notes.push(format!("lines {first}-{last} of {total}")),
+            Some(total) => notes.push(format!("lines {first}-{last} of {total}; read on with offset {}", last + 1)),
+            None => notes.push(format!(
+                "lines {first}-{last}; more follow ({} in all); read on with offset {}",
+                size(whole),
+                last + 1
+            )),
+        }
+        if found.cut > 0 {
+            notes.push(format!("{} cut; look inside with search_code", many(found.cut, "long line")));
+        }
+        if found.has_crlf {
+            notes.push("lines end in CR LF".to_owned());
+        }
+        if found.invalid > 0 {
+            notes.push(format!(
+                "{} that are not UTF-8 are shown as \u{fffd}; edit_file cannot edit this file",
+                many(found.invalid, "byte")
+            ));
+        }
+        let mut text = found.text.clone();
+        if !notes.is_empty() {
+            text.push_str(&format!("\n[{}]", notes.join("; ")));
+        }
+        Ok(Output::text(text))
+    }
+}
+
+fn picture(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'G', b'I', b'F', b'8', b'7' | b'9', b'a', ..] => Some("image/gif"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+fn show_picture(
+    place: &Place,
+    media_type: &str,
+    whole: u64,
+    reader: impl Read,
+) -> io::Result<Result<Output, ToolError>> {
+    let mut bytes = Vec::new();
+    reader.take(IMAGE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > IMAGE_BYTES_MAX {
+        return Ok(Err(ToolError::correctable(format!(
+            "`{place}` is a picture ({media_type}) of {}; at most {} can be shown",
+            size(whole),
+            size(IMAGE_BYTES_MAX)
+        ))));
+    }
+    let words = format!("[`{place}`: {media_type}, {}]", size(bytes.len() as u64));
+    let image = Part::Image { media_type: media_type.to_owned(), data: STANDARD.encode(&bytes) };
+    Ok(Ok(Output { content: vec![Part::text(words), image], is_error: false }))
+}
+
+/// The way to decode a text that says of itself that it is UTF-16.
+fn utf16(head: &[u8]) -> Option<fn(&[u8]) -> String> {
+    fn decode(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> String {
+        let units = bytes.as_chunks().0.iter().map(|pair| unit(*pair));
+        char::decode_utf16(units).map(|letter| letter.unwrap_or(char::REPLACEMENT_CHARACTER)).collect()
+    }
+    match head {
+        // UTF-32 starts the same way, and nobody writes it.
+        [0xff, 0xfe, 0, 0, ..] => None,
+        [0xff, 0xfe, ..] => Some(|bytes| decode(bytes, u16::from_le_bytes)),
+        [0xfe, 0xff, ..] => Some(|bytes| decode(bytes, u16::from_be_bytes)),
+        _ => None,
+    }
+}
+
+fn binary(place: &Place, whole: u64, head: &[u8]) -> ToolError {
+    let kinds: [(&[u8], &str); 9] = [
+        (b"%PDF-", "a PDF document"),
+        (b"PK\x03\x04", "a ZIP archive (or a document in one)"),
+        (b"\x1f\x8b", "gzip data"),
+        (b"\x28\xb5\x2f\xfd", "zstd data"),
+        (b"\x7fELF", "an ELF program or library"),
+        (b"\xcf\xfa\xed\xfe", "a Mach-O program or library"),
+        (b"SQLite format 3\0", "an SQLite database"),
+        (b"\0asm", "a WebAssembly module"),
+        (b"MZ", "a Windows program or library"),
+    ];
+    let kind =
+        kinds.iter().find(|(magic, _)| head.starts_with(magic)).map_or("binary data, not UTF-8 text", |kind| kind.1);
+    ToolError::correctable(format!("`{place}` cannot be shown: {kind}, {}", size(whole)))
+}

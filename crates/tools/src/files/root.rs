@@ -1,0 +1,260 @@
+//! The folder that files are opened beneath. Nothing outside it can be reached, whatever the names say and whoever
+//! moves things around meanwhile.
+//!
+//! Reading follows symbolic links only while every step stays beneath the root; the kernel checks that while it
+//! resolves (`openat2`), so there is no moment in between. Where the kernel cannot, each part is opened by itself and
+//! symbolic links are refused. Writing (`slot`) always goes part by part and through no link at all.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
+use rustix::io::Errno;
+
+use super::place::Place;
+use super::walk;
+use crate::text::nearest;
+use crate::tool::ToolError;
+
+/// Times that an open is tried again when something moved in the middle of it.
+#[cfg(target_os = "linux")]
+const OPEN_TRIES_MAX: usize = 32;
+
+/// `O_NONBLOCK`: opening a fifo must not wait for its other end. It means nothing to regular files.
+const FILE: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+
+/// A folder, held open: it stays the same folder when its name is given to another.
+#[derive(Debug)]
+pub struct Root {
+    dir: OwnedFd,
+    path: PathBuf,
+    given: PathBuf,
+    how: How,
+}
+
+/// Who makes sure that a path stays beneath.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The kernel, in one call.
+    #[cfg(target_os = "linux")]
+    Kernel,
+    /// We, part by part, without symbolic links.
+    Parts,
+}
+
+/// A regular file that was opened beneath the root.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) file: File,
+    pub(crate) stat: Stat,
+}
+
+impl Opened {
+    /// Whether the file has other names, perhaps outside the root.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.stat.st_nlink > 1
+    }
+
+    /// Bytes in it, by its own account.
+    pub(crate) fn size(&self) -> u64 {
+        bytes_in(&self.stat)
+    }
+}
+
+impl Root {
+    /// Opens a folder to work beneath.
+    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+        let mut root = Self::portable(path)?;
+        root.how = best(root.dir.as_fd());
+        Ok(root)
+    }
+
+    /// The same on any Unix, without `openat2`: symbolic links are refused even where they stay inside.
+    pub fn portable(path: impl AsRef<Path>) -> io::Result<Self> {
+        let path = path.as_ref();
+        // Opened under the name that was given; what it resolves to is only a name for people.
+        let dir = openat(CWD, path, DIR, Mode::empty())?;
+        let given = std::path::absolute(path)?;
+        Ok(Self { dir, path: path.canonicalize()?, given, how: How::Parts })
+    }
+
+    /// Its name, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn dir(&self) -> BorrowedFd<'_> {
+        self.dir.as_fd()
+    }
+
+    /// Cleans a path that a model wrote.
+    pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
+        Place::parse(text, &[&self.path, &self.given])
+    }
+
+    /// Opens a regular file for reading; anything else is refused.
+    pub(crate) fn open_file(&self, path: &Path) -> Result<Opened, ToolError> {
+        let file = self.open_beneath(path, FILE).map_err(|errno| self.missing(path, errno))?;
+        let stat = fstat(&file).map_err(|errno| self.trouble("read", path, errno))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => Ok(Opened { file: file.into(), stat }),
+            other => Err(not_a_file(path, other)),
+        }
+    }
+
+    /// Opens a folder for reading.
+    pub(crate) fn open_dir(&self, path: &Path) -> Result<OwnedFd, ToolError> {
+        self.open_beneath(path, DIR).map_err(|errno| match errno {
+            Errno::NOTDIR if self.open_beneath(path, FILE).is_ok() => {
+                ToolError::correctable(format!("`{}` is not a folder; use `read_file`", path.display()))
+            }
+            errno => self.missing(path, errno),
+        })
+    }
+
+    /// Whether there is a folder at that path.
+    pub(crate) fn is_dir(&self, path: &Path) -> bool {
+        self.open_beneath(path, DIR).is_ok()
+    }
+
+    fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+        match self.how {
+            #[cfg(target_os = "linux")]
+            How::Kernel => by_kernel(self.dir(), path, flags),
+            How::Parts => by_parts(self.dir(), path, flags),
+        }
+    }
+
+    /// What went wrong, in words, and whether anybody in this turn can do something about it.
+    pub(crate) fn trouble(&self, doing: &str, path: &Path, errno: Errno) -> ToolError {
+        let shown = path.display();
+        if errno == Errno::NOENT && fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0) {
+            return ToolError::fatal(format!("the project folder `{}` is gone", self.path.display()));
+        }
+        let words = match errno {
+            Errno::NOSPC | Errno::DQUOT => {
+                return ToolError::fatal(format!("cannot {doing} `{shown}`: the disk is full ({errno})"));
+            }
+            Errno::IO | Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::STALE => {
+                return ToolError::fatal(format!("cannot {doing} `{shown}`: {errno}"));
+            }
+            Errno::NOENT => format!("`{shown}` does not exist"),
+            Errno::NOTDIR => format!("`{shown}` leads through something that is not a folder"),
+            Errno::XDEV => format!("`{shown}` leads out of the project folder through a symbolic link"),
+            Errno::LOOP => format!("`{shown}` leads through a symbolic link that may not be followed"),
+            Errno::NXIO => format!("`{shown}` is a socket or a device, not a file"),
+            Errno::ACCESS | Errno::PERM => format!("cannot {doing} `{shown}`: permission denied"),
+            Errno::NAMETOOLONG => format!("the path `{shown}` is too long for this system"),
+            errno => format!("cannot {doing} `{shown}`: {errno}"),
+        };
+        ToolError::Correctable(words)
+    }
+
+    /// Like `trouble` while opening to read; names what the model may have meant.
+    fn missing(&self, path: &Path, errno: Errno) -> ToolError {
+        let told = self.trouble("open", path, errno);
+        let (ToolError::Correctable(words), Errno::NOENT) = (&told, errno) else { return told };
+        let like = self.similar(path);
+        if like.is_empty() { told } else { ToolError::correctable(format!("{words}; did you mean {like}?")) }
+    }
+
+    fn similar(&self, path: &Path) -> String {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+            return String::new();
+        };
+        let beside = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+        let Ok(dir) = self.open_beneath(beside, DIR) else { return String::new() };
+        let names = walk::entries(&dir).map(|found| found.entries).unwrap_or_default();
+        let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()));
+        let shown: Vec<_> = like.iter().map(|name| format!("`{}`", folder.join(name).display())).collect();
+        shown.join(" or ")
+    }
+}
+
+/// Says why something that was opened is not a file to read or replace.
+pub(crate) fn not_a_file(path: &Path, kind: FileType) -> ToolError {
+    let shown = path.display();
+    ToolError::Correctable(match kind {
+        FileType::Directory => format!("`{shown}` is a folder; use `list_dir`"),
+        FileType::Fifo => format!("`{shown}` is a pipe, not a file"),
+        FileType::Socket => format!("`{shown}` is a socket, not a file"),
+        FileType::CharacterDevice | FileType::BlockDevice => format!("`{shown}` is a device, not a file"),
+        FileType::Symlink => format!("`{shown}` is a symbolic link; write to the file it points to, by its own path"),
+        _ => format!("`{shown}` is not a regular file"),
+    })
+}
+
+pub(crate) fn bytes_in(stat: &Stat) -> u64 {
+    u64::try_from(stat.st_size).unwrap_or(0)
+}
+
+#[cfg(target_os = "linux")]
+fn best(dir: BorrowedFd<'_>) -> How {
+    // Old kernels lack the call; some containers forbid it.
+    match by_kernel(dir, Path::new("."), DIR) {
+        Ok(_) => How::Kernel,
+        Err(_) => How::Parts,
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn best(_: BorrowedFd<'_>) -> How {
+    How::Parts
+}
+
+#[cfg(target_os = "linux")]
+fn by_kernel(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    use rustix::fs::{ResolveFlags, openat2};
+    // Other mounts are fine: only an administrator can put one beneath the root, and then it is meant to be there.
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS;
+    for _ in 0..OPEN_TRIES_MAX {
+        match openat2(dir, path, flags, Mode::empty(), resolve) {
+            // Something was renamed while the kernel climbed through a `..` of a link: it cannot tell, so it asks.
+            Err(Errno::AGAIN) => {}
+            outcome => return outcome,
+        }
+    }
+    Err(Errno::AGAIN)
+}
+
+fn by_parts(dir: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let mut parts = path.iter().peekable();
+    let mut at: Option<OwnedFd> = None;
+    while let Some(part) = parts.next() {
+        // Paths come here clean; this is the wall, so it does not rely on that.
+        if part == ".." || part == "/" {
+            return Err(Errno::XDEV);
+        }
+        let flags = if parts.peek().is_some() { DIR } else { flags };
+        let next = open_part(at.as_ref().map_or(dir, AsFd::as_fd), part.as_ref(), flags)?;
+        at = Some(next);
+    }
+    at.ok_or(Errno::NOENT)
+}
+
+/// Opens one name in an open folder, unless it is a symbolic link.
+pub(crate) fn open_part(dir: BorrowedFd<'_>, part: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    openat(dir, part, flags | OFlags::NOFOLLOW, Mode::empty()).map_err(|errno| match errno {
+        // Linux says "not a folder" of a link that should be one.
+        Errno::NOTDIR if is_link(dir, part) => Errno::LOOP,
+        errno => errno,
+    })
+}
+
+/// Opens one name in an open folder to read it as a file, unless it is a symbolic link.
+pub(crate) fn open_part_file(dir: BorrowedFd<'_>, part: &Path) -> Result<OwnedFd, Errno> {
+    open_part(dir, part, FILE)
+}
+
+/// Opens one name in an open folder as a folder, unless it is a symbolic link.
+pub(crate) fn open_part_dir(dir: BorrowedFd<'_>, part: &Path) -> Result<OwnedFd, Errno> {
+    open_part(dir, part, DIR)
+}
+
+fn is_link(dir: BorrowedFd<'_>, part: &Path) -> bool {
+    rustix::fs::statat(dir, part, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}

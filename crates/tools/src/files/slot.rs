@@ -1,0 +1,305 @@
+//! The place in a folder that one file is written to.
+//!
+//! The folder is reached part by part, through no symbolic link, and held open. The file is replaced, never written
+//! into: temporary file, sync, rename, sync of the folder. So readers see the old file or the new one, a crash leaves
+//! one of the two, and another name of the old file (a hard link) keeps the old content. Never follows a link, never
+//! touches what makes other programs run code (`.git/`, `.max-team/`).
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use max_team_core::hash::Hash;
+use max_team_core::limits::WRITE_BYTES_MAX;
+use rustix::fs::{
+    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync,
+    mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use super::place::Place;
+use super::root::{Root, bytes_in, not_a_file, open_part_dir, open_part_file};
+use super::walk;
+use crate::text::size;
+use crate::tool::ToolError;
+
+/// Names that are tried for a temporary file.
+const TEMP_TRIES_MAX: usize = 64;
+
+/// A folder, held open, and the name of a file in it that may or may not exist.
+#[derive(Debug)]
+pub(crate) struct Slot<'a> {
+    root: &'a Root,
+    place: &'a Place,
+    dir: OwnedFd,
+    name: &'a str,
+}
+
+/// What is in a slot.
+#[derive(Debug)]
+pub(crate) struct Old {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) hash: Hash,
+    stat: Stat,
+}
+
+impl Old {
+    /// Whether the file has other names, perhaps outside the root.
+    pub(crate) fn is_linked(&self) -> bool {
+        self.stat.st_nlink > 1
+    }
+}
+
+impl<'a> Slot<'a> {
+    /// The slot at a place, if its folder exists.
+    pub(crate) fn find(root: &'a Root, place: &'a Place) -> Result<Option<Self>, ToolError> {
+        Self::reach(root, place, false)
+    }
+
+    /// The slot at a place; folders on the way are made.
+    pub(crate) fn make(root: &'a Root, place: &'a Place) -> Result<Self, ToolError> {
+        Self::reach(root, place, true)?
+            .ok_or_else(|| ToolError::correctable(format!("the folder of `{place}` vanished while it was made")))
+    }
+
+    fn reach(root: &'a Root, place: &'a Place, make: bool) -> Result<Option<Self>, ToolError> {
+        guard(place)?;
+        let trouble = |errno| root.trouble("write", place.as_path(), errno);
+        let mut parts: Vec<&str> = place.parts().collect();
+        let Some(name) = parts.pop() else {
+            return Err(ToolError::correctable("`.` is the project folder, not a file"));
+        };
+        let mut dir = root.dir().try_clone_to_owned().map_err(|err| trouble(errno(&err)))?;
+        for part in parts {
+            let next = match open_part_dir(dir.as_fd(), part.as_ref()) {
+                Err(Errno::NOENT) if make => make_dir(&dir, part),
+                other => other,
+            };
+            dir = match next {
+                Ok(next) => next,
+                Err(Errno::NOENT) if !make => return Ok(None),
+                Err(Errno::LOOP) => return Err(through_link(place, part)),
+                Err(errno) => return Err(trouble(errno)),
+            };
+        }
+        Ok(Some(Self { root, place, dir, name }))
+    }
+
+    /// What is there now; anything but a regular file that we may replace is refused.
+    pub(crate) fn look(&self) -> Result<Option<Old>, ToolError> {
+        let path = self.place.as_path();
+        let file = match open_part_file(self.dir.as_fd(), self.name.as_ref()) {
+            Ok(file) => file,
+            Err(Errno::NOENT) => return Ok(None),
+            Err(Errno::LOOP) => return Err(not_a_file(path, FileType::Symlink)),
+            Err(errno) => return Err(self.trouble(errno)),
+        };
+        let stat = fstat(&file).map_err(|errno| self.trouble(errno))?;
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::RegularFile => {}
+            other => return Err(not_a_file(path, other)),
+        }
+        let mut bytes = Vec::new();
+        File::from(file).take(WRITE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|err| self.trouble(errno(&err)))?;
+        if bytes.len() as u64 > WRITE_BYTES_MAX {
+            return Err(ToolError::correctable(format!(
+                "`{}` is {}; files larger than {} cannot be written or edited here",
+                self.place,
+                size(bytes_in(&stat)),
+                size(WRITE_BYTES_MAX)
+            )));
+        }
+        // We could rename over it all the same; but this is how people say "hands off".
+        if !Mode::from_raw_mode(stat.st_mode).intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
+            return Err(ToolError::correctable(format!("`{}` is read-only", self.place)));
+        }
+        Ok(Some(Old { hash: Hash::of(&bytes), bytes, stat }))
+    }
+
+    /// Puts these bytes there, in the stead of `old`. The new file has the old one's permissions and, where we may,
+    /// its owner; set-id bits are dropped.
+    pub(crate) fn put(&self, bytes: &[u8], old: Option<&Old>) -> Result<(), ToolError> {
+        let trouble = |errno| self.trouble(errno);
+        sweep(&self.dir);
+        let temp = Temp::make(&self.dir, old).map_err(trouble)?;
+        (&temp.file).write_all(bytes).map_err(|err| trouble(errno(&err)))?;
+        if let Some(old) = old {
+            temp.dress(&old.stat).map_err(trouble)?;
+        }
+        temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
+        self.rename(temp, old)?;
+        sync_dir(&self.dir).map_err(trouble)
+    }
+
+    /// Makes what is there outlast a power cut: it may have been put there by a process that died before it could.
+    pub(crate) fn settle(&self) -> Result<(), ToolError> {
+        let trouble = |errno| self.trouble(errno);
+        let file = open_part_file(self.dir.as_fd(), self.name.as_ref()).map_err(trouble)?;
+        File::from(file).sync_all().map_err(|err| trouble(errno(&err)))?;
+        sync_dir(&self.dir).map_err(trouble)
+    }
+
+    /// Renames the finished file into its place if nobody has changed what is there since we looked.
+    fn rename(&self, mut temp: Temp<'_>, old: Option<&Old>) -> Result<(), ToolError> {
+        let changed =
+            || ToolError::correctable(format!("`{}` was changed by somebody else just now; read it again", self.place));
+        let outcome = match old {
+            None => match renameat_with(&self.dir, &temp.name, &self.dir, self.name, RenameFlags::NOREPLACE) {
+                // Some file systems cannot promise it; then the look a moment ago must do.
+                Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+                    renameat(&self.dir, &temp.name, &self.dir, self.name)
+                }
+                outcome => outcome,
+            },
+            Some(old) => match statat(&self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(now) if is_same(&now, &old.stat) => renameat(&self.dir, &temp.name, &self.dir, self.name),
+                Ok(_) | Err(Errno::NOENT) => return Err(changed()),
+                Err(errno) => Err(errno),
+            },
+        };
+        temp.is_placed = outcome.is_ok();
+        outcome.map_err(|errno| if errno == Errno::EXIST { changed() } else { self.trouble(errno) })
+    }
+
+    fn trouble(&self, errno: Errno) -> ToolError {
+        self.root.trouble("write", self.place.as_path(), errno)
+    }
+}
+
+/// Refuses places whose content other programs run or obey. Compared as the most forgiving file systems do: letter
+/// case does not count, invisible characters do not exist.
+fn guard(place: &Place) -> Result<(), ToolError> {
+    for part in place.parts() {
+        let folded: String =
+            part.chars().filter(|letter| !is_invisible(*letter)).flat_map(char::to_lowercase).collect();
+        let why = match folded.as_str() {
+            ".git" => "git runs what is in there (hooks, filters); use git itself",
+            ".max-team" => "it holds the team's own settings; only the user changes them",
+            _ => continue,
+        };
+        return Err(ToolError::correctable(format!("`{place}` may not be written: {why}")));
+    }
+    Ok(())
+}
+
+/// What HFS+ leaves out when it compares names (CVE-2014-9390).
+fn is_invisible(letter: char) -> bool {
+    matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
+fn through_link(place: &Place, part: &str) -> ToolError {
+    ToolError::correctable(format!(
+        "`{place}` goes through the symbolic link `{part}`; files are written by their real path only"
+    ))
+}
+
+fn make_dir(dir: &OwnedFd, part: &str) -> Result<OwnedFd, Errno> {
+    match mkdirat(dir, part, Mode::from_raw_mode(0o777)) {
+        // Somebody else was faster: just as good, if it is a real folder.
+        Ok(()) | Err(Errno::EXIST) => {}
+        Err(errno) => return Err(errno),
+    }
+    sync_dir(dir)?;
+    open_part_dir(dir.as_fd(), part.as_ref())
+}
+
+fn sync_dir(dir: &OwnedFd) -> Result<(), Errno> {
+    match fsync(dir) {
+        // File systems that know no such thing as syncing a folder say so.
+        Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
+        outcome => outcome,
+    }
+}
+
+fn is_same(now: &Stat, then: &Stat) -> bool {
+    now.st_dev == then.st_dev
+        && now.st_ino == then.st_ino
+        && now.st_size == then.st_size
+        && now.st_mode == then.st_mode
+        && (now.st_mtime, now.st_mtime_nsec) == (then.st_mtime, then.st_mtime_nsec)
+        && (now.st_ctime, now.st_ctime_nsec) == (then.st_ctime, then.st_ctime_nsec)
+}
+
+pub(crate) fn errno(err: &std::io::Error) -> Errno {
+    Errno::from_io_error(err).unwrap_or(Errno::IO)
+}
+
+/// A temporary file beside the one it will become. Locked as long as its writer lives; removed unless renamed.
+#[derive(Debug)]
+struct Temp<'a> {
+    dir: &'a OwnedFd,
+    name: String,
+    file: File,
+    is_placed: bool,
+}
+
+impl<'a> Temp<'a> {
+    fn make(dir: &'a OwnedFd, old: Option<&Old>) -> Result<Self, Errno> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        // Until it wears the old file's permissions, what replaces it is nobody else's to read.
+        let mode = if old.is_some() { 0o600 } else { 0o644 };
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        for _ in 0..TEMP_TRIES_MAX {
+            let name = format!(".max-team-{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            let file = match openat(dir, &name, flags, Mode::from_raw_mode(mode)) {
+                // A leftover, or a process of the same number in another container.
+                Err(Errno::EXIST) => continue,
+                other => File::from(other?),
+            };
+            let temp = Self { dir, name, file, is_placed: false };
+            // A sweeper may take it for a leftover before we can lock it, and remove it. Where there are no locks,
+            // nobody can sweep either.
+            let is_taken = flock(&temp.file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK);
+            if !is_taken && fstat(&temp.file)?.st_nlink > 0 {
+                return Ok(temp);
+            }
+        }
+        Err(Errno::EXIST)
+    }
+
+    /// Takes over the owner, where we may, and the permissions.
+    fn dress(&self, old: &Stat) -> Result<(), Errno> {
+        let own = fstat(&self.file)?;
+        if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
+            let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
+            // Only root may give files away; others may still keep the group.
+            let _ = fchown(&self.file, Some(owner), Some(group)).or_else(|_| fchown(&self.file, None, Some(group)));
+        }
+        fchmod(&self.file, Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO))
+    }
+}
+
+impl Drop for Temp<'_> {
+    fn drop(&mut self) {
+        if !self.is_placed {
+            // What cannot be removed now is swept by the next write here.
+            let _ = unlinkat(self.dir, &self.name, AtFlags::empty());
+        }
+    }
+}
+
+/// Removes what killed processes left in the folder: files named like ours that nobody holds the lock of. A lock
+/// tells the living from the dead across containers and reused process numbers, which a number in a name does not.
+fn sweep(dir: &OwnedFd) {
+    let Ok(found) = walk::entries(dir) else { return };
+    for entry in found.entries.iter().filter(|entry| entry.name.to_str().is_some_and(is_temp)) {
+        let name = Path::new(&entry.name);
+        let Ok(file) = open_part_file(dir.as_fd(), name) else { continue };
+        let regular = fstat(&file)
+            .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_nlink == 1);
+        if regular && flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            let _ = unlinkat(dir, name, AtFlags::empty());
+        }
+    }
+}
+
+/// Whether this is exactly how we name temporary files: `.max-team-<pid>-<count>.tmp`.
+fn is_temp(name: &str) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    name.strip_prefix(".max-team-")
+        .and_then(|rest| rest.strip_suffix(".tmp"))
+        .and_then(|rest| rest.split_once('-'))
+        .is_some_and(|(pid, count)| is_number(pid) && is_number(count))
+}

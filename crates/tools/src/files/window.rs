@@ -1,0 +1,274 @@
+//! A range of lines out of a text of any length, in bounded memory and, from the start of it, in bounded time.
+//!
+//! Lines are numbered as `cat -n` does. What does not fit is left out and counted, never silently. Knows nothing of
+//! files: it takes any reader.
+
+use std::fmt::Write as _;
+use std::io::{self, BufRead};
+
+use max_team_core::limits::{READ_BYTES_MAX, READ_LINES_MAX};
+use tokio_util::sync::CancellationToken;
+
+use crate::text::many;
+
+/// Bytes of one line that are shown.
+pub(crate) const LINE_BYTES_MAX: usize = 2_000;
+/// Bytes that are looked at from the first wanted line on, to find the end of long lines and of the text.
+const AHEAD_BYTES_MAX: usize = 4 << 20;
+
+/// Lines as they were found.
+#[derive(Debug, Default)]
+pub(crate) struct Window {
+    /// The lines, numbered.
+    pub(crate) text: String,
+    /// The last line shown; one less than the first wanted if none is.
+    pub(crate) last: usize,
+    /// How many lines there are in all, if that was found out.
+    pub(crate) total: Option<usize>,
+    /// Lines that were cut for their length.
+    pub(crate) cut: usize,
+    /// Whether lines end in CR LF.
+    pub(crate) has_crlf: bool,
+    /// Bytes that were looked at for what kind of text it is …
+    pub(crate) seen: usize,
+    /// … how many of them are not UTF-8 …
+    pub(crate) invalid: usize,
+    /// … and whether one is NUL.
+    pub(crate) has_nul: bool,
+}
+
+/// Collects up to `limit` lines from line `offset` (counted from 1) on.
+pub(crate) fn window(
+    reader: impl BufRead,
+    offset: usize,
+    limit: usize,
+    cancel: &CancellationToken,
+) -> io::Result<Window> {
+    let before = offset.saturating_sub(1);
+    let mut lines = Lines { reader, cancel, ahead: usize::MAX, turns: 0 };
+    let mut found = Window { last: before, ..Window::default() };
+    let mut line = Vec::new();
+    for skipped in 0..before {
+        if lines.next(&mut line)? == Next::End {
+            return Ok(Window { last: skipped, total: Some(skipped), ..found });
+        }
+    }
+    lines.ahead = AHEAD_BYTES_MAX;
+    let mut read = before;
+    while read - before < limit.min(READ_LINES_MAX) {
+        let next = lines.next(&mut line)?;
+        if next == Next::End {
+            break;
+        }
+        read += 1;
+        if !found.add(read, &line, &next) {
+            break;
+        }
+        found.last = read;
+        if next == Next::TooFar {
+            return Ok(found);
+        }
+    }
+    loop {
+        match lines.next(&mut line)? {
+            Next::End => return Ok(Window { total: Some(read), ..found }),
+            Next::TooFar => return Ok(found),
+            Next::Line { .. } => read += 1,
+        }
+    }
+}
+
+impl Window {
+    /// Shows one more line, unless there is no room left for it.
+    fn add(&mut self, number: usize, kept: &[u8], next: &Next) -> bool {
+        let kept_whole = kept.strip_suffix(b"\r").unwrap_or(kept);
+        if !self.text.is_empty() && self.text.len() + kept_whole.len() + 16 > READ_BYTES_MAX {
+            return false;
+        }
+        let over = match next {
+            Next::Line { over } => *over,
+            Next::TooFar => usize::MAX,
+            Next::End => 0,
+        };
+        self.has_crlf |= over == 0 && kept_whole.len() < kept.len();
+        self.has_nul |= kept.contains(&0);
+        self.seen += kept.len();
+        let _ = write!(self.text, "{number}\t");
+        for chunk in if over > 0 { untorn(kept) } else { kept_whole }.utf8_chunks() {
+            self.text.push_str(chunk.valid());
+            if !chunk.invalid().is_empty() {
+                self.invalid += chunk.invalid().len();
+                self.text.push(char::REPLACEMENT_CHARACTER);
+            }
+        }
+        if over > 0 {
+            self.cut += 1;
+            let rest = if over == usize::MAX { "much more".to_owned() } else { format!("{} more", many(over, "byte")) };
+            let _ = write!(self.text, "… [line cut: {rest}]");
+        }
+        self.text.push('\n');
+        true
+    }
+}
+
+/// The bytes without a character at their end that the cut went through: that is no fault of the text.
+fn untorn(kept: &[u8]) -> &[u8] {
+    match std::str::from_utf8(kept) {
+        Err(err) if err.error_len().is_none() => kept.get(..err.valid_up_to()).unwrap_or(kept),
+        _ => kept,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    /// A line; so many bytes of it were not kept.
+    Line { over: usize },
+    /// More of a line than anybody wants to look at.
+    TooFar,
+    /// No line.
+    End,
+}
+
+struct Lines<'a, R> {
+    reader: R,
+    cancel: &'a CancellationToken,
+    /// Bytes that may still be looked at.
+    ahead: usize,
+    turns: u32,
+}
+
+impl<R: BufRead> Lines<'_, R> {
+    /// Takes one line, keeping its first bytes, without its line feed.
+    fn next(&mut self, line: &mut Vec<u8>) -> io::Result<Next> {
+        line.clear();
+        let mut length = 0;
+        loop {
+            // Asking takes a lock, so not for every line.
+            self.turns = self.turns.wrapping_add(1);
+            if self.turns.is_multiple_of(1_024) && self.cancel.is_cancelled() {
+                return Err(io::Error::other("stopped before it was done"));
+            }
+            let buffer = self.reader.fill_buf()?;
+            if buffer.is_empty() {
+                return Ok(if length == 0 { Next::End } else { Next::Line { over: length - line.len() } });
+            }
+            if self.ahead == 0 {
+                return Ok(Next::TooFar);
+            }
+            let looked = buffer.get(..self.ahead).unwrap_or(buffer);
+            // The standard library's fastest way to find a byte is to skip to it.
+            let mut rest = looked;
+            let taken = rest.skip_until(b'\n')?;
+            let part = looked.get(..taken).unwrap_or_default();
+            let (part, is_whole) = match part.strip_suffix(b"\n") {
+                Some(part) => (part, true),
+                None => (part, false),
+            };
+            let room = LINE_BYTES_MAX - line.len();
+            line.extend_from_slice(part.get(..room).unwrap_or(part));
+            length += part.len();
+            self.ahead -= taken.min(self.ahead);
+            self.reader.consume(taken);
+            if is_whole {
+                return Ok(Next::Line { over: length - line.len() });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufReader, Read};
+
+    use super::*;
+
+    fn take(text: impl AsRef<[u8]>, offset: usize, limit: usize) -> Window {
+        window(text.as_ref(), offset, limit, &CancellationToken::new()).unwrap()
+    }
+
+    #[test]
+    fn ranges_are_numbered_and_counted() {
+        let text = "a\nb\nc\n";
+        let table = [
+            (1, 10, "1\ta\n2\tb\n3\tc\n", 3, Some(3)),
+            (2, 1, "2\tb\n", 2, Some(3)),
+            (3, 10, "3\tc\n", 3, Some(3)),
+            (4, 10, "", 3, Some(3)),
+            (9, 10, "", 3, Some(3)),
+        ];
+        for (offset, limit, want, last, total) in table {
+            let found = take(text, offset, limit);
+            assert_eq!((found.text.as_str(), found.last, found.total), (want, last, total), "{offset} {limit}");
+        }
+        assert_eq!(take("a\nb", 1, 10).text, "1\ta\n2\tb\n");
+        assert_eq!(take("", 1, 10).total, Some(0));
+        assert_eq!(take("\n\n", 1, 10).total, Some(2));
+    }
+
+    #[test]
+    fn a_window_has_a_most_of_lines_and_bytes() {
+        let short = take("x\n".repeat(5_321), 1, usize::MAX);
+        assert_eq!((short.last, short.total), (READ_LINES_MAX, Some(5_321)));
+
+        let wide = take(format!("{}\n", "y".repeat(1_500)).repeat(100), 1, 100);
+        assert!(wide.text.len() <= READ_BYTES_MAX);
+        assert_eq!(wide.total, Some(100));
+        assert_eq!(wide.text.lines().count(), wide.last);
+        assert_eq!(take(format!("{}\n", "y".repeat(1_500)).repeat(100), wide.last + 1, 1).text.lines().count(), 1);
+    }
+
+    #[test]
+    fn long_lines_are_cut_between_characters() {
+        let found = take(format!("{}\nb\n", "é".repeat(1_500)), 1, 10);
+        assert_eq!((found.cut, found.invalid), (1, 0));
+        assert!(found.text.contains("é… [line cut: 1000 bytes more]\n2\tb\n"));
+        let odd = take(format!("x{}\n", "é".repeat(1_500)), 1, 10);
+        assert_eq!(odd.invalid, 0);
+    }
+
+    #[test]
+    fn what_kind_of_text_it_is_comes_along() {
+        assert!(take("a\r\nb\r\n", 1, 10).has_crlf);
+        assert_eq!(take("a\r\nb\r\n", 1, 10).text, "1\ta\n2\tb\n");
+        assert!(!take("a\nb\n", 1, 10).has_crlf);
+        assert!(take("a\0b\n", 1, 10).has_nul);
+        let broken = take(b"caf\xe9 \xff\xfe\n", 1, 10);
+        assert_eq!((broken.text.as_str(), broken.invalid), ("1\tcaf\u{fffd} \u{fffd}\u{fffd}\n", 3));
+    }
+
+    /// An endless text that counts what is taken from it.
+    struct Endless<'a> {
+        piece: &'static [u8],
+        taken: &'a mut u64,
+    }
+
+    impl Read for Endless<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            for (to, from) in buffer.iter_mut().zip(self.piece.iter().cycle()) {
+                *to = *from;
+            }
+            *self.taken += buffer.len() as u64;
+            Ok(buffer.len())
+        }
+    }
+
+    #[test]
+    fn an_endless_text_is_read_for_a_bounded_while() {
+        for (piece, last, cut) in [(b"some line\n".as_slice(), READ_LINES_MAX, 0), (b"x".as_slice(), 1, 1)] {
+            let mut taken = 0;
+            let reader = BufReader::new(Endless { piece, taken: &mut taken });
+            let found = window(reader, 1, READ_LINES_MAX, &CancellationToken::new()).unwrap();
+            assert_eq!((found.last, found.cut, found.total), (last, cut, None));
+            assert!(taken <= 2 * AHEAD_BYTES_MAX as u64, "{taken}");
+        }
+    }
+
+    #[test]
+    fn a_deep_offset_can_be_stopped() {
+        let cancel = CancellationToken::new();
+        cancel.cancel();
+        let mut taken = 0;
+        let reader = BufReader::new(Endless { piece: b"x\n", taken: &mut taken });
+        assert!(window(reader, usize::MAX, 1, &cancel).is_err());
+    }
+}

@@ -1,0 +1,20 @@
+//! Hands on the world: the tools an agent may use, and the registry that checks what a model asks of them.
+//!
+//! A tool says first what a call *would* do ([`Tool::action`], which the gate judges) and does it later
+//! ([`Tool::call`]), bound to what was judged. Everything here is blocking and runs on a blocking thread of the
+//! caller; nothing here asks, approves, journals or prints. Files are reached only through [`Root`].
+
+mod files;
+mod registry;
+mod search;
+mod structured;
+mod text;
+mod tool;
+mod typed;
+
+pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff};
+pub use registry::{Prepared, Registry, RegistryError};
+pub use search::SearchCode;
+pub use structured::{SchemaError, Structured};
+pub use tool::{Cx, Output, Spec, Tool, ToolError};
+pub use typed::Typed;

@@ -1,0 +1,251 @@
+//! The tools there are, and the check that stands between a model's words and a tool.
+//!
+//! [`Registry::prepare`] turns a name and some JSON into an action that can be judged, or into an error that tells
+//! the model what to write instead. It never runs a tool; [`Registry::run`] does, and never judges.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use jsonschema::Validator;
+use max_team_core::limits::TOOL_INPUT_BYTES_MAX;
+use max_team_core::policy::{Action, Class};
+use serde_json::{Map, Value};
+
+use crate::text::{clip, nearest, size};
+use crate::tool::{Cx, Output, Spec, Tool, ToolError};
+use crate::{files, search};
+
+/// Faults of one input that are told at once.
+const FAULTS_MAX: usize = 8;
+/// Bytes of one such fault.
+const FAULT_BYTES_MAX: usize = 300;
+
+/// A tool with its validator, which is made on first use and kept.
+#[derive(Debug)]
+struct Entry {
+    tool: Arc<dyn Tool>,
+    validator: OnceLock<Result<Validator, String>>,
+}
+
+/// The tools of one agent. Cheap to copy; copies share the validators.
+#[derive(Debug, Clone, Default)]
+pub struct Registry {
+    // Ordered by name, so that requests built from it are the same bytes whatever the order of registration.
+    entries: BTreeMap<String, Arc<Entry>>,
+}
+
+/// What cannot be registered or chosen.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RegistryError {
+    /// Two tools under one name.
+    #[error("there is already a tool `{0}`")]
+    Duplicate(String),
+    /// A tool that is not there; the text names the nearest.
+    #[error("{0}")]
+    Unknown(String),
+}
+
+/// A call that can be judged.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    /// The tool.
+    pub tool: Arc<dyn Tool>,
+    /// What the call would do.
+    pub action: Action,
+    /// What a crash in the middle of it would mean.
+    pub class: Class,
+}
+
+impl Registry {
+    /// No tools.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The built-in tools: files and search.
+    pub fn builtin() -> Self {
+        let mut registry = Self::new();
+        registry.insert(Arc::new(files::read_file()));
+        registry.insert(Arc::new(files::list_dir()));
+        registry.insert(Arc::new(files::write_file()));
+        registry.insert(Arc::new(files::edit_file()));
+        registry.insert(Arc::new(search::search_code()));
+        registry
+    }
+
+    /// Adds a tool under its name.
+    pub fn add(&mut self, tool: impl Tool + 'static) -> Result<(), RegistryError> {
+        let name = &tool.spec().name;
+        if self.entries.contains_key(name) {
+            return Err(RegistryError::Duplicate(name.clone()));
+        }
+        self.insert(Arc::new(tool));
+        Ok(())
+    }
+
+    fn insert(&mut self, tool: Arc<dyn Tool>) {
+        let name = tool.spec().name.clone();
+        self.entries.insert(name, Arc::new(Entry { tool, validator: OnceLock::new() }));
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.entries.get(name).map(|entry| &entry.tool)
+    }
+
+    /// What the model is told about them, ordered by name.
+    pub fn specs(&self) -> impl Iterator<Item = &Spec> {
+        self.entries.values().map(|entry| entry.tool.spec())
+    }
+
+    /// Only these tools. A name that is not there is an error, not a silent gap.
+    pub fn subset<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, RegistryError> {
+        let entries = names
+            .into_iter()
+            .map(|name| match self.entries.get(name) {
+                Some(entry) => Ok((name.to_owned(), Arc::clone(entry))),
+                None => Err(RegistryError::Unknown(self.unknown(name))),
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Self { entries })
+    }
+
+    /// Checks a call and says what it would do. Every error is told to the model, unless the tool itself says that
+    /// it is fatal. Blocking.
+    pub fn prepare(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
+        let entry = self.entries.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
+        let spec = entry.tool.spec();
+        let Some(members) = input.as_object() else {
+            return Err(ToolError::correctable(format!(
+                "the input of `{name}` must be a JSON object, not {}; {}",
+                kind(input),
+                usage(spec)
+            )));
+        };
+        if !fits(input, TOOL_INPUT_BYTES_MAX) {
+            let most = size(TOOL_INPUT_BYTES_MAX as u64);
+            return Err(ToolError::correctable(format!(
+                "the input of `{name}` is larger than {most}; do it in pieces"
+            )));
+        }
+        let input = if spec.null_is_absent { without_nulls(input, members, spec) } else { Cow::Borrowed(input) };
+        validate(entry, &input)?;
+        let action = entry.tool.action(cx, &input)?;
+        Ok(Prepared { tool: Arc::clone(&entry.tool), action, class: spec.class })
+    }
+
+    /// Does what was judged, and bounds the result. Blocking.
+    pub fn run(&self, cx: &Cx, name: &str, input: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
+        let tool = self.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
+        tool.call(cx, input, intent, resumed).map(Output::bounded)
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let mut words = format!("there is no tool `{}`", clip(name, 80));
+        if let Some(like) = nearest(name, self.entries.keys().map(String::as_str)).first() {
+            words.push_str(&format!("; did you mean `{like}`?"));
+        }
+        let names: Vec<_> = self.entries.keys().map(|name| format!("`{name}`")).collect();
+        match names.is_empty() {
+            true => words.push_str("; there are no tools"),
+            false => words.push_str(&format!(" The tools are {}", names.join(", "))),
+        }
+        words
+    }
+}
+
+fn validate(entry: &Entry, input: &Value) -> Result<(), ToolError> {
+    let spec = entry.tool.spec();
+    let compiled = entry
+        .validator
+        .get_or_init(|| jsonschema::validator_for(&spec.schema).map_err(|err| clip(&err.to_string(), FAULT_BYTES_MAX)));
+    // The schema is not the model's, so there is nothing it could do better.
+    let validator = compiled
+        .as_ref()
+        .map_err(|err| ToolError::fatal(format!("the schema of the tool `{}` cannot be used: {err}", spec.name)))?;
+    let mut faults: Vec<String> = validator
+        .iter_errors(input)
+        .take(FAULTS_MAX + 1)
+        .map(|fault| {
+            let path = fault.instance_path().to_string();
+            let words = clip(&fault.to_string(), FAULT_BYTES_MAX);
+            if path.is_empty() { words } else { format!("`{}`: {words}", clip(&path, FAULT_BYTES_MAX)) }
+        })
+        .collect();
+    if faults.is_empty() {
+        return Ok(());
+    }
+    if faults.len() > FAULTS_MAX {
+        faults.truncate(FAULTS_MAX);
+        faults.push("and more".to_owned());
+    }
+    Err(ToolError::correctable(format!(
+        "the input of `{}` does not fit: {}. {}",
+        spec.name,
+        faults.join("; "),
+        usage(spec)
+    )))
+}
+
+/// One line on what a tool takes.
+fn usage(spec: &Spec) -> String {
+    let none = Map::new();
+    let properties = spec.schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    let mut takes: Vec<String> = properties
+        .iter()
+        .map(|(name, property)| {
+            let kind = property.get("type").and_then(Value::as_str);
+            let needed = is_required(spec, name).then_some("required");
+            let notes: Vec<_> = kind.into_iter().chain(needed).collect();
+            if notes.is_empty() { format!("`{name}`") } else { format!("`{name}` ({})", notes.join(", ")) }
+        })
+        .take(FAULTS_MAX + 1)
+        .collect();
+    if takes.len() > FAULTS_MAX {
+        takes.truncate(FAULTS_MAX);
+        takes.push("…".to_owned());
+    }
+    if takes.is_empty() { "it takes an object".to_owned() } else { format!("It takes {}", takes.join(", ")) }
+}
+
+fn is_required(spec: &Spec, name: &str) -> bool {
+    let required = spec.schema.get("required").and_then(Value::as_array);
+    required.is_some_and(|names| names.iter().any(|required| required == name))
+}
+
+fn without_nulls<'a>(input: &'a Value, members: &Map<String, Value>, spec: &Spec) -> Cow<'a, Value> {
+    let absent = |(name, value): (&String, &Value)| value.is_null() && !is_required(spec, name);
+    if !members.iter().any(absent) {
+        return Cow::Borrowed(input);
+    }
+    let kept = members.iter().filter(|member| !absent(*member));
+    Cow::Owned(Value::Object(kept.map(|(name, value)| (name.clone(), value.clone())).collect()))
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Whether the value is at most `max` bytes as JSON, found out without making the JSON.
+fn fits(value: &Value, max: usize) -> bool {
+    struct Room(usize);
+    impl io::Write for Room {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(bytes.len()).ok_or(io::ErrorKind::FileTooLarge)?;
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    serde_json::to_writer(Room(max), value).is_ok()
+}

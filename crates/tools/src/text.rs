@@ -1,0 +1,110 @@
+//! Words for results: cut to fit, made visible, counted.
+//!
+//! Whatever a file or a model contains may end up on a terminal and in front of a person who must decide, so control
+//! characters are shown, never passed on. Nothing here reads or writes files.
+
+use std::fmt::Write as _;
+
+/// The start of a text, at most `max` bytes, cut between characters; the cut is marked with `…`.
+pub(crate) fn clip(text: &str, max: usize) -> String {
+    match text.get(..text.floor_char_boundary(max)) {
+        Some(head) if head.len() < text.len() => format!("{head}…"),
+        _ => text.to_owned(),
+    }
+}
+
+/// The text with characters that would act on a terminal, or turn text around, written out.
+pub(crate) fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\t' => shown.push(letter),
+            '\r' => shown.push('␍'),
+            _ if letter.is_control() || is_turning(letter) => {
+                let _ = write!(shown, "\\u{{{:x}}}", u32::from(letter));
+            }
+            _ => shown.push(letter),
+        }
+    }
+    shown
+}
+
+/// Characters that change the direction of what stands around them (CVE-2021-42574).
+fn is_turning(letter: char) -> bool {
+    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// A number of bytes as people read it.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+    let mut tenths = u128::from(bytes) * 10;
+    let mut unit = "bytes";
+    for next in units {
+        if tenths < 10_240 {
+            break;
+        }
+        tenths /= 1_024;
+        unit = next;
+    }
+    if unit == "bytes" { many(bytes, "byte") } else { format!("{}.{} {unit}", tenths / 10, tenths % 10) }
+}
+
+/// A number with its noun: `1 line`, `2 lines`.
+pub(crate) fn many(count: impl TryInto<u64>, noun: &str) -> String {
+    let count = count.try_into().unwrap_or(u64::MAX);
+    let plural = match (count, noun) {
+        (1, _) => "",
+        (_, noun) if noun.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {noun}{plural}")
+}
+
+/// The names most like `wanted`, best first, at most three.
+pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    const LIKENESS_MIN: f64 = 0.85;
+    let mut scored: Vec<(f64, &str)> = names
+        .map(|name| (strsim::jaro_winkler(wanted, name), name))
+        .filter(|(likeness, _)| *likeness >= LIKENESS_MIN)
+        .collect();
+    scored.sort_by(|(one, a), (other, b)| other.total_cmp(one).then(a.cmp(b)));
+    scored.into_iter().take(3).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_read_well() {
+        let table = [
+            (0, "0 bytes"),
+            (1, "1 byte"),
+            (1_023, "1023 bytes"),
+            (1_024, "1.0 KiB"),
+            (1_536, "1.5 KiB"),
+            (2 << 30, "2.0 GiB"),
+            (u64::MAX, "15.9 EiB"),
+        ];
+        for (bytes, want) in table {
+            assert_eq!(size(bytes), want);
+        }
+    }
+
+    #[test]
+    fn clipping_never_splits_a_character() {
+        assert_eq!(clip("añb", 2), "a…");
+        assert_eq!(clip("añb", 3), "añ…");
+        assert_eq!(clip("añb", 4), "añb");
+    }
+
+    #[test]
+    fn control_and_turning_characters_show() {
+        assert_eq!(visible("a\tb\r\u{1b}[2J\u{202e}é"), "a\tb␍\\u{1b}[2J\\u{202e}é");
+    }
+
+    #[test]
+    fn nearest_prefers_likeness() {
+        assert_eq!(nearest("raed_file", ["write_file", "read_file", "list_dir"].into_iter()), ["read_file"]);
+    }
+}

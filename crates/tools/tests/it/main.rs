@@ -1,0 +1,10 @@
+//! The tools as a caller sees them: a name and some JSON through the registry, on a real folder.
+
+mod disk;
+mod escapes;
+mod listing;
+mod project;
+mod reading;
+mod registry;
+mod searching;
+mod writing;
