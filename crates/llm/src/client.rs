@@ -16,7 +16,7 @@ use max_team_core::chat::Answer;
 use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
 use max_team_core::recovery::Failure;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use reqwest::{Response, StatusCode, redirect};
+use reqwest::{Response, redirect};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -41,7 +41,8 @@ const DRAIN: Duration = Duration::from_millis(20);
 pub struct Options {
     /// Whether answers are streamed.
     pub stream: bool,
-    /// The longest wait for the first byte and between bytes (`llm.timeout`).
+    /// The longest wait for the first byte and between bytes (`llm.timeout`). Without streaming the first byte comes
+    /// when the whole answer is written.
     pub idle_timeout: Duration,
     /// Certificates to trust beside the usual ones (`SSL_CERT_FILE`).
     pub cert_file: Option<PathBuf>,
@@ -116,7 +117,7 @@ impl Client {
     ) -> Result<(), Fault> {
         let mut response = self.send(endpoint, request).await?;
         *request_id = header(response.headers(), "request-id").or_else(|| header(response.headers(), "x-request-id"));
-        if response.status() != StatusCode::OK {
+        if !response.status().is_success() {
             return Err(self.refusal(&mut response).await);
         }
         let kind = header(response.headers(), CONTENT_TYPE.as_str()).unwrap_or_default();

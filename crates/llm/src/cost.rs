@@ -1,4 +1,7 @@
-//! Money as people write it. Sums and prices are nano-dollars everywhere else.
+//! Money as people write it.
+//!
+//! Sums and prices are whole nano-dollars everywhere else; only here do they become text, or come from a fraction of
+//! a dollar.
 
 use max_team_core::ledger::NANO;
 

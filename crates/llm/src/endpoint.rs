@@ -63,6 +63,9 @@ pub struct Endpoint {
 impl Endpoint {
     /// An endpoint of a provider, at its own address unless another is given.
     pub fn new(provider: &Provider, base_url: Option<&str>, key: Option<SecretString>) -> Result<Self, BadEndpoint> {
+        // A key from a file ends in a newline, and an empty variable is no key.
+        let key = key.map(|key| SecretString::from(key.expose_secret().trim()));
+        let key = key.filter(|key| !key.expose_secret().is_empty());
         let base = base_url.unwrap_or(&provider.base_url);
         let url = address(base, provider.dialect).map_err(|problem| BadEndpoint::Url {
             provider: provider.name.clone(),
@@ -123,10 +126,7 @@ impl Endpoint {
 
     /// Takes every secret of this endpoint out of a text.
     pub(crate) fn redact(&self, text: &str) -> String {
-        self.secrets.iter().fold(text.to_owned(), |text, secret| match secret.expose_secret() {
-            "" => text,
-            secret => text.replace(secret, "[redacted]"),
-        })
+        self.secrets.iter().fold(text.to_owned(), |text, secret| text.replace(secret.expose_secret(), "[redacted]"))
     }
 
     fn header(&mut self, name: &str, value: &str) -> Result<(), BadEndpoint> {
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn keys_stay_inside() {
         let provider = Catalog::builtin().provider("openai").unwrap();
-        let key = SecretString::from("sk-verysecretkey-0123456789");
+        let key = SecretString::from("sk-verysecretkey-0123456789\n");
         let endpoint = Endpoint::new(provider, None, Some(key)).unwrap();
         assert!(!format!("{endpoint:?} {:?}", endpoint.headers()).contains("verysecret"));
         let echo = "bad key sk-verysecretkey-0123456789 in `Bearer sk-verysecretkey-0123456789`";
@@ -218,6 +218,8 @@ mod tests {
         let catalog = Catalog::builtin();
         let missing = |name, base| Endpoint::new(catalog.provider(name).unwrap(), base, None).unwrap().missing_key();
         assert_eq!(missing("anthropic", None), Some("`ANTHROPIC_API_KEY`".into()));
+        let empty = Endpoint::new(catalog.provider("openai").unwrap(), None, Some(SecretString::from(" "))).unwrap();
+        assert_eq!(empty.missing_key(), Some("`OPENAI_API_KEY`".into()));
         assert_eq!(missing("anthropic", Some("http://localhost:9")), None);
         assert_eq!(missing("anthropic", Some("http://[::1]:9")), None);
         assert_eq!(missing("ollama", Some("http://10.0.0.5:11434")), None);

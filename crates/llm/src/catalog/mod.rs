@@ -25,8 +25,10 @@ const BUILTIN: &str = include_str!("catalog.yaml");
 const CONTEXT_TOKENS_DEFAULT: u64 = 128_000;
 /// … and of one that runs on the user's side, where windows are small unless somebody made them large.
 const CONTEXT_TOKENS_LOCAL: u64 = 32_000;
-/// What one answer of a model that has no row may have.
-const MAX_TOKENS_DEFAULT: u32 = 8_192;
+/// What one answer of a model that has no row may have. Careful, because providers refuse more than a model can.
+const MAX_TOKENS_UNLISTED: u32 = 8_192;
+/// What one answer of a model may have whose row does not say; more is possible, but is reserved from the budget.
+const MAX_TOKENS_LISTED: u32 = 32_000;
 /// What a model may think with that thinks by itself once asked.
 const THINKING_TOKENS_DEFAULT: u32 = 8_000;
 
@@ -218,7 +220,7 @@ impl Row {
             name: name.to_owned(),
             aliases: Vec::new(),
             context_tokens: if provider.local { CONTEXT_TOKENS_LOCAL } else { CONTEXT_TOKENS_DEFAULT },
-            max_tokens: MAX_TOKENS_DEFAULT,
+            max_tokens: MAX_TOKENS_UNLISTED,
             thinking: Thinking::None,
             thinking_tokens: None,
             price: provider.local.then_some(Price::FREE),

@@ -9,7 +9,7 @@ use max_team_core::ledger::Price;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::{Catalog, CatalogError, Provider, Row, closest};
+use super::{Catalog, CatalogError, MAX_TOKENS_LISTED, Provider, Row, closest};
 use crate::dialect::Dialect;
 use crate::endpoint::KeyStyle;
 use crate::wire::Quirks;
@@ -116,8 +116,11 @@ fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<P
 
 fn model(fields: &Fields<'_>, mut row: Row) -> Result<Row, CatalogError> {
     set(&mut row.aliases, fields.texts("aliases")?);
-    set(&mut row.context_tokens, fields.count("context_tokens")?);
-    set(&mut row.max_tokens, fields.count("max_tokens")?);
+    if let Some(tokens) = fields.count::<NonZeroU32>("context_tokens")? {
+        row.context_tokens = u64::from(tokens.get());
+        row.max_tokens = (tokens.get() / 4).min(MAX_TOKENS_LISTED);
+    }
+    set(&mut row.max_tokens, fields.count::<NonZeroU32>("max_tokens")?.map(NonZeroU32::get));
     set(&mut row.thinking, fields.choice("thinking")?);
     if let Some(tokens) = fields.count("thinking_tokens")? {
         row.thinking_tokens = Some(tokens);
@@ -125,16 +128,18 @@ fn model(fields: &Fields<'_>, mut row: Row) -> Result<Row, CatalogError> {
     match fields.get("price") {
         None => {}
         Some(Value::Null) => row.price = None,
-        Some(price) => {
-            let prices = Fields::new(format!("{}: price", fields.row), price, PRICE)?;
-            row.price = Some(self::price(&prices, row.price)?);
+        Some(Value::Array(prices)) => {
+            let named: Map<String, Value> = PRICE.iter().map(|name| (*name).to_owned()).zip(prices.clone()).collect();
+            row.price = Some(price(fields, &Value::Object(named), None)?);
         }
+        Some(prices) => row.price = Some(price(fields, prices, row.price)?),
     }
     Ok(row)
 }
 
 /// Where a provider has no price for the cache, cached input costs what input costs.
-fn price(fields: &Fields<'_>, old: Option<Price>) -> Result<Price, CatalogError> {
+fn price(row: &Fields<'_>, prices: &Value, old: Option<Price>) -> Result<Price, CatalogError> {
+    let fields = Fields::new(format!("{}: price", row.row), prices, PRICE)?;
     let known = |key, old: Option<u64>| fields.price(key).map(|new| new.or(old));
     let input = known("input", old.map(|old| old.input))?.ok_or_else(|| fields.missing("input"))?;
     Ok(Price {
@@ -222,7 +227,7 @@ impl<'v> Fields<'v> {
         self.read(field, "true or false", Value::as_bool)
     }
 
-    /// A whole number above zero; `0` is taken where the type takes it.
+    /// A whole number that the type takes.
     fn count<T: for<'d> Deserialize<'d>>(&self, field: &str) -> Result<Option<T>, CatalogError> {
         self.read(field, "a whole number", |value| T::deserialize(value).ok())
     }

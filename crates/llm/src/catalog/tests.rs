@@ -119,6 +119,7 @@ fn the_users_rows_add_and_override() {
         "models": [
             {"provider": "anthropic", "name": "claude-sonnet-4-6", "price": {"input": 1}},
             {"provider": "house", "name": "big", "aliases": ["b"], "context_tokens": 64000},
+            {"provider": "house", "name": "dear", "price": [1, 2.5]},
         ],
     });
     let catalog = Catalog::builtin().with(&rows).unwrap();
@@ -129,7 +130,10 @@ fn the_users_rows_add_and_override() {
     let price = catalog.resolve("claude-sonnet-4-6", None).unwrap().price.unwrap();
     assert_eq!(price, Price { input: 1_000, output: 15_000, cache_read: 300, cache_write: 3_750 });
     let big = catalog.resolve("b", None).unwrap();
-    assert_eq!((big.provider.as_str(), big.context_tokens, big.price), ("house", 64_000, Some(Price::FREE)));
+    assert_eq!((big.provider.as_str(), big.context_tokens, big.max_tokens), ("house", 64_000, 16_000));
+    assert_eq!(big.price, Some(Price::FREE));
+    let dear = catalog.resolve("house/dear", None).unwrap().price;
+    assert_eq!(dear, Some(Price { input: 1_000, output: 2_500, cache_read: 1_000, cache_write: 1_000 }));
 }
 
 #[test]
@@ -183,25 +187,5 @@ fn wrong_rows_are_named_with_their_field() {
     for (rows, want) in table {
         let error = Catalog::builtin().with(&rows).unwrap_err().to_string();
         assert_eq!(error, format!("catalogue: {want}"));
-    }
-}
-
-#[test]
-fn zz_time() {
-    for _ in 0..3 {
-        let t = std::time::Instant::now();
-        let rows: Value = yaml::read(BUILTIN).unwrap();
-        let a = t.elapsed();
-        let t = std::time::Instant::now();
-        let c = Catalog::default().with(&rows).unwrap();
-        println!("yaml {a:?} merge {:?} {} bytes {}", t.elapsed(), c.models.len(), BUILTIN.len());
-        let text = rows.to_string();
-        let t = std::time::Instant::now();
-        let _: Value = serde_json::from_str(&text).unwrap();
-        println!("json {:?} {}", t.elapsed(), text.len());
-        let t = std::time::Instant::now();
-        let options = serde_saphyr::options! { with_snippet: false, budget: None };
-        let _: Value = serde_saphyr::from_str_with_options(BUILTIN, options).unwrap();
-        println!("yaml no snippet {:?}", t.elapsed());
     }
 }

@@ -87,7 +87,13 @@ impl Said {
             Value::String(words) => Some(words.as_str()),
             other => ["message", "detail", "error_msg"].into_iter().find_map(|key| json::text(other, key)),
         };
-        let message = message.map_or_else(|| shorten(&error.to_string()), shorten);
+        // Routers put what the provider behind them said below their own words.
+        let behind = error.pointer("/metadata/raw").and_then(Value::as_str);
+        let message = match (message, behind) {
+            (Some(message), Some(behind)) => shorten(&format!("{message}: {behind}")),
+            (Some(message), None) => shorten(message),
+            (None, _) => shorten(&error.to_string()),
+        };
         Self { kind: kinds.join(", "), message }
     }
 
@@ -102,6 +108,8 @@ impl Said {
             400 | 422 | 500 if self.says(&OVERFLOW) => Failure::ContextOverflow,
             413 => Failure::ContextOverflow,
             401 | 403 => Failure::Auth,
+            // One request is more than a minute's tokens: waiting does not help, a smaller window does.
+            429 if self.says(&["request too large"]) => Failure::ContextOverflow,
             429 if self.says(&SPENT) => Failure::InvalidRequest,
             429 => Failure::RateLimited { retry_after_ms },
             503 | 529 => Failure::Overloaded { retry_after_ms },

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn statuses_and_words_are_judged() {
     let limited = |ms| Failure::RateLimited { retry_after_ms: ms };
-    let table: [(u16, &str, Failure); 24] = [
+    let table: [(u16, &str, Failure); 26] = [
         (
             401,
             r#"{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}"#,
@@ -43,6 +43,12 @@ fn statuses_and_words_are_judged() {
         ),
         (500, r#"{"error":{"message":"the request exceeds the available context size"}}"#, Failure::ContextOverflow),
         (413, "", Failure::ContextOverflow),
+        (429, r#"{"error":{"message":"Request too large for x on tokens per min"}}"#, Failure::ContextOverflow),
+        (
+            400,
+            r#"{"error":{"message":"Provider returned error","code":400,"metadata":{"raw":"prompt is too long"}}}"#,
+            Failure::ContextOverflow,
+        ),
         (402, r#"{"error":{"message":"Insufficient Balance"}}"#, Failure::InvalidRequest),
         (
             429,

@@ -1,7 +1,7 @@
 //! Connections: kept, dropped, and answered with things that are no answers.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::mpsc;
 use std::thread;
 
@@ -10,7 +10,7 @@ use max_team_llm::Dialect;
 
 use crate::{ask, failed, options, router};
 
-const ANSWER: &str = r#"{"model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"Hi"}],"usage":{}}"#;
+pub(crate) const ANSWER: &str = r#"{"model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"Hi"}],"usage":{}}"#;
 
 /// Serves one connection per step list; each step answers one request, or hangs up on it. Tells what each
 /// connection was asked for.
@@ -37,7 +37,8 @@ fn serve(connections: Vec<Vec<Option<String>>>) -> (String, mpsc::Receiver<usize
     (url, told)
 }
 
-fn read_request(stream: &mut TcpStream) -> bool {
+/// Reads one request; false if none came.
+pub(crate) fn read_request(stream: &mut impl Read) -> bool {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -56,7 +57,7 @@ fn read_request(stream: &mut TcpStream) -> bool {
     }
 }
 
-fn response(kind: &str, body: &str) -> Option<String> {
+pub(crate) fn response(kind: &str, body: &str) -> Option<String> {
     Some(format!("HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len()))
 }
 

@@ -1,10 +1,18 @@
 //! The crate against a scripted model server, over real HTTP on loopback.
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "fixtures fail loudly; measures are printed"
+)]
 
 mod calls;
 mod connections;
 mod faults;
 mod replay;
 mod speed;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,14 @@
 //! dev
+mod diff;
+mod figures;
+mod link;
 mod markdown;
+mod question;
+mod report;
+mod rows;
+mod session;
+mod slash;
 mod text;
 mod theme;
+mod transcript;
+mod words;

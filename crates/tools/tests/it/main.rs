@@ -1,5 +1,7 @@
 //! The tools as a caller sees them: a name and some JSON through the registry, on a real folder.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests, too")]
+
 mod disk;
 mod escapes;
 mod listing;

@@ -116,7 +116,7 @@ fn what_is_no_text_is_named_and_what_nearly_is_is_shown() {
     let told = project.call("read_file", json!({ "path": "latin" })).unwrap();
     assert!(told.starts_with("1\tun caf\u{fffd} tr\u{fffd}s bon\n\n[2 bytes that are not UTF-8"), "{told}");
 
-    let cyrillic: Vec<u8> = (0..400).map(|n| 0xc0 + (n % 32) as u8).collect();
+    let cyrillic: Vec<u8> = (0..400).map(|n: u16| 0xc0 + u8::try_from(n % 32).unwrap()).collect();
     let table: [(&[u8], &str); 5] = [
         (b"\x7fELF\x02\x01\x01\0", "an ELF program or library, 8 bytes"),
         (b"%PDF-1.7\n\0", "a PDF document"),

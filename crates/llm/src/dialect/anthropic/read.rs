@@ -157,7 +157,9 @@ impl Reader {
             match (key.as_str(), value) {
                 ("partial_json", Value::String(piece)) => {
                     block.input.push_str(piece);
-                    sink(Delta::ToolInput(piece));
+                    if block.kind() == "tool_use" {
+                        sink(Delta::ToolInput(piece));
+                    }
                 }
                 ("citation", citation) => {
                     let citations = block.fields.entry("citations").or_insert(Value::Null);
@@ -213,7 +215,8 @@ impl Block {
 
     /// Blank text, which the provider sends but refuses to take back.
     fn is_blank(&self) -> bool {
-        self.kind() == "text" && self.text("text").trim().is_empty() && !self.fields.contains_key("citations")
+        let cited = self.fields.get("citations").and_then(Value::as_array).is_some_and(|list| !list.is_empty());
+        self.kind() == "text" && self.text("text").trim().is_empty() && !cited
     }
 
     fn part(&self) -> Option<Part> {

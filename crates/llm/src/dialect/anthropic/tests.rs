@@ -105,7 +105,6 @@ fn a_stream_keeps_order_signatures_and_unknown_kinds() {
         "thinking Hm",
         "thinking m.",
         "text A",
-        "input {\"q\": 1.0e2}",
         "tool t1 read",
         "input ",
         "input {\"path\": \"a\"",
@@ -169,7 +168,7 @@ fn streams_that_fail_are_never_answers() {
 #[test]
 fn whole_answers_keep_their_bytes() {
     let body = r#"{"id":"msg_1","model":"claude-x","role":"assistant","stop_reason":"pause_turn",
-        "content":[ {"type":"thinking", "thinking":"","signature":"s\u002b"}, {"type":"text","text":""},
+        "content":[ {"type":"thinking", "thinking":"","signature":"s\u002b"}, {"type":"text","text":"","citations":null},
             {"type":"odd","x":1.50} ],
         "usage":{"input_tokens":10,"output_tokens":20,"cache_read_input_tokens":5,"cache_creation_input_tokens":3}}"#;
     let blocks = r#"[{"type":"thinking", "thinking":"","signature":"s\u002b"},{"type":"odd","x":1.50}]"#;

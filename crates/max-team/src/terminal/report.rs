@@ -1,0 +1,112 @@
+//! What the slash commands show: help, costs, the window, models, sessions.
+
+use max_team_core::ledger::Ledger;
+use max_team_core::team::Model;
+use max_team_runtime::{SessionRow, Status};
+
+use super::figures::{bytes, dollars, since, tokens};
+use super::rows::Row;
+use super::slash;
+use super::words::Lang;
+
+/// Bytes that make a token, about: for the part of a request that is not counted in tokens.
+const BYTES_PER_TOKEN: usize = 4;
+/// Columns of a session's last words in the list.
+const PREVIEW_COLUMNS: usize = 50;
+
+/// Keys, and what they do in English and Chinese.
+const KEYS: [(&str, &str, &str); 12] = [
+    ("Enter", "send; while a turn runs: queue", "发送；任务运行时排队"),
+    ("\\ Enter, Shift-Enter, Ctrl-J", "new line", "换行"),
+    ("Alt-Enter", "interrupt and send", "中断并发送"),
+    ("Esc", "interrupt the turn; twice: clear the draft", "中断任务；按两次清空草稿"),
+    ("Ctrl-C", "interrupt; clear the draft; twice: exit", "中断；清空草稿；按两次退出"),
+    ("Ctrl-D", "exit, when the draft is empty", "草稿为空时退出"),
+    ("Up, Down", "move, or go through the history", "移动光标或翻阅历史"),
+    ("Ctrl-R", "search the history", "搜索历史"),
+    ("Tab", "complete a command", "补全命令"),
+    ("Shift-Tab", "change the mode", "切换模式"),
+    ("Ctrl-A E K U W, Alt-B F", "edit as in a shell", "与 shell 相同的编辑键"),
+    ("Ctrl-L, Ctrl-Z", "redraw, suspend", "重绘，挂起"),
+];
+
+pub(super) fn help(lang: Lang) -> Vec<Row> {
+    let command = |entry: &slash::Entry| {
+        let name = format!("/{} {}", entry.name, entry.argument).trim_end().to_owned();
+        (name, entry.about(lang).to_owned())
+    };
+    let key = |(key, en, zh): &(&str, &str, &str)| {
+        ((*key).to_owned(), if lang == Lang::En { *en } else { *zh }.to_owned())
+    };
+    vec![Row::Table(slash::ENTRIES.iter().map(command).chain(KEYS.iter().map(key)).collect())]
+}
+
+pub(super) fn cost(lang: Lang, ledger: &Ledger) -> Row {
+    let mut rows = vec![
+        (lang.spent(), dollars(ledger.spent_nano)),
+        (lang.tokens_in(), tokens(ledger.usage.input)),
+        (lang.tokens_cached(), tokens(ledger.usage.cache_read)),
+        (lang.tokens_cache_written(), tokens(ledger.usage.cache_write)),
+        (lang.tokens_out(), tokens(ledger.usage.output)),
+    ];
+    if let Some(cap) = ledger.cap_nano {
+        rows.insert(1, (lang.cap(), dollars(cap)));
+    }
+    if ledger.unknown_nano > 0 {
+        rows.push((lang.maybe_spent(), dollars(ledger.unknown_nano)));
+    }
+    if ledger.unpriced_calls > 0 {
+        rows.push((lang.unpriced(), ledger.unpriced_calls.to_string()));
+    }
+    Row::Table(rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+}
+
+pub(super) fn context(lang: Lang, status: &Status) -> Row {
+    let percent = percent(status).map_or_else(String::new, |percent| format!(" ({percent}%)"));
+    let mut rows = vec![
+        (lang.conversation().to_owned(), tokens(status.window_tokens)),
+        (lang.frame().to_owned(), tokens(frame_tokens(status))),
+        (lang.window().to_owned(), format!("{}{percent}", tokens(status.settings.model.context_tokens))),
+        (lang.messages().to_owned(), format!("{} / {}", status.messages.0, status.messages.1)),
+    ];
+    let files = status.instructions.iter().map(|(name, size)| (name.clone(), bytes(*size)));
+    rows.extend(files);
+    Row::Table(rows)
+}
+
+/// How full the model's window is.
+pub(super) fn percent(status: &Status) -> Option<u64> {
+    let used = status.window_tokens.saturating_add(frame_tokens(status));
+    used.saturating_mul(100).checked_div(status.settings.model.context_tokens)
+}
+
+fn frame_tokens(status: &Status) -> u64 {
+    u64::try_from(status.frame_bytes / BYTES_PER_TOKEN).unwrap_or(u64::MAX)
+}
+
+pub(super) fn models(lang: Lang, current: &Model, names: &[String]) -> Row {
+    let mut rows = vec![(lang.model_now().to_owned(), format!("{}/{}", current.provider, current.name))];
+    rows.extend(names.iter().map(|name| (String::new(), name.clone())));
+    rows.push((String::new(), lang.model_hint().to_owned()));
+    Row::Table(rows)
+}
+
+pub(super) fn sessions(lang: Lang, rows: &[SessionRow], now_ms: i64) -> Row {
+    if rows.is_empty() {
+        return Row::Note(lang.no_sessions().to_owned());
+    }
+    let mut table: Vec<(String, String)> = rows
+        .iter()
+        .enumerate()
+        .map(|(index, row)| {
+            let age = lang.ago(since(row.last_at_ms, now_ms));
+            (format!("{} · {age}", index + 1), super::text::cut(&row.preview, PREVIEW_COLUMNS))
+        })
+        .collect();
+    table.push((String::new(), lang.resume_hint().to_owned()));
+    Row::Table(table)
+}
+
+pub(super) fn instruction(lang: Lang, name: &str, size: usize) -> String {
+    format!("{}: {name} ({})", lang.instructions(), bytes(size))
+}

@@ -1,0 +1,359 @@
+//! One conversation as a face knows it: what was said, what is queued, what is asked, what it costs.
+//!
+//! Both faces (screen and lines) hold one. Notices and finished orders go in, items to show come out, and what the
+//! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
+//! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
+
+use std::fmt;
+
+use max_team_core::event::{End, Event};
+use max_team_core::id::{EnvelopeId, QuestionId, SessionId};
+use max_team_core::policy::{Answer, By, Mode};
+use max_team_core::team::{Model, Settings};
+use max_team_runtime::{Notice, Opened, SessionRow, Status, Which};
+
+use super::link::{Act, Done, Reason, fresh};
+use super::question::Questions;
+use super::report;
+use super::rows::Row;
+use super::slash::Slash;
+use super::transcript::{Item, Transcript};
+use super::words::Lang;
+
+/// Turns of a resumed session that are shown again.
+const REPLAY_TURNS_MAX: usize = 10;
+/// The modes that Shift+Tab goes through. Modes that never ask are chosen at the start, not by a slip of the finger.
+const MODES: [Mode; 3] = [Mode::Default, Mode::AcceptEdits, Mode::Plan];
+
+/// What a face asks of the settings: which models there are, and what one is.
+pub(crate) struct Models {
+    /// Names that `/model` lists.
+    pub(crate) names: Box<dyn Fn() -> Vec<String> + Send>,
+    /// The model behind a name, ready to be called.
+    pub(crate) resolve: Box<dyn Fn(&str) -> anyhow::Result<Model> + Send>,
+}
+
+impl fmt::Debug for Models {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Models")
+    }
+}
+
+/// A message whose turn has not begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Queued {
+    key: EnvelopeId,
+    pub(super) text: String,
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) lang: Lang,
+    id: SessionId,
+    /// What was ordered, which the journal may not have confirmed yet.
+    settings: Settings,
+    models: Models,
+    transcript: Transcript,
+    pub(super) questions: Questions,
+    queue: Vec<Queued>,
+    status: Option<Status>,
+    acts: Vec<Act>,
+    returned: Vec<String>,
+    listed: Vec<SessionRow>,
+    /// Events that were replayed and may still come as notices.
+    seen: Vec<(i64, Event)>,
+    last: Option<End>,
+    turns: usize,
+}
+
+impl Session {
+    pub(super) fn new(lang: Lang, settings: Settings, models: Models, opened: &Opened) -> Self {
+        Self {
+            lang,
+            id: opened.session,
+            transcript: Transcript::new(lang, settings.clone()),
+            settings,
+            models,
+            questions: Questions::default(),
+            queue: Vec::new(),
+            status: None,
+            acts: Vec::new(),
+            returned: Vec::new(),
+            listed: Vec::new(),
+            seen: Vec::new(),
+            last: None,
+            turns: 0,
+        }
+    }
+
+    /// Begins, or moves to another session: shows where we are and what was said last.
+    pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
+        self.id = opened.session;
+        self.transcript = Transcript::new(self.lang, self.settings.clone());
+        self.questions.clear();
+        self.queue.clear();
+        self.status = None;
+        self.last = None;
+        self.acts.push(Act::Status(Reason::Footer));
+        let mut items = self.replay(events);
+        for (name, bytes) in &opened.instructions {
+            items.push(note(report::instruction(self.lang, name, *bytes)));
+        }
+        items.extend(opened.notes.iter().cloned().map(note));
+        items
+    }
+
+    fn replay(&mut self, events: Vec<(i64, Event)>) -> Vec<Item> {
+        let starts = |(_, event): &(i64, Event)| matches!(event, Event::TurnStarted(_));
+        self.turns = events.iter().filter(|event| starts(event)).count();
+        let skipped = self.turns.saturating_sub(REPLAY_TURNS_MAX);
+        let mut items = Vec::new();
+        if skipped > 0 {
+            items.push(note(format!("… {}", self.lang.earlier_left_out())));
+        }
+        let mut turn = 0;
+        let mut current = 0;
+        for (index, (at_ms, event)) in events.iter().enumerate() {
+            if let Event::TurnStarted(_) = event {
+                turn += 1;
+                current = index;
+            }
+            // Settings come before the turns that they are about, and are not shown themselves.
+            if turn > skipped || matches!(event, Event::Configured(_)) {
+                items.extend(self.apply(*at_ms, event));
+            }
+        }
+        self.seen = events.into_iter().skip(current).collect();
+        items
+    }
+
+    pub(super) fn id(&self) -> SessionId {
+        self.id
+    }
+
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    pub(super) fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    pub(super) fn queue(&self) -> &[Queued] {
+        &self.queue
+    }
+
+    pub(super) fn status(&self) -> Option<&Status> {
+        self.status.as_ref()
+    }
+
+    /// How the last turn ended, if one did.
+    pub(super) fn last(&self) -> Option<&End> {
+        self.last.as_ref()
+    }
+
+    /// Whether anything was ever said.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.turns == 0
+    }
+
+    /// Whether a turn runs or is about to.
+    pub(super) fn is_busy(&self) -> bool {
+        self.transcript.is_busy() || !self.queue.is_empty()
+    }
+
+    /// Orders to send, oldest first.
+    pub(super) fn take_acts(&mut self) -> Vec<Act> {
+        std::mem::take(&mut self.acts)
+    }
+
+    /// Messages that could not be sent.
+    pub(super) fn take_returned(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.returned)
+    }
+
+    pub(super) fn say(&mut self, text: String) {
+        let key = fresh();
+        self.queue.push(Queued { key, text: text.clone() });
+        self.acts.push(Act::Say { key, text });
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        self.acts.push(Act::Interrupt);
+    }
+
+    pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
+        self.questions.answered_here(question);
+        self.acts.push(Act::Answer { question, answer });
+    }
+
+    pub(super) fn next_mode(&mut self) {
+        let index = MODES.iter().position(|mode| *mode == self.settings.mode).map_or(0, |index| index + 1);
+        self.settings.mode = MODES.get(index).copied().unwrap_or_default();
+        self.acts.push(Act::Configure(Box::new(self.settings.clone())));
+    }
+
+    pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
+        match notice {
+            Notice::Event { session, at_ms, event } if *session == self.id => {
+                if let Some(index) = self.seen.iter().position(|(at, seen)| at == at_ms && *seen == **event) {
+                    self.seen.remove(index);
+                    return Vec::new();
+                }
+                self.apply(*at_ms, event)
+            }
+            Notice::Delta { session, delta } if *session == self.id => self.transcript.delta(delta, now_ms),
+            Notice::Idle { session } if *session == self.id => {
+                self.seen.clear();
+                self.acts.push(Act::Status(Reason::Footer));
+                Vec::new()
+            }
+            Notice::Stopped { session, error } if *session == self.id => {
+                vec![Item::Row(Row::Error(format!("{error}\n{}", self.lang.stopped_house())))]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn apply(&mut self, at_ms: i64, event: &Event) -> Vec<Item> {
+        let mut items = self.transcript.event(at_ms, event);
+        match event {
+            Event::Configured(configured) => self.settings = configured.settings.clone(),
+            Event::Said(said) => {
+                if !self.queue.iter().any(|queued| queued.key == said.envelope) {
+                    self.queue.push(Queued { key: said.envelope, text: said.text.clone() });
+                }
+            }
+            Event::TurnStarted(started) => {
+                self.turns = self.turns.max(1);
+                self.queue.retain(|queued| queued.key != started.envelope);
+            }
+            Event::QuestionAsked(asked) => self.questions.ask(asked),
+            Event::QuestionAnswered(answered) => {
+                if self.questions.answered(answered.question)
+                    && let By::Person(place) = &answered.answer.by
+                {
+                    let lang = self.lang;
+                    let what = if answered.answer.allow {
+                        lang.answered_elsewhere_yes()
+                    } else {
+                        lang.answered_elsewhere_no()
+                    };
+                    items.push(note(format!("{what} ({place})")));
+                }
+            }
+            Event::ToolDone(done) => self.questions.close(&done.key),
+            Event::TurnEnded(ended) => {
+                self.questions.clear();
+                self.last = Some(ended.end.clone());
+            }
+            _ => {}
+        }
+        items
+    }
+
+    /// What became of an order.
+    pub(super) fn done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
+        let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
+        match done {
+            Done::Said { outcome: Ok(()), .. } | Done::Answered { outcome: Ok(()), .. } => Vec::new(),
+            Done::Interrupted(Ok(())) | Done::Configured(Ok(())) => Vec::new(),
+            Done::Said { key, outcome: Err(error) } => {
+                if let Some(index) = self.queue.iter().position(|queued| queued.key == key) {
+                    self.returned.push(self.queue.remove(index).text);
+                }
+                failed(&error)
+            }
+            Done::Answered { question, outcome: Err(error) } => {
+                self.questions.reopen(question);
+                failed(&error)
+            }
+            Done::Interrupted(Err(error)) => failed(&error),
+            Done::Configured(Err(error)) => {
+                self.settings = self.transcript.settings().clone();
+                failed(&error)
+            }
+            Done::Status { reason, outcome: Ok(status) } => {
+                let items = match reason {
+                    Reason::Footer => Vec::new(),
+                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status.ledger))],
+                    Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
+                };
+                self.status = Some(*status);
+                items
+            }
+            Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
+            Done::Status { outcome: Err(error), .. } => failed(&error),
+            Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
+            Done::Sessions { outcome: Err(error), .. } => failed(&error),
+            Done::Opened(Err(error)) => failed(&error),
+            Done::Opened(Ok((opened, events))) => {
+                let what = if opened.resumed { self.lang.resumed() } else { self.lang.new_session() };
+                let mut items = vec![note(format!("── {what} {}", opened.session))];
+                items.extend(self.begin(&opened, events));
+                items
+            }
+        }
+    }
+
+    /// Carries a slash command out. Leaving is the face's own business.
+    pub(super) fn slash(&mut self, slash: Slash) -> Vec<Item> {
+        match slash {
+            Slash::Help => report::help(self.lang).into_iter().map(Item::Row).collect(),
+            Slash::Quit => Vec::new(),
+            Slash::Cost => self.ask(Act::Status(Reason::Cost)),
+            Slash::Context => self.ask(Act::Status(Reason::Context)),
+            Slash::Model(None) => {
+                let names = (self.models.names)();
+                vec![Item::Row(report::models(self.lang, &self.settings.model, &names))]
+            }
+            Slash::Model(Some(name)) => match (self.models.resolve)(&name) {
+                Ok(model) => {
+                    let now = format!("{}: {}/{}", self.lang.model_now(), model.provider, model.name);
+                    self.settings.model = model;
+                    self.acts.push(Act::Configure(Box::new(self.settings.clone())));
+                    vec![note(now)]
+                }
+                Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
+            },
+            Slash::Clear | Slash::Resume(_) if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
+            Slash::Clear => self.open(Which::New),
+            Slash::Resume(wanted) => self.ask(Act::Sessions(wanted)),
+        }
+    }
+
+    fn ask(&mut self, act: Act) -> Vec<Item> {
+        self.acts.push(act);
+        Vec::new()
+    }
+
+    fn open(&mut self, which: Which) -> Vec<Item> {
+        let settings = Box::new(self.settings.clone());
+        self.ask(Act::Open { which, settings })
+    }
+
+    /// Lists the other sessions, or opens the one that is meant: by its place in the list, or by a piece of its id.
+    fn sessions(&mut self, wanted: Option<String>, rows: Vec<SessionRow>, now_ms: i64) -> Vec<Item> {
+        let others = || rows.iter().filter(|row| row.session != self.id).cloned();
+        let Some(wanted) = wanted else {
+            self.listed = others().collect();
+            return vec![Item::Row(report::sessions(self.lang, &self.listed, now_ms))];
+        };
+        let by_number = wanted.parse::<usize>().ok().and_then(|number| {
+            let listed = if self.listed.is_empty() { others().collect() } else { self.listed.clone() };
+            number.checked_sub(1).and_then(|index| listed.get(index).map(|row| row.session))
+        });
+        let by_id = wanted.parse::<SessionId>().ok();
+        let mut found = rows.iter().map(|row| row.session).filter(|id| id.to_string().contains(&wanted));
+        let by_piece = found.next().filter(|_| found.next().is_none());
+        match by_number.or(by_id).or(by_piece) {
+            Some(id) if id == self.id => vec![note(self.lang.same_session().to_owned())],
+            Some(id) => self.open(Which::Id(id)),
+            None => vec![note(self.lang.unknown_session(&wanted))],
+        }
+    }
+}
+
+fn note(words: String) -> Item {
+    Item::Row(Row::Note(words))
+}

@@ -1,0 +1,47 @@
+//! What people see of the commands that do not talk.
+
+use crate::program::Program;
+
+#[test]
+fn help_is_stable() {
+    insta::assert_snapshot!(Program::alone().run(&["--help"]).out);
+}
+
+#[test]
+fn asking_about_the_program_touches_nothing() {
+    let program = Program::alone();
+    for words in [&["--version"][..], &["--help"], &["completion", "bash"], &["man"], &["config", "default"]] {
+        let ran = program.run(words);
+        assert!(ran.code == 0 && !ran.out.is_empty() && ran.err.is_empty(), "{words:?}: {ran:?}");
+    }
+    assert!(!program.home().exists());
+}
+
+#[test]
+fn settings_are_explained_with_their_source() {
+    let program = Program::alone().file(".max-team/config.yaml", "llm:\n  timeout: 5s\n");
+    let ran = program.run(&["config", "explain", "llm.timeout"]);
+    assert!(ran.code == 0 && ran.out.contains("5s") && ran.out.contains("config.yaml:2"), "{ran:?}");
+    let ran = program.run(&["config", "explain", "llm.timout"]);
+    assert!(ran.code == 2 && ran.err.contains("llm.timeout"), "{ran:?}");
+}
+
+#[test]
+fn a_mistyped_command_is_a_usage_error() {
+    let ran = Program::alone().run(&["sesions", "list"]);
+    assert_eq!(ran.code, 2, "{ran:?}");
+}
+
+#[test]
+fn the_demo_runs_unattended() {
+    let program = Program::alone();
+    for language in ["en", "zh"] {
+        let ran = program.run(&["demo", "--yes", "--lang", language]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let honest = if language == "en" { "recording" } else { "录制" };
+        assert!(ran.out.contains(honest), "{ran:?}");
+        assert!(ran.out.contains("-    return f\"HELLO, {name.upper()}!!!\""), "the edit is shown as a diff: {ran:?}");
+        assert!(ran.out.contains("+    return f\"Hello, {name}!\""), "{ran:?}");
+    }
+    assert_eq!(program.run(&["sessions", "list"]).out, "no sessions yet; start one with `max-team`\n", "the demo keeps to itself");
+}

@@ -1,0 +1,154 @@
+//! Runs the real binary in a home and a project of its own.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use max_team_testkit::ModelServer;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A home, a project and a way to start the program in them.
+pub(crate) struct Program {
+    folder: TempDir,
+    environment: Vec<(String, String)>,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: i32,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Ran {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    pub(crate) fn lines(&self) -> Vec<Value> {
+        self.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+impl Program {
+    /// Without a model.
+    pub(crate) fn alone() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("project")).unwrap();
+        Self { folder, environment: Vec::new() }
+    }
+
+    /// With the scripted model as Anthropic's.
+    pub(crate) fn with(server: &ModelServer) -> Self {
+        Self::alone().variable("ANTHROPIC_BASE_URL", server.url()).variable("ANTHROPIC_API_KEY", "sk-test-0123456789abcdef")
+    }
+
+    pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.environment.push((name.to_owned(), value.into()));
+        self
+    }
+
+    pub(crate) fn file(self, name: &str, text: impl AsRef<[u8]>) -> Self {
+        let path = self.project().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+        self
+    }
+
+    pub(crate) fn project(&self) -> PathBuf {
+        self.folder.path().join("project")
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    pub(crate) fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.project().join(name)).unwrap()
+    }
+
+    pub(crate) fn binary() -> &'static Path {
+        Path::new(env!("CARGO_BIN_EXE_max-team"))
+    }
+
+    /// The command, before it is started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.prefixed(&[], arguments)
+    }
+
+    /// The same under another program (`strace …`).
+    pub(crate) fn prefixed(&self, prefix: &[&str], arguments: &[&str]) -> Command {
+        let binary = Self::binary().to_str().unwrap();
+        let mut words = prefix.iter().copied().chain([binary]).chain(arguments.iter().copied());
+        let mut command = Command::new(words.next().unwrap());
+        command
+            .args(words)
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.folder.path())
+            .env("MAX_TEAM_HOME", self.home())
+            .env("TZ", "UTC")
+            .envs(self.environment.iter().cloned())
+            .current_dir(self.project())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &[&str]) -> Ran {
+        finish(self.command(arguments).spawn().unwrap())
+    }
+
+    pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        // The program may stop reading early; that is its right.
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let ran = finish(child);
+        writer.join().unwrap();
+        ran
+    }
+
+    pub(crate) fn start(&self, arguments: &[&str]) -> Child {
+        self.command(arguments).spawn().unwrap()
+    }
+
+    /// Every entry of the journal, as `audit export` prints it.
+    pub(crate) fn journal(&self) -> Vec<Value> {
+        let ran = self.run(&["audit", "export"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran.lines()
+    }
+
+    /// The names of the events of the agent's stream.
+    pub(crate) fn events(&self) -> Vec<String> {
+        let entries = self.journal();
+        let of_agent = entries.iter().filter(|entry| entry["stream"].as_str().unwrap().starts_with("agent/"));
+        of_agent.map(|entry| entry["event"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+pub(crate) fn finish(child: Child) -> Ran {
+    let output = child.wait_with_output().unwrap();
+    Ran {
+        code: output.status.code().unwrap_or(-1),
+        out: String::from_utf8(output.stdout).unwrap(),
+        err: String::from_utf8(output.stderr).unwrap(),
+    }
+}
+
+/// `kill -9`.
+pub(crate) fn kill(child: &mut Child) {
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// Sends a signal that the program may handle.
+pub(crate) fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}

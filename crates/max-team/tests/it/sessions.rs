@@ -1,0 +1,67 @@
+//! Sessions: continued, resumed, listed, owned.
+
+use max_team_testkit::{Gate, ModelServer, Reply};
+
+use crate::program::{Program, finish};
+
+#[test]
+fn a_session_goes_on_with_its_history() {
+    let server = ModelServer::start([Reply::text("hello Ada"), Reply::text("Ada"), Reply::text("new")]);
+    let program = Program::with(&server);
+    assert_eq!(program.run(&["-p", "I am Ada"]).code, 0);
+    assert_eq!(program.run(&["-c", "-p", "who am I?"]).out, "Ada\n");
+    let messages = &server.requests()[1].body["messages"];
+    assert_eq!(messages.as_array().unwrap().len(), 3);
+    assert_eq!(program.run(&["-p", "fresh"]).out, "new\n");
+    assert_eq!(server.requests()[2].body["messages"].as_array().unwrap().len(), 1, "without -c it is a new session");
+    // Nothing is open: the answer that is there is shown again, and nobody is called.
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, ran.out.as_str(), server.count()), (0, "new\n", 3), "{ran:?}");
+}
+
+#[test]
+fn sessions_are_listed_and_resumed_by_id() {
+    let server = ModelServer::start([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let program = Program::with(&server);
+    program.run(&["-p", "first"]);
+    program.run(&["-p", "second"]);
+    let listed = program.run(&["sessions", "list", "--json"]).json();
+    let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|row| row["session"].as_str().unwrap()).collect();
+    assert_eq!((ids.len(), &listed[0]["preview"]), (2, &serde_json::json!("two")));
+    assert_eq!(program.run(&["-r", ids[1], "-p", "more"]).out, "three\n");
+    assert!(server.requests()[2].contains("first") && !server.requests()[2].contains("second"));
+    let shown = program.run(&["sessions", "show", ids[1]]);
+    assert!(shown.out.contains("first") && shown.out.contains("three"), "{shown:?}");
+    let unknown = program.run(&["-r", "ses_00000000000000000000000000000000", "-p", "x"]);
+    assert!(unknown.code == 1 && unknown.err.contains("sessions list"), "{unknown:?}");
+    let none = Program::with(&server).run(&["-c", "-p", "x"]);
+    assert!(none.code == 1 && none.err.contains("no earlier session"), "{none:?}");
+}
+
+#[test]
+fn a_second_owner_is_refused_by_name_and_others_work_beside_it() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("one").gate_before(&gate), Reply::text("beside")]);
+    let program = Program::with(&server);
+    let first = program.start(&["-p", "hello"]);
+    gate.wait_reached();
+    let second = program.run(&["-c", "-p", "me too"]);
+    assert_eq!(second.code, 1, "{second:?}");
+    assert!(second.err.contains(&format!("process {}", first.id())), "{second:?}");
+    assert_eq!(program.run(&["-p", "another session"]).out, "beside\n");
+    assert_eq!(program.run(&["sessions", "list"]).code, 0);
+    gate.open();
+    assert_eq!(finish(first).out, "one\n");
+}
+
+#[test]
+fn rows_can_be_made_again_from_the_log() {
+    let server = ModelServer::start([Reply::text("one"), Reply::text("two")]);
+    let program = Program::with(&server);
+    program.run(&["-p", "first"]);
+    let before = program.run(&["sessions", "list", "--json"]).json();
+    let ran = program.run(&["doctor", "--rebuild"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(program.run(&["sessions", "list", "--json"]).json(), before);
+    assert_eq!(program.run(&["-c", "-p", "second"]).out, "two\n");
+}
