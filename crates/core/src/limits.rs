@@ -13,8 +13,9 @@ pub const RETRY_BASE_MS: u64 = 1_000;
 pub const RETRY_AFTER_MS_MAX: u64 = 5 * 60_000;
 /// Identical answers (same tools, same input) in a row before the model is told so.
 pub const REPEATS_WARNED: u32 = 3;
-/// Identical answers in a row before the turn ends.
-pub const REPEATS_MAX: u32 = 6;
+/// Identical answers in a row before the turn ends, told so at each. Waiting for something by looking again and again
+/// is legitimate for a while, so this is generous; the round limit is what bounds a chat turn.
+pub const REPEATS_MAX: u32 = 64;
 /// Times an empty answer or a missing structured answer is asked for again.
 pub const NUDGES_MAX: u32 = 2;
 /// Tool calls in one answer; the rest are refused with a reason.

@@ -14,7 +14,9 @@ use crate::worker::WorkerInfo;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JournalError {
     /// Somebody else wrote to the stream first.
-    #[error("stream `{stream}` is at {found}, not at {expected}: somebody else wrote first; read it again and decide anew")]
+    #[error(
+        "stream `{stream}` is at {found}, not at {expected}: somebody else wrote first; read it again and decide anew"
+    )]
     Conflict {
         /// The stream.
         stream: String,
@@ -96,7 +98,9 @@ pub enum JournalError {
         path: PathBuf,
     },
     /// The place cannot be written to.
-    #[error("cannot write `{path}`: {detail}; make it writable for this user, or set `MAX_TEAM_HOME` to a place that is")]
+    #[error(
+        "cannot write `{path}`: {detail}; make it writable for this user, or set `MAX_TEAM_HOME` to a place that is"
+    )]
     Unwritable {
         /// The file or folder.
         path: PathBuf,

@@ -50,20 +50,23 @@ impl Entry {
                 Err(_) => Payload::Text(String::from_utf8_lossy(bytes).into_owned()),
             },
         };
-        let mut line = encode("an entry", &Line {
-            seq: self.seq,
-            stream: &self.stream,
-            stream_seq: self.stream_seq,
-            at: timestamp(self.at_ms),
-            actor: &self.actor,
-            cause: self.cause.as_deref(),
-            event: &self.event,
-            version: self.version,
-            payload,
-            payload_hash: self.payload_hash,
-            prev_hash: self.prev_hash,
-            hash: self.hash,
-        })?;
+        let mut line = encode(
+            "an entry",
+            &Line {
+                seq: self.seq,
+                stream: &self.stream,
+                stream_seq: self.stream_seq,
+                at: timestamp(self.at_ms),
+                actor: &self.actor,
+                cause: self.cause.as_deref(),
+                event: &self.event,
+                version: self.version,
+                payload,
+                payload_hash: self.payload_hash,
+                prev_hash: self.prev_hash,
+                hash: self.hash,
+            },
+        )?;
         // JSON may hold bare line ends between its tokens, never inside them.
         line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         Ok(line)

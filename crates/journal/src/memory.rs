@@ -384,7 +384,10 @@ impl Tables {
         let mut due: Vec<_> = in_range.map(|(id, row)| (row.due_at_ms, id, row.seq)).collect();
         due.sort_unstable();
         due.truncate(limit);
-        due.into_iter().filter_map(|(_, _, seq)| self.entry(seq)).filter_map(|entry| Timer::of(&entry).transpose()).collect()
+        due.into_iter()
+            .filter_map(|(_, _, seq)| self.entry(seq))
+            .filter_map(|entry| Timer::of(&entry).transpose())
+            .collect()
     }
 
     pub(crate) fn outbox(&self, state: PartState, limit: usize) -> Result<Vec<Part>, JournalError> {

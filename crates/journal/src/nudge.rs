@@ -27,7 +27,7 @@ const ADDRESS_BYTES_MAX: usize = 100;
 pub(crate) struct Ear {
     folder: PathBuf,
     name: String,
-    socket: Mutex<Option<Arc<UnixDatagram>>>,
+    listening: Mutex<bool>,
     deaf: Arc<AtomicBool>,
 }
 
@@ -35,38 +35,41 @@ impl Ear {
     /// An ear under a name of its own.
     pub(crate) fn new(folder: PathBuf) -> Self {
         let name = format!("{:016x}.sock", RandomState::new().hash_one(std::process::id()));
-        Self { folder, name, socket: Mutex::new(None), deaf: Arc::default() }
+        Self { folder, name, listening: Mutex::new(false), deaf: Arc::default() }
     }
 
     /// Starts to listen, once; every nudge rings the bell.
     pub(crate) fn listen(&self, bell: &Arc<Bell>) -> io::Result<()> {
-        let mut socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
-        if socket.is_some() {
+        let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
+        if *listening {
             return Ok(());
         }
         // Under another name first: between its making and its first byte, a socket looks dead to a sender.
         let making = self.name.replace(".sock", ".new");
-        let ear = Arc::new(reach(&self.folder, &making, |path| UnixDatagram::bind(path))?);
+        let ear = reach(&self.folder, &making, |path| UnixDatagram::bind(path))?;
         fs::rename(self.folder.join(&making), self.folder.join(&self.name))?;
-        let (heard, bell, deaf) = (Arc::clone(&ear), Arc::clone(bell), Arc::clone(&self.deaf));
+        let (bell, deaf) = (Arc::clone(bell), Arc::clone(&self.deaf));
         thread::Builder::new().name("journal-ear".to_owned()).spawn(move || {
             let mut byte = [0];
-            while heard.recv(&mut byte).is_ok() && !deaf.load(Ordering::Acquire) {
+            while ear.recv(&mut byte).is_ok() && !deaf.load(Ordering::Acquire) {
                 bell.ring();
             }
         })?;
-        *socket = Some(ear);
+        *listening = true;
         Ok(())
     }
 }
 
 impl Drop for Ear {
     fn drop(&mut self) {
-        let socket = self.socket.get_mut().unwrap_or_else(PoisonError::into_inner);
-        let Some(socket) = socket.take() else { return };
+        if !*self.listening.get_mut().unwrap_or_else(PoisonError::into_inner) {
+            return;
+        }
         self.deaf.store(true, Ordering::Release);
         // The last nudge is our own: it lets the listening thread go.
-        drop(reach(&self.folder, &self.name, |path| socket.send_to(b"n", path)));
+        if let Some(mouth) = mouth() {
+            drop(reach(&self.folder, &self.name, |path| mouth.send_to(b"n", path)));
+        }
         drop(fs::remove_file(self.folder.join(&self.name)));
     }
 }
@@ -76,7 +79,7 @@ impl Drop for Ear {
 pub(crate) struct Nudger {
     folder: PathBuf,
     own: String,
-    socket: Option<UnixDatagram>,
+    mouth: Option<UnixDatagram>,
     seen: Option<SystemTime>,
     others: Vec<String>,
 }
@@ -84,7 +87,7 @@ pub(crate) struct Nudger {
 impl Nudger {
     /// Nudges everyone but this ear.
     pub(crate) fn new(own: &Ear) -> Self {
-        Self { folder: own.folder.clone(), own: own.name.clone(), socket: None, seen: None, others: Vec::new() }
+        Self { folder: own.folder.clone(), own: own.name.clone(), mouth: None, seen: None, others: Vec::new() }
     }
 
     /// Tells the others that the log has grown.
@@ -93,12 +96,12 @@ impl Nudger {
         if self.others.is_empty() {
             return;
         }
-        if self.socket.is_none() {
-            self.socket = UnixDatagram::unbound().ok().filter(|socket| socket.set_nonblocking(true).is_ok());
+        if self.mouth.is_none() {
+            self.mouth = mouth();
         }
-        let Some(socket) = &self.socket else { return };
+        let Some(mouth) = &self.mouth else { return };
         for other in &self.others {
-            match reach(&self.folder, other, |path| socket.send_to(b"n", path)) {
+            match reach(&self.folder, other, |path| mouth.send_to(b"n", path)) {
                 // Its process is gone.
                 Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
                     drop(fs::remove_file(self.folder.join(other)));
@@ -115,13 +118,19 @@ impl Nudger {
         if changed.is_some() && changed == self.seen {
             return;
         }
-        let is_fresh = changed.is_some_and(|changed| changed.elapsed().is_ok_and(|age| age < FRESH));
+        // A stamp from the future (a clock was set back) proves as little as a fresh one.
+        let is_fresh = changed.is_some_and(|changed| changed.elapsed().map_or(true, |age| age < FRESH));
         self.seen = changed.filter(|_| !is_fresh);
         self.others.clear();
         let Some(files) = changed.and_then(|_| fs::read_dir(&self.folder).ok()) else { return };
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
         self.others.extend(names.filter(|name| name.ends_with(".sock") && *name != self.own));
     }
+}
+
+/// What nudges go out through; it never waits.
+fn mouth() -> Option<UnixDatagram> {
+    UnixDatagram::unbound().ok().filter(|mouth| mouth.set_nonblocking(true).is_ok())
 }
 
 /// Uses a socket's path; one that is too long for an address goes through the folder's descriptor.

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use max_team_core::event::{self, Event};
 use max_team_core::hash::Hash;
-use max_team_core::id::{EnvelopeId, WorkerId};
+use max_team_core::id::EnvelopeId;
 use max_team_core::limits::SEAL_EVERY;
 use max_team_core::message::Envelope;
 use serde::Serialize;
@@ -24,6 +24,7 @@ use crate::outbox::{OutboxOp, PartState};
 use crate::own::{self, Own, Row};
 use crate::sqlite::Db;
 use crate::timer::TimerOp;
+use crate::worker::Owner;
 
 /// Where a plan looks things up: inside the open transaction of one engine.
 #[derive(Debug, Clone, Copy)]
@@ -91,10 +92,10 @@ impl Look<'_> {
         }
     }
 
-    fn owner(self, resource: &str) -> Result<Option<(WorkerId, u64)>, JournalError> {
+    fn owner(self, resource: &str) -> Result<Option<Owner>, JournalError> {
         match self {
-            Self::Sqlite(db) => Ok(db.owner(resource)?.and_then(|owner| Some((owner.worker?, owner.epoch)))),
-            Self::Memory(tables) => Ok(tables.owner(resource).and_then(|owner| Some((owner.worker?, owner.epoch)))),
+            Self::Sqlite(db) => db.owner(resource),
+            Self::Memory(tables) => Ok(tables.owner(resource)),
         }
     }
 }
@@ -183,11 +184,11 @@ fn check_size(bytes: usize) -> Result<(), JournalError> {
 }
 
 fn check_fence(fence: &Fence, look: Look<'_>) -> Result<(), JournalError> {
-    let owner = look.owner(&fence.resource)?;
-    if owner == Some((fence.worker, fence.epoch)) {
+    let owner = look.owner(&fence.resource)?.unwrap_or_default();
+    if owner == (Owner { worker: Some(fence.worker), epoch: fence.epoch }) {
         return Ok(());
     }
-    Err(JournalError::Fenced { resource: fence.resource.clone(), owner: owner.map(|(worker, _)| worker) })
+    Err(JournalError::Fenced { resource: fence.resource.clone(), owner: owner.worker })
 }
 
 /// A commit half way: what it will write so far, and what it has looked up or changed itself.

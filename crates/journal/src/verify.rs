@@ -4,7 +4,7 @@
 //! entry, except what a forger does to the entries behind the last seal while also rewriting the streams' heads:
 //! against that only a copy elsewhere helps. It repairs nothing.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 
 use max_team_core::hash::Hash;
@@ -13,7 +13,7 @@ use crate::Journal;
 use crate::entry::{Entry, Head};
 use crate::erase::Tombstone;
 use crate::error::JournalError;
-use crate::limits::{FAULTS_MAX, FOLD_ENTRIES_MAX};
+use crate::limits::FAULTS_MAX;
 use crate::own;
 use crate::seal::Seal;
 
@@ -28,7 +28,7 @@ pub struct Report {
     pub seals: u64,
     /// Entries whose payload was erased with a tombstone.
     pub erased: u64,
-    /// What is wrong, in reading order.
+    /// What is wrong: entries in reading order, then payloads, then streams.
     pub faults: Vec<Fault>,
     /// Faults beyond those listed.
     pub more_faults: u64,
@@ -65,53 +65,49 @@ pub enum FaultKind {
 impl Journal {
     /// Checks the whole log.
     pub fn verify(&self) -> Result<Report, JournalError> {
-        let mut check = Check { erased: self.erased()?, ..Check::default() };
+        let mut check = Check {
+            report: Report::default(),
+            heads: HashMap::new(),
+            last_seq: 0,
+            lost: BTreeMap::new(),
+            unsealed: Seal::after(None),
+        };
         let heads = self.scan_with_heads(&mut |entry| {
             check.entry(&entry);
             Ok(ControlFlow::Continue(()))
         })?;
         Ok(check.finish(heads))
     }
-
-    /// The payloads that tombstones speak of.
-    fn erased(&self) -> Result<HashSet<Hash>, JournalError> {
-        let mut erased = HashSet::new();
-        let mut after = 0;
-        loop {
-            let entries = self.read(own::ERASED, after, FOLD_ENTRIES_MAX)?;
-            let Some(last) = entries.last() else { return Ok(erased) };
-            after = last.stream_seq;
-            for entry in &entries {
-                // A tombstone that does not parse covers nothing, and shows as edited.
-                let payload = entry.payload.as_deref().unwrap_or_default();
-                erased.extend(serde_json::from_slice::<Tombstone>(payload).into_iter().flat_map(|said| said.payloads));
-            }
-        }
-    }
 }
 
-#[derive(Default)]
 struct Check {
     report: Report,
-    erased: HashSet<Hash>,
     heads: HashMap<String, Head>,
     last_seq: u64,
+    /// Payloads that are gone and that no tombstone has spoken of yet.
+    lost: BTreeMap<Hash, Lost>,
     /// What a seal at this point would have to say.
-    unsealed: Option<Seal>,
+    unsealed: Seal,
+}
+
+/// Entries that share a payload: how many, and the first.
+struct Lost {
+    entries: u64,
+    seq: u64,
+    stream: String,
 }
 
 impl Check {
-    fn fault(&mut self, entry: Option<&Entry>, stream: &str, kind: FaultKind, detail: String) {
+    fn fault(&mut self, seq: u64, stream: &str, kind: FaultKind, detail: String) {
         if self.report.faults.len() == FAULTS_MAX {
             self.report.more_faults += 1;
             return;
         }
-        let seq = entry.map_or(0, |entry| entry.seq);
         self.report.faults.push(Fault { seq, stream: stream.to_owned(), kind, detail });
     }
 
     fn fault_at(&mut self, entry: &Entry, kind: FaultKind, detail: String) {
-        self.fault(Some(entry), &entry.stream, kind, detail);
+        self.fault(entry.seq, &entry.stream, kind, detail);
     }
 
     fn entry(&mut self, entry: &Entry) {
@@ -119,12 +115,13 @@ impl Check {
         self.check_place(entry);
         self.check_content(entry);
         self.check_link(entry);
-        let mut unsealed = self.unsealed.unwrap_or_else(|| Seal::after(None));
-        if entry.stream == own::SEAL {
-            unsealed = self.check_seal(entry, &unsealed);
+        if entry.stream == own::ERASED {
+            self.bury(entry);
         }
-        unsealed.add(entry.seq, &entry.hash);
-        self.unsealed = Some(unsealed);
+        if entry.stream == own::SEAL {
+            self.unsealed = self.check_seal(entry);
+        }
+        self.unsealed.add(entry.seq, &entry.hash);
         self.last_seq = entry.seq;
         self.heads.insert(entry.stream.clone(), Head { row: 0, stream_seq: entry.stream_seq, hash: entry.hash });
     }
@@ -146,12 +143,19 @@ impl Check {
             Some(payload) if Hash::of(payload) != entry.payload_hash => {
                 self.fault_at(entry, FaultKind::Edited, "the payload does not fit its hash".to_owned());
             }
-            None if self.erased.contains(&entry.payload_hash) => self.report.erased += 1,
-            None => {
-                let detail = format!("payload `{}` is gone and no tombstone says so", entry.payload_hash);
-                self.fault_at(entry, FaultKind::PayloadMissing, detail);
-            }
             Some(_) => {}
+            None => {
+                let first = || Lost { entries: 0, seq: entry.seq, stream: entry.stream.clone() };
+                self.lost.entry(entry.payload_hash).or_insert_with(first).entries += 1;
+            }
+        }
+    }
+
+    /// A tombstone accounts for what is gone before it. One that does not parse accounts for nothing.
+    fn bury(&mut self, entry: &Entry) {
+        let payload = entry.payload.as_deref().unwrap_or_default();
+        for hash in serde_json::from_slice::<Tombstone>(payload).into_iter().flat_map(|said| said.payloads) {
+            self.report.erased += self.lost.remove(&hash).map_or(0, |lost| lost.entries);
         }
     }
 
@@ -170,14 +174,15 @@ impl Check {
     }
 
     /// Compares a seal with what it covers; returns the next one's beginning.
-    fn check_seal(&mut self, entry: &Entry, found: &Seal) -> Seal {
+    fn check_seal(&mut self, entry: &Entry) -> Seal {
+        let found = self.unsealed;
         self.report.seals += 1;
         let said = entry.payload.as_deref().and_then(|payload| serde_json::from_slice::<Seal>(payload).ok());
         let Some(said) = said else {
             self.fault_at(entry, FaultKind::SealBroken, "it cannot be read".to_owned());
-            return Seal::after(Some(found));
+            return Seal::after(Some(&found));
         };
-        if said != *found {
+        if said != found {
             let detail = format!(
                 "it covers {} entries, {} to {}; there are {}, {} to {}, or they differ",
                 said.count, said.from_seq, said.to_seq, found.count, found.from_seq, found.to_seq
@@ -190,20 +195,25 @@ impl Check {
 
     /// A stream's head tells what its last entries cannot: that there were more.
     fn finish(mut self, heads: Vec<(String, Head)>) -> Report {
+        for (hash, lost) in std::mem::take(&mut self.lost) {
+            let detail = format!("payload `{hash}` of {} entries is gone and no tombstone says so", lost.entries);
+            self.fault(lost.seq, &lost.stream, FaultKind::PayloadMissing, detail);
+        }
         for (stream, head) in heads {
             let found = self.heads.remove(&stream).unwrap_or_default();
             if head.stream_seq > found.stream_seq {
-                let detail = format!("entries {} to {} of the stream are not there", found.stream_seq + 1, head.stream_seq);
-                self.fault(None, &stream, FaultKind::Missing, detail);
+                let detail =
+                    format!("entries {} to {} of the stream are not there", found.stream_seq + 1, head.stream_seq);
+                self.fault(0, &stream, FaultKind::Missing, detail);
             } else if (head.stream_seq, head.hash) != (found.stream_seq, found.hash) {
-                self.fault(None, &stream, FaultKind::Edited, "its head does not fit its last entry".to_owned());
+                self.fault(0, &stream, FaultKind::Edited, "its head does not fit its last entry".to_owned());
             }
             self.report.streams += 1;
         }
         let mut headless: Vec<String> = self.heads.drain().map(|(stream, _)| stream).collect();
         headless.sort_unstable();
         for stream in headless {
-            self.fault(None, &stream, FaultKind::Edited, "the stream has no head".to_owned());
+            self.fault(0, &stream, FaultKind::Edited, "the stream has no head".to_owned());
             self.report.streams += 1;
         }
         self.report

@@ -5,7 +5,7 @@
 //! On the memory engine a set in the process plays the part of the files.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -65,13 +65,22 @@ impl Worker {
 
     /// Begins a life that other processes can see.
     pub(crate) fn start_in(workers: &Path, info: WorkerInfo) -> Result<Self, JournalError> {
+        sweep(workers);
         let path = lock_path(workers, info.id);
         let text = encode("a worker", &info)?;
-        let unwritable = |error: std::io::Error| JournalError::Unwritable { path: path.clone(), detail: error.to_string() };
-        let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&path).map_err(unwritable)?;
-        // Nobody asks after a worker before it has claimed something, so the lock is free here.
-        lock.lock().map_err(unwritable)?;
-        lock.write_all(&text).map_err(unwritable)?;
+        // Under another name first, for a file that can be locked is a dead worker's.
+        let making = path.with_extension("new");
+        let start = || {
+            let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&making)?;
+            lock.lock()?;
+            lock.write_all(&text)?;
+            fs::hard_link(&making, &path)?;
+            Ok(lock)
+        };
+        let lock = start();
+        drop(fs::remove_file(&making));
+        let lock = lock
+            .map_err(|error: io::Error| JournalError::Unwritable { path: path.clone(), detail: error.to_string() })?;
         Ok(Self { info, hold: Hold::File { path, _lock: lock } })
     }
 
@@ -95,7 +104,7 @@ impl Drop for Worker {
 /// Looks whether a worker is alive; removes what a dead one has left.
 pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, JournalError> {
     let path = lock_path(workers, id);
-    let failed = |error: std::io::Error| JournalError::Io { path: path.clone(), detail: error.to_string() };
+    let failed = |error: io::Error| JournalError::Io { path: path.clone(), detail: error.to_string() };
     let mut lock = match File::open(&path) {
         Ok(lock) => lock,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -113,6 +122,16 @@ pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, 
             Ok(Some(serde_json::from_slice(&text).unwrap_or(unnamed)))
         }
         Err(TryLockError::Error(error)) => Err(failed(error)),
+    }
+}
+
+/// Removes what dead workers have left; whatever cannot be looked at stays.
+fn sweep(workers: &Path) {
+    let Ok(files) = fs::read_dir(workers) else { return };
+    for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
+        if let Some(Ok(id)) = name.strip_suffix(".lock").map(str::parse) {
+            drop(alive(workers, id));
+        }
     }
 }
 

@@ -115,6 +115,10 @@ impl Registry {
     /// Checks a call and says what it would do. Every error is told to the model, unless the tool itself says that
     /// it is fatal. Blocking.
     pub fn prepare(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
+        self.checked(cx, name, input).map_err(ToolError::bounded)
+    }
+
+    fn checked(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
         let entry = self.entries.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
         let spec = entry.tool.spec();
         let Some(members) = input.as_object() else {
@@ -139,20 +143,18 @@ impl Registry {
     /// Does what was judged, and bounds the result. Blocking.
     pub fn run(&self, cx: &Cx, name: &str, input: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
         let tool = self.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
-        tool.call(cx, input, intent, resumed).map(Output::bounded)
+        tool.call(cx, input, intent, resumed).map(Output::bounded).map_err(ToolError::bounded)
     }
 
     fn unknown(&self, name: &str) -> String {
-        let mut words = format!("there is no tool `{}`", clip(name, 80));
-        if let Some(like) = nearest(name, self.entries.keys().map(String::as_str)).first() {
-            words.push_str(&format!("; did you mean `{like}`?"));
-        }
+        let name = clip(name, 80);
+        let like = match nearest(&name, self.entries.keys().map(String::as_str)).first() {
+            Some(like) => format!("; did you mean `{like}`?"),
+            None => ".".to_owned(),
+        };
         let names: Vec<_> = self.entries.keys().map(|name| format!("`{name}`")).collect();
-        match names.is_empty() {
-            true => words.push_str("; there are no tools"),
-            false => words.push_str(&format!(" The tools are {}", names.join(", "))),
-        }
-        words
+        let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        format!("there is no tool `{name}`{like} The tools are: {there}")
     }
 }
 

@@ -29,8 +29,10 @@ const BATCH: usize = 256;
 const ALONE: usize = 16;
 /// Threads of one search.
 const THREADS_MAX: usize = 8;
+/// Bytes of a pattern.
+const PATTERN_BYTES_MAX: usize = 8 << 10;
 /// Bytes of a compiled pattern.
-const PATTERN_BYTES_MAX: usize = 8 << 20;
+const COMPILED_BYTES_MAX: usize = 8 << 20;
 /// Bytes that the search of one file may hold; a line must fit in.
 const HEAP_BYTES_MAX: usize = 16 << 20;
 /// Bytes of a result, its notes not counted.
@@ -144,12 +146,15 @@ impl Hunt {
         if args.pattern.is_empty() {
             return Err(ToolError::correctable("the pattern is empty"));
         }
+        if args.pattern.len() > PATTERN_BYTES_MAX {
+            return Err(ToolError::correctable(format!("the pattern is longer than {PATTERN_BYTES_MAX} bytes")));
+        }
         let is_literal = args.literal.unwrap_or(false);
         let matcher = RegexMatcherBuilder::new()
             .fixed_strings(is_literal)
             .case_insensitive(args.ignore_case.unwrap_or(false))
-            .size_limit(PATTERN_BYTES_MAX)
-            .dfa_size_limit(PATTERN_BYTES_MAX)
+            .size_limit(COMPILED_BYTES_MAX)
+            .dfa_size_limit(COMPILED_BYTES_MAX)
             // So that `^` and `$` mean a line's start and end, in files with CR LF too.
             .multi_line(true)
             .crlf(true)
@@ -366,7 +371,7 @@ impl Report {
             notes.push(format!("{} not searched", many(self.binary, "binary file")));
         }
         if self.linked > 0 {
-            notes.push(format!("{} not searched; name them to", many(self.linked, "hard-linked file")));
+            notes.push(format!("{} not searched; search them by name", many(self.linked, "hard-linked file")));
         }
         if self.unreadable + unread > 0 {
             notes.push(format!("{} could not be searched", many(self.unreadable + unread, "file or folder")));

@@ -14,7 +14,10 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use crate::files::Root;
-use crate::text::size;
+use crate::text::{clip, size};
+
+/// Bytes of an error's words.
+const ERROR_BYTES_MAX: usize = 8 << 10;
 
 /// One hand on the world. An open set: built-in tools, the team's own, those of MCP servers.
 pub trait Tool: Send + Sync + fmt::Debug {
@@ -112,6 +115,14 @@ impl ToolError {
     /// An error the model is told.
     pub fn correctable(text: impl Into<String>) -> Self {
         Self::Correctable(text.into())
+    }
+
+    /// The same with its words cut to what anybody wants to read.
+    pub fn bounded(self) -> Self {
+        match self {
+            Self::Correctable(words) => Self::Correctable(clip(&words, ERROR_BYTES_MAX)),
+            Self::Fatal(words) => Self::Fatal(clip(&words, ERROR_BYTES_MAX)),
+        }
     }
 
     /// An error that ends the turn.

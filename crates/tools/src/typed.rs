@@ -29,8 +29,15 @@ impl<A: DeserializeOwned + JsonSchema> Typed<A> {
         action: fn(&Cx, &A) -> Result<Action, ToolError>,
         call: fn(&Cx, A, &Action, bool) -> Result<Output, ToolError>,
     ) -> Self {
+        Self { spec: Spec::of::<A>(name, class), action, call }
+    }
+}
+
+impl Spec {
+    /// What is known about a tool that takes an `A`: for tools that need more than two plain functions.
+    pub fn of<A: JsonSchema>(name: &str, class: Class) -> Self {
         let (description, schema) = plain_schema::<A>();
-        Self { spec: Spec { name: name.to_owned(), description, schema, class, null_is_absent: true }, action, call }
+        Self { name: name.to_owned(), description, schema, class, null_is_absent: true }
     }
 }
 

@@ -295,14 +295,12 @@ fn an_overflow_makes_the_window_smaller_once_it_can() {
 
 #[test]
 fn odd_answers_have_defined_ends() {
-    let read = || uses(&[("read", json!({}))]);
     let empty = || answer(vec![], Stop::EndTurn);
     let table: Vec<(Vec<Outcome>, End, usize)> = vec![
         (vec![answer(vec![Part::text("half")], Stop::MaxTokens)], End::Truncated, 1),
         (vec![answer(vec![Part::text("no")], Stop::Refusal)], End::Refused, 1),
         (vec![empty(), says("hi")], End::Answered, 2),
         ((0..=NUDGES_MAX).map(|_| empty()).collect(), End::Empty, 3),
-        ((0..REPEATS_MAX + 3).map(|_| read()).collect(), End::Looping, 6),
         ((0..30).map(|n| uses(&[("read", json!({"n": n}))])).collect(), End::Rounds, 20),
         (vec![answer(vec![Part::text("…")], Stop::Pause), says("hi")], End::Answered, 2),
     ];
@@ -310,6 +308,16 @@ fn odd_answers_have_defined_ends() {
         let world = World::new(script).talk();
         assert_eq!((world.end(), world.model_calls.len()), (&end, calls));
     }
+}
+
+#[test]
+fn a_loop_is_told_and_then_ended() {
+    let settings = Settings { rounds_max: 1_000, ..Settings::new(model("m")) };
+    let script = (0..REPEATS_MAX + 9).map(|_| uses(&[("read", json!({}))])).collect();
+    let world = World::with(settings, script).talk();
+    assert_eq!((world.end(), world.model_calls.len()), (&End::Looping, REPEATS_MAX as usize));
+    let told = world.turn.history().iter().filter(|message| message.text().contains("exactly this call")).count();
+    assert_eq!(told, REPEATS_MAX as usize - 2);
 }
 
 #[test]

@@ -42,7 +42,9 @@ impl Db {
         loop {
             match Self::open_once(&path, pages_max) {
                 // Two processes that make the same journal at once can meet where SQLite does not wait by itself.
-                Err(JournalError::Busy { .. }) if Instant::now() < until => thread::park_timeout(Duration::from_millis(1)),
+                Err(JournalError::Busy { .. }) if Instant::now() < until => {
+                    thread::park_timeout(Duration::from_millis(1))
+                }
                 opened => return opened,
             }
         }
@@ -107,7 +109,8 @@ impl Db {
 
     fn expect_empty(&self) -> Result<(), JournalError> {
         let ours: i64 = self.run(|conn| conn.pragma_query_value(None, "application_id", |row| row.get(0)))?;
-        let tables: i64 = self.run(|conn| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)))?;
+        let tables: i64 =
+            self.run(|conn| conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)))?;
         // Another process may be making it right now: then the mark is there as well.
         if tables > 0 && ours != APPLICATION_ID {
             let detail = "it is a database of another program".to_owned();
@@ -170,7 +173,9 @@ pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> JournalError {
     match code.code {
         ErrorCode::DiskFull => JournalError::DiskFull { path },
         // The index of the write-ahead log could not grow.
-        ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => JournalError::DiskFull { path },
+        ErrorCode::SystemIoFailure if code.extended_code == ffi::SQLITE_IOERR_SHMSIZE => {
+            JournalError::DiskFull { path }
+        }
         ErrorCode::ReadOnly | ErrorCode::CannotOpen | ErrorCode::PermissionDenied => {
             JournalError::Unwritable { path, detail }
         }

@@ -117,21 +117,7 @@ impl Sqlite {
     }
 
     pub(crate) async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
-        // What is erased must be gone from the file, not only from sight: overwritten, and out of the log.
-        self.raw_task(move |writer| {
-            writer.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = ON"))?;
-            let mut erased = 0;
-            let result = writer.transact(Strength::Full, |writer| {
-                erased = writer.db.erase(&erase)?;
-                Ok(())
-            });
-            writer.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = OFF"))?;
-            result?;
-            writer.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
-            writer.announce();
-            Ok(erased)
-        })
-        .await
+        self.raw_task(move |writer| writer.erase(&erase)).await
     }
 
     /// Seals, moves the log into the database and ends the writer.
@@ -171,7 +157,9 @@ impl Sqlite {
     /// The bell, with an ear for other processes.
     pub(crate) fn listen(&self) -> Result<&Bell, JournalError> {
         let folder = self.make_workers()?;
-        self.ear.listen(&self.bell).map_err(|error| JournalError::Unwritable { path: folder, detail: error.to_string() })?;
+        self.ear
+            .listen(&self.bell)
+            .map_err(|error| JournalError::Unwritable { path: folder, detail: error.to_string() })?;
         Ok(&self.bell)
     }
 

@@ -113,9 +113,8 @@ impl Db {
         self.run(|conn| {
             let mut statement =
                 conn.prepare_cached("SELECT stream_seq, version, state FROM snapshot WHERE stream = ?1")?;
-            let snapshot = |row: &Row<'_>| {
-                Ok(Snapshot { stream_seq: number(row, 0)?, version: row.get(1)?, state: row.get(2)? })
-            };
+            let snapshot =
+                |row: &Row<'_>| Ok(Snapshot { stream_seq: number(row, 0)?, version: row.get(1)?, state: row.get(2)? });
             statement.query_row([stream], snapshot).optional()
         })
     }

@@ -89,7 +89,9 @@ impl Db {
                 own.rows(entry.seq, &mut rows);
             }
             rows.extend(project(&entry).into_iter().map(Row::Projection));
-            rows.into_iter().try_for_each(|row| change(&self.conn, row)).map_err(|error| problem(&self.path, &error))?;
+            rows.into_iter()
+                .try_for_each(|row| change(&self.conn, row))
+                .map_err(|error| problem(&self.path, &error))?;
             Ok(std::ops::ControlFlow::Continue(()))
         })
     }
@@ -170,13 +172,10 @@ fn change(conn: &Connection, row: Row) -> rusqlite::Result<()> {
             &[&id, &due_at_ms, &stored(seq)],
         ),
         Row::NoTimer { id } => run("DELETE FROM timer WHERE id = ?1", &[&id]),
-        Row::Part { id, seq } => {
-            run("INSERT INTO part (id, seq, state) VALUES (?1, ?2, 0)", &[&id, &stored(seq)])
+        Row::Part { id, seq } => run("INSERT INTO part (id, seq, state) VALUES (?1, ?2, 0)", &[&id, &stored(seq)]),
+        Row::PartMoved { id, state, native } => {
+            run("UPDATE part SET state = ?2, native = ?3 WHERE id = ?1", &[&id, &state.number(), &native])
         }
-        Row::PartMoved { id, state, native } => run(
-            "UPDATE part SET state = ?2, native = ?3 WHERE id = ?1",
-            &[&id, &state.number(), &native],
-        ),
         Row::Projection(Projection::Put { table, key, value, sort_ms }) => run(
             "INSERT INTO projection (kind, key, sort_ms, value) VALUES (?1, ?2, ?3, ?4)
              ON CONFLICT DO UPDATE SET sort_ms = excluded.sort_ms, value = excluded.value",

@@ -11,11 +11,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use max_team_core::limits::COMMITS_GROUPED_MAX;
-use rusqlite::ErrorCode;
 use tokio::sync::{mpsc, oneshot};
 
 use super::db::{Db, problem};
 use crate::commit::{Commit, Committed, Strength};
+use crate::erase::Erase;
 use crate::error::JournalError;
 use crate::limits::{CHECKPOINT_PAGES, PACE_MAX, PACE_SHARE};
 use crate::nudge::Nudger;
@@ -126,6 +126,8 @@ impl Writer {
         match transaction {
             Ok(sync) => {
                 self.pace = Pace::after(count, sync);
+                // Before the answers: whoever gets one may end the process, and nobody would be told.
+                self.announce();
                 for (answer, outcome) in answers.into_iter().zip(outcomes) {
                     drop(answer.send(outcome));
                 }
@@ -138,7 +140,6 @@ impl Writer {
                 }
             }
         }
-        self.announce();
     }
 
     /// The inner error refuses this commit; the outer one ends the transaction.
@@ -157,6 +158,23 @@ impl Writer {
         self.last_at_ms = at_ms;
         self.has_written = true;
         Ok(Ok(committed))
+    }
+
+    /// Erases payloads. They must be gone from the file, not only from sight: overwritten, and out of the log.
+    pub(super) fn erase(&mut self, erase: &Erase) -> Result<u64, JournalError> {
+        let mut erased = 0;
+        self.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = ON"))?;
+        let result = self.transact(Strength::Full, |writer| {
+            erased = writer.db.erase(erase)?;
+            Ok(())
+        });
+        self.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = OFF"))?;
+        result?;
+        self.last_at_ms = erase.at_ms;
+        self.has_written = true;
+        self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
+        self.announce();
+        Ok(erased)
     }
 
     /// Runs `work` in a transaction: all of it is stored, or none. Returns how long the sync took, if there was one.
@@ -202,7 +220,7 @@ impl Writer {
 
     fn failed(&mut self, error: &rusqlite::Error) -> JournalError {
         let problem = problem(&self.db.path, error);
-        if error.sqlite_error_code() == Some(ErrorCode::SystemIoFailure) {
+        if matches!(problem, JournalError::Io { .. }) {
             self.broken = Some(problem.clone());
         }
         problem
@@ -233,7 +251,7 @@ impl Writer {
     }
 
     /// Wakes whoever watches, here and in other processes.
-    pub(super) fn announce(&mut self) {
+    fn announce(&mut self) {
         self.bell.ring();
         self.nudger.nudge();
     }
@@ -253,7 +271,7 @@ impl Writer {
     }
 
     /// A checkpoint that others' reads prevent is no failure; one that the disk refuses is.
-    pub(super) fn checkpoint(&mut self, sql: &str) {
+    fn checkpoint(&mut self, sql: &str) {
         if let Err(error) = self.db.conn.query_row(sql, [], |_| Ok(())) {
             self.failed(&error);
         }

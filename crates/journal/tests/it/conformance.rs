@@ -117,7 +117,9 @@ async fn streams_of_one_commit_move_together(journal: Journal) {
     journal.commit(fact("b", "old")).await.unwrap();
     let expect = vec![("a".to_owned(), Expect::At(0)), ("b".to_owned(), Expect::At(0)), ("c".to_owned(), Expect::Any)];
     let commit = Commit { expect, appends: vec![append("a", "x"), append("b", "y")], ..Commit::default() };
-    assert!(matches!(journal.commit(commit.clone()).await, Err(JournalError::Conflict { stream, .. }) if stream == "b"));
+    assert!(
+        matches!(journal.commit(commit.clone()).await, Err(JournalError::Conflict { stream, .. }) if stream == "b")
+    );
     assert_eq!(journal.head("a").unwrap(), 0);
     let expect = vec![("a".to_owned(), Expect::At(0)), ("b".to_owned(), Expect::At(1))];
     let committed = journal.commit(Commit { expect, ..commit }).await.unwrap();
@@ -242,7 +244,10 @@ async fn parts_leave_the_outbox_by_legal_moves_only(journal: Journal) {
     assert_eq!(twice, JournalError::IllegalMove { part: "a".into(), from: PartState::Sending, to: PartState::Sending });
     run(OutboxOp::Sent { id: "a".into(), native: "77".into() }).await.unwrap();
     let sent = journal.outbox(PartState::Sent, 9).unwrap();
-    assert_eq!((sent[0].native.as_deref(), sent[0].to.as_str(), &sent[0].body), (Some("77"), "tg:7", &json!({ "text": "a" })));
+    assert_eq!(
+        (sent[0].native.as_deref(), sent[0].to.as_str(), &sent[0].body),
+        (Some("77"), "tg:7", &json!({ "text": "a" }))
+    );
     assert!(run(OutboxOp::Dead { id: "a".into(), reason: "no".into() }).await.is_err());
 
     run(sending("b")).await.unwrap();
@@ -448,7 +453,10 @@ async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
     let after = journal.read_all(0, 9).unwrap();
     let kept: Vec<bool> = after.iter().map(|entry| entry.payload.is_some()).collect();
     assert_eq!(kept, [true, false, false, false, false, true, true]);
-    assert_eq!(entries.iter().map(|entry| entry.hash).collect::<Vec<_>>()[..], after.iter().map(|entry| entry.hash).collect::<Vec<_>>()[..5]);
+    assert_eq!(
+        entries.iter().map(|entry| entry.hash).collect::<Vec<_>>()[..],
+        after.iter().map(|entry| entry.hash).collect::<Vec<_>>()[..5]
+    );
     assert_eq!(journal.blob(&entries[2].payload_hash).unwrap(), None);
     assert_eq!(journal.pending_mail("user/ada").unwrap(), []);
     let report = journal.verify().unwrap();
@@ -550,8 +558,11 @@ async fn the_log_is_exported_as_lines(journal: Journal) {
     journal.commit(commit).await.unwrap();
     let mut out = Vec::new();
     assert_eq!(journal.export_lines(1, &mut out), Ok(2));
-    let lines: Vec<Value> =
-        out.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(|line| serde_json::from_slice(line).unwrap()).collect();
+    let lines: Vec<Value> = out
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect();
     let mut entries = Vec::new();
     journal.export(2, |entry| entries.push(entry.clone())).unwrap();
     assert_eq!((lines.len(), entries.len()), (2, 1));

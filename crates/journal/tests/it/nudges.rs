@@ -16,7 +16,6 @@ async fn a_commit_of_another_process_wakes_a_watcher() {
         let _child = Child::start("once", dir.path());
         let entry = watch.next().await.unwrap();
         assert_eq!((entry.seq, entry.stream.as_str()), (round, "from/child"));
-        // The child may be killed before it has said goodbye; it has committed.
     }
 }
 
@@ -43,7 +42,6 @@ async fn what_dead_watchers_leave_is_removed() {
     for number in 0..1_000 {
         journal.commit(fact("a", &number.to_string())).await.unwrap();
     }
-    // The nudge follows the answer; the next answer follows the nudge.
     assert!(!dead.exists());
     assert!(deaf.exists(), "a watcher that is slow to listen is not dead");
 }

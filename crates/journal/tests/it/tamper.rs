@@ -47,7 +47,7 @@ async fn an_honest_log_has_no_faults() {
 async fn every_edited_column_is_found() {
     for (edit, also) in [
         ("seq = 100 WHERE seq = 3", &[Missing][..]),
-        ("stream = 2 WHERE seq = 7", &[]),
+        ("stream = 1 WHERE seq = 7", &[]),
         ("stream = 99 WHERE seq = 7", &[]),
         ("stream_seq = 9 WHERE seq = 3", &[Missing]),
         ("at_ms = at_ms + 1 WHERE seq = 3", &[]),
@@ -60,16 +60,10 @@ async fn every_edited_column_is_found() {
         ("payload_hash = zeroblob(3) WHERE seq = 3", &[]),
         ("prev_hash = zeroblob(32) WHERE seq = 3", &[]),
         ("hash = zeroblob(32) WHERE seq = 3", &[SealBroken]),
-        ("payload = '{\"text\":\"forged\"}' WHERE seq = 3", &[]),
+        ("payload = CAST('{\"text\":\"forged\"}' AS BLOB) WHERE seq = 3", &[]),
         ("payload = x'' WHERE seq = 3", &[]),
     ] {
-        // A blob literal where the column wants one.
-        let sql = format!("UPDATE entry SET {edit}").replace("payload = '", "payload = CAST('").replace("\"}'", "\"}' AS BLOB)");
-        let found = found_after(&sql).await;
-        if edit.starts_with("stream = 2") {
-            // The unique place in the stream is taken: move the forgery behind its end.
-            continue;
-        }
+        let found = found_after(&format!("UPDATE entry SET {edit}")).await;
         assert!(found.contains(&Edited), "{edit}: {found:?}");
         assert!(also.iter().all(|kind| found.contains(kind)), "{edit}: {found:?}");
     }

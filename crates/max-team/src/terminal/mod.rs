@@ -1,5 +1,7 @@
 //! dev
 mod diff;
+mod editor;
+mod history;
 mod figures;
 mod link;
 mod markdown;

@@ -195,7 +195,7 @@ pub(super) fn folded(lines: Vec<Line<'static>>, most: usize, look: Look) -> Vec<
 }
 
 /// Wraps spans so that what follows the first line stands two columns in.
-fn hang(spans: &[Span<'static>], columns: usize) -> Vec<Line<'static>> {
+fn hang(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     let mut lines = text::wrap(spans, columns.saturating_sub(2));
     for line in lines.iter_mut().skip(1) {
         line.spans.insert(0, Span::raw("  "));
@@ -204,15 +204,7 @@ fn hang(spans: &[Span<'static>], columns: usize) -> Vec<Line<'static>> {
 }
 
 fn marked(sign: &str, sign_style: Style, words: &str, style: Style, look: Look) -> Vec<Line<'static>> {
-    let words = clean(words);
-    hang(&[Span::styled(format!("{sign} "), sign_style), Span::styled(words.as_ref(), style)], look.columns)
-        .into_iter()
-        .map(owned)
-        .collect()
-}
-
-fn owned(line: Line<'_>) -> Line<'static> {
-    Line::from(line.spans.into_iter().map(|span| Span::styled(span.content.into_owned(), span.style)).collect::<Vec<_>>())
+    hang(&[Span::styled(format!("{sign} "), sign_style), Span::styled(clean(words), style)], look.columns)
 }
 
 fn wrapped(words: &str, style: Style, columns: usize) -> Vec<Line<'static>> {

@@ -45,6 +45,10 @@ pub(super) enum Activity {
     Retrying {
         at_ms: i64,
     },
+    /// The provider's pace is kept.
+    Paced {
+        until_ms: i64,
+    },
     Stopping,
 }
 
@@ -85,6 +89,7 @@ struct Call {
     thought: String,
     told_thought: bool,
     tool: Option<String>,
+    paced_until_ms: Option<i64>,
     usage: Usage,
 }
 
@@ -121,6 +126,9 @@ impl Transcript {
             return Activity::Retrying { at_ms };
         }
         if let Some(call) = &turn.call {
+            if let Some(until_ms) = call.paced_until_ms {
+                return Activity::Paced { until_ms };
+            }
             return match &call.tool {
                 Some(tool) => Activity::Preparing(tool.clone()),
                 None if call.in_text => Activity::Writing,
@@ -165,6 +173,7 @@ impl Transcript {
         let mut out = Vec::new();
         let Some(turn) = &mut self.turn else { return out };
         let Some(call) = &mut turn.call else { return out };
+        call.paced_until_ms = None;
         match delta {
             Delta::Text(text) => {
                 call.end_thought(now_ms, &mut out);
@@ -189,6 +198,10 @@ impl Transcript {
                 call.tool = Some(name.clone());
             }
             Delta::Usage(usage) => call.usage = *usage,
+            Delta::Waiting(wait) => {
+                let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
+                call.paced_until_ms = Some(now_ms.saturating_add(wait_ms));
+            }
         }
         out
     }
@@ -360,6 +373,7 @@ impl Call {
             thought: String::new(),
             told_thought: false,
             tool: None,
+            paced_until_ms: None,
             usage: Usage::default(),
         }
     }

@@ -134,6 +134,13 @@ impl Lang {
         }
     }
 
+    pub(super) fn pacing(self, ms: u64) -> String {
+        match self {
+            Self::En => format!("keeping the provider's pace, {} s", seconds_up(ms)),
+            Self::Zh => format!("按服务商限速等待 {} 秒", seconds_up(ms)),
+        }
+    }
+
     pub(super) fn retry(self, failure: &Failure, ms: u64, nth: u32, of: u32) -> String {
         match self {
             Self::En => format!("{}, {} ({nth}/{of})", self.failure(failure), self.retrying_in(ms)),

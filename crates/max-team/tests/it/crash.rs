@@ -117,12 +117,17 @@ fn killed_at_every_write_it_comes_to_the_same_end() {
 
 #[test]
 fn killed_at_every_sync_it_comes_to_the_same_end() {
-    killed_at_every("fdatasync");
+    killed_at_every("fsync");
 }
 
 #[test]
 fn killed_at_every_send_it_comes_to_the_same_end() {
-    killed_at_every("sendto");
+    killed_at_every("writev");
+}
+
+#[test]
+fn killed_at_every_receipt_it_comes_to_the_same_end() {
+    killed_at_every("recvfrom");
 }
 
 /// Answers by how far the conversation is, so that a repeated call gets the same answer.

@@ -59,14 +59,13 @@ pub(crate) fn carry_out(
     if intent.target != place.to_string() || intent.after.is_none() {
         return Err(ToolError::fatal(format!("`{place}` is not what was judged (`{}`)", intent.target)));
     }
-    let found = match Slot::find(&cx.root, place)? {
-        Some(slot) => slot.look()?.map(|old| (slot, old)),
+    let slot = Slot::find(&cx.root, place)?;
+    let old = match &slot {
+        Some(slot) => slot.look()?,
         None => None,
     };
-    let now = found.as_ref().map(|(_, old)| old.hash);
-    if let Some((slot, old)) = &found
-        && Some(old.hash) == intent.after
-    {
+    let now = old.as_ref().map(|old| old.hash);
+    if let (Some(slot), true) = (&slot, now == intent.after) {
         slot.settle()?;
         return Ok(Done::Already);
     }
@@ -75,12 +74,15 @@ pub(crate) fn carry_out(
             "`{place}` has changed since it was looked at; read it again and repeat the change if it still fits"
         )));
     }
-    let old = found.map(|(_, old)| old);
     let new = bounded(place, make(old.as_ref())?)?;
     if Some(Hash::of(&new)) != intent.after {
         return Err(ToolError::fatal(format!("the change of `{place}` is not the one that was judged")));
     }
-    Slot::make(&cx.root, place)?.put(&new, old.as_ref())?;
+    let slot = match slot {
+        Some(slot) => slot,
+        None => Slot::make(&cx.root, place)?,
+    };
+    slot.put(&new, old.as_ref())?;
     let text = String::from_utf8_lossy(&new);
     Ok(match old {
         None => Done::Created { added: diff::counts("", &text).0 },
@@ -99,17 +101,19 @@ fn bounded(place: &Place, new: Vec<u8>) -> Result<Vec<u8>, ToolError> {
     Ok(new)
 }
 
+/// What a person is shown who must decide: all that is new, whatever the old was.
 fn preview(place: &Place, old: Option<&Old>, new: &[u8]) -> String {
     let path = place.to_string();
-    let (old, is_linked) = match old {
-        None => (None, false),
-        Some(old) => match std::str::from_utf8(&old.bytes) {
-            Ok(text) => (Some(text), old.is_linked()),
-            Err(_) => return format!("replaces {} of binary data in `{path}`\n", size(old.bytes.len() as u64)),
-        },
+    let new = String::from_utf8_lossy(new);
+    let Some(old) = old else { return diff::unified(&path, None, &new) };
+    let mut preview = match std::str::from_utf8(&old.bytes) {
+        Ok(text) => diff::unified(&path, Some(text), &new),
+        Err(_) => {
+            let before = size(old.bytes.len() as u64);
+            format!("note: this replaces {before} of binary data\n{}", diff::unified(&path, None, &new))
+        }
     };
-    let mut preview = diff::unified(&path, old, &String::from_utf8_lossy(new));
-    if is_linked {
+    if old.is_linked() {
         preview.push_str("note: the file has other names (hard links); those keep the old content\n");
     }
     preview

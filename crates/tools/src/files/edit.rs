@@ -15,6 +15,10 @@ use crate::text::{clip, many};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
+/// Occurrences that are counted.
+const PLACES_MAX: usize = 1_000;
+/// Lines that may be where `old` was meant to be.
+const GUESSES_MAX: usize = 20;
 /// Lines whose numbers an error names.
 const NAMED_MAX: usize = 10;
 /// Bytes of the file's own text that an error repeats.
@@ -87,8 +91,9 @@ fn replace(text: &str, args: &EditFile) -> Result<String, String> {
     if !args.all.unwrap_or(false) {
         let found = places(text, old);
         if found.len() > 1 {
+            let at_least = if found.len() == PLACES_MAX { "at least " } else { "" };
             return Err(format!(
-                "`old` is there {}, at lines {}; take in more lines around the one you mean, or set `all`",
+                "`old` is there {at_least}{}, at lines {}; take in more lines around the one you mean, or set `all`",
                 many(found.len(), "time"),
                 join(&found)
             ));
@@ -117,7 +122,7 @@ fn fit(text: &str, old: &str, new: &str) -> (String, String) {
 /// The lines at which `old` starts, also where two of them overlap.
 fn places(text: &str, old: &str) -> Vec<usize> {
     let (mut lines, mut line, mut from) = (Vec::new(), 1, 0);
-    while let Some(at) = text.get(from..).and_then(|rest| rest.find(old)) {
+    while let Some(at) = text.get(from..).and_then(|rest| rest.find(old)).filter(|_| lines.len() < PLACES_MAX) {
         let start = from + at;
         line += text.get(from..start).map_or(0, |passed| passed.matches('\n').count());
         lines.push(line);
@@ -148,10 +153,7 @@ fn not_found(text: &str, old: &str) -> String {
         return "`old` is not in the file; read it again".to_owned();
     };
     let mut best: Option<(usize, usize)> = None;
-    for (at, line) in lines.iter().enumerate() {
-        if !is_like(line, first) {
-            continue;
-        }
+    for (at, _) in lines.iter().enumerate().filter(|(_, line)| is_like(line, first)).take(GUESSES_MAX) {
         let fitting = lines.iter().skip(at).zip(&wanted).take_while(|(line, wanted)| is_like(line, wanted)).count();
         if best.is_none_or(|(_, most)| fitting > most) {
             best = Some((at, fitting));

@@ -95,7 +95,7 @@ impl Folder {
         for entry in found.entries {
             let path = self.path.join(&entry.name);
             let is_dir = entry.kind == FileType::Directory;
-            if depth_max > 1 && rules.hide(&cx.root, &path, is_dir) {
+            if depth_max > 1 && rules.hide(&cx.root.path().join(&path), is_dir) {
                 tree.ignored += 1;
                 continue;
             }

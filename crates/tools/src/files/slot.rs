@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
 use rustix::fs::{
-    AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, fchmod, fchown, flock, fstat, fsync,
-    mkdirat, openat, renameat, renameat_with, statat, unlinkat,
+    Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, accessat, fchmod, fchown,
+    flock, fstat, fsync, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -111,8 +111,10 @@ impl<'a> Slot<'a> {
                 size(WRITE_BYTES_MAX)
             )));
         }
-        // We could rename over it all the same; but this is how people say "hands off".
-        if !Mode::from_raw_mode(stat.st_mode).intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH) {
+        // We could rename over it all the same; but this is how people say "hands off", even to root.
+        let may_anybody = Mode::from_raw_mode(stat.st_mode).intersects(Mode::WUSR | Mode::WGRP | Mode::WOTH);
+        let may_we = accessat(&self.dir, self.name, Access::WRITE_OK, AtFlags::empty()).is_ok();
+        if !(may_anybody && may_we) {
             return Err(ToolError::correctable(format!("`{}` is read-only", self.place)));
         }
         Ok(Some(Old { hash: Hash::of(&bytes), bytes, stat }))

@@ -27,6 +27,9 @@ const DEPTH_MAX: usize = 100;
 /// Bytes of one file of ignore rules.
 const RULES_BYTES_MAX: u64 = 256 << 10;
 
+/// Where rules are; within one folder, what comes later wins.
+const RULES_FILES: [&str; 3] = [".git/info/exclude", ".gitignore", ".ignore"];
+
 /// One name in a folder.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
@@ -109,10 +112,12 @@ impl Rules {
         };
         let mut folders: Vec<_> = root.ancestors().skip(1).take_while(|folder| folder.starts_with(top)).collect();
         folders.reverse();
-        folders.into_iter().fold(Self::default(), |rules, folder| {
-            let names = [".git/info/exclude", ".gitignore", ".ignore"];
-            rules.with(folder, names.iter().filter_map(|name| text_of(File::open(folder.join(name)).ok()?)))
-        })
+        let rules = folders.into_iter().fold(Self::default(), |rules, folder| {
+            rules.with(folder, RULES_FILES.iter().filter_map(|name| text_of(File::open(folder.join(name)).ok()?)))
+        });
+        // Who works in a folder that the repository around it ignores (a home full of dot files) wants none of that.
+        let is_ignored = root.ancestors().take_while(|folder| *folder != top).any(|folder| rules.hide(folder, true));
+        if is_ignored { Self::default() } else { rules }
     }
 
     /// The rules that hold in a folder which these rules hold above.
@@ -120,8 +125,7 @@ impl Rules {
         // A repository inside another one goes by its own rules alone.
         let is_top = statat(dir, ".git", AtFlags::SYMLINK_NOFOLLOW).is_ok();
         let above = if is_top { Self::default() } else { self.clone() };
-        let names = [".git/info/exclude", ".gitignore", ".ignore"];
-        let texts = names.iter().filter(|name| is_top || !name.starts_with(".git/")).filter_map(|name| {
+        let texts = RULES_FILES.iter().filter(|name| is_top || !name.starts_with(".git/")).filter_map(|name| {
             let file = match name.rsplit_once('/') {
                 None => open_part_file(dir.as_fd(), name.as_ref()).ok()?,
                 Some(_) => root.open_file(&path.join(name)).ok()?.file.into(),
@@ -143,9 +147,8 @@ impl Rules {
         }
     }
 
-    /// Whether something in the folder is to be ignored. `path` is relative to the root.
-    pub(crate) fn hide(&self, root: &Root, path: &Path, is_dir: bool) -> bool {
-        let full = root.path().join(path);
+    /// Whether something in the folder is to be ignored, by its full path.
+    pub(crate) fn hide(&self, full: &Path, is_dir: bool) -> bool {
         let mut rules = self;
         while let Some(level) = &rules.0 {
             if let Ok(inner) = full.strip_prefix(&level.base) {
@@ -224,7 +227,7 @@ impl Iterator for Walk<'_> {
                 continue;
             }
             let path = frame.path.join(&entry.name);
-            if frame.rules.hide(self.root, &path, is_dir) {
+            if frame.rules.hide(&self.root.path().join(&path), is_dir) {
                 continue;
             }
             if !is_dir {

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::Write as _;
-use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -46,6 +45,12 @@ fn ranges_say_how_to_read_on() {
     assert!(err.contains("only 2 lines"), "{err}");
 }
 
+/// Bytes that this thread has read from files so far.
+fn bytes_read() -> Option<u64> {
+    let counts = std::fs::read_to_string("/proc/thread-self/io").ok()?;
+    counts.lines().find_map(|line| line.strip_prefix("rchar: "))?.parse().ok()
+}
+
 #[test]
 fn two_gigabytes_answer_at_once() {
     let project = Project::new();
@@ -54,13 +59,20 @@ fn two_gigabytes_answer_at_once() {
     file.write_all(numbers.as_bytes()).unwrap();
     file.set_len(2 << 30).unwrap();
 
-    let start = Instant::now();
+    let start = bytes_read();
     let told = project.call("read_file", json!({ "path": "huge.log" })).unwrap();
-    assert!(told.ends_with("[lines 1-2000 of 600001; read on with offset 2001]") || told.contains("more follow"));
+    assert!(
+        told.starts_with("1\t1\n") && told.contains("2000\t2000\n\n[lines 1-2000"),
+        "{}",
+        &told[told.len() - 200..]
+    );
     let deep = project.call("read_file", json!({ "path": "huge.log", "offset": 500_000, "limit": 1 })).unwrap();
     assert!(deep.starts_with("500000\t500000\n\n[lines 500000-500000; more follow (2.0 GiB in all)"), "{deep}");
-    // Far too generous for a few milliseconds of work, far too little for two gigabytes of it.
-    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+    // What was read, rather than how long it took: a busy machine must not fail this.
+    match (start, bytes_read()) {
+        (Some(start), Some(end)) => assert!(end - start < 16 << 20, "{} bytes", end - start),
+        _ => println!("not measured: this system does not count what a thread reads"),
+    }
 
     let err = project.refused("read_file", json!({ "path": "huge.log", "offset": 600_001 }));
     assert!(err.contains("binary data"), "{err}");

@@ -1,6 +1,6 @@
 //! What stands between a model's words and a tool.
 
-use max_team_core::limits::TOOL_INPUT_BYTES_MAX;
+use max_team_core::limits::{LIST_ENTRIES_MAX, READ_LINES_MAX, SEARCH_MATCHES_MAX, TOOL_INPUT_BYTES_MAX};
 use max_team_core::policy::{Class, Deed};
 use max_team_tools::{Output, Registry, RegistryError, Spec, Structured, ToolError};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ fn inputs_that_do_not_fit_are_explained() {
     let project = Project::new();
     let takes = "It takes `path` (string, required), `offset` (integer), `limit` (integer)";
     let table = [
-        ("raed_file", json!({}), "there is no tool `raed_file`; did you mean `read_file`? The tools are `edit_file`, `list_dir`, `read_file`, `search_code`, `write_file`".to_owned()),
-        ("dance", json!({}), "there is no tool `dance` The tools are `edit_file`, `list_dir`, `read_file`, `search_code`, `write_file`".to_owned()),
+        ("raed_file", json!({}), "there is no tool `raed_file`; did you mean `read_file`? The tools are: `edit_file`, `list_dir`, `read_file`, `search_code`, `write_file`".to_owned()),
+        ("dance", json!({}), "there is no tool `dance`. The tools are: `edit_file`, `list_dir`, `read_file`, `search_code`, `write_file`".to_owned()),
         ("read_file", json!("a.txt"), format!("the input of `read_file` must be a JSON object, not a string; {takes}")),
         ("read_file", json!({}), format!("the input of `read_file` does not fit: \"path\" is a required property. {takes}")),
         ("read_file", json!({ "path": null }), format!("the input of `read_file` does not fit: `/path`: null is not of type \"string\". {takes}")),
@@ -102,6 +102,12 @@ fn every_tool_explains_itself() {
             let known = ["description", "type", "minimum", "maximum"];
             assert!(about.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "{about}");
         }
-        println!("{name}: {description}\n{schema:#}\n");
+    }
+    // Bounds that the words name are those that hold.
+    let table = [("read_file", READ_LINES_MAX), ("list_dir", LIST_ENTRIES_MAX), ("search_code", SEARCH_MATCHES_MAX)];
+    for (name, bound) in table {
+        let registry = Registry::builtin();
+        let description = &registry.get(name).unwrap().spec().description;
+        assert!(description.contains(&format!("At most {bound} ")), "{description}");
     }
 }

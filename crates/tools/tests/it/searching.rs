@@ -65,7 +65,12 @@ fn rules_of_the_repository_above_hold_too() {
     project.write("sub/made.rs", "one\n");
     let told = project.call("search_code", json!({ "pattern": "one", "files_only": true })).unwrap();
     assert_eq!(told, "sub/made.rs\n\n[1 file]");
-    // A repository inside goes by its own rules.
+    // A folder that the repository around it ignores goes by its own rules …
+    std::fs::write(project.inside("../.gitignore"), "*\n").unwrap();
+    let told = project.call("search_code", json!({ "pattern": "one", "files_only": true })).unwrap();
+    assert!(told.ends_with("[3 files]"), "{told}");
+    // … and so does a repository inside.
+    std::fs::write(project.inside("../.gitignore"), "build/\n").unwrap();
     std::fs::create_dir(project.inside(".git")).unwrap();
     let told = project.call("search_code", json!({ "pattern": "one", "files_only": true })).unwrap();
     assert_eq!(told, "build/a.rs\nmade.rs\nsub/made.rs\n\n[3 files]");

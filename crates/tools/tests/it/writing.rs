@@ -201,7 +201,8 @@ fn large_and_odd_files_are_refused() {
         assert!(err.contains(want), "{err}");
     }
     let action = project.action("write_file", &json!({ "path": "latin", "content": "x" })).unwrap();
-    assert_eq!(action.preview, "replaces 4 bytes of binary data in `latin`\n");
+    let want = "note: this replaces 4 bytes of binary data\n--- /dev/null\n+++ b/latin\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n";
+    assert_eq!(action.preview, want);
 }
 
 #[test]

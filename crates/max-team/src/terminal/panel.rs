@@ -1,0 +1,193 @@
+//! The question on the screen: who asks, what would happen, and the keys that answer.
+//!
+//! It holds only how the question is shown (what is chosen, how far the diff is scrolled, a comment being written);
+//! the questions themselves are the session's. When another question comes first, everything here starts afresh.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use max_team_core::id::QuestionId;
+use max_team_core::policy::{Answer, By};
+use ratatui::text::{Line, Span};
+
+use super::diff;
+use super::editor::Editor;
+use super::question::Question;
+use super::rows::{Look, call};
+use super::text;
+
+/// Where answers given here come from.
+pub(super) const PLACE: &str = "terminal";
+/// Rows around the diff: who, target, rule, options.
+const FRAME_ROWS: usize = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+enum Choice {
+    #[default]
+    Once,
+    Always,
+    No,
+}
+
+impl Choice {
+    const ALL: [Self; 3] = [Self::Once, Self::Always, Self::No];
+
+    fn step(self, by: isize) -> Self {
+        let at = Self::ALL.iter().position(|choice| *choice == self).unwrap_or(0);
+        at.checked_add_signed(by).and_then(|at| Self::ALL.get(at)).copied().unwrap_or(self)
+    }
+}
+
+/// How the first question is shown.
+#[derive(Debug, Default)]
+pub(super) struct Panel {
+    about: Option<QuestionId>,
+    choice: Choice,
+    /// The first line of the diff that is shown.
+    scroll: usize,
+    /// How far it can be scrolled, and by how much at a time, as of the last frame.
+    scroll_max: usize,
+    page: usize,
+    comment: Option<Editor>,
+    /// The diff's lines at a width: a large one is not made anew for every key.
+    drawn: Option<(usize, Vec<Line<'static>>)>,
+}
+
+impl Panel {
+    /// Turns to the question that is first now.
+    pub(super) fn face(&mut self, question: Option<&Question>) {
+        let id = question.map(|question| question.id);
+        if self.about != id {
+            *self = Self { about: id, ..Self::default() };
+        }
+    }
+
+    pub(super) fn comment(&mut self) -> Option<&mut Editor> {
+        self.comment.as_mut()
+    }
+
+    /// A key, while the question is what the user looks at. Returns the answer, if that was one.
+    pub(super) fn key(&mut self, key: KeyEvent) -> Option<Answer> {
+        if self.comment.is_some() {
+            return self.comment_key(key);
+        }
+        if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
+            return None;
+        }
+        match key.code {
+            KeyCode::Char('y' | 'Y') => return Some(self.answer(Choice::Once, String::new())),
+            KeyCode::Char('a' | 'A') => return Some(self.answer(Choice::Always, String::new())),
+            KeyCode::Char('n' | 'N') | KeyCode::Esc => return Some(self.answer(Choice::No, String::new())),
+            KeyCode::Enter => return Some(self.answer(self.choice, String::new())),
+            KeyCode::Tab => self.comment = Some(Editor::default()),
+            KeyCode::Char('c' | 'C') => {
+                self.choice = Choice::No;
+                self.comment = Some(Editor::default());
+            }
+            KeyCode::Left => self.choice = self.choice.step(-1),
+            KeyCode::Right => self.choice = self.choice.step(1),
+            KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
+            KeyCode::Down => self.scroll = (self.scroll + 1).min(self.scroll_max),
+            KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.page),
+            KeyCode::PageDown => self.scroll = (self.scroll + self.page).min(self.scroll_max),
+            KeyCode::Home => self.scroll = 0,
+            KeyCode::End => self.scroll = self.scroll_max,
+            _ => {}
+        }
+        None
+    }
+
+    fn comment_key(&mut self, key: KeyEvent) -> Option<Answer> {
+        let comment = self.comment.as_mut()?;
+        match key.code {
+            KeyCode::Esc => self.comment = None,
+            KeyCode::Enter => {
+                let words = comment.take();
+                return Some(self.answer(self.choice, words.trim().to_owned()));
+            }
+            _ => drop(comment.key(key)),
+        }
+        None
+    }
+
+    fn answer(&self, choice: Choice, comment: String) -> Answer {
+        Answer {
+            allow: choice != Choice::No,
+            always: choice == Choice::Always,
+            comment,
+            by: By::Person(PLACE.to_owned()),
+        }
+    }
+
+    /// The rows of the panel, at most so many.
+    pub(super) fn lines(
+        &mut self,
+        question: &Question,
+        who: &str,
+        count: usize,
+        rows: usize,
+        look: Look,
+    ) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
+        let mut lines = Vec::new();
+        let mut title = vec![
+            Span::styled("? ", theme.warning()),
+            Span::styled(format!("{} ", text::clean_line(who)), theme.strong()),
+            Span::raw(format!("{} ", lang.wants_to_use())),
+        ];
+        title.extend(call("", theme.warning(), &question.tool, "", theme).into_iter().skip(1));
+        if count > 1 {
+            title.push(Span::styled(format!("  ({})", lang.question_count(count)), theme.warning()));
+        }
+        lines.push(Line::from(title));
+        lines.push(Line::from(Span::raw(format!("  {}", text::cut_front(&text::clean_line(&question.target), columns - 2)))));
+        lines.extend(self.diff(question, rows.saturating_sub(FRAME_ROWS), look));
+        let rule = format!("  {} {}", lang.because(), text::clean_line(&question.rule));
+        lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));
+        lines.push(self.options(look));
+        lines
+    }
+
+    /// The part of the diff that is scrolled to, and a word about the rest.
+    fn diff(&mut self, question: &Question, rows: usize, look: Look) -> Vec<Line<'static>> {
+        let width = look.columns.saturating_sub(2);
+        let (_, all) = match self.drawn.take().filter(|(columns, _)| *columns == width) {
+            Some(drawn) => self.drawn.insert(drawn),
+            None => self.drawn.insert((width, diff::lines(&question.preview, width, look.theme))),
+        };
+        let shown = rows.max(1);
+        self.scroll_max = all.len().saturating_sub(shown);
+        self.page = shown.saturating_sub(1).max(1);
+        self.scroll = self.scroll.min(self.scroll_max);
+        let mut lines: Vec<Line<'static>> = all.iter().skip(self.scroll).take(shown).cloned().collect();
+        for line in &mut lines {
+            line.spans.insert(0, Span::raw("  "));
+        }
+        if self.scroll_max > 0 {
+            let below = self.scroll_max - self.scroll;
+            let words = format!("  {} · {}", look.lang.more_lines(below), look.lang.scroll_keys());
+            lines.push(Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())));
+        }
+        lines
+    }
+
+    fn options(&self, look: Look) -> Line<'static> {
+        let Look { theme, lang, .. } = look;
+        if self.comment.is_some() {
+            let words = if self.choice == Choice::No { lang.comment_on_no() } else { lang.comment_on_yes() };
+            return Line::from(Span::styled(format!("  {words}"), theme.warning()));
+        }
+        let mut spans = vec![Span::raw("  ")];
+        let options = [
+            (Choice::Once, "y", lang.yes_once()),
+            (Choice::Always, "a", lang.yes_always()),
+            (Choice::No, "n", lang.no()),
+        ];
+        for (choice, key, words) in options {
+            let style = if choice == self.choice { theme.chosen() } else { theme.strong() };
+            spans.push(Span::styled(format!(" {key} "), style));
+            spans.push(Span::raw(format!(" {words}   ")));
+        }
+        spans.push(Span::styled(" Tab ", theme.strong()));
+        spans.push(Span::raw(lang.with_comment()));
+        Line::from(spans)
+    }
+}

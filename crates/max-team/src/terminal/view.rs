@@ -1,0 +1,222 @@
+//! The live rows: what is being written, what runs, what is asked, what is queued, the draft, the footer.
+//!
+//! [`view`] lays them out into the rows there are. When there is not enough room the draft and the question keep
+//! theirs and the rest gives way. It reads the chat and changes nothing but how far things are scrolled.
+
+use ratatui::text::{Line, Span};
+
+use super::chat::{Chat, Hint};
+use super::figures::{dollars, duration, since, tokens};
+use super::markdown;
+use super::report;
+use super::rows::{Look, Row, call};
+use super::screen::View;
+use super::slash;
+use super::text::{self, clean_line};
+use super::transcript::Activity;
+
+/// Rows that a draft may take before it scrolls.
+const DRAFT_ROWS_MAX: usize = 8;
+/// Queued messages that are shown one by one.
+const QUEUE_ROWS_MAX: usize = 3;
+/// Running tools that are shown one by one.
+const RUNNING_ROWS_MAX: usize = 4;
+/// Columns of the working directory in the footer.
+const CWD_COLUMNS_MAX: usize = 36;
+/// What stands before the draft.
+const PROMPT: &str = "> ";
+/// Turns ten times a second.
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+
+/// The columns that the draft is wrapped to: the prompt stands before it, the cursor may stand behind it.
+pub(super) fn draft_columns(columns: usize) -> usize {
+    columns.saturating_sub(PROMPT.len() + 1)
+}
+
+/// Lays the live rows out.
+pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
+    let look = chat.look();
+    let (draft, cursor) = draft(chat, look, rows_max);
+    let below = below(chat, look, rows_max.saturating_sub(draft.len() + 1));
+    let status = status(chat, look, now_ms);
+    let mut room = rows_max.saturating_sub(draft.len() + below.len() + 1);
+    let mut queue = queue(chat, look);
+    queue.truncate(room);
+    room -= queue.len();
+    let mut panel = panel(chat, look, room);
+    panel.truncate(room);
+    room -= panel.len();
+    let above = above(chat, look, room);
+
+    let mut lines = above;
+    lines.extend(panel);
+    lines.push(status);
+    lines.extend(queue);
+    let first = lines.len();
+    lines.extend(draft);
+    lines.extend(below);
+    let cursor = cursor.map(|(column, row)| (column, first + row));
+    View { lines, cursor }
+}
+
+/// The draft (or the comment, or the search), scrolled to the cursor.
+fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
+    let prompt = if chat.question_has_focus() { look.theme.faint() } else { look.theme.user() };
+    if let Some((words, found)) = chat.search() {
+        let label = format!("{}: {words}", look.lang.search_history());
+        let column = text::width(&label);
+        let hit = found.map_or_else(|| look.lang.no_match().to_owned(), |found| clean_line(&found));
+        let rest = text::cut(&format!("  {hit}"), look.columns.saturating_sub(column));
+        let line = Line::from(vec![Span::styled(label, prompt), Span::styled(rest, look.theme.faint())]);
+        return (vec![line], Some((column, 0)));
+    }
+    let editor = chat.focused_editor();
+    if editor.is_empty() {
+        let words = text::cut(look.lang.placeholder(), look.columns.saturating_sub(PROMPT.len()));
+        let line = Line::from(vec![Span::styled(PROMPT, prompt), Span::styled(words, look.theme.faint())]);
+        return (vec![line], Some((PROMPT.len(), 0)));
+    }
+    let layout = editor.layout(draft_columns(look.columns));
+    let most = DRAFT_ROWS_MAX.min(rows_max.saturating_sub(2)).max(1);
+    let (row, column) = layout.cursor;
+    let first = (row + 1).saturating_sub(most);
+    let lines = layout.rows.iter().enumerate().skip(first).take(most).map(|(index, words)| {
+        let sign = if index == 0 { PROMPT } else { "  " };
+        Line::from(vec![Span::styled(sign, prompt), Span::raw(words.clone())])
+    });
+    (lines.collect(), Some((PROMPT.len() + column, row - first)))
+}
+
+/// What stands below the draft: completions, a hint, or the footer.
+fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+    let entries = chat.completions();
+    if !entries.is_empty() {
+        let widest = entries.iter().map(|entry| entry.name.len() + entry.argument.len()).max().unwrap_or(0);
+        let draw = |entry: &slash::Entry| {
+            let name = format!("  /{} {}", entry.name, entry.argument);
+            let pad = " ".repeat((widest + 6).saturating_sub(name.len()));
+            let about = text::cut(entry.about(look.lang), look.columns.saturating_sub(widest + 6));
+            Line::from(vec![Span::raw(name), Span::raw(pad), Span::styled(about, look.theme.faint())])
+        };
+        return entries.iter().take(rows).map(draw).collect();
+    }
+    if rows == 0 {
+        return Vec::new();
+    }
+    let line = match chat.hint() {
+        Some(Hint::EscAgain) => Line::from(Span::styled(format!("  {}", look.lang.esc_again_clears()), look.theme.warning())),
+        Some(Hint::CtrlCAgain) => {
+            Line::from(Span::styled(format!("  {}", look.lang.ctrl_c_again_leaves()), look.theme.warning()))
+        }
+        None => footer(chat, look),
+    };
+    vec![line]
+}
+
+fn footer(chat: &Chat, look: Look) -> Line<'static> {
+    let session = chat.session();
+    let settings = session.settings();
+    let cwd = text::cut_front(&clean_line(chat.cwd()), CWD_COLUMNS_MAX.min(look.columns / 2));
+    let mode = format!("{} {}", settings.mode.name(), look.lang.mode());
+    let mut parts = vec![clean_line(&settings.model.name), mode, cwd];
+    if let Some(status) = session.status() {
+        if let Some(percent) = report::percent(status).filter(|percent| *percent > 0) {
+            parts.push(format!("{percent}% {}", look.lang.context()));
+        }
+        if status.ledger.spent_nano > 0 {
+            parts.push(dollars(status.ledger.spent_nano));
+        }
+    }
+    Line::from(Span::styled(text::cut(&format!("  {}", parts.join(" · ")), look.columns), look.theme.faint()))
+}
+
+/// What is going on, for how long, at what cost. Empty when nothing is: the row stays, so that nothing jumps.
+fn status(chat: &Chat, look: Look, now_ms: i64) -> Line<'static> {
+    let lang = look.lang;
+    let session = chat.session();
+    if session.questions.first().is_some() {
+        return Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()));
+    }
+    if !session.is_busy() {
+        return Line::default();
+    }
+    let transcript = session.transcript();
+    let until = |at_ms: i64| since(now_ms, at_ms);
+    let what = match transcript.activity() {
+        Activity::Idle => lang.sending().to_owned(),
+        Activity::Waiting => lang.working().to_owned(),
+        Activity::Thinking => lang.thinking().to_owned(),
+        Activity::Writing => lang.writing().to_owned(),
+        Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
+        Activity::Running(tools) => lang.running(&clean_line(&tools.join(", "))),
+        Activity::Retrying { at_ms } => lang.retrying_in(until(at_ms)),
+        Activity::Paced { until_ms } => lang.pacing(until(until_ms)),
+        Activity::Stopping => lang.stopping().to_owned(),
+    };
+    let elapsed = transcript.elapsed_ms(now_ms);
+    let mut parts = vec![what];
+    if elapsed >= 1_000 {
+        parts.push(duration(elapsed / 1_000 * 1_000));
+    }
+    let (usage, nano) = transcript.used();
+    if usage.input_total() + usage.output > 0 {
+        parts.push(format!("↑ {} ↓ {}", tokens(usage.input_total()), tokens(usage.output)));
+    }
+    if let Some(nano) = nano.filter(|nano| *nano > 0) {
+        parts.push(dollars(nano));
+    }
+    parts.push(lang.esc_interrupts().to_owned());
+    let frame = usize::try_from(now_ms.max(0) / 100).unwrap_or(0) % SPINNER.len();
+    let spinner = SPINNER.get(frame).copied().unwrap_or("·");
+    let words = text::cut(&format!(" {}", parts.join(" · ")), look.columns.saturating_sub(1));
+    Line::from(vec![Span::styled(spinner, look.theme.user()), Span::styled(words, look.theme.faint())])
+}
+
+/// Messages whose turn has not begun. The only one, with nothing running, is about to be shown for good.
+fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
+    let session = chat.session();
+    let waiting = session.queue();
+    if !session.transcript().is_busy() && waiting.len() <= 1 {
+        return Vec::new();
+    }
+    let draw = |words: String| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint()));
+    let mut lines: Vec<Line<'static>> = waiting
+        .iter()
+        .take(QUEUE_ROWS_MAX)
+        .map(|queued| draw(format!("  ⧗ {}: {}", look.lang.queued(), clean_line(&queued.text))))
+        .collect();
+    if waiting.len() > QUEUE_ROWS_MAX {
+        lines.push(draw(format!("  ⧗ +{} {}", waiting.len() - QUEUE_ROWS_MAX, look.lang.more())));
+    }
+    lines
+}
+
+fn panel(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+    chat.draw_panel(rows.saturating_sub(1), look).map_or_else(Vec::new, |lines| {
+        let mut with_gap = vec![Line::default()];
+        with_gap.extend(lines);
+        with_gap
+    })
+}
+
+/// What is not finished: the block being written, the tools that run, the thought, the message just sent.
+fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+    let session = chat.session();
+    let transcript = session.transcript();
+    let mut lines = markdown::render(&chat.live_text(), look.columns, look.theme);
+    if let Some(thought) = transcript.thought() {
+        let words = text::cut_front(&clean_line(thought), look.columns.saturating_sub(2));
+        lines.push(Line::from(Span::styled(format!("✻ {words}"), look.theme.faint())));
+    }
+    for tool in transcript.running().take(RUNNING_ROWS_MAX) {
+        lines.push(Line::from(call("⏺", look.theme.faint(), &tool.name, &tool.target, look.theme)));
+    }
+    if let ([only], false) = (session.queue(), transcript.is_busy()) {
+        lines.extend(Row::Said(only.text.clone()).lines(look));
+    }
+    if !lines.is_empty() && chat.needs_gap_above() {
+        lines.insert(0, Line::default());
+    }
+    let hidden = lines.len().saturating_sub(rows);
+    lines.split_off(hidden)
+}

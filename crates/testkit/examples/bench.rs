@@ -1,0 +1,316 @@
+//! What the product costs by itself, held against a minimal client in the same run. Started by `scripts/bench.sh`.
+//!
+//! `bench --bin PATH --floor PATH --journal PATH [NAME] [--json]`. The model is the scripted server in this process,
+//! so arrival times and the client's start share one clock. Medians; one line per benchmark; exit 1 if a bar is missed.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use max_team_testkit::{ModelServer, Reply, Script};
+use serde_json::{Value, json};
+
+const SPAWNS: usize = 41;
+const TURNS: usize = 50;
+const REQUEST_BYTES: usize = 80_000;
+
+struct Bench {
+    bin: PathBuf,
+    floor: PathBuf,
+    journal: PathBuf,
+    scratch: tempfile::TempDir,
+    json: bool,
+    missed: bool,
+}
+
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let (mut paths, mut name, mut json) = ([const { None }; 3], None, false);
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--bin" => paths[0] = args.next(),
+            "--floor" => paths[1] = args.next(),
+            "--journal" => paths[2] = args.next(),
+            "--json" => json = true,
+            _ => name = Some(arg),
+        }
+    }
+    let [Some(bin), Some(floor), Some(journal)] = paths else {
+        eprintln!("usage: bench --bin PATH --floor PATH --journal PATH [NAME] [--json]");
+        return ExitCode::from(2);
+    };
+    let scratch = tempfile::tempdir().unwrap();
+    let mut bench = Bench { bin: bin.into(), floor: floor.into(), journal: journal.into(), scratch, json, missed: false };
+    type Step = fn(&mut Bench);
+    let steps: [(&str, Step); 6] = [
+        ("version", Bench::version),
+        ("first", Bench::first),
+        ("first-million", Bench::first_million),
+        ("rss", Bench::rss),
+        ("turn", Bench::turn),
+        ("journal", Bench::journal),
+    ];
+    if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
+        eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));
+        return ExitCode::from(2);
+    }
+    for (known, step) in steps {
+        if name.as_deref().is_none_or(|name| name == known) {
+            step(&mut bench);
+        }
+    }
+    ExitCode::from(u8::from(bench.missed))
+}
+
+impl Bench {
+    fn report(&mut self, name: &str, ours: f64, unit: &str, bar: f64, other: Option<f64>, extra: Value) {
+        let ok = ours <= bar;
+        self.missed |= !ok;
+        let ratio = other.filter(|other| *other > 0.0).map(|other| ours / other);
+        if self.json {
+            println!(
+                "{}",
+                json!({ "bench": name, "ours": ours, "unit": unit, "bar": bar, "ok": ok, "floor": other, "ratio": ratio, "more": extra })
+            );
+            return;
+        }
+        let against = match (other, ratio) {
+            (Some(other), Some(ratio)) => format!("  floor {other:.3} {unit}, ratio {ratio:.1}"),
+            _ => String::new(),
+        };
+        let verdict = if ok { "ok    " } else { "MISSED" };
+        println!("{verdict} {name:<22} {ours:>9.3} {unit} (bar {bar} {unit}){against}  {extra}");
+    }
+
+    fn program(&self, home: &Path, url: &str) -> Command {
+        let mut command = Command::new(&self.bin);
+        command
+            .env_clear()
+            .envs([("PATH", std::env::var_os("PATH").unwrap_or_default())])
+            .env("HOME", self.scratch.path())
+            .env("MAX_TEAM_HOME", home)
+            .env("ANTHROPIC_BASE_URL", url)
+            .env("ANTHROPIC_API_KEY", "sk-bench")
+            .current_dir(self.project())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        command
+    }
+
+    fn project(&self) -> PathBuf {
+        let project = self.scratch.path().join("project");
+        std::fs::create_dir_all(&project).unwrap();
+        let lines: String = (1..=100).map(|n| format!("line {n} of a small file that is read again and again\n")).collect();
+        std::fs::write(project.join("small.txt"), lines).unwrap();
+        project
+    }
+
+    fn version(&mut self) {
+        let spawn = |path: &Path| {
+            let start = Instant::now();
+            assert!(Command::new(path).arg("--version").stdout(Stdio::null()).status().unwrap().success());
+            millis(start.elapsed())
+        };
+        let (bin, floor) = (self.bin.clone(), self.floor.clone());
+        let ours = median((0..SPAWNS).map(|_| spawn(&bin)));
+        let other = median((0..SPAWNS).map(|_| spawn(&floor)));
+        self.report("version", ours, "ms", 5.0, Some(other), json!({}));
+    }
+
+    /// From spawn to the first request, on a journal that exists.
+    fn first_request(&self, home: &Path) -> f64 {
+        let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
+        median((0..SPAWNS).map(|n| {
+            let start = Instant::now();
+            let mut child = self.program(home, server.url()).args(["-p", "hello"]).spawn().unwrap();
+            server.wait_requests(n + 1);
+            let took = millis(start.elapsed());
+            assert!(child.wait().unwrap().success());
+            took
+        }))
+    }
+
+    fn floor_first(&self) -> f64 {
+        let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
+        median((0..SPAWNS).map(|n| {
+            let start = Instant::now();
+            let mut child = Command::new(&self.floor)
+                .args(["loop", "--url", server.url(), "--turns", "0", "--pad", "10000"])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap();
+            server.wait_requests(n + 1);
+            let took = millis(start.elapsed());
+            child.wait().unwrap();
+            took
+        }))
+    }
+
+    fn first(&mut self) {
+        let home = self.scratch.path().join("first");
+        self.first_request(&home);
+        let (ours, other) = (self.first_request(&home), self.floor_first());
+        self.report("first", ours, "ms", 25.0, Some(other), json!({}));
+    }
+
+    fn first_million(&mut self) {
+        let home = self.scratch.path().join("million");
+        let filled = Command::new(&self.journal).args(["--fill", home.to_str().unwrap(), "--entries", "1000000"]).status();
+        assert!(filled.unwrap().success());
+        let (ours, other) = (self.first_request(&home), self.floor_first());
+        self.report("first-million", ours, "ms", 25.0, Some(other), json!({ "entries": 1_000_000 }));
+    }
+
+    /// A chat that has answered once and waits: TLS, journal and screen are ready.
+    fn rss(&mut self) {
+        let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
+        let home = self.scratch.path().join("rss");
+        let chat = format!("stty rows 24 cols 80; exec {}", self.bin.display());
+        let mut command = Command::new("script");
+        command.args(["-qfc", &chat, "/dev/null"]);
+        command.envs([("PATH", std::env::var_os("PATH").unwrap_or_default())]);
+        let program = self.program(&home, server.url());
+        for (name, value) in program.get_envs() {
+            command.env(name, value.unwrap_or_default());
+        }
+        let mut child = command
+            .env("TERM", "xterm-256color")
+            .current_dir(self.project())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut keys = child.stdin.take().unwrap();
+        settle();
+        keys.write_all(b"hello\r").unwrap();
+        server.wait_requests(1);
+        settle();
+        let pid = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap();
+        let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+            line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1_024.0
+        };
+        let before = cpu_ticks(pid.trim());
+        std::thread::park_timeout(Duration::from_secs(2));
+        let idle_ticks = cpu_ticks(pid.trim()) - before;
+        drop(keys);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let extra = json!({ "anonymous_mb": field("RssAnon"), "idle_cpu_ticks_in_2_s": idle_ticks, "threads": field("Threads") * 1_024.0 });
+        self.report("rss", field("VmRSS"), "MB", 15.0, None, extra);
+    }
+
+    /// Own time per tool turn: from the last byte of an answer to the next request.
+    fn turn(&mut self) {
+        let home = self.scratch.path().join("turn");
+        let prompt = self.scratch.path().join("prompt.txt");
+        let text: String = (0..).map(|n| format!("context line {n}: the quick brown fox jumps over the lazy dog\n")).take(1_000).collect();
+        std::fs::write(&prompt, &text[..REQUEST_BYTES * 3 / 4]).unwrap();
+        let ours = self.own_time(|url| {
+            let mut command = self.program(&home, url);
+            command.args(["-p", "go", "--max-turns", "99"]).stdin(File::open(&prompt).unwrap());
+            command
+        });
+        let other = self.own_time(|url| {
+            let mut command = Command::new(&self.floor);
+            command.args(["loop", "--url", url, "--turns", "50", "--pad", &REQUEST_BYTES.to_string()]);
+            command.current_dir(self.project()).stdout(Stdio::null());
+            command
+        });
+        let growth = ours.last - ours.first;
+        let extra = json!({
+            "first_10_ms": ours.first, "last_10_ms": ours.last, "growth_ms": growth, "growth_bar_ms": 0.1,
+            "cpu_ms_per_turn": ours.cpu, "floor_cpu_ms_per_turn": other.cpu, "request_bytes": ours.bytes,
+        });
+        self.missed |= growth > 0.1;
+        self.report("turn", ours.median, "ms", 0.6, Some(other.median), extra);
+    }
+
+    fn own_time(&self, start: impl Fn(&str) -> Command) -> OwnTime {
+        let answer = |request: &max_team_testkit::Recorded| {
+            let done = request.tool_results();
+            Some(if done >= TURNS {
+                Reply::text("DONE")
+            } else {
+                let input = json!({ "path": "small.txt", "offset": done + 1, "limit": 5 });
+                Reply::new().tool(&format!("toolu_{done}"), "read_file", input)
+            })
+        };
+        let mut runs: Vec<OwnTime> = (0..5)
+            .map(|_| {
+                let server = ModelServer::start(Script::new().when(answer));
+                let before = children_cpu();
+                assert!(start(server.url()).status().unwrap().success());
+                let cpu = children_cpu() - before;
+                let requests = server.requests();
+                let gap = |pair: &[max_team_testkit::Recorded]| {
+                    (pair[1].arrive_us.saturating_sub(pair[0].send_us.unwrap_or(pair[0].arrive_us))) as f64 / 1e3
+                };
+                let gaps: Vec<f64> = requests.windows(2).map(gap).collect();
+                assert!(gaps.len() >= TURNS, "{} requests", requests.len());
+                OwnTime {
+                    median: median(gaps.iter().copied()),
+                    first: median(gaps.iter().copied().take(10)),
+                    last: median(gaps.iter().copied().skip(gaps.len() - 10)),
+                    cpu: cpu / gaps.len() as f64,
+                    bytes: requests[requests.len() / 2].bytes,
+                }
+            })
+            .collect();
+        runs.sort_by(|a, b| a.median.total_cmp(&b.median));
+        runs.swap_remove(runs.len() / 2)
+    }
+
+    fn journal(&mut self) {
+        let output = Command::new(&self.journal).args(["--dir", self.scratch.path().to_str().unwrap()]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let number = |name: &str| measured[name].as_f64().unwrap();
+        let payload = number("payload_bytes");
+        self.report("journal-normal", number("normal_us"), "µs", 60.0, None, json!({}));
+        let sync = number("fdatasync_us");
+        self.report("journal-full-16", number("full16_us"), "µs", number("full16_target_us"), Some(sync / 16.0), json!({ "fdatasync_us": sync }));
+        self.report("journal-bytes", number("bytes_per_step"), "B", 1_024.0 + payload, None, json!({ "payload_bytes": payload }));
+    }
+}
+
+struct OwnTime {
+    median: f64,
+    first: f64,
+    last: f64,
+    cpu: f64,
+    bytes: usize,
+}
+
+/// A screen has no event to wait for.
+fn settle() {
+    std::thread::park_timeout(Duration::from_millis(700));
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut sorted: Vec<f64> = values.collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted[sorted.len() / 2]
+}
+
+fn millis(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+/// CPU milliseconds of children that have ended, in ticks of 10 ms.
+fn children_cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    (fields[13].parse::<f64>().unwrap() + fields[14].parse::<f64>().unwrap()) * 10.0
+}
+
+fn cpu_ticks(pid: &str) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
