@@ -30,7 +30,6 @@ fn main() -> Outcome<()> {
         match (arg.as_str(), args.next()) {
             ("--entries", Some(value)) => entries = value.parse()?,
             ("--dir", Some(value)) => dir = Some(PathBuf::from(value)),
-            ("--rounds", _) => {}
             (other, _) => return Err(format!("unknown argument `{other}`").into()),
         }
     }
@@ -45,17 +44,19 @@ fn main() -> Outcome<()> {
 }
 
 async fn measure(scratch: &Path, entries: u64) -> Outcome<Value> {
-    let (normal_us, normal_mean_us, bytes_per_step) = normal(&scratch.join("normal")).await?;
+    let rss_kib = memory(&scratch.join("memory")).await?;
+    let normal = normal(&scratch.join("normal")).await?;
     let rich_us = rich(&scratch.join("rich")).await?;
     let (full16_us, fdatasync_us) = full_rounds(scratch).await?;
-    let open_ms = open(&scratch.join("open"), entries).await?;
+    let long = long(&scratch.join("long"), entries).await?;
     let full16_target_us = 1.25 * fdatasync_us / 16.0 + 40.0;
     let round = |value: f64| (value * 100.0).round() / 100.0;
     Ok(json!({
-        "normal_us": round(normal_us), "normal_mean_us": round(normal_mean_us), "rich_us": round(rich_us),
+        "normal_us": round(normal.median_us), "normal_mean_us": round(normal.mean_us), "rich_us": round(rich_us),
         "full16_us": round(full16_us), "full16_target_us": round(full16_target_us),
         "fdatasync_us": round(fdatasync_us), "payload_bytes": payload(1).len(),
-        "bytes_per_step": round(bytes_per_step), "entries": entries, "open_ms": round(open_ms),
+        "bytes_per_step": round(normal.bytes), "crash_open_ms": round(normal.crash_open_ms), "rss_kib": rss_kib,
+        "entries": entries, "open_ms": round(long.open_ms), "normal_long_us": round(long.median_us),
     }))
 }
 
@@ -76,11 +77,28 @@ fn append(stream: &str, step: u64) -> Append {
     }
 }
 
-async fn normal(dir: &Path) -> Outcome<(f64, f64, f64)> {
+/// What this process's memory grows by for one journal in use.
+async fn memory(dir: &Path) -> Outcome<i64> {
+    let before = rss_kib()?;
     let journal = Journal::open(dir, Options::default())?;
-    let stream = "agent/agt_01990000000070008000000000000001";
+    let mut watch = journal.watch(0)?;
+    for step in 0..1_000 {
+        journal.commit(Commit { appends: vec![append("agent/a", step)], ..Commit::default() }).await?;
+        watch.next().await?;
+    }
+    Ok(rss_kib()? - before)
+}
+
+fn rss_kib() -> Outcome<i64> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no memory in /proc/self/status")?;
+    Ok(line.trim().trim_end_matches(" kB").parse()?)
+}
+
+/// Steps of one agent; returns what each took.
+async fn steps(journal: &Journal, stream: &str, from: u64, count: u64) -> Outcome<Vec<Duration>> {
     let mut times = Vec::new();
-    for step in 0..NORMAL_STEPS {
+    for step in from..from + count {
         let commit = Commit {
             expect: vec![(stream.to_owned(), Expect::At(step))],
             at_ms: 1_700_000_000_000,
@@ -91,9 +109,33 @@ async fn normal(dir: &Path) -> Outcome<(f64, f64, f64)> {
         journal.commit(commit).await?;
         times.push(started.elapsed());
     }
+    Ok(times)
+}
+
+struct Normal {
+    median_us: f64,
+    mean_us: f64,
+    bytes: f64,
+    crash_open_ms: f64,
+}
+
+async fn normal(dir: &Path) -> Outcome<Normal> {
+    let journal = Journal::open(dir, Options::default())?;
+    let mut times = steps(&journal, "agent/agt_01990000000070008000000000000001", 0, NORMAL_STEPS).await?;
+    // What a crash would leave here, opened elsewhere.
+    let crashed = dir.with_extension("crashed");
+    fs::create_dir_all(&crashed)?;
+    for file in ["journal.db", "journal.db-wal"] {
+        fs::copy(dir.join(file), crashed.join(file))?;
+    }
+    let started = Instant::now();
+    let reopened = Journal::open(&crashed, Options::default())?;
+    reopened.last_seq()?;
+    let crash_open_ms = started.elapsed().as_secs_f64() * 1e3;
+    drop(reopened);
     journal.close().await?;
-    let bytes = fs::metadata(dir.join("journal.db"))?.len();
-    Ok((median_us(&mut times), mean_us(&times), bytes as f64 / NORMAL_STEPS as f64))
+    let bytes = fs::metadata(dir.join("journal.db"))?.len() as f64 / NORMAL_STEPS as f64;
+    Ok(Normal { mean_us: mean_us(&times), median_us: median_us(&mut times), bytes, crash_open_ms })
 }
 
 /// Everything that a step of an agent can carry at once.
@@ -154,9 +196,6 @@ async fn full_rounds(scratch: &Path) -> Outcome<(f64, f64)> {
     for round in 0..FULL_ROUNDS {
         syncs.push(fdatasync(&mut bare)?);
         steps.push(full(&journal, round as u64).await?);
-        if std::env::args().any(|arg| arg == "--rounds") {
-            writeln!(std::io::stderr(), "fdatasync {:?}, step {:?}", syncs.last(), steps.last())?;
-        }
     }
     journal.close().await?;
     Ok((median_us(&mut steps), median_us(&mut syncs)))
@@ -192,8 +231,13 @@ async fn full(journal: &Journal, round: u64) -> Outcome<Duration> {
     Ok(each)
 }
 
-/// Opens a long journal and reads the end of one stream, as a start does.
-async fn open(dir: &Path, entries: u64) -> Outcome<f64> {
+struct Long {
+    open_ms: f64,
+    median_us: f64,
+}
+
+/// Opens a long journal and reads the end of one stream, as a start does; then goes on writing.
+async fn long(dir: &Path, entries: u64) -> Outcome<Long> {
     let journal = Journal::open(dir, Options::default())?;
     let mut written = 0;
     while written < entries {
@@ -204,14 +248,17 @@ async fn open(dir: &Path, entries: u64) -> Outcome<f64> {
     }
     journal.close().await?;
     drop(journal);
-    let mut times = Vec::new();
+    let mut opened = Vec::new();
     for _ in 0..9 {
         let started = Instant::now();
         let journal = Journal::open(dir, Options::default())?;
         journal.head("agent/7")?;
-        times.push(started.elapsed());
+        opened.push(started.elapsed());
     }
-    Ok(median_us(&mut times) / 1_000.0)
+    let journal = Journal::open(dir, Options::default())?;
+    let mut times = steps(&journal, "agent/7", journal.head("agent/7")?, NORMAL_STEPS / 4).await?;
+    journal.close().await?;
+    Ok(Long { open_ms: median_us(&mut opened) / 1e3, median_us: median_us(&mut times) })
 }
 
 fn fdatasync(file: &mut File) -> Outcome<Duration> {

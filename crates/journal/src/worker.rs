@@ -71,14 +71,16 @@ impl Worker {
         // Under another name first, for a file that can be locked is a dead worker's.
         let making = path.with_extension("new");
         let start = || {
+            if path.exists() {
+                return Err(ErrorKind::AlreadyExists.into());
+            }
             let mut lock = OpenOptions::new().create_new(true).write(true).mode(0o600).open(&making)?;
             lock.lock()?;
             lock.write_all(&text)?;
-            fs::hard_link(&making, &path)?;
+            fs::rename(&making, &path)?;
             Ok(lock)
         };
         let lock = start();
-        drop(fs::remove_file(&making));
         let lock = lock
             .map_err(|error: io::Error| JournalError::Unwritable { path: path.clone(), detail: error.to_string() })?;
         Ok(Self { info, hold: Hold::File { path, _lock: lock } })

@@ -17,6 +17,7 @@ mod signals;
 mod stdin;
 mod stream_json;
 mod talk;
+mod terminal;
 
 use std::process::ExitCode;
 

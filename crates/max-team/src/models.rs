@@ -27,9 +27,6 @@ const LOCAL: [(&str, u16, &str); 2] = [("ollama", 11434, "/api/tags"), ("lmstudi
 /// Providers in the order in which their keys are looked for.
 const PREFERRED: [&str; 3] = ["anthropic", "openai", "deepseek"];
 
-/// The model of each provider when none is named.
-const USUAL: [(&str, &str); 2] = [("anthropic", "claude-sonnet-4-6"), ("openai", "gpt-5")];
-
 /// The model that answers, and the way to it.
 #[derive(Debug)]
 pub(crate) struct Chosen {
@@ -38,6 +35,29 @@ pub(crate) struct Chosen {
     pub(crate) key_source: String,
     pub(crate) router: Router,
     pub(crate) catalog: Arc<Catalog>,
+}
+
+impl Chosen {
+    /// The models that can be chosen now: those listed for the provider that is set up.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let here = self.catalog.models().filter(|model| model.provider == self.model.provider);
+        here.map(|model| model.name).collect()
+    }
+
+    /// The model behind a name.
+    pub(crate) fn resolve(&self, name: &str) -> Result<Model, Stop> {
+        let model = self.catalog.resolve(name, Some(&self.model.provider));
+        let mut model = model.map_err(|error| Stop::new(Exit::Usage, error.to_string()))?;
+        if model.provider != self.model.provider {
+            let words = format!(
+                "`{name}` is at `{}`, which is not set up in this chat; start with --model {name}",
+                model.provider
+            );
+            return Err(Stop::new(Exit::Usage, words));
+        }
+        model.thinking_tokens = self.model.thinking_tokens;
+        Ok(model)
+    }
 }
 
 /// Reads the catalogue with the user's own rows.
@@ -104,8 +124,7 @@ fn build(
     let bad = |error: String| Stop::new(Exit::Config, error);
     let row = catalog.provider(provider).map_err(|error| bad(error.to_string()))?;
     let url = base_url(config, env, provider);
-    let usual = USUAL.iter().find(|(name, _)| *name == provider).map(|(_, model)| *model);
-    let name = match named.or(usual) {
+    let name = match named.or(row.default_model.as_deref()) {
         Some(name) => name.to_owned(),
         None => {
             return Err(bad(format!("`{provider}` has no usual model; name one with --model or llm.default_model")));

@@ -7,19 +7,20 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use max_team_core::team::Settings;
 use max_team_llm::Router;
-use max_team_runtime::{Open, RuntimeError, TeamHandle};
+use max_team_runtime::{Open, TeamHandle, Which};
+use tokio_util::sync::CancellationToken;
 
 use crate::args::{Demo, Talk};
 use crate::config::Config;
 use crate::config::choice::Language;
-use crate::demo::{self, Tape};
+use crate::demo;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless};
 use crate::models::{self, Chosen};
 use crate::setup::{self, Place};
 use crate::signals::Signals;
+use crate::terminal::{self, ChatOptions, ExitReason, Lang, Models};
 use crate::{agents, stdin};
 
 /// Threads for tools; each is only there while it works.
@@ -57,18 +58,40 @@ pub(crate) fn run(place: &Place, talk: Talk) -> anyhow::Result<Exit> {
             prompt,
             format: talk.output_format,
             partial: talk.include_partial_messages,
-            key_source: chosen.key_source,
+            key_source: chosen.key_source.clone(),
         };
         return drive(&team, |signals| face.run(open, signals));
     }
-    let seating = Seating { root, first: talk.prompt, no_color: talk.no_color, tape: None };
-    chat(place, &config, &team, Some(Arc::new(chosen)), open, seating)
+    let seating = Seating { root, first: talk.prompt, no_color: talk.no_color, yes: false };
+    chat(place, &config, &team, Some(chosen), open, seating)
 }
 
 /// A recorded model against real tools, in a scratch project with a journal of its own.
 pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
-    let _ = (place, options);
-    Err(Stop::new(Exit::Failed, "soon").into())
+    let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
+    let mut config = place.settings(None, setup::overrides(&talk, None))?;
+    config.audit.enabled = false;
+    let lang = language(place, &config);
+    let tape = if lang == Lang::Zh { &demo::CHINESE } else { &demo::ENGLISH };
+    let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
+    // Somebody who watched may want to look at what was done.
+    scratch.disable_cleanup(!options.yes);
+    let folder = scratch.path().canonicalize()?;
+    let root = folder.join("greeter");
+    demo::lay_out(&root)?;
+    let away = Place { env: place.env.clone(), cwd: root.clone(), home: folder.join("home") };
+    let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let team = setup::house(&away, &config, journal, tape.router(options.yes)?, "the demo")?;
+    let open = Open { which: Which::New, definition: setup::solo(), settings: demo::settings(), schema: None };
+    crate::commands::print(&format!("{} {}\n\n", tape.intro, root.display()))?;
+    if options.yes {
+        // Where nobody types, the question would go unseen.
+        crate::commands::print(&format!("> {}\n\n", tape.prompt))?;
+    }
+    let seating = Seating { root, first: Some(tape.prompt.to_owned()), no_color: options.no_color, yes: options.yes };
+    let exit = chat(&away, &config, &team, None, open, seating)?;
+    crate::commands::print(&format!("\n{}\n", tape.outro))?;
+    Ok(exit)
 }
 
 /// Runs a face on a runtime of its own, then parks everything.
@@ -115,17 +138,80 @@ struct Seating {
     root: PathBuf,
     first: Option<String>,
     no_color: bool,
-    tape: Option<&'static Tape>,
+    /// Answer yes to everything and leave when the first words are answered: nobody sits there.
+    yes: bool,
 }
 
 fn chat(
     place: &Place,
     config: &Config,
     team: &TeamHandle,
-    chosen: Option<Arc<Chosen>>,
+    chosen: Option<Chosen>,
     open: Open,
     seating: Seating,
 ) -> anyhow::Result<Exit> {
-    let _ = (place, config, team, chosen, open, seating.root, seating.first, seating.no_color, seating.tape);
-    Err(Stop::new(Exit::Failed, "soon").into())
+    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
+    let options = ChatOptions {
+        handle: team.clone(),
+        by: place.principal("terminal"),
+        cwd: seating.root,
+        home: place.home.clone(),
+        open,
+        first: seating.first,
+        models: models(chosen),
+        color: place.color(config, seating.no_color) && terminal,
+        lang: language(place, config),
+        plain,
+        yes: seating.yes,
+    };
+    drive(team, |mut signals| async move {
+        let shutdown = CancellationToken::new();
+        let told = shutdown.clone();
+        let mut face = std::pin::pin!(terminal::chat(options, shutdown));
+        let reason = tokio::select! {
+            reason = &mut face => return Ok(exit_of(&reason?)),
+            signal = signals.next() => signal,
+        };
+        // The face puts the terminal back; the house parks what runs.
+        told.cancel();
+        face.await?;
+        Ok(reason)
+    })
+}
+
+fn exit_of(reason: &ExitReason) -> Exit {
+    match reason {
+        ExitReason::Eof(Some(end)) => Exit::of(end),
+        ExitReason::Quit | ExitReason::Eof(None) => Exit::Ok,
+        ExitReason::Shutdown | ExitReason::Hangup => Exit::Terminated,
+    }
+}
+
+/// How `/model` finds models: those of the catalogue, at providers that are set up.
+fn models(chosen: Option<Chosen>) -> Models {
+    let chosen = chosen.map(Arc::new);
+    let listed = chosen.clone();
+    Models {
+        names: Box::new(move || listed.as_ref().map(|chosen| chosen.names()).unwrap_or_default()),
+        resolve: Box::new(move |name| match &chosen {
+            Some(chosen) => Ok(chosen.resolve(name)?),
+            None => anyhow::bail!("a recording has only its own model"),
+        }),
+    }
+}
+
+/// The language of the interface: as set, else as the locale says.
+fn language(place: &Place, config: &Config) -> Lang {
+    let locale = || {
+        ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+            .iter()
+            .find_map(|name| place.env.get(name).filter(|value| !value.is_empty()))
+    };
+    match config.ui.language {
+        Language::Zh => Lang::Zh,
+        Language::En => Lang::En,
+        Language::Auto if locale().is_some_and(|locale| locale.starts_with("zh")) => Lang::Zh,
+        Language::Auto => Lang::En,
+    }
 }

@@ -44,7 +44,8 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     let scratch = tempfile::tempdir().unwrap();
-    let mut bench = Bench { bin: bin.into(), floor: floor.into(), journal: journal.into(), scratch, json, missed: false };
+    let [bin, floor, journal] = [bin, floor, journal].map(|path| PathBuf::from(path).canonicalize().unwrap());
+    let mut bench = Bench { bin, floor, journal, scratch, json, missed: false };
     type Step = fn(&mut Bench);
     let steps: [(&str, Step); 6] = [
         ("version", Bench::version),
@@ -104,7 +105,8 @@ impl Bench {
     fn project(&self) -> PathBuf {
         let project = self.scratch.path().join("project");
         std::fs::create_dir_all(&project).unwrap();
-        let lines: String = (1..=100).map(|n| format!("line {n} of a small file that is read again and again\n")).collect();
+        let lines: String =
+            (1..=100).map(|n| format!("line {n} of a small file that is read again and again\n")).collect();
         std::fs::write(project.join("small.txt"), lines).unwrap();
         project
     }
@@ -126,7 +128,7 @@ impl Bench {
         let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
         median((0..SPAWNS).map(|n| {
             let start = Instant::now();
-            let mut child = self.program(home, server.url()).args(["-p", "hello"]).spawn().unwrap();
+            let mut child = self.program(home, &server.url()).args(["-p", "hello"]).spawn().unwrap();
             server.wait_requests(n + 1);
             let took = millis(start.elapsed());
             assert!(child.wait().unwrap().success());
@@ -139,7 +141,7 @@ impl Bench {
         median((0..SPAWNS).map(|n| {
             let start = Instant::now();
             let mut child = Command::new(&self.floor)
-                .args(["loop", "--url", server.url(), "--turns", "0", "--pad", "10000"])
+                .args(["loop", "--url", &server.url(), "--turns", "0", "--pad", "10000"])
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap();
@@ -159,7 +161,8 @@ impl Bench {
 
     fn first_million(&mut self) {
         let home = self.scratch.path().join("million");
-        let filled = Command::new(&self.journal).args(["--fill", home.to_str().unwrap(), "--entries", "1000000"]).status();
+        let filled =
+            Command::new(&self.journal).args(["--fill", home.to_str().unwrap(), "--entries", "1000000"]).status();
         assert!(filled.unwrap().success());
         let (ours, other) = (self.first_request(&home), self.floor_first());
         self.report("first-million", ours, "ms", 25.0, Some(other), json!({ "entries": 1_000_000 }));
@@ -173,7 +176,7 @@ impl Bench {
         let mut command = Command::new("script");
         command.args(["-qfc", &chat, "/dev/null"]);
         command.envs([("PATH", std::env::var_os("PATH").unwrap_or_default())]);
-        let program = self.program(&home, server.url());
+        let program = self.program(&home, &server.url());
         for (name, value) in program.get_envs() {
             command.env(name, value.unwrap_or_default());
         }
@@ -209,7 +212,10 @@ impl Bench {
     fn turn(&mut self) {
         let home = self.scratch.path().join("turn");
         let prompt = self.scratch.path().join("prompt.txt");
-        let text: String = (0..).map(|n| format!("context line {n}: the quick brown fox jumps over the lazy dog\n")).take(1_000).collect();
+        let text: String = (0..)
+            .map(|n| format!("context line {n}: the quick brown fox jumps over the lazy dog\n"))
+            .take(1_000)
+            .collect();
         std::fs::write(&prompt, &text[..REQUEST_BYTES * 3 / 4]).unwrap();
         let ours = self.own_time(|url| {
             let mut command = self.program(&home, url);
@@ -245,7 +251,7 @@ impl Bench {
             .map(|_| {
                 let server = ModelServer::start(Script::new().when(answer));
                 let before = children_cpu();
-                assert!(start(server.url()).status().unwrap().success());
+                assert!(start(&server.url()).status().unwrap().success());
                 let cpu = children_cpu() - before;
                 let requests = server.requests();
                 let gap = |pair: &[max_team_testkit::Recorded]| {
@@ -267,15 +273,30 @@ impl Bench {
     }
 
     fn journal(&mut self) {
-        let output = Command::new(&self.journal).args(["--dir", self.scratch.path().to_str().unwrap()]).output().unwrap();
+        let output =
+            Command::new(&self.journal).args(["--dir", self.scratch.path().to_str().unwrap()]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
         let number = |name: &str| measured[name].as_f64().unwrap();
         let payload = number("payload_bytes");
         self.report("journal-normal", number("normal_us"), "µs", 60.0, None, json!({}));
         let sync = number("fdatasync_us");
-        self.report("journal-full-16", number("full16_us"), "µs", number("full16_target_us"), Some(sync / 16.0), json!({ "fdatasync_us": sync }));
-        self.report("journal-bytes", number("bytes_per_step"), "B", 1_024.0 + payload, None, json!({ "payload_bytes": payload }));
+        self.report(
+            "journal-full-16",
+            number("full16_us"),
+            "µs",
+            number("full16_target_us"),
+            Some(sync / 16.0),
+            json!({ "fdatasync_us": sync }),
+        );
+        self.report(
+            "journal-bytes",
+            number("bytes_per_step"),
+            "B",
+            1_024.0 + payload,
+            None,
+            json!({ "payload_bytes": payload }),
+        );
     }
 }
 

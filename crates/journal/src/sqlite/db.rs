@@ -184,3 +184,26 @@ pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> JournalError {
         _ => JournalError::Io { path, detail },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_held_elsewhere_is_busy() {
+        let dir = tempfile::tempdir().unwrap();
+        let (one, mut two) = (Db::open(dir.path(), None).unwrap(), Db::open(dir.path(), None).unwrap());
+        one.run(|conn| conn.execute_batch("BEGIN IMMEDIATE")).unwrap();
+        two.conn.busy_handler(None::<fn(i32) -> bool>).unwrap();
+        let refused = two.run(|conn| conn.execute_batch("BEGIN IMMEDIATE")).unwrap_err();
+        assert_eq!(refused, JournalError::Busy { path: dir.path().join("journal.db") });
+        one.run(|conn| conn.execute_batch("COMMIT")).unwrap();
+        two.run(|conn| conn.execute_batch("BEGIN IMMEDIATE")).unwrap();
+    }
+
+    #[test]
+    fn waiting_ends() {
+        assert!(wait(0));
+        assert!(!wait(i32::MAX));
+    }
+}

@@ -73,3 +73,18 @@ async fn a_small_step_costs_a_kilobyte_whatever_came_before() {
         assert!(old <= young * 3 / 2, "{name}: {young} bytes when young, {old} when old");
     }
 }
+
+/// The log beside the database is what a crash leaves to be read again at the next start.
+#[tokio::test]
+async fn the_write_ahead_log_is_bounded() {
+    let (dir, journal) = on_disk();
+    let mut largest = 0;
+    for number in 0..4_000 {
+        journal.commit(small(number, "agent/0".to_owned())).await.unwrap();
+        largest = largest.max(fs::metadata(dir.path().join("journal.db-wal")).unwrap().len());
+    }
+    assert!(largest < 12 << 20, "{largest} bytes");
+    assert!(size(dir.path()) > 2 << 20, "it was moved into the database");
+    journal.close().await.unwrap();
+    assert!(!dir.path().join("journal.db-wal").exists(), "nothing is left to be read again");
+}

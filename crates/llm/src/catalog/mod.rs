@@ -84,6 +84,8 @@ pub struct Provider {
     pub requests_per_minute: Option<NonZeroU32>,
     /// What a user should know.
     pub notes: String,
+    /// The model that answers when none is named.
+    pub default_model: Option<String>,
     /// Its models' names look like `vendor/model`.
     vendor_names: bool,
     quirks: Quirks,

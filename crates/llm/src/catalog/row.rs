@@ -27,6 +27,7 @@ const PROVIDER: &[&str] = &[
     "max_completion_tokens",
     "no_stream_options",
     "notes",
+    "default_model",
 ];
 const MODEL: &[&str] =
     &["provider", "name", "aliases", "context_tokens", "max_tokens", "thinking", "thinking_tokens", "price"];
@@ -88,6 +89,7 @@ fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<P
             local: false,
             requests_per_minute: None,
             notes: String::new(),
+            default_model: None,
             vendor_names: false,
             quirks: Quirks::default(),
         },
@@ -98,6 +100,7 @@ fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<P
     set(&mut row.headers, fields.pairs("headers")?);
     set(&mut row.local, fields.flag("local")?);
     set(&mut row.notes, fields.text("notes")?);
+    row.default_model = fields.text("default_model")?.or(row.default_model.take());
     set(&mut row.vendor_names, fields.flag("vendor_names")?);
     set(&mut row.quirks.completion_tokens, fields.flag("max_completion_tokens")?);
     set(&mut row.quirks.no_stream_options, fields.flag("no_stream_options")?);

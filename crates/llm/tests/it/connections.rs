@@ -10,7 +10,8 @@ use max_team_llm::Dialect;
 
 use crate::{ask, failed, options, router};
 
-pub(crate) const ANSWER: &str = r#"{"model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"Hi"}],"usage":{}}"#;
+pub(crate) const ANSWER: &str =
+    r#"{"model":"m","stop_reason":"end_turn","content":[{"type":"text","text":"Hi"}],"usage":{}}"#;
 
 /// Serves one connection per step list; each step answers one request, or hangs up on it. Tells what each
 /// connection was asked for.

@@ -11,7 +11,6 @@ mod calls;
 mod connections;
 mod faults;
 mod replay;
-mod speed;
 mod tls;
 
 use std::sync::Arc;

@@ -5,6 +5,7 @@
 
 use crate::args;
 use crate::config::Config;
+use crate::config::choice::Face;
 use crate::exit::{Exit, Stop};
 use crate::models;
 use crate::setup::Place;
@@ -24,6 +25,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         }
     };
     if let Some(config) = &config {
+        unheard(config, &mut findings);
         model(config, place, &mut findings);
     }
     journal(place, options.rebuild, &mut findings);
@@ -52,6 +54,19 @@ impl Findings {
     fn bad(&mut self, what: &str, words: String) {
         self.failed = true;
         self.text.push_str(&format!("FAIL  {what}: {words}\n"));
+    }
+}
+
+/// Settings that this version reads and cannot act on yet: said, not swallowed.
+fn unheard(config: &Config, findings: &mut Findings) {
+    if config.server.mode == Face::Web {
+        findings.warn(
+            "server.mode",
+            format!("there is no web page yet; port {} stays closed, the chat opens", config.server.port),
+        );
+    }
+    if !config.project.sandbox {
+        findings.warn("project.sandbox", "files always stay beneath the project's root in this version".into());
     }
 }
 

@@ -99,11 +99,11 @@ fn parse(diff: &str) -> Vec<Row<'_>> {
                 rows.push(Row::Removed(old, words));
                 old = old.saturating_add(1);
             }
-            Some(("\\", _)) => rows.push(Row::Other(line)),
-            other => {
-                rows.push(Row::Same(new, other.map_or("", |(_, words)| words)));
+            Some((" ", words)) => {
+                rows.push(Row::Same(new, words));
                 (old, new) = (old.saturating_add(1), new.saturating_add(1));
             }
+            _ => rows.push(Row::Other(line)),
         }
     }
     rows
@@ -122,7 +122,7 @@ fn hunk(line: &str) -> Option<(u32, u32)> {
 mod tests {
     use super::*;
 
-    const DIFF: &str = "--- a/x\n+++ b/x\n@@ -9,3 +9,4 @@\n same\n-old\n+new 中文\n+\u{1b}[2J\n@@ -120 +121 @@\n-last\n\\ No newline at end of file\n";
+    const DIFF: &str = "--- a/x\n+++ b/x\n@@ -9,3 +9,4 @@\n same\n-old\n+new 中文\n+\u{1b}[2J\n@@ -120 +121 @@\n-last\n\\ No newline at end of file\n… not shown: 3\n";
 
     #[test]
     fn numbers_signs_and_wrapping() {
@@ -139,13 +139,16 @@ mod tests {
             "\\ No newline",
             " at end of f",
             "ile",
+            "… not shown:",
+            " 3",
         ];
         assert_eq!(shown, want);
     }
 
     #[test]
     fn what_is_no_diff_is_shown_as_it_is() {
-        let shown: Vec<String> = lines("rm -rf x\n+ y", 40, Theme { color: true }).iter().map(ToString::to_string).collect();
+        let shown: Vec<String> =
+            lines("rm -rf x\n+ y", 40, Theme { color: true }).iter().map(ToString::to_string).collect();
         assert_eq!(shown, ["rm -rf x", "+ y"]);
         assert_eq!(counts("plain"), (0, 0));
     }

@@ -22,8 +22,14 @@ pub(super) const SESSIONS_MAX: usize = 10;
 /// What a face wants done.
 #[derive(Debug, Clone)]
 pub(super) enum Act {
-    Say { key: EnvelopeId, text: String },
-    Answer { question: QuestionId, answer: Answer },
+    Say {
+        key: EnvelopeId,
+        text: String,
+    },
+    Answer {
+        question: QuestionId,
+        answer: Answer,
+    },
     Interrupt,
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
@@ -31,7 +37,10 @@ pub(super) enum Act {
     /// List the sessions, or find the one that is meant.
     Sessions(Option<String>),
     /// Leave this session for another one.
-    Open { which: Which, settings: Box<Settings> },
+    Open {
+        which: Which,
+        settings: Box<Settings>,
+    },
 }
 
 /// Why the status is wanted.
@@ -123,9 +132,7 @@ impl Desk {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)
             }
-            Act::Status(reason) => {
-                Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) }
-            }
+            Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
         }

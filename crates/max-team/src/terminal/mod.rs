@@ -1,16 +1,115 @@
-//! dev
+//! The chat in a terminal: `max-team` without `-p`.
+//!
+//! [`chat`] opens the session and shows it with one of two faces: the screen (`face`: live rows under the terminal's
+//! own scrollback) or plain lines (`plain`: no terminal, `TERM=dumb`, screen readers). Both know the team only through
+//! its `TeamHandle`; neither reads the environment, the settings or the journal.
+
+mod chat;
 mod diff;
 mod editor;
-mod history;
+mod face;
 mod figures;
+mod history;
 mod link;
 mod markdown;
+mod panel;
+mod plain;
 mod question;
 mod report;
 mod rows;
+mod screen;
 mod session;
 mod slash;
+#[cfg(test)]
+mod tests;
 mod text;
 mod theme;
 mod transcript;
+mod tty;
+mod view;
 mod words;
+
+use std::path::PathBuf;
+
+use max_team_core::event::End;
+use max_team_core::message::Principal;
+use max_team_runtime::{Open, TeamHandle};
+use tokio_util::sync::CancellationToken;
+
+pub(crate) use session::Models;
+pub(crate) use words::Lang;
+
+use chat::Chat;
+use face::Face;
+use link::{Desk, Link};
+use session::Session;
+use theme::Theme;
+
+/// What a chat needs.
+#[derive(Debug)]
+pub(crate) struct ChatOptions {
+    pub(crate) handle: TeamHandle,
+    /// Who sits here.
+    pub(crate) by: Principal,
+    /// The directory that is worked on.
+    pub(crate) cwd: PathBuf,
+    /// Our folder, where the history of drafts is kept.
+    pub(crate) home: PathBuf,
+    /// The session to begin with; others are opened with the same definition.
+    pub(crate) open: Open,
+    /// What is said first, before anybody types.
+    pub(crate) first: Option<String>,
+    /// How `/model` finds models.
+    pub(crate) models: Models,
+    /// Whether to paint in colour.
+    pub(crate) color: bool,
+    pub(crate) lang: Lang,
+    /// Lines instead of a screen.
+    pub(crate) plain: bool,
+    /// Everything is answered yes and nothing is read: for runs that nobody watches. Wants `plain`.
+    pub(crate) yes: bool,
+}
+
+/// Why a chat ended.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum ExitReason {
+    /// The user left.
+    Quit,
+    /// The input is over; how the last turn ended.
+    Eof(Option<End>),
+    /// The program is told to stop.
+    Shutdown,
+    /// The terminal is gone.
+    Hangup,
+}
+
+/// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
+/// parks it. Errors of opening are the runtime's own (`RuntimeError`).
+pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
+    let ChatOptions { handle, by, cwd, home, open, first, models, color, lang, plain, yes } = options;
+    // First listen, then open: what happens in between is then heard, or in the journal, or both.
+    let notices = handle.watch();
+    let settings = open.settings.clone();
+    let definition = open.definition.clone();
+    let opened = handle.open(by.clone(), &cwd, open).await?;
+    let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
+    let who = definition.name.clone();
+    let place = cwd.display().to_string();
+    let mut session = Session::new(lang, settings, models, &opened);
+    let begun = session.begin(&opened, events);
+    if let Some(first) = first {
+        session.say(first);
+    }
+    let link = Link::new(Desk { handle, by, cwd, definition, session: opened.session });
+    if plain {
+        return plain::run(session, begun, link, notices, yes, shutdown).await;
+    }
+    let theme = Theme { color };
+    let face = Face::enter(link, notices, |size| {
+        let mut chat = Chat::new(session, home.join("history"), who, place, theme, usize::from(size.width));
+        chat.greet();
+        chat.show(begun);
+        chat
+    })?;
+    face.run(shutdown).await
+}

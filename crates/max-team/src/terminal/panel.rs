@@ -138,7 +138,10 @@ impl Panel {
             title.push(Span::styled(format!("  ({})", lang.question_count(count)), theme.warning()));
         }
         lines.push(Line::from(title));
-        lines.push(Line::from(Span::raw(format!("  {}", text::cut_front(&text::clean_line(&question.target), columns - 2)))));
+        lines.push(Line::from(Span::raw(format!(
+            "  {}",
+            text::cut_front(&text::clean_line(&question.target), columns - 2)
+        ))));
         lines.extend(self.diff(question, rows.saturating_sub(FRAME_ROWS), look));
         let rule = format!("  {} {}", lang.because(), text::clean_line(&question.rule));
         lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));

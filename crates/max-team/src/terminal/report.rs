@@ -35,9 +35,8 @@ pub(super) fn help(lang: Lang) -> Vec<Row> {
         let name = format!("/{} {}", entry.name, entry.argument).trim_end().to_owned();
         (name, entry.about(lang).to_owned())
     };
-    let key = |(key, en, zh): &(&str, &str, &str)| {
-        ((*key).to_owned(), if lang == Lang::En { *en } else { *zh }.to_owned())
-    };
+    let key =
+        |(key, en, zh): &(&str, &str, &str)| ((*key).to_owned(), if lang == Lang::En { *en } else { *zh }.to_owned());
     vec![Row::Table(slash::ENTRIES.iter().map(command).chain(KEYS.iter().map(key)).collect())]
 }
 

@@ -146,7 +146,11 @@ impl ToolRow {
         }
         let mut lines = hang(&spans, look.columns);
         if self.ending == Ending::Ran && !self.is_error && !self.preview.is_empty() {
-            lines.extend(folded(diff::lines(&self.preview, look.columns.saturating_sub(2), theme), DIFF_LINES_MAX, look));
+            lines.extend(folded(
+                diff::lines(&self.preview, look.columns.saturating_sub(2), theme),
+                DIFF_LINES_MAX,
+                look,
+            ));
         }
         lines
     }
@@ -171,8 +175,7 @@ impl ToolRow {
 
 /// A call as far as it is known: sign, tool, target.
 pub(super) fn call(sign: &str, style: Style, tool: &str, target: &str, theme: Theme) -> Vec<Span<'static>> {
-    let mut spans =
-        vec![Span::styled(format!("{sign} "), style), Span::styled(clean_line(tool), theme.strong())];
+    let mut spans = vec![Span::styled(format!("{sign} "), style), Span::styled(clean_line(tool), theme.strong())];
     if !target.is_empty() {
         spans.push(Span::raw(format!(" {}", clean_line(target))));
     }
@@ -225,7 +228,10 @@ fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
     let widest = rows.iter().map(|(name, _)| text::width(name)).max().unwrap_or(0);
     let draw = |(name, value): &(String, String)| {
         let pad = " ".repeat(widest.saturating_sub(text::width(name)) + 2);
-        hang(&[Span::styled(clean_line(name), look.theme.strong()), Span::raw(pad), Span::raw(clean_line(value))], look.columns)
+        hang(
+            &[Span::styled(clean_line(name), look.theme.strong()), Span::raw(pad), Span::raw(clean_line(value))],
+            look.columns,
+        )
     };
     rows.iter().flat_map(draw).collect()
 }

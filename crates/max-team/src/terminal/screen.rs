@@ -72,7 +72,8 @@ impl Screen {
         }
         match view.cursor {
             Some((column, row)) if row < live.len() => {
-                self.cursor = Position::new(narrow(column).min(self.size.width.saturating_sub(1)), self.top + narrow(row));
+                self.cursor =
+                    Position::new(narrow(column).min(self.size.width.saturating_sub(1)), self.top + narrow(row));
                 backend.set_cursor_position(self.cursor)?;
                 backend.show_cursor()?;
             }
@@ -86,7 +87,12 @@ impl Screen {
     }
 
     /// The terminal has another size, and its cursor is now here. Our rows are wiped, to be painted anew.
-    pub(super) fn resized<B: Backend>(&mut self, backend: &mut B, size: Size, cursor: Position) -> Result<(), B::Error> {
+    pub(super) fn resized<B: Backend>(
+        &mut self,
+        backend: &mut B,
+        size: Size,
+        cursor: Position,
+    ) -> Result<(), B::Error> {
         let above = self.rows_above_cursor(size.width);
         self.size = size;
         self.top = cursor.y.saturating_sub(above).min(size.height.saturating_sub(1));

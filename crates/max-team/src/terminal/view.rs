@@ -9,7 +9,7 @@ use super::chat::{Chat, Hint};
 use super::figures::{dollars, duration, since, tokens};
 use super::markdown;
 use super::report;
-use super::rows::{Look, Row, call};
+use super::rows::{Group, Look, Row, call};
 use super::screen::View;
 use super::slash;
 use super::text::{self, clean_line};
@@ -104,7 +104,9 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         return Vec::new();
     }
     let line = match chat.hint() {
-        Some(Hint::EscAgain) => Line::from(Span::styled(format!("  {}", look.lang.esc_again_clears()), look.theme.warning())),
+        Some(Hint::EscAgain) => {
+            Line::from(Span::styled(format!("  {}", look.lang.esc_again_clears()), look.theme.warning()))
+        }
         Some(Hint::CtrlCAgain) => {
             Line::from(Span::styled(format!("  {}", look.lang.ctrl_c_again_leaves()), look.theme.warning()))
         }
@@ -204,18 +206,23 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let session = chat.session();
     let transcript = session.transcript();
     let mut lines = markdown::render(&chat.live_text(), look.columns, look.theme);
+    let mut work = Vec::new();
     if let Some(thought) = transcript.thought() {
         let words = text::cut_front(&clean_line(thought), look.columns.saturating_sub(2));
-        lines.push(Line::from(Span::styled(format!("✻ {words}"), look.theme.faint())));
+        work.push(Line::from(Span::styled(format!("✻ {words}"), look.theme.faint())));
     }
     for tool in transcript.running().take(RUNNING_ROWS_MAX) {
-        lines.push(Line::from(call("⏺", look.theme.faint(), &tool.name, &tool.target, look.theme)));
+        work.push(Line::from(call("⏺", look.theme.faint(), &tool.name, &tool.target, look.theme)));
     }
-    if let ([only], false) = (session.queue(), transcript.is_busy()) {
-        lines.extend(Row::Said(only.text.clone()).lines(look));
-    }
-    if !lines.is_empty() && chat.needs_gap_above() {
-        lines.insert(0, Line::default());
+    let sent = match (session.queue(), transcript.is_busy()) {
+        ([only], false) => Row::Said(only.text.clone()).lines(look),
+        _ => Vec::new(),
+    };
+    for (group, more) in [(Group::Work, work), (Group::User, sent)] {
+        if !more.is_empty() && chat.is_set_off(group) {
+            lines.push(Line::default());
+        }
+        lines.extend(more);
     }
     let hidden = lines.len().saturating_sub(rows);
     lines.split_off(hidden)

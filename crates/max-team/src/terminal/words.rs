@@ -238,10 +238,9 @@ impl Lang {
                 "Try another model with /model, or start afresh with /clear.",
                 "请用 /model 换一个模型，或用 /clear 重新开始。",
             ),
-            Failure::Network => (
-                "Check the network (and the proxy), then say it again.",
-                "请检查网络（和代理），然后再说一次。",
-            ),
+            Failure::Network => {
+                ("Check the network (and the proxy), then say it again.", "请检查网络（和代理），然后再说一次。")
+            }
             Failure::Unrecorded => (
                 "The demo answers only what was recorded; set a key to talk to a real model.",
                 "演示只会回答已录制的内容；设置密钥即可使用真实模型。",
@@ -285,10 +284,9 @@ impl Lang {
                 "The model said nothing, several times. Ask again, or choose another model with /model.",
                 "模型多次没有给出内容。请再问一次，或用 /model 换一个模型。",
             ),
-            End::Unstructured => (
-                "The model never gave the structured answer it was asked for.",
-                "模型始终没有给出所要求的结构化回答。",
-            ),
+            End::Unstructured => {
+                ("The model never gave the structured answer it was asked for.", "模型始终没有给出所要求的结构化回答。")
+            }
             End::Looping => (
                 "The model repeated itself and was stopped. Tell it what to do differently.",
                 "模型不断重复，已被停止。请告诉它换一种做法。",

@@ -43,5 +43,9 @@ fn the_demo_runs_unattended() {
         assert!(ran.out.contains("-    return f\"HELLO, {name.upper()}!!!\""), "the edit is shown as a diff: {ran:?}");
         assert!(ran.out.contains("+    return f\"Hello, {name}!\""), "{ran:?}");
     }
-    assert_eq!(program.run(&["sessions", "list"]).out, "no sessions yet; start one with `max-team`\n", "the demo keeps to itself");
+    assert_eq!(
+        program.run(&["sessions", "list"]).out,
+        "no sessions yet; start one with `max-team`\n",
+        "the demo keeps to itself"
+    );
 }

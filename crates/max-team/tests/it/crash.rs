@@ -40,7 +40,17 @@ fn the_intent_is_journalled_before_the_call() {
     let events = program.events();
     assert_eq!(
         events,
-        ["agent_started", "configured", "turn_started", "llm_intent", "configured", "llm_ended", "llm_intent", "llm_ended", "turn_ended"]
+        [
+            "agent_started",
+            "configured",
+            "turn_started",
+            "llm_intent",
+            "configured",
+            "llm_ended",
+            "llm_intent",
+            "llm_ended",
+            "turn_ended"
+        ]
     );
 }
 
@@ -132,12 +142,14 @@ fn killed_at_every_receipt_it_comes_to_the_same_end() {
 
 /// Answers by how far the conversation is, so that a repeated call gets the same answer.
 fn answer_by_progress() -> Script {
-    Script::new().when(|request| replies().into_iter().nth(match request.tool_results() {
-        0 => 0,
-        2 => 1,
-        3 => 2,
-        _ => 3,
-    }))
+    Script::new().when(|request| {
+        replies().into_iter().nth(match request.tool_results() {
+            0 => 0,
+            2 => 1,
+            3 => 2,
+            _ => 3,
+        })
+    })
 }
 
 #[test]

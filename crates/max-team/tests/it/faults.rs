@@ -37,7 +37,8 @@ fn keys_come_from_private_files_and_helpers() {
         .file("o.yaml", config("api_key_file: open.key"));
     assert_eq!(program.run(&["--config", "f.yaml", "-p", "x"]).out, "a\n");
     assert_eq!(program.run(&["--config", "h.yaml", "-p", "x"]).out, "b\n");
-    let keys: Vec<_> = server.requests().iter().map(|request| request.header("x-api-key").unwrap().to_owned()).collect();
+    let keys: Vec<_> =
+        server.requests().iter().map(|request| request.header("x-api-key").unwrap().to_owned()).collect();
     assert_eq!(keys, ["sk-from-file", "sk-from-helper"]);
     let ran = program.run(&["--config", "o.yaml", "-p", "x"]);
     assert!(ran.code == 3 && ran.err.contains("chmod 600"), "{ran:?}");

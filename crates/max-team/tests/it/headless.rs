@@ -22,11 +22,12 @@ fn text_is_the_answer_and_nothing_else() {
 
 #[test]
 fn the_other_dialect_works_the_same() {
-    let server = ModelServer::start([
-        Reply::new().tool("c1", "read_file", json!({"path": "a.txt"})),
-        Reply::text("it says hi"),
-    ]);
-    let program = Program::alone().variable("OPENAI_BASE_URL", server.url()).variable("OPENAI_API_KEY", "sk-test").file("a.txt", "hi");
+    let server =
+        ModelServer::start([Reply::new().tool("c1", "read_file", json!({"path": "a.txt"})), Reply::text("it says hi")]);
+    let program = Program::alone()
+        .variable("OPENAI_BASE_URL", server.url())
+        .variable("OPENAI_API_KEY", "sk-test")
+        .file("a.txt", "hi");
     let ran = program.run(&["-p", "read a.txt", "--model", "gpt-5"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "it says hi\n"), "{ran:?}");
     assert!(server.requests()[1].contains("1\thi"), "{}", server.requests()[1].body);
@@ -38,7 +39,10 @@ fn json_is_one_result_object() {
     let ran = Program::with(&server).run(&["-p", "hi", "--output-format", "json"]);
     let result = ran.json();
     assert_eq!(result["type"], "result");
-    assert_eq!((&result["subtype"], &result["is_error"], &result["result"]), (&json!("success"), &json!(false), &json!("hi")));
+    assert_eq!(
+        (&result["subtype"], &result["is_error"], &result["result"]),
+        (&json!("success"), &json!(false), &json!("hi"))
+    );
     assert_eq!(result["num_turns"], 1);
     assert_eq!(result["usage"]["cache_read_input_tokens"], 200);
     // claude-sonnet-4-6: 3, 15, 0.3 and 3.75 dollars per million.
@@ -55,11 +59,8 @@ fn stream_json_shows_every_step() {
     let program = Program::with(&server).file("a.txt", "alpha");
     let ran = program.run(&["-p", "look", "--output-format", "stream-json", "--include-partial-messages"]);
     let lines = ran.lines();
-    let kinds: Vec<&str> = lines
-        .iter()
-        .map(|line| line["type"].as_str().unwrap())
-        .filter(|kind| *kind != "stream_event")
-        .collect();
+    let kinds: Vec<&str> =
+        lines.iter().map(|line| line["type"].as_str().unwrap()).filter(|kind| *kind != "stream_event").collect();
     assert_eq!(kinds, ["system", "assistant", "max", "user", "assistant", "result"]);
     assert!(lines.iter().any(|line| line["type"] == "stream_event"));
     let results: Vec<_> = lines.iter().filter(|line| line["type"] == "user").collect();
@@ -82,12 +83,14 @@ fn piped_text_is_context() {
 #[test]
 fn instructions_and_tools_are_in_the_request() {
     let server = ModelServer::start([Reply::text("ok")]);
-    let program = Program::with(&server).file("AGENTS.md", "Be brief. @docs/more.md").file("docs/more.md", "Also kind.");
+    let program =
+        Program::with(&server).file("AGENTS.md", "Be brief. @docs/more.md").file("docs/more.md", "Also kind.");
     assert_eq!(program.run(&["-p", "hi"]).code, 0);
     let body = &server.requests()[0].body;
     let system = body["system"].to_string();
     assert!(system.contains("Be brief.") && system.contains("Also kind."), "{system}");
-    let tools: Vec<&str> = body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let tools: Vec<&str> =
+        body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(tools, ["edit_file", "list_dir", "read_file", "search_code", "write_file"]);
     let marked = body.to_string().matches("cache_control").count();
     assert!((2..=4).contains(&marked), "{marked} cache breakpoints");
@@ -107,7 +110,9 @@ fn writes_need_a_yes_that_nobody_gives_here() {
 
 #[test]
 fn modes_decide_about_writes() {
-    for (mode, code, written) in [("acceptEdits", 0, true), ("bypassPermissions", 0, true), ("plan", 0, false), ("dontAsk", 0, false)] {
+    for (mode, code, written) in
+        [("acceptEdits", 0, true), ("bypassPermissions", 0, true), ("plan", 0, false), ("dontAsk", 0, false)]
+    {
         let server = ModelServer::start([write_note(), Reply::text("ok")]);
         let program = Program::with(&server);
         let ran = program.run(&["-p", "write", "--permission-mode", mode]);
@@ -144,7 +149,11 @@ fn limits_have_their_own_exit_codes() {
     let server = ModelServer::start([Reply::text("never asked")]);
     let program = Program::with(&server);
     let ran = program.run(&["-p", "go", "--max-budget-usd", "0.000001", "--output-format", "json"]);
-    assert_eq!((ran.code, ran.json()["subtype"].clone(), server.count()), (6, json!("error_max_budget_usd"), 0), "{ran:?}");
+    assert_eq!(
+        (ran.code, ran.json()["subtype"].clone(), server.count()),
+        (6, json!("error_max_budget_usd"), 0),
+        "{ran:?}"
+    );
     // More money, and it goes on.
     let ran = program.run(&["-c", "-p", "again", "--max-budget-usd", "5"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "never asked\n"), "{ran:?}");
@@ -152,22 +161,26 @@ fn limits_have_their_own_exit_codes() {
 
 #[test]
 fn odd_answers_end_well() {
-    for (reply, code) in [
-        (Reply::text("half").stop("max_tokens"), 7),
-        (Reply::text("no").stop("refusal"), 1),
-    ] {
+    for (reply, code) in [(Reply::text("half").stop("max_tokens"), 7), (Reply::text("no").stop("refusal"), 1)] {
         let server = ModelServer::start([reply]);
         assert_eq!(Program::with(&server).run(&["-p", "hi"]).code, code);
     }
     // Unknown tools and bad input go back to the model.
     let server = ModelServer::start([
-        Reply::new().tool("t1", "fly", json!({})).tool("t2", "read_file", json!({"path": 7})).tool("t2", "list_dir", json!([1])),
+        Reply::new().tool("t1", "fly", json!({})).tool("t2", "read_file", json!({"path": 7})).tool(
+            "t2",
+            "list_dir",
+            json!([1]),
+        ),
         Reply::text("sorry"),
     ]);
     let ran = Program::with(&server).run(&["-p", "hi"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "sorry\n"), "{ran:?}");
     let told = server.requests()[1].body["messages"][2].to_string();
-    assert!(told.contains("there is no tool `fly`") && told.contains("/path") && told.contains("must be a JSON object"), "{told}");
+    assert!(
+        told.contains("there is no tool `fly`") && told.contains("/path") && told.contains("must be a JSON object"),
+        "{told}"
+    );
 }
 
 #[test]

@@ -42,7 +42,9 @@ impl Program {
 
     /// With the scripted model as Anthropic's.
     pub(crate) fn with(server: &ModelServer) -> Self {
-        Self::alone().variable("ANTHROPIC_BASE_URL", server.url()).variable("ANTHROPIC_API_KEY", "sk-test-0123456789abcdef")
+        Self::alone()
+            .variable("ANTHROPIC_BASE_URL", server.url())
+            .variable("ANTHROPIC_API_KEY", "sk-test-0123456789abcdef")
     }
 
     pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {

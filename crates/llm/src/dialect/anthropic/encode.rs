@@ -153,18 +153,16 @@ pub(crate) fn body(wire: &Wire, head: &Head, call: &Call, shown: &[(Role, &Halve
 /// Thinking and answer share `max_tokens`: a call that may only write a little does not think.
 fn thinking(wire: &Wire, max_tokens: u32) -> Option<Value> {
     let room = max_tokens.saturating_sub(THINKING_TOKENS_MIN);
-    if wire.thinking_tokens == 0 || room < THINKING_TOKENS_MIN {
-        return None;
-    }
+    let thinks = wire.thinking_tokens > 0 && room >= THINKING_TOKENS_MIN;
     match wire.thinking {
-        Thinking::Budget => {
+        Thinking::Switch => Some(json!({"type": if thinks { "enabled" } else { "disabled" }})),
+        Thinking::Budget if thinks => {
             let budget = wire.thinking_tokens.clamp(THINKING_TOKENS_MIN, room);
             Some(json!({"type": "enabled", "budget_tokens": budget}))
         }
         // Without `display` newer models hide what they think, and with it what they say between tool calls.
-        Thinking::Adaptive => Some(json!({"type": "adaptive", "display": "summarized"})),
-        Thinking::Switch => Some(json!({"type": "enabled"})),
-        Thinking::None | Thinking::Effort | Thinking::EffortWithoutTools => None,
+        Thinking::Adaptive if thinks => Some(json!({"type": "adaptive", "display": "summarized"})),
+        _ => None,
     }
 }
 

@@ -321,6 +321,8 @@ fn thinking_is_asked_for_as_the_model_wants_it() {
     assert_eq!(asked(Thinking::Budget, 4_000, 1_024), None);
     assert_eq!(asked(Thinking::Budget, 0, 9_000), None);
     assert_eq!(asked(Thinking::Adaptive, 1, 9_000), Some(json!({"type": "adaptive", "display": "summarized"})));
+    assert_eq!(asked(Thinking::Switch, 1, 9_000), Some(json!({"type": "enabled"})));
+    assert_eq!(asked(Thinking::Switch, 0, 9_000), Some(json!({"type": "disabled"})));
     assert_eq!(asked(Thinking::None, 1, 9_000), None);
 }
 

@@ -275,7 +275,8 @@ impl ToolCall {
     }
 }
 
-/// `prompt_tokens` counts cached tokens too; ours do not.
+/// `prompt_tokens` counts cached tokens too; ours do not. `completion_tokens` leaves out reasoning at some providers,
+/// and only the total shows it.
 fn count(usage: &Value) -> Usage {
     let detail = |key| usage.get("prompt_tokens_details").and_then(|details| json::number(details, key));
     let cache_read = detail("cached_tokens")
@@ -284,9 +285,10 @@ fn count(usage: &Value) -> Usage {
         .unwrap_or(0);
     let cache_write = detail("cache_write_tokens").unwrap_or(0);
     let prompt = json::number(usage, "prompt_tokens").unwrap_or(0);
+    let total = json::number(usage, "total_tokens").unwrap_or(0);
     Usage {
         input: prompt.saturating_sub(cache_read + cache_write),
-        output: json::number(usage, "completion_tokens").unwrap_or(0),
+        output: json::number(usage, "completion_tokens").unwrap_or(0).max(total.saturating_sub(prompt)),
         cache_read,
         cache_write,
     }

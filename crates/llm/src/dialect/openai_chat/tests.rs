@@ -172,7 +172,8 @@ fn ends_and_usage_are_read_where_they_are() {
     let usage = |usage: Value| json!({"id": "chatcmpl-1", "choices": [], "usage": usage});
     let count = |input, output, cache_read, cache_write| Usage { input, output, cache_read, cache_write };
     let table = [
-        (usage(json!({"prompt_tokens": 9, "completion_tokens": 2})), count(9, 2, 0, 0)),
+        (usage(json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 11})), count(9, 2, 0, 0)),
+        (usage(json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 18})), count(9, 9, 0, 0)),
         (
             usage(json!({"prompt_tokens": 9, "completion_tokens": 2,
                       "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}})),

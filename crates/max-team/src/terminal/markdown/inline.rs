@@ -40,7 +40,11 @@ impl Inline {
     pub(super) fn code(&mut self, code: &str) {
         self.push(self.theme.code());
         // Without colour the backticks are what tells code from words.
-        if self.theme.color { self.text(code) } else { self.text(&format!("`{code}`")) }
+        if self.theme.color {
+            self.text(code)
+        } else {
+            self.text(&format!("`{code}`"))
+        }
         self.pop();
     }
 

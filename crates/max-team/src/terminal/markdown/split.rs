@@ -245,8 +245,7 @@ impl Open {
         if self.lines <= TABLE_ROWS_MAX {
             return None;
         }
-        let next =
-            Open { kind: Kind::Table { header: header.clone() }, source: header.clone(), lines: 1, blanks: 0 };
+        let next = Open { kind: Kind::Table { header: header.clone() }, source: header.clone(), lines: 1, blanks: 0 };
         Some((self.clone(), next))
     }
 }

@@ -94,7 +94,8 @@ fn renders_everything_at_forty_columns() {
 
 #[test]
 fn tables_are_narrowed_then_listed_and_never_cut() {
-    let table = "| 名称 | description |\n|---|---|\n| 一个很长的中文名称 | a long description in English |\n| b | c |\n";
+    let table =
+        "| 名称 | description |\n|---|---|\n| 一个很长的中文名称 | a long description in English |\n| b | c |\n";
     insta::assert_snapshot!(marked(&whole(table, 30)), @"");
     insta::assert_snapshot!(marked(&whole(table, 12)), @"");
 }

@@ -1,0 +1,462 @@
+//! The chat on a screen, without the screen: what keys do, and what becomes lines.
+//!
+//! Everything here is plain state. Keys and notices go in with the time; finished lines, orders (through the
+//! session) and the odd wish come out; `view` draws the rest. So whole conversations are tested without a terminal.
+
+use std::path::PathBuf;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use max_team_runtime::Notice;
+use ratatui::text::{Line, Span};
+
+use super::editor::Editor;
+use super::figures::since;
+use super::history::History;
+use super::link::Done;
+use super::markdown::{self, Piece, Stream};
+use super::panel::Panel;
+use super::rows::{Group, Look, Row};
+use super::session::Session;
+use super::slash::{self, Slash};
+use super::theme::Theme;
+use super::transcript::{Activity, Item};
+use super::view::draft_columns;
+
+/// A question that pops up under somebody's typing is not answered by it: keys answer only after such a pause.
+const QUIET_MS: u64 = 700;
+
+/// What the next key may confirm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Hint {
+    EscAgain,
+    CtrlCAgain,
+}
+
+/// What only the terminal can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wish {
+    Leave,
+    Redraw,
+    Suspend,
+}
+
+#[derive(Debug, Default)]
+struct Search {
+    words: String,
+    /// How many matches were passed over.
+    skip: usize,
+    found: Option<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct Chat {
+    session: Session,
+    editor: Editor,
+    history: History,
+    panel: Panel,
+    search: Option<Search>,
+    hint: Option<Hint>,
+    /// The model's words on their way, and whether some have been shown.
+    stream: Stream,
+    in_text: bool,
+    /// What the last finished line belongs to.
+    group: Option<Group>,
+    finished: Vec<Line<'static>>,
+    typed_at_ms: i64,
+    now_ms: i64,
+    columns: usize,
+    theme: Theme,
+    who: String,
+    cwd: String,
+}
+
+impl Chat {
+    pub(super) fn new(
+        session: Session,
+        history: PathBuf,
+        who: String,
+        cwd: String,
+        theme: Theme,
+        columns: usize,
+    ) -> Self {
+        Self {
+            session,
+            editor: Editor::default(),
+            history: History::new(history),
+            panel: Panel::default(),
+            search: None,
+            hint: None,
+            stream: Stream::default(),
+            in_text: false,
+            group: None,
+            finished: Vec::new(),
+            typed_at_ms: 0,
+            now_ms: 0,
+            columns,
+            theme,
+            who,
+            cwd,
+        }
+    }
+
+    pub(super) fn session(&self) -> &Session {
+        &self.session
+    }
+
+    pub(super) fn session_mut(&mut self) -> &mut Session {
+        &mut self.session
+    }
+
+    pub(super) fn cwd(&self) -> &str {
+        &self.cwd
+    }
+
+    pub(super) fn look(&self) -> Look {
+        Look { columns: self.columns, theme: self.theme, lang: self.session.lang }
+    }
+
+    pub(super) fn hint(&self) -> Option<Hint> {
+        self.hint
+    }
+
+    /// The words searched for, and what was found.
+    pub(super) fn search(&self) -> Option<(String, Option<String>)> {
+        self.search.as_ref().map(|search| (search.words.clone(), search.found.clone()))
+    }
+
+    pub(super) fn completions(&self) -> Vec<slash::Entry> {
+        if self.search.is_some() { Vec::new() } else { slash::matches(&self.editor.whole()) }
+    }
+
+    /// Where letters go.
+    pub(super) fn focused_editor(&mut self) -> &Editor {
+        match self.panel.comment() {
+            Some(comment) => comment,
+            None => &self.editor,
+        }
+    }
+
+    pub(super) fn live_text(&self) -> Vec<Piece> {
+        self.stream.live()
+    }
+
+    /// Whether an empty line comes before rows of this kind.
+    pub(super) fn is_set_off(&self, group: Group) -> bool {
+        self.group.is_some_and(|last| last != group || group == Group::User)
+    }
+
+    pub(super) fn draw_panel(&mut self, rows: usize, look: Look) -> Option<Vec<Line<'static>>> {
+        let question = self.session.questions.first();
+        self.panel.face(question);
+        let count = self.session.questions.count();
+        Some(self.panel.lines(question?, &self.who, count, rows, look))
+    }
+
+    /// Whether keys answer the question rather than write.
+    pub(super) fn question_has_focus(&self) -> bool {
+        self.session.questions.first().is_some() && since(self.typed_at_ms, self.now_ms) >= QUIET_MS
+    }
+
+    /// When something will look different though nothing happens.
+    pub(super) fn changes_at_ms(&self) -> Option<i64> {
+        let quiet_at_ms = self.typed_at_ms.saturating_add_unsigned(QUIET_MS);
+        (self.session.questions.first().is_some() && quiet_at_ms > self.now_ms).then_some(quiet_at_ms)
+    }
+
+    /// Whether the spinner turns. While a person is waited for, nothing does.
+    pub(super) fn is_moving(&self) -> bool {
+        self.session.is_busy() && self.session.questions.first().is_none()
+    }
+
+    pub(super) fn at(&mut self, now_ms: i64) {
+        self.now_ms = now_ms;
+    }
+
+    pub(super) fn resize(&mut self, columns: usize) {
+        self.columns = columns;
+    }
+
+    /// Lines that are finished since the last time.
+    pub(super) fn take_finished(&mut self) -> Vec<Line<'static>> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// The first lines of a chat.
+    pub(super) fn greet(&mut self) {
+        let lang = self.session.lang;
+        let name = Span::styled("Max Team", self.theme.strong());
+        self.finished.push(Line::from(vec![name, Span::styled(format!(" · {}", lang.tagline()), self.theme.faint())]));
+        self.show(vec![Item::Row(Row::Note(lang.hint_start().to_owned()))]);
+    }
+
+    /// The last lines: what was being written, and how to come back.
+    pub(super) fn part(&mut self) {
+        self.end_text();
+        if !self.session.is_fresh() {
+            let words = format!("{} max-team -r {}", self.session.lang.come_back(), self.session.id());
+            self.show(vec![Item::Row(Row::Note(words))]);
+        }
+    }
+
+    pub(super) fn notice(&mut self, notice: &Notice) {
+        let items = self.session.notice(notice, self.now_ms);
+        self.show(items);
+    }
+
+    pub(super) fn done(&mut self, done: Done) {
+        let items = self.session.done(done, self.now_ms);
+        self.show(items);
+        for text in self.session.take_returned() {
+            if !self.editor.is_empty() {
+                self.editor.insert("\n");
+            }
+            self.paste_into_draft(&text);
+        }
+    }
+
+    /// Turns items into lines.
+    pub(super) fn show(&mut self, items: Vec<Item>) {
+        for item in items {
+            match item {
+                Item::Text(words) => self.add_text(&words),
+                Item::TextEnd => self.end_text(),
+                Item::Row(row) => {
+                    self.end_text();
+                    self.set_off(row.group());
+                    self.finished.extend(row.lines(self.look()));
+                }
+            }
+        }
+    }
+
+    fn add_text(&mut self, words: &str) {
+        // Models like to begin with empty lines.
+        let words = if self.in_text { words } else { words.trim_start_matches(['\n', ' ']) };
+        if words.is_empty() {
+            return;
+        }
+        if !std::mem::replace(&mut self.in_text, true) {
+            self.set_off(Group::Text);
+        }
+        let pieces = self.stream.push(words);
+        self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
+    }
+
+    fn end_text(&mut self) {
+        if std::mem::take(&mut self.in_text) {
+            let pieces = self.stream.finish();
+            self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
+        }
+    }
+
+    fn set_off(&mut self, group: Group) {
+        if self.is_set_off(group) {
+            self.finished.push(Line::default());
+        }
+        self.group = Some(group);
+    }
+
+    pub(super) fn paste(&mut self, text: &str) {
+        self.hint = None;
+        self.history.settle();
+        if let Some(search) = &mut self.search {
+            search.words.push_str(text.lines().next().unwrap_or_default());
+            return self.search_again(0);
+        }
+        if let Some(comment) = self.panel.comment() {
+            return comment.insert(text);
+        }
+        self.typed_at_ms = self.now_ms;
+        self.paste_into_draft(text);
+    }
+
+    fn paste_into_draft(&mut self, text: &str) {
+        let lang = self.session.lang;
+        self.editor.paste(text, |lines| format!("{} {lines} {}", lang.pasted(), lang.lines()));
+    }
+
+    pub(super) fn key(&mut self, key: KeyEvent) -> Option<Wish> {
+        if key.kind == KeyEventKind::Release {
+            return None;
+        }
+        let hint = self.hint.take();
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            match key.code {
+                KeyCode::Char('c') => return self.ctrl_c(hint),
+                KeyCode::Char('l') => return Some(Wish::Redraw),
+                KeyCode::Char('z') => return Some(Wish::Suspend),
+                _ => {}
+            }
+        }
+        if self.search.is_some() {
+            self.search_key(key);
+            return None;
+        }
+        if self.question_has_focus() || self.panel.comment().is_some() {
+            self.question_key(key);
+            return None;
+        }
+        let wish = self.draft_key(key, hint);
+        self.typed_at_ms = self.now_ms;
+        wish
+    }
+
+    fn question_key(&mut self, key: KeyEvent) {
+        let Some(id) = self.session.questions.first().map(|question| question.id) else { return };
+        self.panel.face(self.session.questions.first());
+        if let Some(answer) = self.panel.key(key) {
+            self.session.answer(id, answer);
+            self.panel.face(self.session.questions.first());
+        }
+    }
+
+    fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Enter => return self.enter(key.modifiers),
+            KeyCode::Esc => self.esc(hint),
+            KeyCode::Char('d') if control && self.editor.is_empty() => return Some(Wish::Leave),
+            KeyCode::Char('r') if control => self.search = Some(Search::default()),
+            KeyCode::Char('p') if control => self.older(),
+            KeyCode::Char('n') if control => self.newer(),
+            KeyCode::Up => self.older(),
+            KeyCode::Down => self.newer(),
+            KeyCode::Tab => {
+                if let Some(whole) = slash::complete(&self.editor.whole()) {
+                    self.editor.set(&whole);
+                }
+            }
+            KeyCode::BackTab => self.session.next_mode(),
+            _ => {
+                if self.editor.key(key) {
+                    self.history.settle();
+                }
+            }
+        }
+        None
+    }
+
+    fn enter(&mut self, modifiers: KeyModifiers) -> Option<Wish> {
+        if modifiers.contains(KeyModifiers::SHIFT) {
+            self.editor.insert("\n");
+            return None;
+        }
+        if self.editor.continue_line() {
+            return None;
+        }
+        let text = self.editor.take();
+        if text.trim().is_empty() {
+            return None;
+        }
+        self.history.add(&text);
+        match slash::parse(&text) {
+            Some(Ok(Slash::Quit)) => return Some(Wish::Leave),
+            Some(Ok(command)) => {
+                let items = self.session.slash(command);
+                self.show(items);
+            }
+            Some(Err(unknown)) => {
+                let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
+                self.show(vec![Item::Row(Row::Note(words))]);
+                self.editor.set(&text);
+            }
+            None => {
+                if modifiers.contains(KeyModifiers::ALT) && self.session.is_busy() {
+                    self.session.interrupt();
+                }
+                self.session.say(text);
+            }
+        }
+        None
+    }
+
+    fn esc(&mut self, hint: Option<Hint>) {
+        if self.session.is_busy() {
+            self.interrupt();
+        } else if hint == Some(Hint::EscAgain) {
+            self.editor.clear();
+        } else if !self.editor.is_empty() {
+            self.hint = Some(Hint::EscAgain);
+        }
+    }
+
+    fn ctrl_c(&mut self, hint: Option<Hint>) -> Option<Wish> {
+        if self.search.take().is_some() {
+            return None;
+        }
+        // A second Ctrl-C while the turn is still stopping is about leaving.
+        if self.session.is_busy() && self.session.transcript().activity() != Activity::Stopping {
+            self.interrupt();
+        } else if !self.editor.is_empty() && hint != Some(Hint::CtrlCAgain) {
+            self.editor.clear();
+        } else if hint == Some(Hint::CtrlCAgain) {
+            return Some(Wish::Leave);
+        } else {
+            self.hint = Some(Hint::CtrlCAgain);
+        }
+        None
+    }
+
+    fn interrupt(&mut self) {
+        if self.session.transcript().activity() != Activity::Stopping {
+            self.session.interrupt();
+        }
+    }
+
+    fn older(&mut self) {
+        if !self.editor.up(draft_columns(self.columns))
+            && let Some(text) = self.history.older(&self.editor.whole())
+        {
+            self.editor.clear();
+            self.paste_into_draft(&text);
+        }
+    }
+
+    fn newer(&mut self) {
+        if !self.editor.down(draft_columns(self.columns))
+            && let Some(text) = self.history.newer()
+        {
+            self.editor.clear();
+            self.paste_into_draft(&text);
+        }
+    }
+
+    fn search_key(&mut self, key: KeyEvent) {
+        let Some(search) = &mut self.search else { return };
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('r') if control => {
+                let next = search.skip + 1;
+                self.search_again(next);
+            }
+            KeyCode::Char('g') if control => self.search = None,
+            KeyCode::Esc => self.search = None,
+            KeyCode::Char(c) if !control => {
+                search.words.push(c);
+                self.search_again(0);
+            }
+            KeyCode::Backspace => {
+                search.words.pop();
+                self.search_again(0);
+            }
+            _ => {
+                let found = self.search.take().and_then(|search| search.found);
+                if let Some(found) = found {
+                    self.editor.clear();
+                    self.paste_into_draft(&found);
+                }
+            }
+        }
+    }
+
+    fn search_again(&mut self, skip: usize) {
+        let Some(search) = &mut self.search else { return };
+        if search.words.is_empty() {
+            *search = Search::default();
+        } else if let Some(found) = self.history.search(&search.words, skip) {
+            (search.skip, search.found) = (skip, Some(found));
+        } else if skip == 0 {
+            search.found = None;
+        }
+    }
+}

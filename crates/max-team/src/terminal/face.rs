@@ -1,0 +1,264 @@
+//! The chat on a real terminal: one loop over keys, notices, finished orders and the clock.
+//!
+//! The clock ticks only while something moves; an idle chat sleeps until a key or a notice. Keys are painted at
+//! once, notices at most thirty times a second. Whatever way the loop ends, orders that were given are carried out
+//! first and the terminal is put back.
+
+use std::future::poll_fn;
+use std::task::Poll;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::Context;
+use crossterm::event::{Event as Input, EventStream};
+use futures_util::StreamExt;
+use max_team_runtime::Notice;
+use ratatui::layout::Size;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::ExitReason;
+use super::chat::{Chat, Wish};
+use super::link::Link;
+use super::screen::Screen;
+use super::tty::Tty;
+use super::view::view;
+
+/// Between two turns of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+/// Between two frames that nobody typed for.
+const FRAME: Duration = Duration::from_millis(33);
+/// Keys and notices that are taken before the next frame.
+const BATCH_MAX: usize = 256;
+/// How long leaving waits for orders that were given.
+const LEAVE_WAIT: Duration = Duration::from_secs(5);
+
+pub(super) struct Face {
+    chat: Chat,
+    link: Link,
+    notices: mpsc::Receiver<Notice>,
+    tty: Tty,
+    screen: Screen,
+    events: Option<EventStream>,
+    /// Something has changed since the last frame; what the user did is painted at once.
+    dirty: bool,
+    urgent: bool,
+    painted_at: Instant,
+}
+
+impl Face {
+    /// Takes the terminal over.
+    pub(super) fn enter(
+        link: Link,
+        notices: mpsc::Receiver<Notice>,
+        chat: impl FnOnce(Size) -> Chat,
+    ) -> anyhow::Result<Self> {
+        let (tty, size, position) = Tty::enter().context("the terminal cannot be used; try --plain")?;
+        Ok(Self {
+            chat: chat(size),
+            link,
+            notices,
+            tty,
+            screen: Screen::new(size, position.y),
+            events: Some(EventStream::new()),
+            dirty: true,
+            urgent: true,
+            painted_at: Instant::now(),
+        })
+    }
+
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
+        let reason = self.turn_around(&shutdown).await;
+        self.leave().await;
+        reason
+    }
+
+    async fn turn_around(&mut self, shutdown: &CancellationToken) -> anyhow::Result<ExitReason> {
+        loop {
+            self.link.send(self.chat.session_mut().take_acts());
+            self.paint_if_due()?;
+            let wake = self.wake_at();
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(ExitReason::Shutdown),
+                input = next_input(&mut self.events) => match input {
+                    Some(Ok(input)) => if let Some(reason) = self.inputs(input).await? {
+                        return Ok(reason);
+                    },
+                    // The terminal is gone.
+                    Some(Err(_)) | None => return Ok(ExitReason::Hangup),
+                },
+                done = self.link.next() => {
+                    self.chat.at(now_ms());
+                    self.chat.done(done);
+                    self.dirty = true;
+                }
+                notice = self.notices.recv() => match notice {
+                    Some(notice) => self.notices(&notice),
+                    None => return Ok(ExitReason::Shutdown),
+                },
+                () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => self.dirty = true,
+            }
+            if self.tty.is_lost() {
+                let (size, position) = self.tty.enter_again()?;
+                self.restart(size, position.y);
+            }
+        }
+    }
+
+    /// Takes what has been typed, all of it: a frame per key would lag behind a paste.
+    async fn inputs(&mut self, first: Input) -> anyhow::Result<Option<ExitReason>> {
+        self.chat.at(now_ms());
+        (self.dirty, self.urgent) = (true, true);
+        let mut next = Some(first);
+        let mut resized = false;
+        for _ in 0..BATCH_MAX {
+            let wish = match next {
+                Some(Input::Key(key)) => self.chat.key(key),
+                Some(Input::Paste(text)) => {
+                    self.chat.paste(&text);
+                    None
+                }
+                Some(Input::Resize(..)) => {
+                    resized = true;
+                    None
+                }
+                Some(_) => None,
+                None => break,
+            };
+            match wish {
+                Some(Wish::Leave) => return Ok(Some(ExitReason::Quit)),
+                Some(Wish::Redraw) => resized = true,
+                Some(Wish::Suspend) => self.suspend()?,
+                None => {}
+            }
+            next = ready_input(&mut self.events).await;
+        }
+        if resized {
+            self.resize()?;
+        }
+        Ok(None)
+    }
+
+    fn notices(&mut self, first: &Notice) {
+        self.chat.at(now_ms());
+        self.dirty = true;
+        self.chat.notice(first);
+        for _ in 0..BATCH_MAX {
+            match self.notices.try_recv() {
+                Ok(notice) => self.chat.notice(&notice),
+                Err(_) => break,
+            }
+        }
+    }
+
+    fn resize(&mut self) -> anyhow::Result<()> {
+        match Tty::locate(&mut self.events) {
+            Ok((size, cursor)) => {
+                self.tty.frame(|backend| self.screen.resized(backend, size, cursor))?;
+                self.chat.resize(usize::from(size.width));
+            }
+            // It does not say where the cursor is: begin below everything, and leave the old rows where they are.
+            Err(_) => {
+                let (size, position) = self.tty.enter_again()?;
+                self.restart(size, position.y);
+            }
+        }
+        Ok(())
+    }
+
+    fn suspend(&mut self) -> anyhow::Result<()> {
+        self.tty.frame(|backend| self.screen.wipe(backend))?;
+        drop(self.events.take());
+        let (size, position) = self.tty.suspend()?;
+        self.events = Some(EventStream::new());
+        self.restart(size, position.y);
+        Ok(())
+    }
+
+    fn restart(&mut self, size: Size, row: u16) {
+        self.screen = Screen::new(size, row);
+        self.chat.resize(usize::from(size.width));
+        self.dirty = true;
+    }
+
+    fn paint_if_due(&mut self) -> anyhow::Result<()> {
+        if self.dirty && (self.urgent || self.painted_at.elapsed() >= FRAME) {
+            self.paint()?;
+        }
+        Ok(())
+    }
+
+    fn paint(&mut self) -> anyhow::Result<()> {
+        let now_ms = now_ms();
+        self.chat.at(now_ms);
+        let live = view(&mut self.chat, self.screen.rows_max(), now_ms);
+        let finished = self.chat.take_finished();
+        self.tty
+            .frame(|backend| self.screen.paint(backend, &finished, &live))
+            .context("the terminal cannot be written to")?;
+        (self.dirty, self.urgent) = (false, false);
+        self.painted_at = Instant::now();
+        Ok(())
+    }
+
+    /// When to wake without anything happening; never, if nothing moves.
+    fn wake_at(&self) -> Option<Instant> {
+        if self.dirty {
+            return Some(self.painted_at + FRAME);
+        }
+        if self.chat.is_moving() {
+            return Some(self.painted_at + TICK);
+        }
+        let wait_ms = self.chat.changes_at_ms()?.saturating_sub(now_ms());
+        Some(Instant::now() + Duration::from_millis(u64::try_from(wait_ms).unwrap_or(0)))
+    }
+
+    /// Carries out what was ordered, shows the last lines, and gives the terminal back.
+    async fn leave(mut self) {
+        self.link.send(self.chat.session_mut().take_acts());
+        let carried_out = async {
+            while !self.link.is_empty() {
+                tokio::select! {
+                    done = self.link.next() => self.chat.done(done),
+                    // An order that publishes waits for us to listen.
+                    Some(notice) = self.notices.recv() => self.chat.notice(&notice),
+                }
+            }
+        };
+        // What takes longer is in nobody's hands any more; what was acknowledged is in the journal.
+        drop(timeout(LEAVE_WAIT, carried_out).await);
+        self.chat.part();
+        let finished = self.chat.take_finished();
+        let none = super::screen::View::default();
+        // A terminal that is gone is no reason to fail now.
+        drop(self.tty.frame(|backend| {
+            self.screen.paint(backend, &finished, &none)?;
+            self.screen.wipe(backend)
+        }));
+    }
+}
+
+async fn next_input(events: &mut Option<EventStream>) -> Option<std::io::Result<Input>> {
+    match events {
+        Some(events) => events.next().await,
+        None => None,
+    }
+}
+
+/// The next key that is there already. It is asked for with this task's own waker: the reader of events remembers
+/// the first waker it is given until something comes, and would wake nobody for `now_or_never`.
+async fn ready_input(events: &mut Option<EventStream>) -> Option<Input> {
+    let events = events.as_mut()?;
+    let polled = poll_fn(|cx| Poll::Ready(events.poll_next_unpin(cx))).await;
+    match polled {
+        Poll::Ready(Some(Ok(input))) => Some(input),
+        _ => None,
+    }
+}
+
+/// Milliseconds since 1970, UTC.
+pub(super) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,293 @@
+//! The chat as plain lines: no raw mode, no colours, nothing that moves.
+//!
+//! Every line of the input is a message (one that ends in `\` goes on in the next), answers are printed as they come,
+//! everything else is one line each. Questions are asked on the same terminal; without one nobody can be asked, and
+//! the team is told so. At the end of the input what was said is finished first.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use max_team_core::id::QuestionId;
+use max_team_core::policy::{Answer, By};
+use max_team_runtime::Notice;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::ExitReason;
+use super::face::now_ms;
+use super::link::{Done, Link};
+use super::panel::PLACE;
+use super::question::Question;
+use super::rows::{Look, Row};
+use super::session::Session;
+use super::slash::{self, Slash};
+use super::text::{clean, clean_line};
+use super::theme::Theme;
+use super::transcript::Item;
+
+/// Lines are printed as long as they are: whoever shows them wraps them.
+const COLUMNS: usize = 10_000;
+/// Lines that are read ahead.
+const LINES_AHEAD: usize = 1;
+/// Why nobody was asked.
+const NOBODY: &str = "no terminal to ask on";
+
+pub(super) async fn run(
+    session: Session,
+    begun: Vec<Item>,
+    link: Link,
+    notices: mpsc::Receiver<Notice>,
+    yes: bool,
+    shutdown: CancellationToken,
+) -> anyhow::Result<ExitReason> {
+    let can_ask = !yes && io::stdin().is_terminal();
+    let mut plain = Plain::new(session, io::stdout(), can_ask);
+    plain.yes = yes;
+    let lines = if yes { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
+    match plain.talk(begun, link, notices, lines, shutdown).await {
+        // Whoever read us has gone.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitReason::Hangup),
+        outcome => outcome,
+    }
+}
+
+struct Plain<W> {
+    session: Session,
+    out: W,
+    can_ask: bool,
+    /// Everything was answered yes beforehand (`--yes`); nothing is read.
+    yes: bool,
+    /// Lines that end in a backslash, until one does not.
+    pending: String,
+    /// The question that was put to the user.
+    asked: Option<QuestionId>,
+    in_text: bool,
+    /// Whether nothing stands on the line yet.
+    at_line_start: bool,
+    /// Whether the user's own words are printed.
+    echo: bool,
+    eof: bool,
+}
+
+impl<W: Write> Plain<W> {
+    fn new(session: Session, out: W, can_ask: bool) -> Self {
+        Self {
+            session,
+            out,
+            can_ask,
+            yes: false,
+            pending: String::new(),
+            asked: None,
+            in_text: false,
+            at_line_start: true,
+            echo: true,
+            eof: false,
+        }
+    }
+
+    async fn talk(
+        mut self,
+        begun: Vec<Item>,
+        mut link: Link,
+        mut notices: mpsc::Receiver<Notice>,
+        mut lines: mpsc::Receiver<io::Result<String>>,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<ExitReason> {
+        self.print(begun)?;
+        self.prompt()?;
+        self.echo = false;
+        loop {
+            self.questions()?;
+            link.send(self.session.take_acts());
+            if self.eof && !self.session.is_busy() && link.is_empty() {
+                return Ok(ExitReason::Eof(self.session.last().cloned()));
+            }
+            // A pipe is read as fast as it is answered; a person may type ahead.
+            let listens = !self.eof && (self.can_ask || !self.session.is_busy());
+            tokio::select! {
+                biased;
+                () = shutdown.cancelled() => return Ok(ExitReason::Shutdown),
+                done = link.next() => {
+                    // Another session's words are not before anybody's eyes.
+                    self.echo = matches!(done, Done::Opened(_));
+                    let items = self.session.done(done, now_ms());
+                    self.print(items)?;
+                    self.echo = false;
+                    // The error has said why; the words are still in the scrollback of whoever typed them.
+                    self.session.take_returned();
+                }
+                notice = notices.recv() => match notice {
+                    Some(notice) => self.notice(&notice)?,
+                    None => return Ok(ExitReason::Shutdown),
+                },
+                line = lines.recv(), if listens => match line {
+                    Some(line) => if self.line(&line?)? {
+                        return Ok(ExitReason::Quit);
+                    },
+                    None => self.eof = true,
+                },
+            }
+        }
+    }
+
+    fn notice(&mut self, notice: &Notice) -> io::Result<()> {
+        let items = self.session.notice(notice, now_ms());
+        self.print(items)?;
+        if matches!(notice, Notice::Idle { .. }) {
+            self.prompt()?;
+        }
+        Ok(())
+    }
+
+    /// One line of the input. Returns whether it asks to leave.
+    fn line(&mut self, line: &str) -> io::Result<bool> {
+        self.at_line_start = true;
+        if let Some(question) = self.asked {
+            self.answer(question, line)?;
+            return Ok(false);
+        }
+        if let Some(begun) = line.strip_suffix('\\') {
+            self.pending.push_str(begun);
+            self.pending.push('\n');
+            return Ok(false);
+        }
+        let text = std::mem::take(&mut self.pending) + line;
+        match slash::parse(&text) {
+            _ if text.trim().is_empty() => self.prompt()?,
+            Some(Ok(Slash::Quit)) => return Ok(true),
+            Some(Ok(command)) => {
+                let items = self.session.slash(command);
+                self.print(items)?;
+                self.prompt()?;
+            }
+            Some(Err(unknown)) => {
+                let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
+                self.print(vec![Item::Row(Row::Note(words))])?;
+                self.prompt()?;
+            }
+            None => self.session.say(text),
+        }
+        Ok(false)
+    }
+
+    /// Puts the first question to the user, or answers for nobody.
+    fn questions(&mut self) -> io::Result<()> {
+        while let Some(question) = self.session.questions.first().cloned() {
+            if self.can_ask && !self.eof {
+                if self.asked != Some(question.id) {
+                    self.asked = Some(question.id);
+                    self.ask(&question)?;
+                }
+                return Ok(());
+            }
+            if self.yes {
+                self.ask(&question)?;
+                writeln!(self.out, "y (--yes)")?;
+                self.at_line_start = true;
+                let answer =
+                    Answer { allow: true, always: false, comment: String::new(), by: By::Rule("`--yes`".into()) };
+                self.session.answer(question.id, answer);
+                continue;
+            }
+            let nobody = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(NOBODY.into()) };
+            self.session.answer(question.id, nobody);
+        }
+        self.asked = None;
+        Ok(())
+    }
+
+    fn ask(&mut self, question: &Question) -> io::Result<()> {
+        self.end_line()?;
+        let lang = self.session.lang;
+        let Question { tool, target, rule, .. } = question;
+        let (tool, target) = (clean_line(tool), clean_line(target));
+        writeln!(self.out, "? {} {tool} {target} ({} {})", lang.wants_to_use(), lang.because(), clean_line(rule))?;
+        for line in question.preview.lines() {
+            writeln!(self.out, "  {}", clean_line(line))?;
+        }
+        write!(self.out, "{}", lang.plain_question())?;
+        self.at_line_start = false;
+        self.out.flush()
+    }
+
+    fn answer(&mut self, question: QuestionId, line: &str) -> io::Result<()> {
+        let (word, comment) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        let (allow, always) = match word.to_lowercase().as_str() {
+            "y" | "yes" | "是" => (true, false),
+            "a" | "always" => (true, true),
+            "n" | "no" | "否" => (false, false),
+            _ => {
+                writeln!(self.out, "{}", self.session.lang.plain_unclear())?;
+                self.asked = None;
+                return Ok(());
+            }
+        };
+        self.asked = None;
+        let answer = Answer { allow, always, comment: comment.trim().to_owned(), by: By::Person(PLACE.to_owned()) };
+        self.session.answer(question, answer);
+        Ok(())
+    }
+
+    fn print(&mut self, items: Vec<Item>) -> io::Result<()> {
+        let look = Look { columns: COLUMNS, theme: Theme { color: false }, lang: self.session.lang };
+        for item in items {
+            match item {
+                Item::Text(words) => {
+                    let words = if self.in_text { &words } else { words.trim_start_matches('\n') };
+                    if !self.in_text {
+                        self.end_line()?;
+                    }
+                    write!(self.out, "{}", clean(words))?;
+                    self.in_text = true;
+                    self.at_line_start = words.ends_with('\n') || (words.is_empty() && self.at_line_start);
+                }
+                Item::TextEnd => self.end_line()?,
+                // Whoever typed or piped it has it before their eyes.
+                Item::Row(Row::Said(_)) if !self.echo => {}
+                Item::Row(row) => {
+                    self.end_line()?;
+                    for line in row.lines(look) {
+                        writeln!(self.out, "{}", line.to_string().trim_end())?;
+                    }
+                }
+            }
+        }
+        self.out.flush()
+    }
+
+    fn end_line(&mut self) -> io::Result<()> {
+        self.in_text = false;
+        if !std::mem::replace(&mut self.at_line_start, true) {
+            writeln!(self.out)?;
+        }
+        Ok(())
+    }
+
+    fn prompt(&mut self) -> io::Result<()> {
+        if self.can_ask && !self.eof && !self.session.is_busy() {
+            self.end_line()?;
+            write!(self.out, "> ")?;
+            self.at_line_start = false;
+            self.out.flush()?;
+        }
+        Ok(())
+    }
+}
+
+/// Reads lines on a thread of its own: a read of standard input cannot be cancelled, and the program must be able to
+/// end while somebody could still type. Nobody waits for the thread; it ends with the program.
+fn read_lines() -> mpsc::Receiver<io::Result<String>> {
+    let (sender, receiver) = mpsc::channel(LINES_AHEAD);
+    std::thread::spawn(move || {
+        for line in io::stdin().lock().lines() {
+            let failed = line.is_err();
+            if sender.blocking_send(line).is_err() || failed {
+                return;
+            }
+        }
+    });
+    receiver
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
