@@ -19,7 +19,7 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 const NORMAL_STEPS: u64 = 20_000;
 const FULL_WRITERS: u64 = 16;
 const FULL_STEPS: u64 = 50;
-const FULL_ROUNDS: usize = 15;
+const FULL_ROUNDS: u64 = 15;
 const SYNCS: usize = 50;
 
 fn main() -> Outcome<()> {
@@ -47,14 +47,13 @@ async fn measure(scratch: &Path, entries: u64) -> Outcome<Value> {
     let rss_kib = memory(&scratch.join("memory")).await?;
     let normal = normal(&scratch.join("normal")).await?;
     let rich_us = rich(&scratch.join("rich")).await?;
-    let (full16_us, fdatasync_us) = full_rounds(scratch).await?;
+    let full = full_rounds(scratch).await?;
     let long = long(&scratch.join("long"), entries).await?;
-    let full16_target_us = 1.25 * fdatasync_us / 16.0 + 40.0;
     let round = |value: f64| (value * 100.0).round() / 100.0;
     Ok(json!({
         "normal_us": round(normal.median_us), "normal_mean_us": round(normal.mean_us), "rich_us": round(rich_us),
-        "full16_us": round(full16_us), "full16_target_us": round(full16_target_us),
-        "fdatasync_us": round(fdatasync_us), "payload_bytes": payload(1).len(),
+        "full16_us": round(full.step_us), "fdatasync_us": round(full.sync_us),
+        "full16_to_target": round(full.to_target), "payload_bytes": payload(1).len(),
         "bytes_per_step": round(normal.bytes), "crash_open_ms": round(normal.crash_open_ms), "rss_kib": rss_kib,
         "entries": entries, "open_ms": round(long.open_ms), "normal_long_us": round(long.median_us),
     }))
@@ -188,17 +187,31 @@ async fn rich(dir: &Path) -> Outcome<f64> {
     Ok(median_us(&mut times))
 }
 
-/// Synced steps and bare syncs by turns, for a shared disk changes its mind from second to second.
-async fn full_rounds(scratch: &Path) -> Outcome<(f64, f64)> {
+struct Full {
+    step_us: f64,
+    sync_us: f64,
+    to_target: f64,
+}
+
+/// Synced steps and bare syncs by turns, for a shared disk changes its mind from second to second. Each round's steps
+/// are held against the syncs right before and after them.
+async fn full_rounds(scratch: &Path) -> Outcome<Full> {
     let journal = Journal::open(scratch.join("full"), Options::default())?;
     let mut bare = File::create(scratch.join("fdatasync"))?;
-    let (mut steps, mut syncs) = (Vec::new(), Vec::new());
+    let (mut steps, mut syncs, mut ratios) = (Vec::new(), vec![fdatasync(&mut bare)?], Vec::new());
     for round in 0..FULL_ROUNDS {
-        syncs.push(fdatasync(&mut bare)?);
-        steps.push(full(&journal, round as u64).await?);
+        let step = full(&journal, round).await?;
+        let before = syncs.last().copied().unwrap_or_default();
+        let after = fdatasync(&mut bare)?;
+        let target_us = 1.25 * (before + after).as_secs_f64() * 1e6 / 32.0 + 40.0;
+        ratios.push(step.as_secs_f64() * 1e6 / target_us);
+        steps.push(step);
+        syncs.push(after);
     }
     journal.close().await?;
-    Ok((median_us(&mut steps), median_us(&mut syncs)))
+    ratios.sort_unstable_by(f64::total_cmp);
+    let to_target = ratios.get(ratios.len() / 2).copied().unwrap_or_default();
+    Ok(Full { step_us: median_us(&mut steps), sync_us: median_us(&mut syncs), to_target })
 }
 
 async fn full(journal: &Journal, round: u64) -> Outcome<Duration> {

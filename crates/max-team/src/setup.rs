@@ -120,7 +120,7 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
             );
             return Err(Stop::new(Exit::Config, advice));
         }
-        Some(dollars) => Some(nano(dollars)),
+        Some(dollars) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
         None => None,
     };
     Ok(Settings {
@@ -132,16 +132,6 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
         structured,
         ..Settings::new(chosen.model.clone())
     })
-}
-
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "checked: not negative, and below u64::MAX"
-)]
-fn nano(dollars: f64) -> u64 {
-    let nano = dollars * max_team_core::ledger::NANO as f64;
-    if nano.is_finite() && nano >= 0.0 && nano < 1e18 { nano as u64 } else { u64::MAX }
 }
 
 /// Which session the flags ask for.

@@ -2,6 +2,7 @@
 //!
 //! It reads `cargo metadata`, the lock file and the sources; it compiles nothing. When it fails, reshape the code:
 //! the limits are not the thing to change.
+#![expect(clippy::unwrap_used, reason = "a broken fixture must fail the test loudly")]
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -244,7 +244,7 @@ impl Bench {
                 Reply::text("DONE")
             } else {
                 let input = json!({ "path": "small.txt", "offset": done + 1, "limit": 5 });
-                Reply::new().tool(&format!("toolu_{done}"), "read_file", input)
+                Reply::new().tool(format!("toolu_{done}"), "read_file", input)
             })
         };
         let mut runs: Vec<OwnTime> = (0..5)

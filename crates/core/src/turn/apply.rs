@@ -1,6 +1,6 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
-use super::{Call, Calling, Current, Identity, Phase, Status, Turn};
+use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
 use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone};
@@ -99,17 +99,7 @@ impl Turn {
                 self.learn_ratio(&calling.intent, answer.usage.input_total());
                 let calls = calls_of(calling.intent.call, &answer.message);
                 if let Some(current) = &mut self.current {
-                    let text = answer.message.text();
-                    if !text.is_empty() {
-                        current.text = text;
-                    }
-                    let fingerprint = fingerprint(&calls);
-                    current.repeats = if fingerprint.is_some() && fingerprint == current.fingerprint {
-                        current.repeats + 1
-                    } else {
-                        1
-                    };
-                    current.fingerprint = fingerprint;
+                    current.hear(&answer.message, &calls);
                 }
                 if !answer.message.parts.is_empty() {
                     self.push(answer.message.clone(), false);
@@ -211,10 +201,10 @@ impl Call {
     }
 }
 
-fn calls_of(call: u32, message: &Message) -> Vec<Call> {
+pub(super) fn calls_of(call: u32, message: &Message) -> Vec<Call> {
     let uses = message.tool_uses().enumerate();
     uses.map(|(index, (id, name, input))| Call {
-        key: format!("{call}.{index}"),
+        key: call_key(call, index),
         id: id.to_owned(),
         tool: name.to_owned(),
         input: input.clone(),
@@ -224,7 +214,7 @@ fn calls_of(call: u32, message: &Message) -> Vec<Call> {
 }
 
 /// What an answer asks for, without the provider's ids; `None` if it asks for nothing.
-fn fingerprint(calls: &[Call]) -> Option<Hash> {
+pub(super) fn fingerprint(calls: &[Call]) -> Option<Hash> {
     if calls.is_empty() {
         return None;
     }

@@ -1,5 +1,6 @@
 //! Turning inputs into events. Nothing here changes state: what is decided is committed first, then applied.
 
+use super::apply::calls_of;
 use super::{Call, Calling, Current, Frame, Input, Now, Phase, Prepared, Status, Turn};
 use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Window};
@@ -45,13 +46,15 @@ impl Turn {
 
     fn decide_busy(&self, current: &Current, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.phase) {
-            (Input::ModelEnded { outcome, ms }, Phase::Calling(calling)) => {
-                self.model_ended(current, calling, outcome, ms, now)
+            (Input::ModelEnded { outcome, ms, prepared }, Phase::Calling(calling)) => {
+                self.model_ended(current, calling, outcome, ms, prepared, now)
             }
             (Input::Woke, Phase::Waiting(calling, until_ms)) if now.at_ms >= *until_ms => {
                 vec![again(calling, calling.intent.request.window, calling.intent.fallback)]
             }
-            (Input::Prepared(prepared), Phase::Working(calls)) => self.prepared(current, calls, prepared, now),
+            (Input::Prepared(prepared), Phase::Working(calls)) => {
+                self.prepared(current, calls, prepared, Ahead::default(), now)
+            }
             (Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }, Phase::Working(calls)) => {
                 let running =
                     calls.iter().any(|call| call.key == key && matches!(call.status, Status::Intended { .. }));
@@ -68,7 +71,7 @@ impl Turn {
                     // Neighbours that never started will not start now.
                     close_idle(calls, &mut done);
                 }
-                self.tools_done(current, calls, done, Vec::new(), now)
+                self.tools_done(current, calls, done, Ahead::default(), now)
             }
             (Input::Answered { question, answer }, Phase::Working(calls)) => {
                 self.answered(current, calls, question, answer, now)
@@ -140,14 +143,28 @@ impl Turn {
         }
     }
 
-    fn model_ended(&self, current: &Current, calling: &Calling, outcome: Outcome, ms: u64, now: &Now) -> Vec<Event> {
+    fn model_ended(
+        &self,
+        current: &Current,
+        calling: &Calling,
+        outcome: Outcome,
+        ms: u64,
+        prepared: Vec<Prepared>,
+        now: &Now,
+    ) -> Vec<Event> {
         let end = |outcome| Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms });
         match outcome {
             Outcome::Done(answer) => {
                 let answer = Answer { message: answer.message.with_own_ids(), ..answer };
-                let mut events = vec![end(Outcome::Done(answer.clone()))];
-                events.extend(self.answer(current, calling, &answer, now));
-                events
+                let calls = calls_of(calling.intent.call, &answer.message);
+                let mut heard = current.clone();
+                heard.hear(&answer.message, &calls);
+                let next = if calls.is_empty() {
+                    self.answered_in_words(&heard, calling, &answer, now)
+                } else {
+                    self.answered_with_calls(&heard, calling, &answer, &calls, prepared, now)
+                };
+                [end(Outcome::Done(answer))].into_iter().chain(next).collect()
             }
             Outcome::Cancelled { partial, usage } => {
                 let text = partial.clone();
@@ -159,37 +176,46 @@ impl Turn {
         }
     }
 
-    /// What an answer leads to: tools, the end, or another word to the model.
-    fn answer(&self, current: &Current, calling: &Calling, answer: &Answer, now: &Now) -> Vec<Event> {
-        let text = answer.message.text();
-        let over = |end| {
-            let text = if text.is_empty() { current.text.clone() } else { text.clone() };
-            vec![Event::TurnEnded(TurnEnded { text, ..ended(current, end, None) })]
-        };
-        let calls = answer.message.tool_uses().count();
-        if calls > 0 {
-            if current.interrupted.is_some() || calling.intent.hand_back {
-                let keys = (0..calls).map(|index| format!("{}.{index}", calling.intent.call));
-                let refused = keys.map(|key| Event::ToolDone(told(key, Ending::Interrupted, TOLD_INTERRUPTED)));
-                let end = if calling.intent.hand_back { End::Budget } else { End::Interrupted };
-                return refused.chain(over(end)).collect();
+    fn answered_with_calls(
+        &self,
+        heard: &Current,
+        calling: &Calling,
+        answer: &Answer,
+        calls: &[Call],
+        prepared: Vec<Prepared>,
+        now: &Now,
+    ) -> Vec<Event> {
+        let end = match (calling.intent.hand_back, &heard.interrupted) {
+            (true, _) => End::Budget,
+            (false, Some(_)) => End::Interrupted,
+            (false, None) if prepared.is_empty() => return Vec::new(),
+            (false, None) => {
+                return self.prepared(heard, calls, prepared, Ahead::of(&answer.message.parts, false), now);
             }
-            return Vec::new();
-        }
-        if current.interrupted.is_some() {
+        };
+        let mut done = Vec::new();
+        close(calls, &mut done, Ending::Interrupted, TOLD_INTERRUPTED);
+        finish_with(done, ended(heard, end, None))
+    }
+
+    /// What an answer without tools leads to: the end, or another word to the model.
+    fn answered_in_words(&self, heard: &Current, calling: &Calling, answer: &Answer, now: &Now) -> Vec<Event> {
+        let over = |end| vec![Event::TurnEnded(ended(heard, end, None))];
+        if heard.interrupted.is_some() {
             return over(End::Interrupted);
         }
         if calling.intent.hand_back {
             return over(End::Budget);
         }
         let said = Ahead::of(&answer.message.parts, false);
+        let empty = answer.message.text().trim().is_empty();
         match answer.stop {
             Stop::Refusal => over(End::Refused),
-            Stop::Pause => self.next_call(current, said, now),
-            Stop::MaxTokens if !text.is_empty() => over(End::Truncated),
-            _ if text.trim().is_empty() => self.nudge(current, said, NUDGE_EMPTY, End::Empty, now),
+            Stop::Pause => self.next_call(heard, said, now),
+            Stop::MaxTokens if !empty => over(End::Truncated),
+            _ if empty => self.nudge(heard, said, NUDGE_EMPTY, End::Empty, now),
             _ if self.settings.as_ref().is_some_and(|settings| settings.structured) => {
-                self.nudge(current, said, NUDGE_STRUCTURED, End::Unstructured, now)
+                self.nudge(heard, said, NUDGE_STRUCTURED, End::Unstructured, now)
             }
             _ => over(End::Answered),
         }
@@ -254,7 +280,14 @@ impl Turn {
         event
     }
 
-    fn prepared(&self, current: &Current, calls: &[Call], prepared: Vec<Prepared>, now: &Now) -> Vec<Event> {
+    fn prepared(
+        &self,
+        current: &Current,
+        calls: &[Call],
+        prepared: Vec<Prepared>,
+        ahead: Ahead,
+        now: &Now,
+    ) -> Vec<Event> {
         let (mut done, mut events) = (Vec::new(), Vec::new());
         for Prepared { key, found } in prepared {
             let Some((index, call)) = calls.iter().enumerate().find(|(_, call)| call.key == key) else { continue };
@@ -274,7 +307,8 @@ impl Turn {
                 },
             }
         }
-        self.tools_done(current, calls, done, events, now)
+        events.splice(0..0, self.tools_done(current, calls, done, ahead, now));
+        events
     }
 
     fn judge(&self, call: &Call, action: Action, class: Class, now: &Now) -> Judged {
@@ -318,24 +352,23 @@ impl Turn {
         }
         let refusal = told(call.key.clone(), Ending::Refused, &refusal_words(&answer));
         let mut events = vec![said];
-        events.extend(self.tools_done(current, calls, vec![refusal], Vec::new(), now));
+        events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
         events
     }
 
-    /// Adds what follows once every call has its result.
+    /// The results, and what follows once every call has one. `ahead` is what the events before these add to the
+    /// history.
     fn tools_done(
         &self,
         current: &Current,
         calls: &[Call],
         done: Vec<ToolDone>,
-        mut events: Vec<Event>,
+        mut ahead: Ahead,
         now: &Now,
     ) -> Vec<Event> {
         let is_done = |call: &Call| call.is_done() || done.iter().any(|done| done.key == call.key);
-        let all_done = calls.iter().all(is_done);
-        if !all_done {
-            events.splice(0..0, done.into_iter().map(Event::ToolDone));
-            return events;
+        if !calls.iter().all(is_done) {
+            return done.into_iter().map(Event::ToolDone).collect();
         }
         let structured = calls.iter().find(|call| call.tool == STRUCTURED_OUTPUT && ran_well(call, &done));
         let over = if current.interrupted.is_some() {
@@ -358,8 +391,9 @@ impl Turn {
         let results: Vec<Part> = contents
             .map(|content| Part::ToolResult { id: String::new(), content: content.clone(), is_error: false })
             .collect();
-        let next = self.next_call(current, Ahead::of(&results, false), now);
-        done.into_iter().map(Event::ToolDone).chain(events).chain(next).collect()
+        ahead.add(&results);
+        let next = self.next_call(current, ahead, now);
+        done.into_iter().map(Event::ToolDone).chain(next).collect()
     }
 
     fn interrupt(&self, current: &Current, phase: &Phase, by: String, now: &Now) -> Vec<Event> {
@@ -371,7 +405,7 @@ impl Turn {
             Phase::Working(calls) => {
                 let mut done = Vec::new();
                 close_idle(calls, &mut done);
-                events.extend(self.tools_done(&stopped, calls, done, Vec::new(), now));
+                events.extend(self.tools_done(&stopped, calls, done, Ahead::default(), now));
             }
         }
         events
@@ -405,7 +439,7 @@ impl Turn {
                 if interrupted {
                     close_idle(calls, &mut done);
                 }
-                if done.is_empty() { Vec::new() } else { self.tools_done(current, calls, done, Vec::new(), now) }
+                if done.is_empty() { Vec::new() } else { self.tools_done(current, calls, done, Ahead::default(), now) }
             }
         }
     }

@@ -80,6 +80,20 @@ impl Current {
     }
 }
 
+impl Current {
+    /// What is known once an answer has been heard.
+    fn hear(&mut self, message: &Message, calls: &[Call]) {
+        let text = message.text();
+        if !text.is_empty() {
+            self.text = text;
+        }
+        let fingerprint = apply::fingerprint(calls);
+        let again = fingerprint.is_some() && fingerprint == self.fingerprint;
+        self.repeats = if again { self.repeats + 1 } else { 1 };
+        self.fingerprint = fingerprint;
+    }
+}
+
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 enum Phase {
     /// Between turns.
@@ -99,6 +113,11 @@ enum Phase {
 struct Calling {
     intent: LlmIntent,
     failed: u32,
+}
+
+/// The key of an answer's tool call: the number of the model call and the position in the answer.
+pub fn call_key(call: u32, index: usize) -> String {
+    format!("{call}.{index}")
 }
 
 /// One tool call of an answer.
@@ -178,6 +197,8 @@ pub enum Input {
         outcome: Outcome,
         /// Milliseconds it took.
         ms: u64,
+        /// Its first calls, where looking at them took no time: they are then judged in the same commit.
+        prepared: Vec<Prepared>,
     },
     /// It is time for the retry.
     Woke,

@@ -130,7 +130,7 @@ impl World {
                 self.model_calls.push(intent.call);
                 let next = self.model_calls.len() - 1;
                 let outcome = self.script.get(next).cloned().unwrap_or_else(|| says("done"));
-                self.input(Input::ModelEnded { outcome, ms: 1 })
+                self.input(Input::ModelEnded { outcome, ms: 1, prepared: Vec::new() })
             }
             Effect::Prepare(keys) => {
                 let found = keys.into_iter().map(|key| self.look(key)).collect::<Vec<_>>();
@@ -221,6 +221,30 @@ fn looking_runs_side_by_side_and_changing_runs_alone() {
     assert!(world.run().is_ok());
     assert_eq!(world.wrote, ["1.2"]);
     assert_eq!(*world.end(), End::Answered);
+}
+
+#[test]
+fn calls_that_were_looked_at_are_judged_with_their_answer() {
+    let mut world = World::new(vec![]);
+    assert!(world.begin().is_ok());
+    let outcome = uses(&[("read", json!({})), ("fly", json!({}))]);
+    let prepared = vec![
+        Prepared { key: call_key(1, 0), found: Ok((Action::read("a"), Class::Pure)) },
+        Prepared { key: call_key(1, 1), found: Err("there is no tool `fly`".into()) },
+    ];
+    assert!(world.input(Input::ModelEnded { outcome, ms: 1, prepared }).is_ok());
+    assert_eq!(names(&world)[2..], ["llm_ended", "tool_done", "tool_intent"]);
+    // Where none of them can run, the next call is made at once, with both messages in its window.
+    let mut other = World::new(vec![]);
+    assert!(other.begin().is_ok());
+    let prepared = vec![Prepared { key: call_key(1, 0), found: Err("there is no tool `fly`".into()) }];
+    let input = Input::ModelEnded { outcome: uses(&[("fly", json!({}))]), ms: 1, prepared };
+    assert!(other.input(input).is_ok());
+    assert_eq!(names(&other)[2..], ["llm_ended", "tool_done", "llm_intent"]);
+    let Some(Event::LlmIntent(intent)) = other.log.last() else { panic!("{:?}", other.log.last()) };
+    assert_eq!((intent.request.upto, other.turn.history().len()), (3, 3));
+    assert!(world.run().is_ok() && other.run().is_ok());
+    assert_eq!((world.end(), other.end()), (&End::Answered, &End::Answered));
 }
 
 #[test]
@@ -364,7 +388,7 @@ fn an_interrupt_leaves_a_history_that_can_go_on() {
     assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
     assert_eq!(world.turn.pending(), [Effect::CancelAll]);
     let cancelled = Outcome::Cancelled { partial: "half a".into(), usage: Usage::default() };
-    assert!(world.input(Input::ModelEnded { outcome: cancelled, ms: 1 }).is_ok());
+    assert!(world.input(Input::ModelEnded { outcome: cancelled, ms: 1, prepared: Vec::new() }).is_ok());
     assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&End::Interrupted, "half a"));
     assert_eq!(world.turn.history().last().unwrap(), &Message::assistant(vec![Part::text("half a")]));
 

@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use crate::error::JournalError;
@@ -89,6 +90,8 @@ impl Db {
             let mut conn = Connection::open_with_flags(path, flags)?;
             conn.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
             conn.busy_handler(Some(wait))?;
+            // Otherwise statements near a partial index are prepared again for every new value.
+            conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             conn.execute_batch(&format!(
                 "PRAGMA mmap_size = 0; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY;"
             ))?;

@@ -3,8 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
-    clippy::print_stdout,
-    reason = "fixtures fail loudly; measures are printed"
+    reason = "fixtures fail loudly"
 )]
 
 mod calls;

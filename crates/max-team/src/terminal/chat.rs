@@ -16,6 +16,7 @@ use super::link::Done;
 use super::markdown::{self, Piece, Stream};
 use super::panel::Panel;
 use super::rows::{Group, Look, Row};
+use super::search::{Search, Step};
 use super::session::Session;
 use super::slash::{self, Slash};
 use super::theme::Theme;
@@ -40,14 +41,6 @@ pub(super) enum Wish {
     Suspend,
 }
 
-#[derive(Debug, Default)]
-struct Search {
-    words: String,
-    /// How many matches were passed over.
-    skip: usize,
-    found: Option<String>,
-}
-
 #[derive(Debug)]
 pub(super) struct Chat {
     session: Session,
@@ -66,19 +59,11 @@ pub(super) struct Chat {
     now_ms: i64,
     columns: usize,
     theme: Theme,
-    who: String,
     cwd: String,
 }
 
 impl Chat {
-    pub(super) fn new(
-        session: Session,
-        history: PathBuf,
-        who: String,
-        cwd: String,
-        theme: Theme,
-        columns: usize,
-    ) -> Self {
+    pub(super) fn new(session: Session, history: PathBuf, cwd: String, theme: Theme, columns: usize) -> Self {
         Self {
             session,
             editor: Editor::default(),
@@ -94,7 +79,6 @@ impl Chat {
             now_ms: 0,
             columns,
             theme,
-            who,
             cwd,
         }
     }
@@ -119,13 +103,17 @@ impl Chat {
         self.hint
     }
 
-    /// The words searched for, and what was found.
-    pub(super) fn search(&self) -> Option<(String, Option<String>)> {
-        self.search.as_ref().map(|search| (search.words.clone(), search.found.clone()))
+    pub(super) fn search(&self) -> Option<&Search> {
+        self.search.as_ref()
     }
 
     pub(super) fn completions(&self) -> Vec<slash::Entry> {
         if self.search.is_some() { Vec::new() } else { slash::matches(&self.editor.whole()) }
+    }
+
+    /// Whether a comment on an answer is being written.
+    pub(super) fn has_comment(&self) -> bool {
+        self.panel.has_comment()
     }
 
     /// Where letters go.
@@ -142,14 +130,14 @@ impl Chat {
 
     /// Whether an empty line comes before rows of this kind.
     pub(super) fn is_set_off(&self, group: Group) -> bool {
-        self.group.is_some_and(|last| last != group || group == Group::User)
+        self.group.is_some_and(|last| last != group || matches!(group, Group::User | Group::Report))
     }
 
     pub(super) fn draw_panel(&mut self, rows: usize, look: Look) -> Option<Vec<Line<'static>>> {
         let question = self.session.questions.first();
         self.panel.face(question);
         let count = self.session.questions.count();
-        Some(self.panel.lines(question?, &self.who, count, rows, look))
+        Some(self.panel.lines(question?, &self.session.who, count, rows, look))
     }
 
     /// Whether keys answer the question rather than write.
@@ -260,8 +248,7 @@ impl Chat {
         self.hint = None;
         self.history.settle();
         if let Some(search) = &mut self.search {
-            search.words.push_str(text.lines().next().unwrap_or_default());
-            return self.search_again(0);
+            return search.paste(text, &mut self.history);
         }
         if let Some(comment) = self.panel.comment() {
             return comment.insert(text);
@@ -292,7 +279,7 @@ impl Chat {
             self.search_key(key);
             return None;
         }
-        if self.question_has_focus() || self.panel.comment().is_some() {
+        if self.question_has_focus() || self.panel.has_comment() {
             self.question_key(key);
             return None;
         }
@@ -423,40 +410,16 @@ impl Chat {
 
     fn search_key(&mut self, key: KeyEvent) {
         let Some(search) = &mut self.search else { return };
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Char('r') if control => {
-                let next = search.skip + 1;
-                self.search_again(next);
-            }
-            KeyCode::Char('g') if control => self.search = None,
-            KeyCode::Esc => self.search = None,
-            KeyCode::Char(c) if !control => {
-                search.words.push(c);
-                self.search_again(0);
-            }
-            KeyCode::Backspace => {
-                search.words.pop();
-                self.search_again(0);
-            }
-            _ => {
-                let found = self.search.take().and_then(|search| search.found);
+        match search.key(key, &mut self.history) {
+            Step::Stay => {}
+            Step::Cancel => self.search = None,
+            Step::Take(found) => {
+                self.search = None;
                 if let Some(found) = found {
                     self.editor.clear();
                     self.paste_into_draft(&found);
                 }
             }
-        }
-    }
-
-    fn search_again(&mut self, skip: usize) {
-        let Some(search) = &mut self.search else { return };
-        if search.words.is_empty() {
-            *search = Search::default();
-        } else if let Some(found) = self.history.search(&search.words, skip) {
-            (search.skip, search.found) = (skip, Some(found));
-        } else if skip == 0 {
-            search.found = None;
         }
     }
 }

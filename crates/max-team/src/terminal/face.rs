@@ -53,18 +53,23 @@ impl Face {
         notices: mpsc::Receiver<Notice>,
         chat: impl FnOnce(Size) -> Chat,
     ) -> anyhow::Result<Self> {
-        let (tty, size, position) = Tty::enter().context("the terminal cannot be used; try --plain")?;
-        Ok(Self {
+        let size = Tty::size().context("the terminal does not say how large it is")?;
+        let tty = Tty::enter().context("the terminal cannot be used")?;
+        let mut face = Self {
             chat: chat(size),
             link,
             notices,
             tty,
-            screen: Screen::new(size, position.y),
-            events: Some(EventStream::new()),
+            screen: Screen::new(size),
+            events: None,
             dirty: true,
             urgent: true,
             painted_at: Instant::now(),
-        })
+        };
+        face.paint()?;
+        face.tty.ask_for_all_keys()?;
+        face.events = Some(EventStream::new());
+        Ok(face)
     }
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
@@ -100,8 +105,8 @@ impl Face {
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => self.dirty = true,
             }
             if self.tty.is_lost() {
-                let (size, position) = self.tty.enter_again()?;
-                self.restart(size, position.y);
+                self.tty.enter_again()?;
+                self.restart()?;
             }
         }
     }
@@ -153,33 +158,28 @@ impl Face {
     }
 
     fn resize(&mut self) -> anyhow::Result<()> {
-        match Tty::locate(&mut self.events) {
-            Ok((size, cursor)) => {
-                self.tty.frame(|backend| self.screen.resized(backend, size, cursor))?;
-                self.chat.resize(usize::from(size.width));
-            }
-            // It does not say where the cursor is: begin below everything, and leave the old rows where they are.
-            Err(_) => {
-                let (size, position) = self.tty.enter_again()?;
-                self.restart(size, position.y);
-            }
-        }
+        let size = Tty::size()?;
+        self.tty.frame(|out| self.screen.resize(out, size))?;
+        self.chat.resize(usize::from(size.width));
         Ok(())
     }
 
     fn suspend(&mut self) -> anyhow::Result<()> {
-        self.tty.frame(|backend| self.screen.wipe(backend))?;
+        self.tty.frame(|out| self.screen.wipe(out))?;
+        // The reader of events must not take the keys that are meant for the shell.
         drop(self.events.take());
-        let (size, position) = self.tty.suspend()?;
+        self.tty.suspend()?;
         self.events = Some(EventStream::new());
-        self.restart(size, position.y);
-        Ok(())
+        self.restart()
     }
 
-    fn restart(&mut self, size: Size, row: u16) {
-        self.screen = Screen::new(size, row);
+    /// Begins anew below whatever has been written meanwhile.
+    fn restart(&mut self) -> anyhow::Result<()> {
+        let size = Tty::size()?;
+        self.screen = Screen::new(size);
         self.chat.resize(usize::from(size.width));
         self.dirty = true;
+        Ok(())
     }
 
     fn paint_if_due(&mut self) -> anyhow::Result<()> {
@@ -190,6 +190,10 @@ impl Face {
     }
 
     fn paint(&mut self) -> anyhow::Result<()> {
+        // The news of a resize may still be on its way; painting at the old places would overwrite the conversation.
+        if Tty::size()? != self.screen.size() {
+            self.resize()?;
+        }
         let now_ms = now_ms();
         self.chat.at(now_ms);
         let live = view(&mut self.chat, self.screen.rows_max(), now_ms);
@@ -232,9 +236,9 @@ impl Face {
         let finished = self.chat.take_finished();
         let none = super::screen::View::default();
         // A terminal that is gone is no reason to fail now.
-        drop(self.tty.frame(|backend| {
-            self.screen.paint(backend, &finished, &none)?;
-            self.screen.wipe(backend)
+        drop(self.tty.frame(|out| {
+            self.screen.paint(out, &finished, &none)?;
+            self.screen.wipe(out)
         }));
     }
 }

@@ -33,6 +33,11 @@ pub(super) fn duration(ms: u64) -> String {
     }
 }
 
+/// The same for a clock that runs: no tenths.
+pub(super) fn whole_seconds(ms: u64) -> String {
+    if ms < 10_000 { format!("{} s", ms / 1_000) } else { duration(ms) }
+}
+
 /// Whole seconds, rounded up: what is left of a wait.
 pub(super) fn seconds_up(ms: u64) -> u64 {
     ms.div_ceil(1_000)

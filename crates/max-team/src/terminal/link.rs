@@ -63,8 +63,11 @@ pub(super) enum Done {
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
-    Opened(Outcome<(Box<Opened>, Vec<(i64, Event)>)>),
+    Opened(Outcome<Arrival>),
 }
+
+/// Another session, and what was said in it.
+type Arrival = (Box<Opened>, Vec<(i64, Event)>);
 
 /// Orders on their way.
 pub(super) struct Link {
@@ -144,7 +147,7 @@ impl Desk {
     }
 
     /// The other session is opened first: if that fails, this one is still there.
-    async fn open(&self, which: Which, settings: Settings) -> Outcome<(Box<Opened>, Vec<(i64, Event)>)> {
+    async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
         let open = Open { which, definition: self.definition.clone(), settings, schema: None };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session)? } else { Vec::new() };

@@ -4,6 +4,7 @@
 //! own scrollback) or plain lines (`plain`: no terminal, `TERM=dumb`, screen readers). Both know the team only through
 //! its `TeamHandle`; neither reads the environment, the settings or the journal.
 
+mod call;
 mod chat;
 mod diff;
 mod editor;
@@ -18,6 +19,7 @@ mod question;
 mod report;
 mod rows;
 mod screen;
+mod search;
 mod session;
 mod slash;
 #[cfg(test)]
@@ -93,9 +95,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let definition = open.definition.clone();
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
-    let who = definition.name.clone();
     let place = cwd.display().to_string();
-    let mut session = Session::new(lang, settings, models, &opened);
+    let mut session = Session::new(lang, definition.name.clone(), settings, models, &opened);
     let begun = session.begin(&opened, events);
     if let Some(first) = first {
         session.say(first);
@@ -106,7 +107,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     }
     let theme = Theme { color };
     let face = Face::enter(link, notices, |size| {
-        let mut chat = Chat::new(session, home.join("history"), who, place, theme, usize::from(size.width));
+        let mut chat = Chat::new(session, home.join("history"), place, theme, usize::from(size.width));
         chat.greet();
         chat.show(begun);
         chat

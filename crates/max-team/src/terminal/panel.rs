@@ -60,6 +60,10 @@ impl Panel {
         }
     }
 
+    pub(super) fn has_comment(&self) -> bool {
+        self.comment.is_some()
+    }
+
     pub(super) fn comment(&mut self) -> Option<&mut Editor> {
         self.comment.as_mut()
     }

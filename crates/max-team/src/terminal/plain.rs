@@ -63,6 +63,8 @@ struct Plain<W> {
     in_text: bool,
     /// Whether nothing stands on the line yet.
     at_line_start: bool,
+    /// Whether the prompt stands there, and nothing behind it.
+    prompted: bool,
     /// Whether the user's own words are printed.
     echo: bool,
     eof: bool,
@@ -79,6 +81,7 @@ impl<W: Write> Plain<W> {
             asked: None,
             in_text: false,
             at_line_start: true,
+            prompted: false,
             echo: true,
             eof: false,
         }
@@ -93,13 +96,15 @@ impl<W: Write> Plain<W> {
         shutdown: CancellationToken,
     ) -> anyhow::Result<ExitReason> {
         self.print(begun)?;
-        self.prompt()?;
         self.echo = false;
         loop {
             self.questions()?;
             link.send(self.session.take_acts());
-            if self.eof && !self.session.is_busy() && link.is_empty() {
-                return Ok(ExitReason::Eof(self.session.last().cloned()));
+            if !self.session.is_busy() && link.is_empty() {
+                if self.eof {
+                    return Ok(ExitReason::Eof(self.session.last().cloned()));
+                }
+                self.prompt()?;
             }
             // A pipe is read as fast as it is answered; a person may type ahead.
             let listens = !self.eof && (self.can_ask || !self.session.is_busy());
@@ -116,7 +121,10 @@ impl<W: Write> Plain<W> {
                     self.session.take_returned();
                 }
                 notice = notices.recv() => match notice {
-                    Some(notice) => self.notice(&notice)?,
+                    Some(notice) => {
+                        let items = self.session.notice(&notice, now_ms());
+                        self.print(items)?;
+                    }
                     None => return Ok(ExitReason::Shutdown),
                 },
                 line = lines.recv(), if listens => match line {
@@ -129,18 +137,9 @@ impl<W: Write> Plain<W> {
         }
     }
 
-    fn notice(&mut self, notice: &Notice) -> io::Result<()> {
-        let items = self.session.notice(notice, now_ms());
-        self.print(items)?;
-        if matches!(notice, Notice::Idle { .. }) {
-            self.prompt()?;
-        }
-        Ok(())
-    }
-
     /// One line of the input. Returns whether it asks to leave.
     fn line(&mut self, line: &str) -> io::Result<bool> {
-        self.at_line_start = true;
+        (self.at_line_start, self.prompted) = (true, false);
         if let Some(question) = self.asked {
             self.answer(question, line)?;
             return Ok(false);
@@ -152,17 +151,15 @@ impl<W: Write> Plain<W> {
         }
         let text = std::mem::take(&mut self.pending) + line;
         match slash::parse(&text) {
-            _ if text.trim().is_empty() => self.prompt()?,
+            _ if text.trim().is_empty() => {}
             Some(Ok(Slash::Quit)) => return Ok(true),
             Some(Ok(command)) => {
                 let items = self.session.slash(command);
                 self.print(items)?;
-                self.prompt()?;
             }
             Some(Err(unknown)) => {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
                 self.print(vec![Item::Row(Row::Note(words))])?;
-                self.prompt()?;
             }
             None => self.session.say(text),
         }
@@ -199,8 +196,14 @@ impl<W: Write> Plain<W> {
         self.end_line()?;
         let lang = self.session.lang;
         let Question { tool, target, rule, .. } = question;
-        let (tool, target) = (clean_line(tool), clean_line(target));
-        writeln!(self.out, "? {} {tool} {target} ({} {})", lang.wants_to_use(), lang.because(), clean_line(rule))?;
+        let (who, tool, target) = (clean_line(&self.session.who), clean_line(tool), clean_line(target));
+        writeln!(
+            self.out,
+            "? {who} {} {tool} {target} ({} {})",
+            lang.wants_to_use(),
+            lang.because(),
+            clean_line(rule)
+        )?;
         for line in question.preview.lines() {
             writeln!(self.out, "  {}", clean_line(line))?;
         }
@@ -255,7 +258,7 @@ impl<W: Write> Plain<W> {
     }
 
     fn end_line(&mut self) -> io::Result<()> {
-        self.in_text = false;
+        (self.in_text, self.prompted) = (false, false);
         if !std::mem::replace(&mut self.at_line_start, true) {
             writeln!(self.out)?;
         }
@@ -263,10 +266,10 @@ impl<W: Write> Plain<W> {
     }
 
     fn prompt(&mut self) -> io::Result<()> {
-        if self.can_ask && !self.eof && !self.session.is_busy() {
+        if self.can_ask && !self.prompted {
             self.end_line()?;
             write!(self.out, "> ")?;
-            self.at_line_start = false;
+            (self.at_line_start, self.prompted) = (false, true);
             self.out.flush()?;
         }
         Ok(())

@@ -37,7 +37,7 @@ pub(super) fn help(lang: Lang) -> Vec<Row> {
     };
     let key =
         |(key, en, zh): &(&str, &str, &str)| ((*key).to_owned(), if lang == Lang::En { *en } else { *zh }.to_owned());
-    vec![Row::Table(slash::ENTRIES.iter().map(command).chain(KEYS.iter().map(key)).collect())]
+    vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(KEYS.iter().map(key).collect())]
 }
 
 pub(super) fn cost(lang: Lang, ledger: &Ledger) -> Row {

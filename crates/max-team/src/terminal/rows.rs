@@ -17,7 +17,7 @@ use super::words::Lang;
 /// Lines of a diff that stay in the transcript.
 const DIFF_LINES_MAX: usize = 24;
 /// Lines of one message of the user that stay in the transcript.
-const SAID_LINES_MAX: usize = 30;
+const SAID_LINES_MAX: usize = 12;
 /// Calls that took longer say how long.
 const SLOW_MS: u64 = 100;
 
@@ -85,6 +85,8 @@ pub(super) enum Group {
     Text,
     Work,
     Note,
+    End,
+    Report,
 }
 
 impl Row {
@@ -92,6 +94,8 @@ impl Row {
         match self {
             Self::Said(_) => Group::User,
             Self::Thought(_) | Self::Tool(_) => Group::Work,
+            Self::Ended(_) | Self::Footer { .. } => Group::End,
+            Self::Table(_) => Group::Report,
             _ => Group::Note,
         }
     }

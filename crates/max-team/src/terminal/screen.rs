@@ -1,17 +1,27 @@
 //! The painter: a few rows that change at the end of a scrollback that does not.
 //!
-//! Finished lines go above the live rows and scroll into the terminal's own history by plain line feeds, which every
-//! terminal keeps; the live rows are painted by difference. The screen is never cleared: only rows that are ours are
-//! ever written. After a resize the terminal has moved (and re-wrapped) everything, so the place of the live rows is
-//! worked out from where the cursor has gone.
+//! Everything is written relative to where the cursor was left, never to a place on the screen: the terminal may
+//! have scrolled, grown or shrunk since, and its cursor moves with our rows. Finished lines are printed over the live
+//! rows and pass into the terminal's own history by plain line feeds, which every terminal keeps; of the live rows
+//! only those that differ are written. The screen is never cleared, only rows that are ours, and nothing is ever
+//! asked of the terminal.
 //!
-//! This does what ratatui's inline viewport does, with what that one lacks: a height that follows the content, and a
-//! resize that does not wipe the screen.
+//! ratatui's own inline viewport has a fixed height, wipes the screen when it becomes narrower and has to ask where
+//! the cursor is; this one does not.
 
-use ratatui::backend::{Backend, ClearType};
-use ratatui::buffer::{Buffer, Cell, CellWidth};
-use ratatui::layout::{Position, Rect, Size};
-use ratatui::text::Line;
+use crossterm::cursor::{Hide, MoveDown, MoveToColumn, MoveUp, Show};
+use crossterm::queue;
+use crossterm::style::{Attribute, Color as Paint, ResetColor, SetAttribute, SetForegroundColor};
+use crossterm::terminal::{
+    BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
+};
+use ratatui::layout::Size;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use std::io::{self, Write};
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::text::{glyph_width, line_width};
 
 /// The live rows and where the cursor stands in them.
 #[derive(Debug, Clone, Default)]
@@ -25,19 +35,18 @@ pub(super) struct View {
 #[derive(Debug)]
 pub(super) struct Screen {
     size: Size,
-    /// The first row that is ours. Everything below is ours too.
-    top: u16,
-    /// What stands in our rows, from `top` to the bottom.
-    shown: Buffer,
-    /// Where the cursor was left.
-    cursor: Position,
+    /// What stands in our rows.
+    shown: Vec<Line<'static>>,
+    /// Where the cursor was left: column, and row below the first of ours.
+    cursor: (usize, usize),
+    /// Whether the row that the cursor is in is known to be empty.
+    begun: bool,
 }
 
 impl Screen {
-    /// Begins at a row; everything from there on is taken to be empty.
-    pub(super) fn new(size: Size, top: u16) -> Self {
-        let top = top.min(size.height.saturating_sub(1));
-        Self { size, top, shown: blank(size, top), cursor: Position::new(0, top) }
+    /// Begins in the row below the cursor, wherever that is.
+    pub(super) fn new(size: Size) -> Self {
+        Self { size, shown: Vec::new(), cursor: (0, 0), begun: false }
     }
 
     pub(super) fn size(&self) -> Size {
@@ -50,169 +59,162 @@ impl Screen {
     }
 
     /// Writes finished lines above, and the live rows below them.
-    pub(super) fn paint<B: Backend>(
-        &mut self,
-        backend: &mut B,
-        finished: &[Line<'static>],
-        view: &View,
-    ) -> Result<(), B::Error> {
+    pub(super) fn paint(&mut self, out: &mut impl Write, finished: &[Line<'static>], view: &View) -> io::Result<()> {
         let live = view.lines.get(..view.lines.len().min(self.rows_max())).unwrap_or_default();
-        let room = usize::from(self.size.height).saturating_sub(live.len()).max(1);
-        let mut rest = finished;
-        loop {
-            let (now, later) = rest.split_at(rest.len().min(room));
-            let below = if later.is_empty() { live } else { &[] };
-            self.make_room(backend, now.len() + live.len())?;
-            self.draw(backend, now, below, !later.is_empty())?;
-            self.pass(now.len());
-            rest = later;
-            if rest.is_empty() {
-                break;
-            }
+        // Without line wrap a character that the terminal takes for wider than we do cannot push a row down.
+        queue!(out, BeginSynchronizedUpdate, Hide, DisableLineWrap)?;
+        self.go_to_first_row(out)?;
+        let mut row = 0;
+        for line in finished.iter().chain(live) {
+            self.feed(out, row)?;
+            self.write(out, row, line)?;
+            row += 1;
         }
-        match view.cursor {
-            Some((column, row)) if row < live.len() => {
-                self.cursor =
-                    Position::new(narrow(column).min(self.size.width.saturating_sub(1)), self.top + narrow(row));
-                backend.set_cursor_position(self.cursor)?;
-                backend.show_cursor()?;
-            }
-            _ => {
-                self.cursor = Position::new(0, self.top);
-                backend.set_cursor_position(self.cursor)?;
-                backend.hide_cursor()?;
-            }
+        // What stood below is gone.
+        while row < self.shown.len() {
+            self.feed(out, row)?;
+            queue!(out, Clear(ClearType::CurrentLine))?;
+            row += 1;
         }
-        backend.flush()
+        self.shown = live.to_vec();
+        let last = row.saturating_sub(1);
+        let (column, below) = view.cursor.filter(|(_, row)| *row < live.len()).unwrap_or((0, 0));
+        let target = finished.len() + below;
+        queue!(out, MoveToColumn(narrow(column.min(self.columns().saturating_sub(1)))))?;
+        // With nothing live the next thing is written below the last finished line.
+        if target > last {
+            write!(out, "\r\n")?;
+        }
+        up(out, last.saturating_sub(target))?;
+        self.cursor = (column, below);
+        queue!(out, EnableLineWrap)?;
+        if view.cursor.is_some() {
+            queue!(out, Show)?;
+        }
+        queue!(out, EndSynchronizedUpdate)
     }
 
-    /// The terminal has another size, and its cursor is now here. Our rows are wiped, to be painted anew.
-    pub(super) fn resized<B: Backend>(
-        &mut self,
-        backend: &mut B,
-        size: Size,
-        cursor: Position,
-    ) -> Result<(), B::Error> {
-        let above = self.rows_above_cursor(size.width);
+    /// The terminal has another size and has wrapped what was in it. Our rows are erased, to be written anew.
+    pub(super) fn resize(&mut self, out: &mut impl Write, size: Size) -> io::Result<()> {
+        let columns = usize::from(size.width);
+        let above: usize = self.shown.iter().take(self.cursor.1).map(|line| wraps(line, columns)).sum();
+        self.cursor.1 = above + self.cursor.0.checked_div(columns).unwrap_or(0);
         self.size = size;
-        self.top = cursor.y.saturating_sub(above).min(size.height.saturating_sub(1));
-        self.wipe(backend)
+        self.wipe(out)
     }
 
-    /// Takes the live rows away; what is written next stands where they began.
-    pub(super) fn wipe<B: Backend>(&mut self, backend: &mut B) -> Result<(), B::Error> {
-        self.cursor = Position::new(0, self.top);
-        backend.set_cursor_position(self.cursor)?;
-        backend.clear_region(ClearType::AfterCursor)?;
-        self.shown = blank(self.size, self.top);
+    /// Erases our rows; what is written next stands where they began.
+    pub(super) fn wipe(&mut self, out: &mut impl Write) -> io::Result<()> {
+        self.go_to_first_row(out)?;
+        // From its second row on: erasing from the top left corner is "clear the screen" to some (tmux), which then
+        // keep what was there in their history.
+        match std::mem::take(&mut self.shown).len() {
+            0 => Ok(()),
+            1 => queue!(out, Clear(ClearType::CurrentLine)),
+            _ => queue!(out, Clear(ClearType::CurrentLine), MoveDown(1), Clear(ClearType::FromCursorDown), MoveUp(1)),
+        }
+    }
+
+    fn columns(&self) -> usize {
+        usize::from(self.size.width)
+    }
+
+    fn go_to_first_row(&mut self, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "\r")?;
+        // Something unfinished may stand where we begin (a prompt, a line without its end).
+        if !std::mem::replace(&mut self.begun, true) {
+            write!(out, "\r\n")?;
+        }
+        up(out, self.cursor.1)?;
+        self.cursor = (0, 0);
         Ok(())
     }
 
-    /// Scrolls until so many rows fit between `top` and the bottom.
-    fn make_room<B: Backend>(&mut self, backend: &mut B, rows: usize) -> Result<(), B::Error> {
-        let missing = (self.top + narrow(rows)).saturating_sub(self.size.height).min(self.top);
-        if missing == 0 {
+    /// Goes to a row from the one above it. A row that is not there yet is made; the terminal scrolls if it must.
+    fn feed(&self, out: &mut impl Write, row: usize) -> io::Result<()> {
+        if row > 0 { write!(out, "\r\n") } else { Ok(()) }
+    }
+
+    fn write(&self, out: &mut impl Write, row: usize, line: &Line<'static>) -> io::Result<()> {
+        let before = self.shown.get(row);
+        if before == Some(line) {
             return Ok(());
         }
-        backend.set_cursor_position(Position::new(0, self.size.height.saturating_sub(1)))?;
-        backend.append_lines(missing)?;
-        // Our rows have moved up with everything else; empty ones came in below them.
-        self.top -= missing;
-        let mut shown = blank(self.size, self.top);
-        shown.content.iter_mut().zip(std::mem::take(&mut self.shown.content)).for_each(|(new, old)| *new = old);
-        self.shown = shown;
+        // A row that becomes shorter is erased as a whole. Blanks over its end would be text to the terminal, and be
+        // wrapped with the rest when it becomes narrower; tmux remembers even an erased end.
+        if before.is_some_and(|before| line_width(before) > line_width(line)) {
+            queue!(out, Clear(ClearType::CurrentLine))?;
+        }
+        let mut room = self.columns();
+        for span in &line.spans {
+            write_span(out, span, line.style, &mut room)?;
+        }
         Ok(())
     }
-
-    /// Paints lines from `top` on, and nothing else: what stands below them goes, unless it is to be kept.
-    fn draw<B: Backend>(
-        &mut self,
-        backend: &mut B,
-        finished: &[Line<'static>],
-        live: &[Line<'static>],
-        keep_below: bool,
-    ) -> Result<(), B::Error> {
-        let mut next = if keep_below { self.shown.clone() } else { blank(self.size, self.top) };
-        for (row, line) in (self.top..self.size.height).zip(finished.iter().chain(live)) {
-            clear_row(&mut next, row);
-            next.set_line(0, row, line, self.size.width);
-        }
-        // What sticks out to the right is erased, not overwritten with blanks: blanks are text to a terminal, and
-        // would be wrapped with the rest when it becomes narrower.
-        for row in self.top..self.size.height {
-            let end = extent(&next, row);
-            if end < extent(&self.shown, row) {
-                backend.set_cursor_position(Position::new(end, row))?;
-                backend.clear_region(ClearType::UntilNewLine)?;
-                for column in end..self.size.width {
-                    if let Some(cell) = self.shown.cell_mut((column, row)) {
-                        cell.reset();
-                    }
-                }
-            }
-        }
-        let changes = self.shown.diff(&next);
-        backend.draw(changes.into_iter())?;
-        self.shown = next;
-        Ok(())
-    }
-
-    /// Lets the first rows go: they belong to the conversation now.
-    fn pass(&mut self, rows: usize) {
-        self.top = (self.top + narrow(rows)).min(self.size.height);
-        let mut shown = blank(self.size, self.top);
-        let skip = rows * usize::from(self.size.width);
-        let kept = std::mem::take(&mut self.shown.content).into_iter().skip(skip);
-        shown.content.iter_mut().zip(kept).for_each(|(new, old)| *new = old);
-        self.shown = shown;
-    }
-
-    /// How far below our first row the cursor is, once a terminal of this width has wrapped what stands above it.
-    fn rows_above_cursor(&self, columns: u16) -> u16 {
-        let wrapped = |row| wraps(&self.shown, row, columns);
-        let above: u16 = (self.top..self.cursor.y).map(wrapped).sum();
-        above + self.cursor.x.checked_div(columns).unwrap_or(0)
-    }
 }
 
-fn blank(size: Size, top: u16) -> Buffer {
-    Buffer::empty(Rect::new(0, top, size.width, size.height.saturating_sub(top)))
+fn write_span(out: &mut impl Write, span: &Span<'_>, base: Style, room: &mut usize) -> io::Result<()> {
+    let style = base.patch(span.style);
+    let plain = style == Style::default();
+    if !plain {
+        set_style(out, style)?;
+    }
+    for grapheme in span.content.graphemes(true) {
+        let width = glyph_width(grapheme);
+        if width == 0 {
+            continue;
+        }
+        let Some(left) = room.checked_sub(width) else { break };
+        *room = left;
+        write!(out, "{grapheme}")?;
+    }
+    if !plain {
+        queue!(out, ResetColor, SetAttribute(Attribute::Reset))?;
+    }
+    Ok(())
 }
 
-fn clear_row(buffer: &mut Buffer, row: u16) {
-    for column in 0..buffer.area.width {
-        if let Some(cell) = buffer.cell_mut((column, row)) {
-            cell.reset();
+fn set_style(out: &mut impl Write, style: Style) -> io::Result<()> {
+    const ATTRIBUTES: [(Modifier, Attribute); 6] = [
+        (Modifier::BOLD, Attribute::Bold),
+        (Modifier::DIM, Attribute::Dim),
+        (Modifier::ITALIC, Attribute::Italic),
+        (Modifier::UNDERLINED, Attribute::Underlined),
+        (Modifier::CROSSED_OUT, Attribute::CrossedOut),
+        (Modifier::REVERSED, Attribute::Reverse),
+    ];
+    for (modifier, attribute) in ATTRIBUTES {
+        if style.add_modifier.contains(modifier) {
+            queue!(out, SetAttribute(attribute))?;
         }
     }
+    // The theme has no more than these.
+    let paint = match style.fg {
+        Some(Color::Red) => Paint::DarkRed,
+        Some(Color::Green) => Paint::DarkGreen,
+        Some(Color::Yellow) => Paint::DarkYellow,
+        Some(Color::Blue) => Paint::DarkBlue,
+        Some(Color::Magenta) => Paint::DarkMagenta,
+        Some(Color::Cyan) => Paint::DarkCyan,
+        _ => return Ok(()),
+    };
+    queue!(out, SetForegroundColor(paint))
 }
 
-/// One past the last column that shows something.
-fn extent(buffer: &Buffer, row: u16) -> u16 {
-    let mut end = 0;
-    let mut column = 0;
-    while let Some(cell) = buffer.cell((column, row)) {
-        let width = cell.cell_width().max(1);
-        if *cell != Cell::EMPTY {
-            end = column.saturating_add(width);
-        }
-        column = column.saturating_add(width);
-    }
-    end.min(buffer.area.width)
+fn up(out: &mut impl Write, rows: usize) -> io::Result<()> {
+    // A count of nought means one.
+    if rows > 0 { queue!(out, MoveUp(narrow(rows))) } else { Ok(()) }
 }
 
-/// The rows that one row becomes in a terminal that wraps it at another width.
-fn wraps(buffer: &Buffer, row: u16, columns: u16) -> u16 {
-    let end = extent(buffer, row);
-    let (mut rows, mut used, mut column) = (1, 0, 0);
-    while column < end {
-        let width = buffer.cell((column, row)).map_or(1, |cell| cell.cell_width().max(1));
+/// The rows that a line becomes in a terminal that wraps it.
+fn wraps(line: &Line<'_>, columns: usize) -> usize {
+    let (mut rows, mut used) = (1, 0);
+    for grapheme in line.spans.iter().flat_map(|span| span.content.graphemes(true)) {
+        let width = glyph_width(grapheme);
         if used + width > columns && used > 0 {
-            rows += 1;
-            used = 0;
+            (rows, used) = (rows + 1, 0);
         }
         used += width;
-        column = column.saturating_add(width);
     }
     rows
 }

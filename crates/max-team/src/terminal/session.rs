@@ -30,8 +30,10 @@ pub(crate) struct Models {
     /// Names that `/model` lists.
     pub(crate) names: Box<dyn Fn() -> Vec<String> + Send>,
     /// The model behind a name, ready to be called.
-    pub(crate) resolve: Box<dyn Fn(&str) -> anyhow::Result<Model> + Send>,
+    pub(crate) resolve: Resolve,
 }
+
+type Resolve = Box<dyn Fn(&str) -> anyhow::Result<Model> + Send>;
 
 impl fmt::Debug for Models {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,6 +51,8 @@ pub(super) struct Queued {
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) lang: Lang,
+    /// The lead's name.
+    pub(super) who: String,
     id: SessionId,
     /// What was ordered, which the journal may not have confirmed yet.
     settings: Settings,
@@ -62,14 +66,17 @@ pub(super) struct Session {
     listed: Vec<SessionRow>,
     /// Events that were replayed and may still come as notices.
     seen: Vec<(i64, Event)>,
+    /// The message whose turn began last.
+    begun: Option<EnvelopeId>,
     last: Option<End>,
     turns: usize,
 }
 
 impl Session {
-    pub(super) fn new(lang: Lang, settings: Settings, models: Models, opened: &Opened) -> Self {
+    pub(super) fn new(lang: Lang, who: String, settings: Settings, models: Models, opened: &Opened) -> Self {
         Self {
             lang,
+            who,
             id: opened.session,
             transcript: Transcript::new(lang, settings.clone()),
             settings,
@@ -81,6 +88,7 @@ impl Session {
             returned: Vec::new(),
             listed: Vec::new(),
             seen: Vec::new(),
+            begun: None,
             last: None,
             turns: 0,
         }
@@ -89,6 +97,7 @@ impl Session {
     /// Begins, or moves to another session: shows where we are and what was said last.
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
         self.id = opened.session;
+        self.turns = 0;
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
         self.queue.clear();
@@ -118,8 +127,8 @@ impl Session {
                 turn += 1;
                 current = index;
             }
-            // Settings come before the turns that they are about, and are not shown themselves.
-            if turn > skipped || matches!(event, Event::Configured(_)) {
+            // What comes before the turns is about them, and is not shown itself.
+            if turn > skipped || matches!(event, Event::AgentStarted(_) | Event::Configured(_)) {
                 items.extend(self.apply(*at_ms, event));
             }
         }
@@ -209,6 +218,10 @@ impl Session {
                 Vec::new()
             }
             Notice::Stopped { session, error } if *session == self.id => {
+                // What is queued is in the journal and goes on with the session, wherever that is opened next.
+                self.queue.clear();
+                self.questions.clear();
+                self.transcript.stop();
                 vec![Item::Row(Row::Error(format!("{error}\n{}", self.lang.stopped_house())))]
             }
             _ => Vec::new(),
@@ -219,13 +232,14 @@ impl Session {
         let mut items = self.transcript.event(at_ms, event);
         match event {
             Event::Configured(configured) => self.settings = configured.settings.clone(),
-            Event::Said(said) => {
-                if !self.queue.iter().any(|queued| queued.key == said.envelope) {
-                    self.queue.push(Queued { key: said.envelope, text: said.text.clone() });
-                }
+            // A session that was opened earlier keeps its own lead.
+            Event::AgentStarted(started) => self.who.clone_from(&started.definition.name),
+            Event::Said(said) if !self.is_known(said.envelope) => {
+                self.queue.push(Queued { key: said.envelope, text: said.text.clone() });
             }
             Event::TurnStarted(started) => {
                 self.turns = self.turns.max(1);
+                self.begun = Some(started.envelope);
                 self.queue.retain(|queued| queued.key != started.envelope);
             }
             Event::QuestionAsked(asked) => self.questions.ask(asked),
@@ -250,6 +264,11 @@ impl Session {
             _ => {}
         }
         items
+    }
+
+    /// Whether a message is queued here, or its turn has begun: the news that it was said may come after that.
+    fn is_known(&self, key: EnvelopeId) -> bool {
+        self.begun == Some(key) || self.queue.iter().any(|queued| queued.key == key)
     }
 
     /// What became of an order.

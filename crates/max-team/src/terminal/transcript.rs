@@ -13,14 +13,13 @@ use max_team_core::team::Settings;
 use max_team_runtime::Delta;
 use serde_json::Value;
 
+use super::call::Call;
 use super::figures::since;
 use super::rows::{Row, ToolRow};
 use super::words::Lang;
 
 /// Characters of a tool's input that stand in for a target while nobody knows the action.
 const BRIEF_CHARS: usize = 60;
-/// Bytes of the model's thoughts that are kept for show.
-const THOUGHT_BYTES: usize = 400;
 
 /// What comes out: a piece of the model's words, their end, or a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,22 +74,6 @@ struct Turn {
     stopping: bool,
     /// Whether the model's words were shown.
     spoke: bool,
-}
-
-/// A model call in flight.
-#[derive(Debug)]
-struct Call {
-    price: Option<Price>,
-    /// The text that came as deltas.
-    streamed: String,
-    /// Whether the words are in the middle of being shown.
-    in_text: bool,
-    thinking_since_ms: Option<i64>,
-    thought: String,
-    told_thought: bool,
-    tool: Option<String>,
-    paced_until_ms: Option<i64>,
-    usage: Usage,
 }
 
 /// A tool call that has not ended.
@@ -169,6 +152,11 @@ impl Transcript {
         (usage, nano)
     }
 
+    /// The agent is gone in the middle of whatever it did.
+    pub(super) fn stop(&mut self) {
+        self.turn = None;
+    }
+
     pub(super) fn delta(&mut self, delta: &Delta, now_ms: i64) -> Vec<Item> {
         let mut out = Vec::new();
         let Some(turn) = &mut self.turn else { return out };
@@ -176,22 +164,10 @@ impl Transcript {
         call.paced_until_ms = None;
         match delta {
             Delta::Text(text) => {
-                call.end_thought(now_ms, &mut out);
-                call.tool = None;
-                call.in_text = true;
-                call.streamed.push_str(text);
+                call.text(text, now_ms, &mut out);
                 turn.spoke = true;
-                out.push(Item::Text(text.clone()));
             }
-            Delta::Thinking(text) => {
-                call.end_text(&mut out);
-                call.thinking_since_ms.get_or_insert(now_ms);
-                call.thought.push_str(text);
-                if call.thought.len() > 2 * THOUGHT_BYTES {
-                    let cut = call.thought.ceil_char_boundary(call.thought.len() - THOUGHT_BYTES);
-                    call.thought.drain(..cut);
-                }
-            }
+            Delta::Thinking(text) => call.think(text, now_ms, &mut out),
             Delta::Tool(name) => {
                 call.end_thought(now_ms, &mut out);
                 call.end_text(&mut out);
@@ -329,8 +305,10 @@ impl Transcript {
             out.push(Item::Row(Row::Ended(ended.end.clone())));
         }
         let (input, output) = (turn.usage.input_total(), turn.usage.output);
-        let ms = since(turn.started_at_ms, at_ms);
-        out.push(Item::Row(Row::Footer { input, output, nano: turn.nano, ms }));
+        if input + output > 0 {
+            let ms = since(turn.started_at_ms, at_ms);
+            out.push(Item::Row(Row::Footer { input, output, nano: turn.nano, ms }));
+        }
     }
 }
 
@@ -360,82 +338,6 @@ impl Turn {
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
         Self { key, name, target, preview: String::new(), running_since_ms: None }
-    }
-}
-
-impl Call {
-    fn new(price: Option<Price>) -> Self {
-        Self {
-            price,
-            streamed: String::new(),
-            in_text: false,
-            thinking_since_ms: None,
-            thought: String::new(),
-            told_thought: false,
-            tool: None,
-            paced_until_ms: None,
-            usage: Usage::default(),
-        }
-    }
-
-    fn end_thought(&mut self, now_ms: i64, out: &mut Vec<Item>) {
-        if let Some(since_ms) = self.thinking_since_ms.take() {
-            self.told_thought = true;
-            out.push(Item::Row(Row::Thought(Some(since(since_ms, now_ms)))));
-        }
-    }
-
-    fn end_text(&mut self, out: &mut Vec<Item>) {
-        if std::mem::take(&mut self.in_text) {
-            out.push(Item::TextEnd);
-        }
-    }
-
-    /// The answer is there: shows what the deltas did not.
-    fn settle(&mut self, answer: &Answer, lang: Lang, out: &mut Vec<Item>) {
-        if !self.streamed.is_empty() {
-            let texts = answer.message.parts.iter().filter_map(|part| match part {
-                Part::Text { text } => Some(text.as_str()),
-                _ => None,
-            });
-            return self.settle_text(&texts.collect::<String>(), lang, out);
-        }
-        for part in &answer.message.parts {
-            match part {
-                Part::Thinking { .. } if !std::mem::replace(&mut self.told_thought, true) => {
-                    out.push(Item::Row(Row::Thought(None)));
-                }
-                Part::Text { text } if !text.trim().is_empty() => {
-                    out.push(Item::Text(text.clone()));
-                    out.push(Item::TextEnd);
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn settle_text(&mut self, whole: &str, lang: Lang, out: &mut Vec<Item>) {
-        let dense = |text: &str| text.split_whitespace().collect::<String>();
-        if let Some(rest) = whole.strip_prefix(&self.streamed) {
-            if !rest.is_empty() {
-                self.in_text = true;
-                out.push(Item::Text(rest.to_owned()));
-            }
-        } else if !dense(&self.streamed).starts_with(&dense(whole)) {
-            self.end_text(out);
-            out.push(Item::Row(Row::Note(lang.gap_in_stream().to_owned())));
-            self.in_text = true;
-            out.push(Item::Text(whole.to_owned()));
-        }
-        self.end_text(out);
-    }
-
-    /// The call failed: what was shown of it will be said again.
-    fn break_off(&mut self, lang: Lang, out: &mut Vec<Item>) {
-        self.end_text(out);
-        if !self.streamed.is_empty() {
-            out.push(Item::Row(Row::Note(lang.broke_off().to_owned())));
-        }
     }
 }
 

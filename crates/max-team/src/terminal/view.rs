@@ -6,7 +6,7 @@
 use ratatui::text::{Line, Span};
 
 use super::chat::{Chat, Hint};
-use super::figures::{dollars, duration, since, tokens};
+use super::figures::{dollars, since, tokens, whole_seconds};
 use super::markdown;
 use super::report;
 use super::rows::{Group, Look, Row, call};
@@ -21,8 +21,9 @@ const DRAFT_ROWS_MAX: usize = 8;
 const QUEUE_ROWS_MAX: usize = 3;
 /// Running tools that are shown one by one.
 const RUNNING_ROWS_MAX: usize = 4;
-/// Columns of the working directory in the footer.
-const CWD_COLUMNS_MAX: usize = 36;
+/// Columns of the working directory in the footer; with fewer it is left out.
+const CWD_COLUMNS_MIN: usize = 8;
+const CWD_COLUMNS_MAX: usize = 40;
 /// What stands before the draft.
 const PROMPT: &str = "> ";
 /// Turns ten times a second.
@@ -39,7 +40,7 @@ pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     let (draft, cursor) = draft(chat, look, rows_max);
     let below = below(chat, look, rows_max.saturating_sub(draft.len() + 1));
     let status = status(chat, look, now_ms);
-    let mut room = rows_max.saturating_sub(draft.len() + below.len() + 1);
+    let mut room = rows_max.saturating_sub(draft.len() + below.len() + status.len());
     let mut queue = queue(chat, look);
     queue.truncate(room);
     room -= queue.len();
@@ -50,7 +51,7 @@ pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
 
     let mut lines = above;
     lines.extend(panel);
-    lines.push(status);
+    lines.extend(status);
     lines.extend(queue);
     let first = lines.len();
     lines.extend(draft);
@@ -61,18 +62,25 @@ pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
 
 /// The draft (or the comment, or the search), scrolled to the cursor.
 fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
-    let prompt = if chat.question_has_focus() { look.theme.faint() } else { look.theme.user() };
-    if let Some((words, found)) = chat.search() {
-        let label = format!("{}: {words}", look.lang.search_history());
+    let writes = chat.has_comment() || !chat.question_has_focus();
+    let prompt = if writes { look.theme.user() } else { look.theme.faint() };
+    if let Some(search) = chat.search() {
+        let label = format!("{}: {}", look.lang.search_history(), search.words);
         let column = text::width(&label);
-        let hit = found.map_or_else(|| look.lang.no_match().to_owned(), |found| clean_line(&found));
+        let hit = search.found.as_deref().map_or_else(|| look.lang.no_match().to_owned(), clean_line);
         let rest = text::cut(&format!("  {hit}"), look.columns.saturating_sub(column));
         let line = Line::from(vec![Span::styled(label, prompt), Span::styled(rest, look.theme.faint())]);
         return (vec![line], Some((column, 0)));
     }
+    let commented = chat.has_comment();
     let editor = chat.focused_editor();
+    if editor.is_empty() && !writes {
+        // Letters answer now; a place to write would say otherwise.
+        return (Vec::new(), None);
+    }
     if editor.is_empty() {
-        let words = text::cut(look.lang.placeholder(), look.columns.saturating_sub(PROMPT.len()));
+        let words = if commented { "" } else { look.lang.placeholder() };
+        let words = text::cut(words, look.columns.saturating_sub(PROMPT.len()));
         let line = Line::from(vec![Span::styled(PROMPT, prompt), Span::styled(words, look.theme.faint())]);
         return (vec![line], Some((PROMPT.len(), 0)));
     }
@@ -84,7 +92,8 @@ fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, O
         let sign = if index == 0 { PROMPT } else { "  " };
         Line::from(vec![Span::styled(sign, prompt), Span::raw(words.clone())])
     });
-    (lines.collect(), Some((PROMPT.len() + column, row - first)))
+    let cursor = writes.then_some((PROMPT.len() + column, row - first));
+    (lines.collect(), cursor)
 }
 
 /// What stands below the draft: completions, a hint, or the footer.
@@ -118,9 +127,8 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
 fn footer(chat: &Chat, look: Look) -> Line<'static> {
     let session = chat.session();
     let settings = session.settings();
-    let cwd = text::cut_front(&clean_line(chat.cwd()), CWD_COLUMNS_MAX.min(look.columns / 2));
     let mode = format!("{} {}", settings.mode.name(), look.lang.mode());
-    let mut parts = vec![clean_line(&settings.model.name), mode, cwd];
+    let mut parts = vec![clean_line(&settings.model.name), mode];
     if let Some(status) = session.status() {
         if let Some(percent) = report::percent(status).filter(|percent| *percent > 0) {
             parts.push(format!("{percent}% {}", look.lang.context()));
@@ -129,18 +137,23 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
             parts.push(dollars(status.ledger.spent_nano));
         }
     }
+    let taken = text::width(&parts.join(" · ")) + 5;
+    let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);
+    if room >= CWD_COLUMNS_MIN {
+        parts.push(text::cut_front(&clean_line(chat.cwd()), room));
+    }
     Line::from(Span::styled(text::cut(&format!("  {}", parts.join(" · ")), look.columns), look.theme.faint()))
 }
 
-/// What is going on, for how long, at what cost. Empty when nothing is: the row stays, so that nothing jumps.
-fn status(chat: &Chat, look: Look, now_ms: i64) -> Line<'static> {
+/// An empty row, and what is going on, for how long, at what cost.
+fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     let lang = look.lang;
     let session = chat.session();
     if session.questions.first().is_some() {
-        return Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()));
+        return vec![Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()))];
     }
     if !session.is_busy() {
-        return Line::default();
+        return vec![Line::default()];
     }
     let transcript = session.transcript();
     let until = |at_ms: i64| since(now_ms, at_ms);
@@ -158,7 +171,7 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Line<'static> {
     let elapsed = transcript.elapsed_ms(now_ms);
     let mut parts = vec![what];
     if elapsed >= 1_000 {
-        parts.push(duration(elapsed / 1_000 * 1_000));
+        parts.push(whole_seconds(elapsed));
     }
     let (usage, nano) = transcript.used();
     if usage.input_total() + usage.output > 0 {
@@ -171,7 +184,8 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Line<'static> {
     let frame = usize::try_from(now_ms.max(0) / 100).unwrap_or(0) % SPINNER.len();
     let spinner = SPINNER.get(frame).copied().unwrap_or("·");
     let words = text::cut(&format!(" {}", parts.join(" · ")), look.columns.saturating_sub(1));
-    Line::from(vec![Span::styled(spinner, look.theme.user()), Span::styled(words, look.theme.faint())])
+    let line = Line::from(vec![Span::styled(spinner, look.theme.user()), Span::styled(words, look.theme.faint())]);
+    vec![Line::default(), line]
 }
 
 /// Messages whose turn has not begun. The only one, with nothing running, is about to be shown for good.

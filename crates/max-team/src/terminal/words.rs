@@ -142,9 +142,11 @@ impl Lang {
     }
 
     pub(super) fn retry(self, failure: &Failure, ms: u64, nth: u32, of: u32) -> String {
+        // Nobody cares for the jitter.
+        let wait = self.retrying_in(ms / 1_000 * 1_000);
         match self {
-            Self::En => format!("{}, {} ({nth}/{of})", self.failure(failure), self.retrying_in(ms)),
-            Self::Zh => format!("{}，{}（{nth}/{of}）", self.failure(failure), self.retrying_in(ms)),
+            Self::En => format!("{}, {wait} ({nth}/{of})", self.failure(failure)),
+            Self::Zh => format!("{}，{wait}（{nth}/{of}）", self.failure(failure)),
         }
     }
 

@@ -175,3 +175,30 @@ fn a_home_that_cannot_be_written_is_named() {
     assert!(ran.code == 1 && ran.err.contains("MAX_TEAM_HOME"), "{ran:?}");
     assert_eq!(server.count(), 0);
 }
+
+/// A home on a file system of its own, so that a full disk hurts nobody else. Needs to be root, as CI is.
+#[test]
+fn a_full_disk_is_said_and_nothing_is_lost() {
+    let server = ModelServer::start([Reply::text("before"), Reply::text("after")]);
+    let program = Program::with(&server);
+    std::fs::create_dir(program.home()).unwrap();
+    let home = program.home();
+    let mount = |command: &str, words: &[&str]| {
+        std::process::Command::new(command).args(words).arg(&home).status().is_ok_and(|status| status.success())
+    };
+    if !mount("mount", &["-t", "tmpfs", "-o", "size=2m", "tmpfs"]) {
+        println!("skipped: only root may mount");
+        return;
+    }
+    assert_eq!(program.run(&["-p", "one"]).out, "before\n");
+    let filler = home.join("filler");
+    std::fs::write(&filler, vec![1; 4 << 20]).unwrap_err();
+    let full = program.run(&["-c", "-p", "two"]);
+    std::fs::remove_file(&filler).unwrap();
+    let again = program.run(&["-c", "-p", "three"]);
+    let verified = program.run(&["audit", "verify"]);
+    assert!(mount("umount", &[]));
+    assert!(full.code == 1 && full.err.contains("free some space"), "{full:?}");
+    assert_eq!((again.out.as_str(), verified.code), ("after\n", 0), "{again:?} {verified:?}");
+    assert!(server.requests()[1].contains("before"), "the session is still there");
+}

@@ -7,11 +7,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use max_team_core::chat::Part;
+use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
 use max_team_core::policy::{Action, Class};
 use max_team_core::team::Model;
-use max_team_core::turn::{Effect, Input, Prepared};
+use max_team_core::turn::{Effect, Input, Prepared, call_key};
 use max_team_llm::{Call, CallError, Transcript};
 use max_team_tools::{Cx, Output, Registry, ToolError};
 
@@ -87,6 +87,7 @@ impl Agent {
             upto: intent.request.upto,
         });
         let (shared, session, cancel) = (Arc::clone(&self.shared), self.session, self.cancel.clone());
+        let (registry, cx) = (self.frame.registry.clone(), self.frame.context(&self.cancel));
         Box::pin(async move {
             let started = Instant::now();
             let show = |delta: max_team_llm::Delta<'_>| {
@@ -102,7 +103,11 @@ impl Agent {
                 }
             };
             let ms = millis(started);
-            Landed { flight, input: Some(Input::ModelEnded { outcome, ms }) }
+            let prepared = match &outcome {
+                Outcome::Done(answer) => look_at_once(&registry, &cx, intent.call, &answer.message),
+                _ => Vec::new(),
+            };
+            Landed { flight, input: Some(Input::ModelEnded { outcome, ms, prepared }) }
         })
     }
 
@@ -177,17 +182,30 @@ impl Agent {
     }
 }
 
+/// Looks at the calls that an answer begins with, as long as looking is only looking: what reads nothing but a
+/// file's name and size is not worth a thread. The first call that changes something is left for later.
+fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<Prepared> {
+    let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Class::Pure);
+    let pure = message.tool_uses().enumerate().take_while(|(_, (_, name, _))| is_pure(name));
+    pure.map(|(index, (_, name, input))| look_at(registry, cx, call_key(call, index), name, input)).collect()
+}
+
+fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> Prepared {
+    let found = match registry.prepare(cx, tool, input) {
+        Ok(prepared) => Ok((prepared.action, prepared.class)),
+        Err(ToolError::Correctable(words) | ToolError::Fatal(words)) => Err(words),
+    };
+    Prepared { key, found }
+}
+
 /// Looks at calls in order, up to and including the first that changes something: what it will find depends on
 /// those before it.
 fn look(registry: &Registry, cx: &Cx, calls: Vec<(String, String, serde_json::Value)>) -> Vec<Prepared> {
     let mut looked = Vec::new();
     for (key, tool, input) in calls {
-        let found = match registry.prepare(cx, &tool, &input) {
-            Ok(prepared) => Ok((prepared.action, prepared.class)),
-            Err(ToolError::Correctable(words) | ToolError::Fatal(words)) => Err(words),
-        };
-        let changes = matches!(found, Ok((_, class)) if class != Class::Pure);
-        looked.push(Prepared { key, found });
+        let one = look_at(registry, cx, key, &tool, &input);
+        let changes = matches!(one.found, Ok((_, class)) if class != Class::Pure);
+        looked.push(one);
         if changes {
             break;
         }

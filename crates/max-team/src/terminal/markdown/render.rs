@@ -25,15 +25,18 @@ const RULE_COLUMNS: usize = 40;
 pub(in crate::terminal) fn render(pieces: &[Piece], columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let mut lines = Vec::new();
     for piece in pieces {
-        if piece.gap {
+        let block = match &piece.block {
+            Block::FenceOpened(label) => label_line(label, columns, theme).into_iter().collect(),
+            Block::FenceLine(line) => code_lines(line, columns, theme),
+            Block::Raw(text) => text::wrap(&[Span::raw(text.as_str())], columns),
+            Block::Source { text, number } => Renderer::new(columns, theme, *number).run(text),
+        };
+        // The beginning of fenced code may show nothing and still be set off; an empty heading is nothing at all.
+        let shows = !block.is_empty() || matches!(piece.block, Block::FenceOpened(_));
+        if piece.gap && shows {
             lines.push(Line::default());
         }
-        match &piece.block {
-            Block::FenceOpened(label) => lines.extend(label_line(label, columns, theme)),
-            Block::FenceLine(line) => lines.extend(code_lines(line, columns, theme)),
-            Block::Raw(text) => lines.extend(text::wrap(&[Span::raw(text.as_str())], columns)),
-            Block::Source { text, number } => lines.extend(Renderer::new(columns, theme, *number).run(text)),
-        }
+        lines.extend(block);
     }
     lines
 }

@@ -1,0 +1,266 @@
+//! A chat on a terminal in memory, with a clock that stands still until it is told to go.
+
+use std::sync::Arc;
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
+use max_team_core::context::Window;
+use max_team_core::event::{
+    Approval, End, Ending, Event, LlmEnded, LlmIntent, Outcome, QuestionAsked, RequestRef, ToolDone, ToolIntent,
+    TurnEnded, TurnStarted,
+};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
+use max_team_core::ledger::Price;
+use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::team::{Model, Settings};
+use max_team_runtime::{Delta, Notice, Opened};
+use ratatui::layout::Size;
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::super::chat::{Chat, Wish};
+use super::super::link::Act;
+use super::super::screen::Screen;
+use super::super::session::{Models, Session};
+use super::super::theme::Theme;
+use super::super::view::view;
+use super::super::words::Lang;
+use super::glass::Glass;
+
+/// When everything begins.
+pub(super) const START_MS: i64 = 1_750_000_000_000;
+
+pub(super) struct Stage {
+    pub(super) chat: Chat,
+    pub(super) glass: Glass,
+    pub(super) acts: Vec<Act>,
+    screen: Screen,
+    now_ms: i64,
+    calls: u32,
+    _folder: tempfile::TempDir,
+}
+
+pub(super) fn session_id() -> SessionId {
+    SessionId::new(Uuid::from_u128(1))
+}
+
+pub(super) fn settings() -> Settings {
+    Settings::new(Model {
+        provider: "anthropic".into(),
+        name: "claude-sonnet-4-6".into(),
+        context_tokens: 200_000,
+        max_tokens: 8_192,
+        thinking_tokens: 0,
+        price: Some(Price { input: 3_000, output: 15_000, cache_read: 300, cache_write: 3_750 }),
+    })
+}
+
+pub(super) fn opened() -> Opened {
+    Opened {
+        session: session_id(),
+        agent: AgentId::new(Uuid::from_u128(2)),
+        resumed: false,
+        continuing: false,
+        history: Vec::new(),
+        last: None,
+        instructions: Vec::new(),
+        notes: Vec::new(),
+    }
+}
+
+pub(super) fn models() -> Models {
+    Models {
+        names: Box::new(|| vec!["claude-sonnet-4-6".into(), "gpt-5".into()]),
+        resolve: Box::new(|name| match name {
+            "gpt-5" => Ok(Model { provider: "openai".into(), name: "gpt-5".into(), ..settings().model }),
+            _ => Err(anyhow::anyhow!("there is no model `{name}`")),
+        }),
+    }
+}
+
+impl Stage {
+    pub(super) fn new(columns: u16, rows: u16) -> Self {
+        Self::with(columns, rows, true, Lang::En)
+    }
+
+    pub(super) fn with(columns: u16, rows: u16, color: bool, lang: Lang) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut session = Session::new(lang, "Max".into(), settings(), models(), &opened());
+        let begun = session.begin(&opened(), Vec::new());
+        let history = folder.path().join("history");
+        let mut chat = Chat::new(session, history, "/home/me/project".into(), Theme { color }, columns.into());
+        chat.at(START_MS);
+        chat.greet();
+        chat.show(begun);
+        let mut stage = Self {
+            chat,
+            glass: Glass::new(columns.into(), rows.into()),
+            acts: Vec::new(),
+            screen: Screen::new(Size::new(columns, rows)),
+            now_ms: START_MS,
+            calls: 0,
+            _folder: folder,
+        };
+        stage.paint();
+        stage
+    }
+
+    pub(super) fn paint(&mut self) {
+        self.acts.extend(self.chat.session_mut().take_acts());
+        let live = view(&mut self.chat, self.screen.rows_max(), self.now_ms);
+        let mut bytes = Vec::new();
+        self.screen.paint(&mut bytes, &self.chat.take_finished(), &live).unwrap();
+        self.glass.feed(&bytes);
+    }
+
+    pub(super) fn wait(&mut self, ms: i64) {
+        self.now_ms += ms;
+        self.chat.at(self.now_ms);
+        self.paint();
+    }
+
+    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
+        self.glass.resize(columns.into(), rows.into());
+        let mut bytes = Vec::new();
+        self.screen.resize(&mut bytes, Size::new(columns, rows)).unwrap();
+        self.glass.feed(&bytes);
+        self.chat.resize(columns.into());
+        self.paint();
+    }
+
+    pub(super) fn press(&mut self, code: KeyCode, modifiers: KeyModifiers) -> Option<Wish> {
+        let wish = self.chat.key(KeyEvent::new(code, modifiers));
+        self.paint();
+        wish
+    }
+
+    pub(super) fn key(&mut self, code: KeyCode) -> Option<Wish> {
+        self.press(code, KeyModifiers::NONE)
+    }
+
+    pub(super) fn control(&mut self, letter: char) -> Option<Wish> {
+        self.press(KeyCode::Char(letter), KeyModifiers::CONTROL)
+    }
+
+    pub(super) fn write(&mut self, text: &str) {
+        for letter in text.chars() {
+            self.key(KeyCode::Char(letter));
+        }
+    }
+
+    /// Writes and sends.
+    pub(super) fn say(&mut self, text: &str) {
+        self.write(text);
+        self.key(KeyCode::Enter);
+    }
+
+    pub(super) fn event(&mut self, event: Event) {
+        let notice = Notice::Event { session: session_id(), at_ms: self.now_ms, event: Arc::new(event) };
+        self.chat.notice(&notice);
+        self.paint();
+    }
+
+    pub(super) fn delta(&mut self, delta: Delta) {
+        self.chat.notice(&Notice::Delta { session: session_id(), delta });
+        self.paint();
+    }
+
+    pub(super) fn stream(&mut self, text: &str) {
+        let letters: Vec<char> = text.chars().collect();
+        for piece in letters.chunks(7) {
+            self.delta(Delta::Text(piece.iter().collect()));
+        }
+    }
+
+    /// A turn begins with the message sent last (or with one from elsewhere), and the model is called.
+    pub(super) fn begin(&mut self, text: &str) {
+        let sent = self.acts.iter().rev().find_map(|act| match act {
+            Act::Say { key, text: said } if said == text => Some(*key),
+            _ => None,
+        });
+        let envelope = sent.unwrap_or_else(|| EnvelopeId::new(Uuid::from_u128(99)));
+        self.event(Event::TurnStarted(TurnStarted {
+            turn: TurnId::new(Uuid::from_u128(3)),
+            envelope,
+            input: vec![Part::text(text)],
+        }));
+        self.call();
+    }
+
+    pub(super) fn call(&mut self) {
+        self.calls += 1;
+        self.event(intent(self.calls, 1));
+    }
+
+    /// The call ends with these parts.
+    pub(super) fn answer(&mut self, parts: Vec<Part>) {
+        let answer = Answer {
+            message: Message::assistant(parts),
+            stop: Stop::EndTurn,
+            usage: Usage { input: 1_200, output: 340, ..Usage::default() },
+            request_id: None,
+            model: "m".into(),
+        };
+        self.event(Event::LlmEnded(LlmEnded { call: self.calls, outcome: Outcome::Done(answer), ms: 10 }));
+    }
+
+    pub(super) fn end(&mut self, end: End) {
+        self.event(Event::TurnEnded(TurnEnded {
+            turn: TurnId::new(Uuid::from_u128(3)),
+            end,
+            text: String::new(),
+            structured: None,
+        }));
+    }
+
+    pub(super) fn runs(&mut self, key: &str, tool: &str, action: Action) {
+        self.event(Event::ToolIntent(ToolIntent {
+            key: key.into(),
+            tool: tool.into(),
+            input: Hash::of("x"),
+            class: Class::Pure,
+            approval: Approval::Rule("r".into()),
+            action,
+        }));
+    }
+
+    pub(super) fn done(&mut self, key: &str, ending: Ending, result: &str, is_error: bool, ms: u64) {
+        let content = vec![Part::text(result)];
+        self.event(Event::ToolDone(ToolDone { key: key.into(), ending, content, is_error, ms }));
+    }
+
+    pub(super) fn asks(&mut self, number: u128, key: &str, action: Action) {
+        self.event(Event::QuestionAsked(QuestionAsked {
+            question: QuestionId::new(Uuid::from_u128(number)),
+            key: key.into(),
+            tool: "edit_file".into(),
+            action,
+            class: Class::Idempotent,
+            rule: "permission mode `default`".into(),
+        }));
+    }
+}
+
+pub(super) fn intent(call: u32, attempt: u32) -> Event {
+    let hash = Hash::of("x");
+    Event::LlmIntent(LlmIntent {
+        call,
+        attempt,
+        request: RequestRef { instructions: hash, tools: hash, settings: hash, window: Window::default(), upto: 1 },
+        model: "anthropic/claude-sonnet-4-6".into(),
+        fallback: false,
+        max_tokens: 8_192,
+        reserved_nano: 0,
+        bytes: 0,
+        hand_back: false,
+    })
+}
+
+pub(super) fn tool_use(name: &str, input: Value) -> Part {
+    Part::ToolUse { id: "t".into(), name: name.into(), input }
+}
+
+pub(super) fn edit(target: &str, preview: &str) -> Action {
+    Action { deed: Deed::Write, preview: preview.into(), ..Action::read(target) }
+}

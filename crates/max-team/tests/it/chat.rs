@@ -1,0 +1,167 @@
+//! The chat in a real terminal (tmux): what a person types and sees.
+
+use std::fs::File;
+use std::io::Read;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use max_team_testkit::{Gate, ModelServer, Reply};
+use serde_json::json;
+
+use crate::program::Program;
+
+/// A terminal with a chat in it, on a tmux server of its own.
+struct Terminal {
+    socket: String,
+    /// Everything the terminal is sent, as it is sent: waiting is reading.
+    output: File,
+    seen: String,
+}
+
+impl Terminal {
+    fn open(program: &Program, arguments: &[&str]) -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let socket = format!("max-team-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let fifo = program.home().with_file_name("screen");
+        assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        let command = program.command(arguments);
+        let mut line = String::from("exec env -i TERM=screen-256color LC_ALL=C.UTF-8");
+        for (name, value) in command.get_envs().filter_map(|(name, value)| Some((name, value?))) {
+            line.push_str(&format!(" {}='{}'", name.to_str().unwrap(), value.to_str().unwrap()));
+        }
+        line.push_str(&format!(" '{}'", Program::binary().display()));
+        for argument in arguments {
+            line.push_str(&format!(" '{argument}'"));
+        }
+        let terminal = |words: &[&str]| {
+            let status = Command::new("tmux").args(["-L", &socket, "-f", "/dev/null"]).args(words).status().unwrap();
+            assert!(status.success(), "tmux {words:?}");
+        };
+        // The chat starts once the pipe is in place, so that nothing it says is missed.
+        let hold = format!("cd '{}' && read go && {line}", program.project().display());
+        terminal(&["new-session", "-d", "-s", "chat", "-x", "80", "-y", "24", &hold]);
+        terminal(&["pipe-pane", "-O", "-t", "chat", &format!("exec cat > '{}'", fifo.display())]);
+        let output = File::open(&fifo).unwrap();
+        terminal(&["send-keys", "-t", "chat", "Enter"]);
+        Self { socket, output, seen: String::new() }
+    }
+
+    fn tmux(&self, words: &[&str]) -> String {
+        let output = Command::new("tmux").args(["-L", &self.socket]).args(words).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn keys(&self, keys: &[&str]) {
+        self.tmux(&[&["send-keys", "-t", "chat"], keys].concat());
+    }
+
+    /// Reads on until the text has been painted.
+    fn wait(&mut self, text: &str) {
+        let mut chunk = [0; 4_096];
+        while !self.seen.contains(text) {
+            let read = self.output.read(&mut chunk).unwrap();
+            assert!(read > 0, "`{text}` never came; the screen:\n{}", self.screen());
+            self.seen.push_str(&String::from_utf8_lossy(&chunk[..read]));
+        }
+        self.seen.clear();
+    }
+
+    fn screen(&self) -> String {
+        self.tmux(&["capture-pane", "-p", "-S", "-200", "-t", "chat"])
+    }
+
+    /// Reads until the chat has left.
+    fn wait_end(&mut self) {
+        let mut rest = Vec::new();
+        self.output.read_to_end(&mut rest).unwrap();
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        self.tmux(&["kill-server"]);
+    }
+}
+
+#[test]
+fn a_question_is_answered_and_the_chat_is_left() {
+    let server = ModelServer::start([Reply::text("你好，**Ada**")]);
+    let program = Program::with(&server).variable("LANG", "C.UTF-8");
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("Ask Max");
+    terminal.keys(&["你好 hello", "Enter"]);
+    terminal.wait("tokens in");
+    let screen = terminal.screen();
+    assert!(screen.contains("> 你好 hello") && screen.contains("你好，Ada"), "{screen}");
+    assert_eq!(server.requests()[0].body["messages"][0]["content"][0]["text"], "你好 hello");
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+    assert_eq!(program.events().last().map(String::as_str), Some("turn_ended"));
+}
+
+#[test]
+fn an_edit_is_shown_and_done_after_a_yes() {
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "edit_file", json!({"path": "a.txt", "old": "one", "new": "two"})),
+        Reply::new().tool("t2", "write_file", json!({"path": "b.txt", "content": "never"})),
+        Reply::text("finished"),
+    ]);
+    let program = Program::with(&server).file("a.txt", "one\n");
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("Ask Max");
+    terminal.keys(&["change it", "Enter"]);
+    terminal.wait("yes, once");
+    assert_eq!(program.read("a.txt"), "one\n", "nothing happens before the yes");
+    let screen = terminal.screen();
+    assert!(screen.contains("- one") && screen.contains("+ two"), "{screen}");
+    terminal.keys(&["y"]);
+    terminal.wait("never");
+    terminal.keys(&["n"]);
+    terminal.wait("finished");
+    assert_eq!(program.read("a.txt"), "two\n");
+    assert!(!program.project().join("b.txt").exists());
+    assert!(server.requests()[2].contains("The user said no."));
+}
+
+#[test]
+fn escape_interrupts_and_what_was_queued_is_said() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("long long story").chunk(4).gate_after(6, &gate), Reply::text("short")]);
+    let program = Program::with(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("Ask Max");
+    terminal.keys(&["tell", "Enter"]);
+    gate.wait_reached();
+    terminal.wait("long");
+    terminal.keys(&["make it short", "Enter"]);
+    terminal.wait("make it short");
+    terminal.keys(&["Escape"]);
+    server.wait_requests(2);
+    terminal.wait("tokens in");
+    assert!(server.requests()[1].contains("make it short") && server.requests()[1].contains("long"));
+    gate.open();
+}
+
+#[test]
+fn a_killed_chat_goes_on() {
+    let gate = Gate::new();
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "read_file", json!({"path": "a.txt"})),
+        Reply::text("lost").gate_before(&gate),
+        Reply::text("found again"),
+    ]);
+    let program = Program::with(&server).file("a.txt", "alpha");
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("Ask Max");
+    terminal.keys(&["look", "Enter"]);
+    gate.wait_reached();
+    let pid = terminal.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
+    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    terminal.wait_end();
+    drop(terminal);
+    std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
+    let mut terminal = Terminal::open(&program, &["-c"]);
+    terminal.wait("found again");
+    assert_eq!(server.count(), 3, "the first call is not made again");
+    assert!(terminal.screen().contains("> look"), "what was said before is shown: {}", terminal.screen());
+}

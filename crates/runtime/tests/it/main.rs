@@ -1,0 +1,167 @@
+//! The team through its one seam: a recorded model, real tools, the journal in memory.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a broken fixture must fail the test loudly")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use max_team_core::event::{End, Event};
+use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
+use max_team_core::message::{Principal, Role};
+use max_team_core::policy::{Answer, By};
+use max_team_core::team::{Definition, Model, Settings};
+use max_team_journal::{Journal, WorkerInfo};
+use max_team_llm::{Replay, Router};
+use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which};
+use max_team_tools::Registry;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+const RECORDING: &str = r#"
+answers:
+  - parts:
+      - {tool: read_file, input: {path: a.txt}}
+      - {tool: edit_file, input: {path: a.txt, old: one, new: two}}
+  - text: It says two now.
+  - text: A second answer.
+"#;
+
+fn house(journal: &Journal, root: &Path) -> TeamHandle {
+    let info = WorkerInfo {
+        id: WorkerId::new(Uuid::now_v7()),
+        pid: std::process::id(),
+        host: "here".into(),
+        started_at_ms: 0,
+        what: "a test".into(),
+    };
+    House::build(Options {
+        journal: journal.clone(),
+        worker: journal.worker(info).unwrap(),
+        router: Router::replay(Replay::read(RECORDING).unwrap()),
+        tools: Registry::builtin(),
+        home: root.join("home"),
+        surroundings: "Platform: test".into(),
+        audit: None,
+    })
+}
+
+fn owner() -> Principal {
+    Principal { door: "test".into(), user: "ada".into(), role: Role::Owner }
+}
+
+fn open(which: Which) -> Open {
+    let model = Model {
+        provider: "recording".into(),
+        name: "m".into(),
+        context_tokens: 100_000,
+        max_tokens: 1_000,
+        thinking_tokens: 0,
+        price: None,
+    };
+    let tools = ["read_file", "edit_file"].map(str::to_owned).to_vec();
+    let definition = Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools };
+    Open { which, definition, settings: Settings::new(model), schema: None }
+}
+
+async fn order(team: &TeamHandle, command: Command) -> Result<(), RuntimeError> {
+    let order = Order { by: owner(), cwd: ".".into(), key: EnvelopeId::new(Uuid::now_v7()), command };
+    team.command(order).await
+}
+
+async fn next(notices: &mut mpsc::Receiver<Notice>) -> Arc<Event> {
+    loop {
+        match notices.recv().await.unwrap() {
+            Notice::Event { event, .. } => return event,
+            Notice::Stopped { error, .. } => panic!("{error}"),
+            Notice::Delta { .. } | Notice::Idle { .. } => {}
+        }
+    }
+}
+
+async fn until(notices: &mut mpsc::Receiver<Notice>, name: &str) -> Arc<Event> {
+    loop {
+        let event = next(notices).await;
+        if event.name() == name {
+            return event;
+        }
+    }
+}
+
+fn project() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "one\n").unwrap();
+    folder
+}
+
+async fn begin(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<Notice>) {
+    let notices = team.watch();
+    let opened = team.open(owner(), root, open(Which::New)).await.unwrap();
+    order(team, Command::Say { session: opened.session, text: "change it".into() }).await.unwrap();
+    (opened.session, notices)
+}
+
+fn yes() -> Answer {
+    Answer { allow: true, always: false, comment: String::new(), by: By::Person("test".into()) }
+}
+
+#[tokio::test]
+async fn a_question_is_rows_until_somebody_answers() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house(&journal, folder.path());
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    let asked = until(&mut notices, "question_asked").await;
+    let Event::QuestionAsked(asked) = &*asked else { panic!("{asked:?}") };
+    assert!(asked.action.preview.contains("+two"));
+    order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
+    let ended = until(&mut notices, "turn_ended").await;
+    let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
+    assert_eq!((&ended.end, ended.text.as_str()), (&End::Answered, "It says two now."));
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "two\n");
+    // Answering once more changes nothing.
+    order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
+    order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
+    let ended = until(&mut notices, "turn_ended").await;
+    let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
+    assert_eq!(ended.text, "A second answer.");
+}
+
+#[tokio::test]
+async fn a_parked_question_waits_for_the_next_process() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house(&journal, folder.path());
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    team.shutdown().await.unwrap();
+    drop(team);
+
+    let journal = journal.reopen().unwrap();
+    let team = house(&journal, folder.path());
+    let mut notices = team.watch();
+    let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
+    assert!(opened.resumed && opened.continuing && opened.session == session);
+    let asked = team.events(session).unwrap().into_iter().rev().find_map(|(_, event)| match event {
+        Event::QuestionAsked(asked) => Some(asked),
+        _ => None,
+    });
+    order(&team, Command::Answer { session, question: asked.unwrap().question, answer: yes() }).await.unwrap();
+    let ended = until(&mut notices, "turn_ended").await;
+    let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
+    assert_eq!(ended.text, "It says two now.");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "two\n");
+}
+
+#[tokio::test]
+async fn bounds_are_refused_with_words() {
+    let folder = project();
+    let team = house(&Journal::memory(), folder.path());
+    let nowhere = SessionId::new(Uuid::now_v7());
+    let unknown = order(&team, Command::Say { session: nowhere, text: "hi".into() }).await;
+    assert!(matches!(unknown, Err(RuntimeError::NotOpen(_))), "{unknown:?}");
+    let none = team.open(owner(), folder.path(), open(Which::Latest)).await;
+    assert!(matches!(none, Err(RuntimeError::NothingToContinue(_))), "{none:?}");
+    let opened = team.open(owner(), folder.path(), open(Which::New)).await.unwrap();
+    let long = "x".repeat(max_team_core::limits::MESSAGE_BYTES_MAX + 1);
+    let refused = order(&team, Command::Say { session: opened.session, text: long }).await;
+    assert!(matches!(refused, Err(RuntimeError::TooLong { .. })), "{refused:?}");
+}
