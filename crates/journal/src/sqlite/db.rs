@@ -53,10 +53,14 @@ impl Db {
 
     fn open_once(path: &Path, pages_max: Option<u32>) -> Result<Self, JournalError> {
         let db = Self::connect(path)?;
+        // Closing must not move somebody else's write-ahead log into a file that is not ours to touch.
+        let touch = |may: bool| db.run(|conn| conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, !may));
+        touch(false)?;
         let version = db.version()?;
         if version == 0 {
             db.expect_empty()?;
         }
+        touch(true)?;
         let mode: String = db.run(|conn| conn.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0)))?;
         if mode != "wal" {
             let detail = "its file system cannot share memory between processes".to_owned();
@@ -184,7 +188,7 @@ pub(super) fn problem(path: &Path, error: &rusqlite::Error) -> JournalError {
         }
         ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => JournalError::Corrupt { path, detail },
         ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => JournalError::Busy { path },
-        _ => JournalError::Io { path, detail },
+        _ => JournalError::Io { path, detail: format!("{detail} (SQLite's code {})", code.extended_code) },
     }
 }
 

@@ -206,7 +206,7 @@ impl Writer {
             }
             Err(error) => {
                 if !self.db.conn.is_autocommit() {
-                    self.db.run(|conn| conn.execute_batch("ROLLBACK"))?;
+                    self.broken = self.db.run(|conn| conn.execute_batch("ROLLBACK")).err().or(self.broken.take());
                 }
                 Err(error)
             }

@@ -7,6 +7,7 @@ use std::process::Command;
 
 use max_team_journal::{Commit, Journal, JournalError, Options};
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 
 use crate::make::{append, fact, fact_at, on_disk, texts};
 
@@ -131,10 +132,14 @@ async fn a_newer_programs_journal_is_left_alone() {
     journal.close().await.unwrap();
     drop(journal);
     let newer = Connection::open(dir.path().join("journal.db")).unwrap();
+    // As if it had crashed: what it wrote last is still in its write-ahead log.
+    newer.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).unwrap();
     newer.execute_batch("PRAGMA user_version = 99").unwrap();
     newer.close().unwrap();
+    let log = fs::read(dir.path().join("journal.db-wal")).unwrap();
     let refused = refused(dir.path());
     assert!(matches!(refused, JournalError::Newer { found: 99, known: 1, .. }), "{refused}");
+    assert_eq!(fs::read(dir.path().join("journal.db-wal")).unwrap(), log);
 }
 
 /// Damage shows where it is met: as a typed error, or in one of the two checks.

@@ -1,4 +1,7 @@
 //! A model call in flight: what of its answer was shown already, and what is still to be shown when it ends.
+//!
+//! Deltas are only for show and may be dropped; the answer that ends the call is the truth. If what was streamed is
+//! not its beginning, the reader is told so and gets the whole answer.
 
 use max_team_core::chat::{Answer, Part, Usage};
 use max_team_core::ledger::Price;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::text::{clean, glyph_width, width};
+use super::text::{clean, width};
 
 /// Pastes with more characters are shown as a chip.
 const PASTE_SHOWN_MAX: usize = 2_000;
@@ -279,14 +279,13 @@ impl Editor {
                 (start, used, chance) = (at + 1, 0, None);
                 continue;
             }
-            let shown = self.shown(grapheme);
-            let wide = if shown.len() == grapheme.len() { glyph_width(grapheme) } else { width(&shown) };
-            if used + wide > columns && at > start {
-                let end = chance.filter(|chance| *chance > start).unwrap_or(at);
+            let wide = width(&self.shown(grapheme));
+            // Twice, if what follows the last blank leaves no room either.
+            while used + wide > columns && at > start {
+                let end = chance.take().filter(|chance| *chance > start).unwrap_or(at);
                 rows.push(Row { start, end });
                 start = end;
                 used = self.columns_of(self.text.get(end..at).unwrap_or_default());
-                chance = None;
             }
             used += wide;
             if grapheme == " " {

@@ -102,11 +102,11 @@ impl Face {
                     Some(notice) => self.notices(&notice),
                     None => return Ok(ExitReason::Shutdown),
                 },
+                () = Tty::lost() => {
+                    self.tty.enter_again()?;
+                    self.restart()?;
+                }
                 () = sleep_until(wake.unwrap_or_else(Instant::now)), if wake.is_some() => self.dirty = true,
-            }
-            if self.tty.is_lost() {
-                self.tty.enter_again()?;
-                self.restart()?;
             }
         }
     }

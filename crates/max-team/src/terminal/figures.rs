@@ -1,4 +1,7 @@
 //! Numbers the way people read them: tokens, money, time, sizes.
+//!
+//! Rounded for the eye, in whole-number arithmetic; nothing here is ever computed with further. The same figures are
+//! used in both languages.
 
 use max_team_core::ledger::NANO;
 

@@ -150,9 +150,11 @@ impl Desk {
     async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
         let open = Open { which, definition: self.definition.clone(), settings, schema: None };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
-        let events = if opened.resumed { self.handle.events(opened.session)? } else { Vec::new() };
-        self.handle.close(self.session).await;
-        Ok((Box::new(opened), events))
+        let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
+        // One of the two is left: this one if the other cannot be read.
+        let left = if events.is_ok() { self.session } else { opened.session };
+        self.handle.close(left).await;
+        Ok((Box::new(opened), events?))
     }
 }
 

@@ -144,7 +144,7 @@ impl Panel {
         lines.push(Line::from(title));
         lines.push(Line::from(Span::raw(format!(
             "  {}",
-            text::cut_front(&text::clean_line(&question.target), columns - 2)
+            text::cut_front(&text::clean_line(&question.target), columns.saturating_sub(2))
         ))));
         lines.extend(self.diff(question, rows.saturating_sub(FRAME_ROWS), look));
         let rule = format!("  {} {}", lang.because(), text::clean_line(&question.rule));

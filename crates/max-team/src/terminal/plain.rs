@@ -294,3 +294,124 @@ fn read_lines() -> mpsc::Receiver<io::Result<String>> {
 fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use max_team_core::event::{Event, QuestionAsked};
+    use max_team_core::policy::{Action, Class};
+    use max_team_runtime::Delta;
+    use uuid::Uuid;
+
+    use super::super::link::Act;
+    use super::super::tests::stage;
+    use super::super::words::Lang;
+    use super::*;
+
+    fn plain(can_ask: bool) -> Plain<Vec<u8>> {
+        let opened = stage::opened();
+        let session = Session::new(Lang::En, "Max".into(), stage::settings(), stage::models(), &opened);
+        Plain { echo: false, ..Plain::new(session, Vec::new(), can_ask) }
+    }
+
+    impl Plain<Vec<u8>> {
+        fn event(&mut self, event: Event) {
+            let notice = Notice::Event { session: stage::session_id(), at_ms: 0, event: Arc::new(event) };
+            let items = self.session.notice(&notice, 0);
+            self.print(items).unwrap();
+        }
+
+        fn delta(&mut self, text: &str) {
+            let delta = Delta::Text(text.into());
+            let items = self.session.notice(&Notice::Delta { session: stage::session_id(), delta }, 0);
+            self.print(items).unwrap();
+        }
+
+        fn asks(&mut self) {
+            self.event(Event::QuestionAsked(QuestionAsked {
+                question: QuestionId::new(Uuid::from_u128(7)),
+                key: "1.0".into(),
+                tool: "edit_file".into(),
+                action: stage::edit("a.txt", "@@ -1 +1 @@\n-x\n+y\u{1b}[2J\n"),
+                class: Class::Idempotent,
+                rule: "permission mode `default`".into(),
+            }));
+            self.questions().unwrap();
+        }
+
+        fn answers(&mut self) -> Vec<Answer> {
+            let answer = |act| if let Act::Answer { answer, .. } = act { Some(answer) } else { None };
+            self.session.take_acts().into_iter().filter_map(answer).collect()
+        }
+
+        fn printed(&self) -> &str {
+            std::str::from_utf8(&self.out).unwrap()
+        }
+    }
+
+    #[test]
+    fn lines_are_messages_and_a_backslash_goes_on() {
+        let mut plain = plain(false);
+        for line in ["one \\", "two", "", "/nope", "three"] {
+            assert!(!plain.line(line).unwrap());
+        }
+        assert!(plain.line("/quit").unwrap());
+        let said: Vec<String> = plain
+            .session
+            .take_acts()
+            .into_iter()
+            .filter_map(|act| if let Act::Say { text, .. } = act { Some(text) } else { None })
+            .collect();
+        assert_eq!(said, ["one \ntwo", "three"]);
+        assert!(plain.printed().contains("There is no command /nope"));
+    }
+
+    #[test]
+    fn words_come_as_they_stream_and_rows_on_lines_of_their_own() {
+        let mut plain = plain(false);
+        plain.event(stage::started("hi"));
+        plain.event(stage::intent(1, 1));
+        plain.delta("\n\nSome **wo");
+        plain.delta("rds**\u{1b}[31m");
+        plain.event(stage::answered(1, "\n\nSome **words**\u{1b}[31m"));
+        plain.event(stage::ended(max_team_core::event::End::Rounds));
+        let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. Say “continue” to go on.\n";
+        assert!(plain.printed().starts_with(want), "{}", plain.printed());
+    }
+
+    #[test]
+    fn without_a_terminal_nobody_is_asked() {
+        let mut plain = plain(false);
+        plain.event(stage::started("hi"));
+        plain.asks();
+        let answers = plain.answers();
+        assert_eq!(answers.len(), 1);
+        assert_eq!((answers[0].allow, &answers[0].by), (false, &By::Nobody(NOBODY.into())));
+    }
+
+    #[test]
+    fn on_a_terminal_the_next_line_is_the_answer() {
+        let mut plain = plain(true);
+        plain.event(stage::started("hi"));
+        plain.asks();
+        assert!(plain.printed().contains("? Max wants to use edit_file a.txt"));
+        assert!(plain.printed().contains("+y␛[2J"));
+        plain.line("perhaps").unwrap();
+        plain.questions().unwrap();
+        assert!(plain.answers().is_empty());
+        plain.line("N use tabs").unwrap();
+        let answers = plain.answers();
+        assert_eq!((answers[0].allow, answers[0].comment.as_str()), (false, "use tabs"));
+        assert_eq!(answers[0].by, By::Person(PLACE.into()));
+    }
+
+    #[test]
+    fn the_action_of_a_read_is_no_question() {
+        let mut plain = plain(true);
+        plain.event(stage::started("hi"));
+        plain.event(stage::runs("1.0", "read_file", Action::read("a.txt")));
+        plain.questions().unwrap();
+        assert!(plain.answers().is_empty() && plain.asked.is_none());
+    }
+}

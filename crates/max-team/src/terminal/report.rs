@@ -1,4 +1,7 @@
 //! What the slash commands show: help, costs, the window, models, sessions.
+//!
+//! Each is one row made from values that somebody else has fetched. Nothing here asks the team for anything or
+//! decides what happens next.
 
 use max_team_core::ledger::Ledger;
 use max_team_core::team::Model;

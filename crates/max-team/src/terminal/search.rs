@@ -1,4 +1,7 @@
 //! Ctrl-R: looking through the history by a few letters.
+//!
+//! Letters narrow the search, Ctrl-R again goes further back, Esc leaves the draft as it was, and any other key takes
+//! what was found. It changes neither the history nor the draft itself.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 

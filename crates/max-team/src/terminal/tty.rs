@@ -16,12 +16,15 @@ use crossterm::queue;
 use crossterm::terminal::{self, EnableLineWrap, EndSynchronizedUpdate};
 use ratatui::layout::Size;
 use rustix::process::{Signal, getpid, kill_process};
+use tokio::sync::Notify;
 
 /// Whether the terminal is in our modes.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 /// Whether the terminal knows the keyboard protocol, which then has to be popped.
 static KEYBOARD: AtomicBool = AtomicBool::new(false);
 static HOOK: Once = Once::new();
+/// A task has panicked, and the terminal was put back for its message.
+static LOST: Notify = Notify::const_new();
 
 /// The terminal, in our modes as long as this lives.
 #[derive(Debug)]
@@ -46,9 +49,9 @@ impl Tty {
         Ok(())
     }
 
-    /// Whether somebody's panic has put the terminal back under our feet.
-    pub(super) fn is_lost(&self) -> bool {
-        !ENTERED.load(Ordering::SeqCst)
+    /// Waits until somebody's panic has put the terminal back under our feet.
+    pub(super) async fn lost() {
+        LOST.notified().await;
     }
 
     /// Enters again after a panic elsewhere.
@@ -119,5 +122,6 @@ fn restore_before_panic_messages() {
     std::panic::set_hook(Box::new(move |panic| {
         restore();
         before(panic);
+        LOST.notify_one();
     }));
 }

@@ -149,7 +149,7 @@ proptest! {
             prop_assert!(boundaries.any(|at| at == editor.cursor), "{:?} {}", editor.text, editor.cursor);
             let layout = editor.layout(columns);
             prop_assert!(layout.cursor.0 < layout.rows.len());
-            prop_assert!(layout.cursor.1 <= columns.max(16));
+            prop_assert!(layout.cursor.1 <= columns.max(16), "{:?} {layout:?}", editor.text);
             prop_assert_eq!(layout.rows.concat(), editor.layout(1_000).rows.concat());
         }
     }

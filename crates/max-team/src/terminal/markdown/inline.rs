@@ -1,4 +1,7 @@
 //! The words inside a block: styled runs, with links spelled out.
+//!
+//! A terminal cannot hide an address behind a word (and a reader should see where a link leads), so it is written
+//! behind the text. Where lines end is not decided here.
 
 use ratatui::style::{Modifier, Style};
 use ratatui::text::Span;

@@ -89,15 +89,19 @@ fn main() {
 
 #[test]
 fn renders_everything_at_forty_columns() {
-    insta::assert_snapshot!(marked(&whole(EVERYTHING, 40)));
+    insta::with_settings!({ snapshot_path => "../snapshots" }, {
+        insta::assert_snapshot!("markdown_40", marked(&whole(EVERYTHING, 40)));
+    });
 }
 
 #[test]
 fn tables_are_narrowed_then_listed_and_never_cut() {
     let table =
         "| 名称 | description |\n|---|---|\n| 一个很长的中文名称 | a long description in English |\n| b | c |\n";
-    insta::assert_snapshot!(marked(&whole(table, 30)), @"");
-    insta::assert_snapshot!(marked(&whole(table, 12)), @"");
+    insta::with_settings!({ snapshot_path => "../snapshots" }, {
+        insta::assert_snapshot!("table_30", marked(&whole(table, 30)));
+        insta::assert_snapshot!("table_12", marked(&whole(table, 12)));
+    });
 }
 
 #[test]

@@ -1,4 +1,7 @@
 //! A chat on a terminal in memory, with a clock that stands still until it is told to go.
+//!
+//! Tests play the user (keys) and the team (events, deltas) and look at the glass. Every step is painted, so that a
+//! step that paints wrongly shows in all later ones.
 
 use std::sync::Arc;
 
@@ -41,11 +44,11 @@ pub(super) struct Stage {
     _folder: tempfile::TempDir,
 }
 
-pub(super) fn session_id() -> SessionId {
+pub(crate) fn session_id() -> SessionId {
     SessionId::new(Uuid::from_u128(1))
 }
 
-pub(super) fn settings() -> Settings {
+pub(crate) fn settings() -> Settings {
     Settings::new(Model {
         provider: "anthropic".into(),
         name: "claude-sonnet-4-6".into(),
@@ -56,7 +59,7 @@ pub(super) fn settings() -> Settings {
     })
 }
 
-pub(super) fn opened() -> Opened {
+pub(crate) fn opened() -> Opened {
     Opened {
         session: session_id(),
         agent: AgentId::new(Uuid::from_u128(2)),
@@ -69,7 +72,7 @@ pub(super) fn opened() -> Opened {
     }
 }
 
-pub(super) fn models() -> Models {
+pub(crate) fn models() -> Models {
     Models {
         names: Box::new(|| vec!["claude-sonnet-4-6".into(), "gpt-5".into()]),
         resolve: Box::new(|name| match name {
@@ -179,12 +182,9 @@ impl Stage {
             Act::Say { key, text: said } if said == text => Some(*key),
             _ => None,
         });
-        let envelope = sent.unwrap_or_else(|| EnvelopeId::new(Uuid::from_u128(99)));
-        self.event(Event::TurnStarted(TurnStarted {
-            turn: TurnId::new(Uuid::from_u128(3)),
-            envelope,
-            input: vec![Part::text(text)],
-        }));
+        let Event::TurnStarted(mut begun) = started(text) else { unreachable!() };
+        begun.envelope = sent.unwrap_or(begun.envelope);
+        self.event(Event::TurnStarted(begun));
         self.call();
     }
 
@@ -195,34 +195,15 @@ impl Stage {
 
     /// The call ends with these parts.
     pub(super) fn answer(&mut self, parts: Vec<Part>) {
-        let answer = Answer {
-            message: Message::assistant(parts),
-            stop: Stop::EndTurn,
-            usage: Usage { input: 1_200, output: 340, ..Usage::default() },
-            request_id: None,
-            model: "m".into(),
-        };
-        self.event(Event::LlmEnded(LlmEnded { call: self.calls, outcome: Outcome::Done(answer), ms: 10 }));
+        self.event(answer(self.calls, parts));
     }
 
     pub(super) fn end(&mut self, end: End) {
-        self.event(Event::TurnEnded(TurnEnded {
-            turn: TurnId::new(Uuid::from_u128(3)),
-            end,
-            text: String::new(),
-            structured: None,
-        }));
+        self.event(ended(end));
     }
 
     pub(super) fn runs(&mut self, key: &str, tool: &str, action: Action) {
-        self.event(Event::ToolIntent(ToolIntent {
-            key: key.into(),
-            tool: tool.into(),
-            input: Hash::of("x"),
-            class: Class::Pure,
-            approval: Approval::Rule("r".into()),
-            action,
-        }));
+        self.event(runs(key, tool, action));
     }
 
     pub(super) fn done(&mut self, key: &str, ending: Ending, result: &str, is_error: bool, ms: u64) {
@@ -242,7 +223,7 @@ impl Stage {
     }
 }
 
-pub(super) fn intent(call: u32, attempt: u32) -> Event {
+pub(crate) fn intent(call: u32, attempt: u32) -> Event {
     let hash = Hash::of("x");
     Event::LlmIntent(LlmIntent {
         call,
@@ -261,6 +242,45 @@ pub(super) fn tool_use(name: &str, input: Value) -> Part {
     Part::ToolUse { id: "t".into(), name: name.into(), input }
 }
 
-pub(super) fn edit(target: &str, preview: &str) -> Action {
+pub(crate) fn edit(target: &str, preview: &str) -> Action {
     Action { deed: Deed::Write, preview: preview.into(), ..Action::read(target) }
+}
+
+pub(crate) fn started(text: &str) -> Event {
+    Event::TurnStarted(TurnStarted {
+        turn: TurnId::new(Uuid::from_u128(3)),
+        envelope: EnvelopeId::new(Uuid::from_u128(99)),
+        input: vec![Part::text(text)],
+    })
+}
+
+pub(crate) fn ended(end: End) -> Event {
+    let turn = TurnId::new(Uuid::from_u128(3));
+    Event::TurnEnded(TurnEnded { turn, end, text: String::new(), structured: None })
+}
+
+pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
+    Event::ToolIntent(ToolIntent {
+        key: key.into(),
+        tool: tool.into(),
+        input: Hash::of("x"),
+        class: Class::Pure,
+        approval: Approval::Rule("r".into()),
+        action,
+    })
+}
+
+fn answer(call: u32, parts: Vec<Part>) -> Event {
+    let answer = Answer {
+        message: Message::assistant(parts),
+        stop: Stop::EndTurn,
+        usage: Usage { input: 1_200, output: 340, ..Usage::default() },
+        request_id: None,
+        model: "m".into(),
+    };
+    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10 })
+}
+
+pub(crate) fn answered(call: u32, text: &str) -> Event {
+    answer(call, vec![Part::text(text)])
 }
