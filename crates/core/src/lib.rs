@@ -18,4 +18,5 @@ pub mod message;
 pub mod policy;
 pub mod recovery;
 pub mod team;
+pub mod time;
 pub mod turn;

@@ -1,6 +1,7 @@
 //! Measures the journal on this disk and prints one line of JSON.
 //!
-//! `cargo run --release -p max-team-journal --example journal_bench -- [--entries N] [--dir FOLDER]`
+//! `cargo run --release -p max-team-journal --example journal_bench -- [--entries N] [--dir FOLDER]`; with
+//! `--fill FOLDER` it only makes a journal of that length there.
 //! Times are microseconds per step as an async caller sees them; `fdatasync_us` is the same disk's price for one
 //! synced 4 KiB append, measured in the same run, before and after the synced steps.
 
@@ -24,19 +25,23 @@ const SYNCS: usize = 50;
 
 fn main() -> Outcome<()> {
     let mut entries = 100_000;
-    let mut dir = None;
+    let (mut dir, mut filled) = (None, None);
     let mut args = std::env::args().skip(1);
     while let Some(arg) = args.next() {
         match (arg.as_str(), args.next()) {
             ("--entries", Some(value)) => entries = value.parse()?,
             ("--dir", Some(value)) => dir = Some(PathBuf::from(value)),
+            ("--fill", Some(value)) => filled = Some(PathBuf::from(value)),
             (other, _) => return Err(format!("unknown argument `{other}`").into()),
         }
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    if let Some(dir) = filled {
+        return runtime.block_on(fill(&dir, entries));
     }
     let home = dir.unwrap_or_else(|| PathBuf::from("target"));
     let scratch = home.join(format!("journal-bench-{}", std::process::id()));
     fs::create_dir_all(&scratch)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let measured = runtime.block_on(measure(&scratch, entries));
     fs::remove_dir_all(&scratch)?;
     writeln!(std::io::stdout(), "{}", measured?)?;
@@ -251,16 +256,7 @@ struct Long {
 
 /// Opens a long journal and reads the end of one stream, as a start does; then goes on writing.
 async fn long(dir: &Path, entries: u64) -> Outcome<Long> {
-    let journal = Journal::open(dir, Options::default())?;
-    let mut written = 0;
-    while written < entries {
-        let count = (entries - written).min(1_000);
-        let appends = (0..count).map(|step| append(&format!("agent/{}", (written + step) % 1_000), step)).collect();
-        journal.commit(Commit { appends, ..Commit::default() }).await?;
-        written += count;
-    }
-    journal.close().await?;
-    drop(journal);
+    fill(dir, entries).await?;
     let mut opened = Vec::new();
     for _ in 0..9 {
         let started = Instant::now();
@@ -272,6 +268,19 @@ async fn long(dir: &Path, entries: u64) -> Outcome<Long> {
     let mut times = steps(&journal, "agent/7", journal.head("agent/7")?, NORMAL_STEPS / 4).await?;
     journal.close().await?;
     Ok(Long { open_ms: median_us(&mut opened) / 1e3, median_us: median_us(&mut times) })
+}
+
+/// Makes a long journal.
+async fn fill(dir: &Path, entries: u64) -> Outcome<()> {
+    let journal = Journal::open(dir, Options::default())?;
+    let mut written = 0;
+    while written < entries {
+        let count = (entries - written).min(1_000);
+        let appends = (0..count).map(|step| append(&format!("agent/{}", (written + step) % 1_000), step)).collect();
+        journal.commit(Commit { appends, ..Commit::default() }).await?;
+        written += count;
+    }
+    Ok(journal.close().await?)
 }
 
 fn fdatasync(file: &mut File) -> Outcome<Duration> {

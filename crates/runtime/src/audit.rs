@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 use max_team_core::event::{Event, Outcome};
+use max_team_core::time::rfc3339;
 use serde_json::{Value, json};
 
 /// How important a line is.
@@ -51,7 +52,7 @@ impl Audit {
         if level < self.level {
             return;
         }
-        let text = json!({ "ts": timestamp(at_ms), "type": kind, "agent": agent, "data": data });
+        let text = json!({ "ts": rfc3339(at_ms), "type": kind, "agent": agent, "data": data });
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
             *slot = self.open().ok();
@@ -112,37 +113,4 @@ fn line(event: &Event) -> Option<(AuditLevel, &'static str, Value)> {
         }
         _ => return None,
     })
-}
-
-/// RFC 3339 in UTC, by the proleptic Gregorian calendar.
-pub(crate) fn timestamp(at_ms: i64) -> String {
-    let (days, ms) = (at_ms.div_euclid(86_400_000), at_ms.rem_euclid(86_400_000));
-    // Days are counted in 400-year cycles that begin on 1 March, so that leap days come last.
-    let shifted = days + 719_468;
-    let (era, day) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
-    let year_of_era = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day_of_year = day - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_shifted = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month_shifted + 2) / 5 + 1;
-    let month = if month_shifted < 10 { month_shifted + 3 } else { month_shifted - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    let (hour, minute, second, milli) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60, ms % 1_000);
-    format!("{year:04}-{month:02}-{day_of_month:02}T{hour:02}:{minute:02}:{second:02}.{milli:03}Z")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn timestamps_are_rfc_3339() {
-        for (at_ms, want) in [
-            (0, "1970-01-01T00:00:00.000Z"),
-            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
-            (1_794_709_497_123, "2026-11-15T02:24:57.123Z"),
-            (-1, "1969-12-31T23:59:59.999Z"),
-        ] {
-            assert_eq!(timestamp(at_ms), want);
-        }
-    }
 }

@@ -239,6 +239,10 @@ impl House {
             return Err(RuntimeError::TooLong { bytes: text.len(), max: MESSAGE_BYTES_MAX });
         }
         let letter = self.letter(session, order, Kind::UserInput, json!({ "text": text }))?;
+        if self.shared.journal.has_mail(letter.id)? {
+            // The same order came twice: it was acknowledged, and is again.
+            return Ok(());
+        }
         if self.shared.journal.pending_mail(&letter.to)?.len() >= QUEUE_MAX {
             return Err(RuntimeError::QueueFull(QUEUE_MAX));
         }

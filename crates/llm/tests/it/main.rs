@@ -1,10 +1,5 @@
 //! The crate against a scripted model server, over real HTTP on loopback.
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "fixtures fail loudly"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "fixtures fail loudly")]
 
 mod calls;
 mod connections;

@@ -1,7 +1,9 @@
 //! `audit export` and `audit verify`: the journal as evidence.
 
 use std::io::Write;
+use std::ops::ControlFlow;
 
+use max_team_journal::Journal;
 use serde_json::json;
 
 use crate::args;
@@ -12,13 +14,25 @@ use crate::setup::{self, Place};
 pub(crate) fn run(place: &Place, command: &args::Audit) -> anyhow::Result<Exit> {
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
     match command {
-        args::Audit::Export { after } => {
-            let mut out = std::io::BufWriter::new(std::io::stdout().lock());
-            journal.export_lines(after.saturating_add(1), &mut out)?;
-            out.flush()?;
-            Ok(Exit::Ok)
-        }
+        args::Audit::Export { after } => export(&journal, *after),
         args::Audit::Verify { json } => verify(&journal.verify()?, *json),
+    }
+}
+
+fn export(journal: &Journal, after: u64) -> anyhow::Result<Exit> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    let mut ended = Ok(());
+    journal.export(after.saturating_add(1), |entry| {
+        ended = entry.to_line().map_err(std::io::Error::other).and_then(|line| {
+            out.write_all(&line)?;
+            out.write_all(b"\n")
+        });
+        if ended.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    match ended.and_then(|()| out.flush()) {
+        // A reader that has seen enough (`| head`) is no failure.
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(Exit::Ok),
     }
 }
 

@@ -70,6 +70,13 @@ impl Terminal {
         self.tmux(&["capture-pane", "-p", "-S", "-200", "-t", "chat"])
     }
 
+    /// A question takes no key that was meant for the draft: it listens once nobody has typed for a moment. That
+    /// moment is time, so it is waited for as time.
+    fn answer(&mut self, key: &str) {
+        std::thread::park_timeout(std::time::Duration::from_millis(900));
+        self.keys(&[key]);
+    }
+
     /// Reads until the chat has left.
     fn wait_end(&mut self) {
         let mut rest = Vec::new();
@@ -88,7 +95,7 @@ fn a_question_is_answered_and_the_chat_is_left() {
     let server = ModelServer::start([Reply::text("你好，**Ada**")]);
     let program = Program::with(&server).variable("LANG", "C.UTF-8");
     let mut terminal = Terminal::open(&program, &[]);
-    terminal.wait("Ask Max");
+    terminal.wait("or give a task");
     terminal.keys(&["你好 hello", "Enter"]);
     terminal.wait("tokens in");
     let screen = terminal.screen();
@@ -108,15 +115,15 @@ fn an_edit_is_shown_and_done_after_a_yes() {
     ]);
     let program = Program::with(&server).file("a.txt", "one\n");
     let mut terminal = Terminal::open(&program, &[]);
-    terminal.wait("Ask Max");
+    terminal.wait("or give a task");
     terminal.keys(&["change it", "Enter"]);
     terminal.wait("yes, once");
     assert_eq!(program.read("a.txt"), "one\n", "nothing happens before the yes");
     let screen = terminal.screen();
     assert!(screen.contains("- one") && screen.contains("+ two"), "{screen}");
-    terminal.keys(&["y"]);
+    terminal.answer("y");
     terminal.wait("never");
-    terminal.keys(&["n"]);
+    terminal.answer("n");
     terminal.wait("finished");
     assert_eq!(program.read("a.txt"), "two\n");
     assert!(!program.project().join("b.txt").exists());
@@ -126,10 +133,11 @@ fn an_edit_is_shown_and_done_after_a_yes() {
 #[test]
 fn escape_interrupts_and_what_was_queued_is_said() {
     let gate = Gate::new();
-    let server = ModelServer::start([Reply::text("long long story").chunk(4).gate_after(6, &gate), Reply::text("short")]);
+    let server =
+        ModelServer::start([Reply::text("long long story").chunk(4).gate_after(6, &gate), Reply::text("short")]);
     let program = Program::with(&server);
     let mut terminal = Terminal::open(&program, &[]);
-    terminal.wait("Ask Max");
+    terminal.wait("or give a task");
     terminal.keys(&["tell", "Enter"]);
     gate.wait_reached();
     terminal.wait("long");
@@ -152,7 +160,7 @@ fn a_killed_chat_goes_on() {
     ]);
     let program = Program::with(&server).file("a.txt", "alpha");
     let mut terminal = Terminal::open(&program, &[]);
-    terminal.wait("Ask Max");
+    terminal.wait("or give a task");
     terminal.keys(&["look", "Enter"]);
     gate.wait_reached();
     let pid = terminal.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);

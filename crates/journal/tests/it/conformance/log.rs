@@ -1,6 +1,7 @@
 //! Every engine: the log itself, its payloads, its seals.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::{INLINE_BYTES_MAX, SEAL_EVERY};
@@ -215,15 +216,20 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
     let odd = Append { payload: b"not json".to_vec(), cause: None, ..append("a", "") };
     let commit = Commit { appends: vec![pretty, odd], at_ms: 1_709_210_096_789, ..Commit::default() };
     journal.commit(commit).await.unwrap();
-    let mut out = Vec::new();
-    assert_eq!(journal.export_lines(1, &mut out), Ok(2));
-    let lines: Vec<Value> = out
-        .split(|byte| *byte == b'\n')
-        .filter(|line| !line.is_empty())
-        .map(|line| serde_json::from_slice(line).unwrap())
-        .collect();
+    let mut lines: Vec<Value> = Vec::new();
+    let each = |entry: &Entry| {
+        let line = entry.to_line().unwrap();
+        assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
+        lines.push(serde_json::from_slice(&line).unwrap());
+        ControlFlow::Continue(())
+    };
+    journal.export(1, each).unwrap();
     let mut entries = Vec::new();
-    journal.export(2, |entry| entries.push(entry.clone())).unwrap();
+    let first = |entry: &Entry| {
+        entries.push(entry.clone());
+        ControlFlow::Break(())
+    };
+    journal.export(2, first).unwrap();
     assert_eq!((lines.len(), entries.len()), (2, 1));
     assert_eq!(lines[0]["payload"], json!({ "text": "a\nb" }));
     let expected = json!({

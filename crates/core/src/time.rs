@@ -1,0 +1,37 @@
+//! Times as people and other programs read them. Stored times are milliseconds since 1970, UTC.
+
+/// RFC 3339 in UTC, to the millisecond.
+pub fn rfc3339(at_ms: i64) -> String {
+    let (days, ms) = (at_ms.div_euclid(86_400_000), at_ms.rem_euclid(86_400_000));
+    // Days since 0000-03-01, in eras of 400 years: the leap day is then the last day of its year.
+    let days = days + 719_468;
+    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let month = if month < 10 { month + 3 } else { month - 9 };
+    let year = year + era * 400 + i64::from(month <= 2);
+    let (hour, minute, second) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", ms % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_rfc_3339() {
+        let known = [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (951_782_399_999, "2000-02-28T23:59:59.999Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (1_709_210_096_789, "2024-02-29T12:34:56.789Z"),
+            (1_798_761_599_000, "2026-12-31T23:59:59.000Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+        ];
+        for (at_ms, text) in known {
+            assert_eq!(rfc3339(at_ms), text);
+        }
+    }
+}
