@@ -37,10 +37,15 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
+    let wants_json = cli.talk.print.is_some() && cli.talk.output_format != args::Format::Text;
     match run(cli) {
         Ok(exit) => exit.into(),
         Err(error) => {
             headless::talk(&error.to_string());
+            if wants_json {
+                // Whoever parses the output finds the failure there too; if they are gone, nothing is lost.
+                drop(commands::print(&format!("{}\n", stream_json::failure(&error.to_string()))));
+            }
             let exit = error.downcast_ref::<Stop>().map_or(Exit::Failed, |stop| stop.exit);
             exit.into()
         }

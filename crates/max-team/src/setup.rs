@@ -112,16 +112,18 @@ pub(crate) fn solo() -> Definition {
 
 /// What the agent works under.
 pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -> Result<Settings, Stop> {
-    let budget_nano = match config.limits.budget_usd {
-        Some(_) if chosen.model.price.is_none() => {
+    let unpriced =
+        [Some(&chosen.model), chosen.fallback.as_ref()].into_iter().flatten().find(|model| model.price.is_none());
+    let budget_nano = match (config.limits.budget_usd, unpriced) {
+        (Some(_), Some(model)) => {
             let advice = format!(
                 "there is no price for `{}`, so a budget cannot be kept; add a row to `catalog` in your settings",
-                chosen.model.name
+                model.name
             );
             return Err(Stop::new(Exit::Config, advice));
         }
-        Some(dollars) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
-        None => None,
+        (Some(dollars), None) => Some(max_team_llm::cost::nano(dollars).unwrap_or(u64::MAX)),
+        (None, _) => None,
     };
     Ok(Settings {
         fallback: chosen.fallback.clone(),

@@ -189,6 +189,14 @@ impl Result<'_> {
     }
 }
 
+/// The last line where there was no session to speak of.
+pub(crate) fn failure(error: &str) -> Value {
+    json!({
+        "type": "result", "subtype": "error_during_execution", "is_error": true, "result": "", "error": error,
+        "uuid": Uuid::now_v7(), "num_turns": 0, "total_cost_usd": 0, "permission_denials": [],
+    })
+}
+
 #[expect(clippy::cast_precision_loss, reason = "for reading; the ledger keeps whole nano-dollars")]
 fn dollars(nano: u64) -> f64 {
     nano as f64 / NANO as f64

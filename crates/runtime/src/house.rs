@@ -158,7 +158,11 @@ impl House {
         };
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
         let epoch = seat.fence.epoch;
-        let task = tokio::spawn(Agent::new(Arc::clone(&self.shared), seat).run(receiver));
+        let task = tokio::spawn(watch_over(
+            Arc::clone(&self.shared),
+            session,
+            Agent::new(Arc::clone(&self.shared), seat).run(receiver),
+        ));
         lock(&self.desks).insert(session, Desk { agent, epoch, controls, task });
         Ok(opened)
     }
@@ -310,6 +314,14 @@ impl House {
             self.close_session(session).await;
         }
         Ok(self.shared.journal.close().await?)
+    }
+}
+
+/// Runs an agent's loop; if it crashes, the faces are told instead of waiting for ever. The log knows where it was.
+async fn watch_over(shared: Arc<Shared>, session: SessionId, work: impl Future<Output = ()> + Send + 'static) {
+    if let Err(crash) = tokio::spawn(work).await {
+        let error = Arc::new(RuntimeError::AgentStopped(format!("{crash}; go on with `max-team -r {session}`")));
+        shared.publish(Notice::Stopped { session, error }).await;
     }
 }
 

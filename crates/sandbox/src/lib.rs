@@ -1,1 +1,1 @@
-//! placeholder
+//! One command inside walls. Empty: no tool runs commands yet.

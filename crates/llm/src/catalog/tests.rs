@@ -1,3 +1,5 @@
+//! Rows of the catalogue: the built-in ones, and what users write over them.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! What providers say when they refuse, and what it means.
+
 use super::*;
 
 #[test]

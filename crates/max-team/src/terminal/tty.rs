@@ -18,6 +18,8 @@ use ratatui::layout::Size;
 use rustix::process::{Signal, getpid, kill_process};
 use tokio::sync::Notify;
 
+/// The size of a terminal that does not say.
+const USUAL_SIZE: Size = Size::new(80, 24);
 /// Whether the terminal is in our modes.
 static ENTERED: AtomicBool = AtomicBool::new(false);
 /// Whether the terminal knows the keyboard protocol, which then has to be popped.
@@ -68,8 +70,11 @@ impl Tty {
 
     /// The size that the terminal has now.
     pub(super) fn size() -> io::Result<Size> {
-        let (columns, rows) = terminal::size()?;
-        Ok(Size::new(columns.max(1), rows.max(1)))
+        // A terminal without a window behind it (`script`, `expect`) says nought.
+        Ok(match terminal::size()? {
+            (0, _) | (_, 0) => USUAL_SIZE,
+            (columns, rows) => Size::new(columns, rows),
+        })
     }
 
     /// Sends what is written in one piece.

@@ -12,6 +12,8 @@ fn no_key_says_how_to_begin() {
     let ran = Program::alone().run(&["-p", "hi"]);
     assert_eq!(ran.code, 4, "{ran:?}");
     assert!(ran.err.contains("ANTHROPIC_API_KEY") && ran.err.contains("max-team demo"), "{ran:?}");
+    let ran = Program::alone().run(&["-p", "hi", "--output-format", "json"]);
+    assert_eq!((ran.code, &ran.json()["is_error"]), (4, &json!(true)), "{ran:?}");
     let ran = Program::alone().run(&["-p", "hi", "--model", "claude-sonnet-4-6"]);
     assert!(ran.code == 4 && ran.err.contains("no key for `anthropic`"), "{ran:?}");
 }

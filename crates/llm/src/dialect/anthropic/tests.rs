@@ -1,3 +1,5 @@
+//! The Messages dialect against recorded frames: order, thinking, unknown blocks, faults.
+
 use max_team_core::chat::{Answer, Message, Native, Part, Role, Stop, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;

@@ -1,3 +1,5 @@
+//! The chat dialect against recorded frames: pieces of calls, reasoning, usage, faults.
+
 use max_team_core::chat::{Answer, Message, Native, Part, Role, Stop, Usage};
 use max_team_core::context::Window;
 use max_team_core::recovery::Failure;

@@ -1,3 +1,5 @@
+//! The editor under any keys: it never panics, and the cursor stands between graphemes.
+
 use proptest::prelude::*;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Markdown in any pieces: what is flushed while it streams is what the whole text gives.
+
 use proptest::prelude::*;
 use ratatui::style::{Color, Modifier};
 use ratatui::text::Line;
