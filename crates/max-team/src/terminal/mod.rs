@@ -1,6 +1,6 @@
 //! The chat in a terminal: `max-team` without `-p`.
 //!
-//! [`chat`] opens the session and shows it with one of two faces: the screen (`face`: live rows under the terminal's
+//! [`chat()`] opens the session and shows it with one of two faces: the screen (`face`: live rows under the terminal's
 //! own scrollback) or plain lines (`plain`: no terminal, `TERM=dumb`, screen readers). Both know the team only through
 //! its `TeamHandle`; neither reads the environment, the settings or the journal.
 

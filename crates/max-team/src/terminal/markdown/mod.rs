@@ -1,6 +1,6 @@
 //! Markdown on its way in, styled lines on its way out.
 //!
-//! [`Stream`] takes text as a model writes it and hands out every block as soon as it is complete; [`render`] makes
+//! [`Stream`] takes text as a model writes it and hands out every block as soon as it is complete; [`render()`] makes
 //! lines of blocks. The rule that everything here keeps: what was handed out, followed by what [`Stream::live`]
 //! shows, is exactly what the text so far looks like when it is rendered at once.
 
