@@ -15,7 +15,7 @@ use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::message::{Envelope, Principal};
 use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
-use crate::team::{Definition, Settings};
+use crate::team::{Definition, Model, Settings};
 
 /// The version that entries are written with.
 pub const VERSION: u32 = 1;
@@ -104,6 +104,9 @@ pub struct Said {
     pub text: String,
     /// Who said it, and where.
     pub by: Principal,
+    /// The directory that the session works in.
+    #[serde(default)]
+    pub cwd: String,
 }
 
 /// The user was answered.
@@ -113,6 +116,9 @@ pub struct Replied {
     pub turn: TurnId,
     /// The words.
     pub text: String,
+    /// Whether they are the whole answer.
+    #[serde(default)]
+    pub whole: bool,
 }
 
 /// An agent begins to exist.
@@ -168,8 +174,8 @@ pub struct LlmIntent {
     pub attempt: u32,
     /// What is sent.
     pub request: RequestRef,
-    /// `provider/model`.
-    pub model: String,
+    /// The model that is called, with the price it is settled at, whatever the settings say by then.
+    pub model: Model,
     /// Whether the fallback model is the one called.
     #[serde(default)]
     pub fallback: bool,

@@ -90,9 +90,11 @@ impl Ledger {
         self.cap_nano.map(|cap| cap.saturating_sub(committed))
     }
 
-    /// Judges the next call. Without a cap or a price everything is granted.
+    /// Judges the next call. Without a cap everything is granted; under one, nothing that has no price.
     pub fn judge(&self, price: Option<Price>, input_tokens: u64, max_tokens: u32) -> Grant {
-        let Some(price) = price else { return Grant::Call { max_tokens, nano: 0 } };
+        let Some(price) = price else {
+            return if self.cap_nano.is_none() { Grant::Call { max_tokens, nano: 0 } } else { Grant::Exhausted };
+        };
         let full = price.ceiling(input_tokens, u64::from(max_tokens));
         let Some(left) = self.left_nano() else { return Grant::Call { max_tokens, nano: full } };
         let hand_back = price.ceiling(input_tokens, u64::from(HAND_BACK_TOKENS.min(max_tokens)));
@@ -155,7 +157,8 @@ mod tests {
     fn without_a_cap_or_a_price_calls_are_granted() {
         let grant = Ledger::default().judge(Some(PRICE), 1_000, 4_096);
         assert_eq!(grant, Grant::Call { max_tokens: 4_096, nano: 3_750 * 1_000 + 15_000 * 4_096 });
-        assert_eq!(capped(0).judge(None, 1, 1), Grant::Call { max_tokens: 1, nano: 0 });
+        assert_eq!(Ledger::default().judge(None, 1, 1), Grant::Call { max_tokens: 1, nano: 0 });
+        assert_eq!(capped(1_000).judge(None, 1, 1), Grant::Exhausted);
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Failure {
         }
     }
 
+    /// Whether an answer had begun, or may have: what it cost is then unknown.
+    pub fn may_have_cost(&self) -> bool {
+        matches!(self, Self::Timeout | Self::Truncated | Self::Malformed)
+    }
+
     fn retry_after_ms(&self) -> Option<u64> {
         match self {
             Self::RateLimited { retry_after_ms }

@@ -119,7 +119,7 @@ impl Endpoint {
 
     /// The variables that could hold the key that is missing; none if none is needed. A server on this machine, or
     /// on the user's own network, decides for itself.
-    pub(crate) fn missing_key(&self) -> Option<String> {
+    pub fn missing_key(&self) -> Option<String> {
         let needed = !self.has_key && !self.provider.local && !self.is_loopback() && !self.provider.key_env.is_empty();
         needed.then(|| self.provider.key_env.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or "))
     }

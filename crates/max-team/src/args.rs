@@ -42,7 +42,7 @@ pub(crate) struct Talk {
     /// Resume a session by its id (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// Talk to one agent that has hands itself
+    /// Talk to one agent that has hands itself (the only kind of agent in this version)
     #[arg(long)]
     pub(crate) solo: bool,
     /// The model: a name, an alias or provider/name

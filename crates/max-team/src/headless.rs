@@ -3,14 +3,14 @@
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-use max_team_core::event::{End, Event, Outcome, QuestionAsked, TurnEnded};
+use max_team_core::event::{End, Event, Outcome, TurnEnded};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::Principal;
 use max_team_core::policy::{Answer, By};
-use max_team_runtime::{Command, Notice, Open, Opened, Order, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Opened, Order, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -19,6 +19,7 @@ use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::signals::Signals;
 use crate::stream_json;
+use crate::terminal::text::clean;
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -68,6 +69,9 @@ impl Headless {
         let waits_for = if self.prompt.is_empty() { None } else { Some(key) };
         if waits_for.is_some() {
             self.order(key, Command::Say { session, text: self.prompt.clone() }).await?;
+        }
+        for asked in &opened.asked {
+            self.refuse(session, asked, None, &mut tally).await?;
         }
         let stopped = if waits_for.is_some() || opened.continuing {
             self.follow(session, waits_for, &mut notices, &mut signals, &mut tally).await?
@@ -147,7 +151,10 @@ impl Headless {
                     talk(&format!("retrying: {detail}"));
                 }
             }
-            Event::QuestionAsked(asked) => self.refuse(session, asked, tally).await?,
+            Event::QuestionAsked(asked) => {
+                let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
+                self.refuse(session, &Asked { question, tool, action }, Some(&asked.key), tally).await?;
+            }
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
             _ => {}
         }
@@ -158,9 +165,15 @@ impl Headless {
     }
 
     /// Nobody sits here who could be asked.
-    async fn refuse(&self, session: SessionId, asked: &QuestionAsked, tally: &mut Tally) -> anyhow::Result<()> {
-        let denial = json!({ "tool_name": asked.tool, "tool_use_id": tally.lines.id(&asked.key), "target": asked.action.target });
-        tally.denials.push(denial);
+    async fn refuse(
+        &self,
+        session: SessionId,
+        asked: &Asked,
+        key: Option<&str>,
+        tally: &mut Tally,
+    ) -> anyhow::Result<()> {
+        let id = key.map(|key| tally.lines.id(key));
+        tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": id, "target": asked.action.target }));
         tally.unasked = true;
         let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();
         let answer = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(why) };
@@ -213,7 +226,10 @@ impl Headless {
             None if ended.text.is_empty() => Ok(()),
             None => {
                 let mut out = std::io::stdout().lock();
-                writeln!(out, "{}", ended.text.trim_end())?;
+                let text = ended.text.trim_end();
+                // A script gets the words as they are; a terminal must not be driven by them.
+                let text = if out.is_terminal() { clean(text) } else { text.into() };
+                writeln!(out, "{text}")?;
                 Ok(out.flush()?)
             }
         }
@@ -249,7 +265,7 @@ fn print_line(line: &Value) -> anyhow::Result<()> {
 
 /// Talk goes to standard error; if nobody can hear it, that is no failure.
 pub(crate) fn talk(words: &str) {
-    drop(writeln!(std::io::stderr(), "max-team: {words}"));
+    drop(writeln!(std::io::stderr(), "max-team: {}", clean(words)));
 }
 
 fn millis(since: Instant) -> u64 {

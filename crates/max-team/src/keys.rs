@@ -7,6 +7,8 @@ use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
 
 use secrecy::SecretString;
 
@@ -15,6 +17,8 @@ use crate::exit::{Exit, Stop};
 
 /// Bytes of a key; what is longer is not one.
 const KEY_BYTES_MAX: u64 = 16 << 10;
+/// How long a helper may take; some ask the user for a finger.
+const HELPER_WAIT: Duration = Duration::from_secs(60);
 
 /// A key and the place it was found in, for `doctor` and `stream-json`.
 #[derive(Debug, Clone)]
@@ -69,16 +73,29 @@ fn from_helper(argv: &[String]) -> Result<SecretString, Stop> {
         return Err(Stop::new(Exit::Config, "llm.api_key_helper is empty; give a command and its arguments"));
     };
     let what = format!("llm.api_key_helper `{program}`");
-    let output = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
-        .output()
-        .map_err(|error| Stop::new(Exit::Config, format!("{what} cannot be run: {error}")))?;
-    if !output.status.success() {
-        return Err(Stop::new(Exit::NoKey, format!("{what} failed with {}", output.status)));
+    let cannot = |error: std::io::Error| Stop::new(Exit::Config, format!("{what} cannot be run: {error}"));
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = command.spawn().map_err(cannot)?;
+    let (sender, receiver) = mpsc::channel();
+    let output = child.stdout.take();
+    std::thread::spawn(move || {
+        let mut text = Vec::new();
+        let read = output.map_or(Ok(0), |output| output.take(KEY_BYTES_MAX).read_to_end(&mut text));
+        // If nobody waits any more, it was too late.
+        drop(sender.send(read.map(|_| text)));
+    });
+    let Ok(text) = receiver.recv_timeout(HELPER_WAIT) else {
+        drop(child.kill());
+        drop(child.wait());
+        return Err(Stop::new(Exit::NoKey, format!("{what} said nothing for {} s", HELPER_WAIT.as_secs())));
+    };
+    let text = text.map_err(cannot)?;
+    let status = child.wait().map_err(cannot)?;
+    if !status.success() {
+        return Err(Stop::new(Exit::NoKey, format!("{what} failed with {status}")));
     }
-    secret(&String::from_utf8_lossy(&output.stdout), &what)
+    secret(&String::from_utf8_lossy(&text), &what)
 }
 
 fn secret(text: &str, what: &str) -> Result<SecretString, Stop> {

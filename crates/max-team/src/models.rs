@@ -142,11 +142,12 @@ fn build(
         None => None,
     };
     let key = keys::find(&config.llm, env, provider, &row.key_env)?;
-    if key.is_none() && needs_key(row, url.as_deref()) {
+    let key_source = key.as_ref().map_or_else(|| "none".to_owned(), |key| key.source.clone());
+    let first = endpoint(config, row, url.as_deref(), key)?;
+    if first.missing_key().is_some() {
         return Err(no_key(Some(row)));
     }
-    let key_source = key.as_ref().map_or_else(|| "none".to_owned(), |key| key.source.clone());
-    let mut endpoints = vec![endpoint(config, row, url.as_deref(), key)?];
+    let mut endpoints = vec![first];
     if let Some(other) = fallback.as_ref().filter(|other| other.provider != provider)
         && let Ok(row) = catalog.provider(&other.provider)
     {
@@ -175,14 +176,6 @@ fn sized(mut model: Model, config: &Config) -> Model {
     }
     model.thinking_tokens = config.llm.thinking_tokens;
     model
-}
-
-/// A server on this machine decides for itself whether it wants a key.
-fn needs_key(row: &Provider, url: Option<&str>) -> bool {
-    let url = url.unwrap_or(&row.base_url);
-    let host = url.split("://").nth(1).unwrap_or(url);
-    let loopback = ["127.", "localhost", "[::1]", "0.0.0.0"].iter().any(|local| host.starts_with(local));
-    !row.local && !loopback && !row.key_env.is_empty()
 }
 
 /// Uses a server on this machine, if one answers.

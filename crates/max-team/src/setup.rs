@@ -172,10 +172,11 @@ pub(crate) fn house(
         tools: Registry::builtin(),
         home: place.home.clone(),
         surroundings: format!("Platform: {}\nToday: {today}", std::env::consts::OS),
-        audit: config
-            .audit
-            .enabled
-            .then(|| AuditOptions { path: config.audit.output.clone(), level: level(config.audit.level) }),
+        audit: config.audit.enabled.then(|| AuditOptions {
+            path: config.audit.output.clone(),
+            level: level(config.audit.level),
+            within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
+        }),
     }))
 }
 
@@ -188,11 +189,19 @@ fn level(level: Level) -> AuditLevel {
     }
 }
 
-/// The directory that is worked on.
-pub(crate) fn project_root(config: &Config) -> Result<PathBuf, Stop> {
+/// The directory that is worked on. What came with a project is judged by where it really leads: a link must not move
+/// the walls.
+pub(crate) fn project_root(place: &Place, config: &Config) -> Result<PathBuf, Stop> {
     let root = &config.project.root;
-    root.canonicalize()
-        .map_err(|error| Stop::new(Exit::Config, format!("project.root `{}` cannot be used: {error}", root.display())))
+    let bad =
+        |words: String| Stop::new(Exit::Config, format!("project.root `{}` cannot be used: {words}", root.display()));
+    let real = root.canonicalize().map_err(|error| bad(error.to_string()))?;
+    if config.is_from_project("project.root") && !real.starts_with(&place.cwd) {
+        return Err(bad(
+            "the project's own file leads out of the project; set it in your settings if you mean it".into()
+        ));
+    }
+    Ok(real)
 }
 
 /// A journal's failure as the end of the program.

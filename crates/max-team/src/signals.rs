@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM as a stream of exit codes.
+//! Ctrl-C, SIGTERM and a closed terminal as a stream of exit codes.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -9,11 +9,16 @@ use crate::exit::Exit;
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
     pub(crate) fn listen() -> std::io::Result<Self> {
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
     }
 
     /// The next one, as the exit code it asks for.
@@ -21,6 +26,7 @@ impl Signals {
         tokio::select! {
             _ = self.interrupt.recv() => Exit::Interrupted,
             _ = self.terminate.recv() => Exit::Terminated,
+            _ = self.hangup.recv() => Exit::Terminated,
         }
     }
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(place: &Place, talk: Talk) -> anyhow::Result<Exit> {
     };
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let open = Open { which, definition: agent.definition, settings, schema };
-    let root = setup::project_root(&config)?;
+    let root = setup::project_root(place, &config)?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
         None => None,
@@ -103,7 +103,12 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOOL_THREADS_MAX).build()?;
     let exit = runtime.block_on(async {
         let exit = face(Signals::listen()?).await;
-        let closed = team.shutdown().await;
+        let mut again = Signals::listen()?;
+        let closed = tokio::select! {
+            closed = team.shutdown() => closed,
+            // Whoever insists is not kept waiting: the log is complete at every instant.
+            _ = again.next() => Ok(()),
+        };
         // What went wrong first is what the user needs to know.
         let exit = exit?;
         closed?;
@@ -159,7 +164,7 @@ fn chat(
         home: place.home.clone(),
         open,
         first: seating.first,
-        models: models(chosen),
+        models: models(chosen, config.limits.budget_usd.is_some()),
         color: place.color(config, seating.no_color) && terminal,
         lang: language(place, config),
         plain,
@@ -189,13 +194,19 @@ fn exit_of(reason: &ExitReason) -> Exit {
 }
 
 /// How `/model` finds models: those of the catalogue, at providers that are set up.
-fn models(chosen: Option<Chosen>) -> Models {
+fn models(chosen: Option<Chosen>, capped: bool) -> Models {
     let chosen = chosen.map(Arc::new);
     let listed = chosen.clone();
     Models {
         names: Box::new(move || listed.as_ref().map(|chosen| chosen.names()).unwrap_or_default()),
         resolve: Box::new(move |name| match &chosen {
-            Some(chosen) => Ok(chosen.resolve(name)?),
+            Some(chosen) => {
+                let model = chosen.resolve(name)?;
+                if capped && model.price.is_none() {
+                    anyhow::bail!("there is no price for `{name}`, so the budget could not be kept");
+                }
+                Ok(model)
+            }
             None => anyhow::bail!("a recording has only its own model"),
         }),
     }

@@ -5,11 +5,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use max_team_core::event::{Event, Outcome};
 use max_team_core::time::rfc3339;
+use rustix::fs::OFlags;
 use serde_json::{Value, json};
 
 /// How important a line is.
@@ -32,6 +34,8 @@ pub struct AuditOptions {
     pub path: PathBuf,
     /// The least important kind of line.
     pub level: AuditLevel,
+    /// The folder that it must not lead out of, where the path came with a project.
+    pub within: Option<PathBuf>,
 }
 
 /// Appends to one file, opened when the first line comes.
@@ -39,12 +43,13 @@ pub struct AuditOptions {
 pub(crate) struct Audit {
     path: PathBuf,
     level: AuditLevel,
+    within: Option<PathBuf>,
     file: Mutex<Option<File>>,
 }
 
 impl Audit {
     pub(crate) fn new(options: AuditOptions) -> Self {
-        Self { path: options.path, level: options.level, file: Mutex::new(None) }
+        Self { path: options.path, level: options.level, within: options.within, file: Mutex::new(None) }
     }
 
     pub(crate) fn record(&self, agent: &str, at_ms: i64, event: &Event) {
@@ -66,14 +71,20 @@ impl Audit {
     }
 
     fn open(&self) -> std::io::Result<File> {
-        if let Some(parent) = self.path.parent() {
-            std::fs::create_dir_all(parent)?;
+        let parent = self.path.parent().unwrap_or(Path::new("."));
+        if let Some(root) = &self.within {
+            let there = parent.ancestors().find(|folder| folder.exists()).unwrap_or(root);
+            if !there.canonicalize()?.starts_with(root.canonicalize()?) {
+                return Err(std::io::Error::other("the audit file would lie outside the project"));
+            }
         }
+        std::fs::create_dir_all(parent)?;
         let mut options = OpenOptions::new();
-        options.create(true).append(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        options.open(&self.path)
+        // A link in place of the file could point at anything of the user's.
+        options.create(true).append(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        let file = options.open(&self.path)?;
+        let meta = file.metadata()?;
+        if meta.is_file() && meta.nlink() == 1 { Ok(file) } else { Err(std::io::Error::other("not a plain file")) }
     }
 }
 

@@ -28,6 +28,9 @@ pub enum RuntimeError {
     /// The session is not open in this process.
     #[error("session `{0}` is not open here")]
     NotOpen(SessionId),
+    /// It is open already.
+    #[error("session `{0}` is open here already")]
+    AlreadyOpen(SessionId),
     /// The message is larger than a message may be.
     #[error("the message has {bytes} bytes, the limit is {max}; put the text into a file and name the file instead")]
     TooLong {

@@ -10,7 +10,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
-use max_team_core::policy::Answer;
+use max_team_core::policy::{Action, Answer};
 use max_team_core::team::{Definition, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -106,10 +106,23 @@ pub struct Opened {
     pub history: Vec<Message>,
     /// How the last turn ended, if one did.
     pub last: Option<max_team_core::event::TurnEnded>,
+    /// Questions that wait for an answer since before; they are not published again.
+    pub asked: Vec<Asked>,
     /// Instruction files that apply here, with their bytes, and what the user should know about them.
     pub instructions: Vec<(String, usize)>,
     /// What the user should know about them.
     pub notes: Vec<String>,
+}
+
+/// A question that waits for an answer.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// Which.
+    pub question: QuestionId,
+    /// The tool.
+    pub tool: String,
+    /// What would be done.
+    pub action: Action,
 }
 
 /// How a session stands.

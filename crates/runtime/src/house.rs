@@ -13,7 +13,7 @@ use max_team_core::event::{AgentStarted, Event, Said, SessionOpened, VERSION};
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::limits::{CONTROLS_MAX, MESSAGE_BYTES_MAX, NOTICES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::turn::Turn;
+use max_team_core::turn::{Effect, Turn};
 use max_team_journal::{Append, Commit, Entry, Fence, Journal, JournalError, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::Registry;
@@ -25,7 +25,7 @@ use uuid::Uuid;
 use crate::agent::{Agent, Control, Frame, SNAPSHOT_VERSION, Seat};
 use crate::audit::{Audit, AuditOptions};
 use crate::error::RuntimeError;
-use crate::handle::{Command, Notice, Open, Opened, Order, Status, TeamHandle, Which};
+use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Status, TeamHandle, Which};
 use crate::session::{self, Sessions, event_of};
 
 /// What a house is built from.
@@ -74,8 +74,10 @@ impl Shared {
     /// Tells every face that keeps up: for what is only for show.
     pub(crate) fn show(&self, notice: &Notice) {
         for watcher in lock(&self.watchers).iter() {
-            // A face that has fallen behind sees the finished answer instead.
-            drop(watcher.try_send(notice.clone()));
+            // A face that has fallen behind sees the finished answer instead; half of its queue is kept for that.
+            if watcher.capacity() > NOTICES_MAX / 2 {
+                drop(watcher.try_send(notice.clone()));
+            }
         }
     }
 
@@ -98,6 +100,7 @@ pub struct House {
 struct Desk {
     agent: AgentId,
     epoch: u64,
+    root: String,
     controls: mpsc::Sender<Control>,
     task: JoinHandle<()>,
 }
@@ -137,14 +140,37 @@ impl House {
             Some(row) => (row.session, row.lead, PathBuf::from(row.cwd)),
             None => (SessionId::new(Uuid::now_v7()), AgentId::new(Uuid::now_v7()), cwd.to_path_buf()),
         };
+        if lock(&self.desks).contains_key(&session) {
+            return Err(RuntimeError::AlreadyOpen(session));
+        }
         let resource = session::stream(session);
         let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
         let fence = Fence { resource, worker: self.shared.worker.id(), epoch };
+        let opened = self.seat(session, agent, fence.clone(), &root, by, &open, resumed).await;
+        if opened.is_err() {
+            // What could not be opened is not kept from others.
+            drop(self.shared.journal.release(&fence.resource, &self.shared.worker, epoch).await);
+        }
+        opened
+    }
+
+    /// Folds what is there, writes down what is new, and starts the loop.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one session, used once")]
+    async fn seat(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        fence: Fence,
+        root: &Path,
+        by: Principal,
+        open: &Open,
+        resumed: bool,
+    ) -> Result<Opened, RuntimeError> {
         let (turn, head) = if resumed { self.fold(agent)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
-        let frame = Frame::new(&self.shared, &root, definition, open.settings.clone(), open.schema.clone())?;
+        let frame = Frame::new(&self.shared, root, definition, open.settings.clone(), open.schema.clone())?;
         let mut seat = Seat { session, agent, fence, head, turn, frame };
-        self.settle_in(&mut seat, by, &root, &open, resumed).await?;
+        self.settle_in(&mut seat, by, root, open, resumed).await?;
         let waiting = self.shared.journal.pending_mail(&session::agent_stream(agent))?;
         let opened = Opened {
             session,
@@ -153,6 +179,7 @@ impl House {
             continuing: seat.turn.is_busy() || waiting.iter().any(|mail| mail.kind == Kind::UserInput),
             history: seat.turn.history().to_vec(),
             last: seat.turn.last().cloned(),
+            asked: asked(&seat.turn),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
         };
@@ -163,7 +190,7 @@ impl House {
             session,
             Agent::new(Arc::clone(&self.shared), seat).run(receiver),
         ));
-        lock(&self.desks).insert(session, Desk { agent, epoch, controls, task });
+        lock(&self.desks).insert(session, Desk { agent, epoch, root: root.display().to_string(), controls, task });
         Ok(opened)
     }
 
@@ -251,7 +278,8 @@ impl House {
             return Err(RuntimeError::QueueFull(QUEUE_MAX));
         }
         let at_ms = now_ms();
-        let said = Event::Said(Said { envelope: order.key, text: text.to_owned(), by: order.by.clone() });
+        let cwd = lock(&self.desks).get(&session).map(|desk| desk.root.clone()).unwrap_or_default();
+        let said = Event::Said(Said { envelope: order.key, text: text.to_owned(), by: order.by.clone(), cwd });
         let stream = session::stream(session);
         let mut commit = commit_at(at_ms);
         commit.strength = Strength::Full;
@@ -259,8 +287,8 @@ impl House {
         commit.appends.push(append(&stream, &said, &order.by.address())?);
         commit.sends.push(letter);
         self.shared.journal.commit(commit).await?;
-        let event = Arc::new(said);
-        self.shared.publish(Notice::Event { session, at_ms, event }).await;
+        // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
+        self.shared.show(&Notice::Event { session, at_ms, event: Arc::new(said) });
         self.tell(session, Control::Mail).await
     }
 
@@ -315,6 +343,15 @@ impl House {
         }
         Ok(self.shared.journal.close().await?)
     }
+}
+
+/// Questions that were open when the last process went.
+fn asked(turn: &Turn) -> Vec<Asked> {
+    let open = turn.pending().into_iter().filter_map(|effect| match effect {
+        Effect::Ask { question, tool, action } => Some(Asked { question, tool, action }),
+        _ => None,
+    });
+    open.collect()
 }
 
 /// Runs an agent's loop; if it crashes, the faces are told instead of waiting for ever. The log knows where it was.

@@ -13,7 +13,7 @@ mod session;
 
 pub use audit::{AuditLevel, AuditOptions};
 pub use error::RuntimeError;
-pub use handle::{Command, Delta, Notice, Open, Opened, Order, Status, TeamHandle, Which};
+pub use handle::{Asked, Command, Delta, Notice, Open, Opened, Order, Status, TeamHandle, Which};
 pub use house::{House, Options};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions, project_entry};

@@ -74,7 +74,10 @@ pub fn assemble(files: &[File]) -> Instructions {
             continue;
         }
         let kept = body.get(..floor_char_boundary(body, cap)).unwrap_or_default();
-        whole.text.push_str(&format!("<instructions file=\"{}\">\n{kept}\n", file.path));
+        // A file's name is data: it must not close the tag and forge another.
+        let name: String =
+            file.path.chars().map(|c| if c.is_control() || "<>\"".contains(c) { '_' } else { c }).collect();
+        whole.text.push_str(&format!("<instructions file=\"{name}\">\n{kept}\n"));
         if kept.len() < body.len() {
             whole.text.push_str(&format!("[cut here: {} of {} bytes shown]\n", kept.len(), body.len()));
             whole.notes.push(format!("`{}` cut to {} of {} bytes", file.path, kept.len(), body.len()));

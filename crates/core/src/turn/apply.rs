@@ -5,7 +5,6 @@ use crate::chat::{Message, Part};
 use crate::context::Weight;
 use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone};
 use crate::hash::Hash;
-use crate::ledger::Price;
 use crate::limits::REPEATS_WARNED;
 use crate::policy::{Deed, Grant};
 
@@ -92,7 +91,7 @@ impl Turn {
     fn end_call(&mut self, ended: &LlmEnded) {
         let Phase::Calling(mut calling) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         let reserved = calling.intent.reserved_nano;
-        let price = self.price(calling.intent.fallback);
+        let price = calling.intent.model.price;
         match &ended.outcome {
             Outcome::Done(answer) => {
                 self.ledger.settle(reserved, answer.usage, price);
@@ -108,8 +107,12 @@ impl Turn {
                     self.phase = Phase::Working(calls);
                 }
             }
-            Outcome::Failed { retry_at_ms, .. } => {
-                self.ledger.settle_nothing(reserved);
+            Outcome::Failed { failure, retry_at_ms, .. } => {
+                if failure.may_have_cost() {
+                    self.ledger.lose(reserved);
+                } else {
+                    self.ledger.settle_nothing(reserved);
+                }
                 calling.failed += 1;
                 self.phase = match retry_at_ms {
                     Some(at_ms) => Phase::Waiting(calling, *at_ms),
@@ -168,11 +171,6 @@ impl Turn {
             Status::Asked { question, action, .. } if *question == asked => Some(action.deed),
             _ => None,
         })
-    }
-
-    fn price(&self, fallback: bool) -> Option<Price> {
-        let settings = self.settings.as_ref()?;
-        if fallback { settings.fallback.as_ref()?.price } else { settings.model.price }
     }
 
     /// Providers tell how many tokens our bytes were; the next estimate uses that, within reason.

@@ -6,9 +6,11 @@
 //! died, and goes on.
 
 mod apply;
+mod call;
 mod decide;
 #[cfg(test)]
 mod tests;
+mod tools;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,9 +23,9 @@ use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::Ledger;
 use crate::policy::{Action, Answer, Class, Grant};
-use crate::team::{Definition, Model, Settings};
+use crate::team::{Definition, Settings};
 
-pub use decide::STRUCTURED_OUTPUT;
+pub use tools::STRUCTURED_OUTPUT;
 
 /// The state of an agent's loop.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -173,8 +175,17 @@ pub struct Frame {
 pub struct Prepared {
     /// The call.
     pub key: String,
-    /// What it would do and what a crash means for it; or why it cannot run, for the model.
-    pub found: Result<(Action, Class), String>,
+    /// What it would do and what a crash means for it; or why it cannot run.
+    pub found: Result<(Action, Class), Obstacle>,
+}
+
+/// Why a call cannot run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Obstacle {
+    /// The model is told and can do better.
+    Told(String),
+    /// Nobody in this turn can do anything about it.
+    Fatal(String),
 }
 
 /// What happened in the world.
@@ -193,6 +204,8 @@ pub enum Input {
     Configure(Box<Settings>),
     /// The model call ended.
     ModelEnded {
+        /// Which call, and which attempt at it: one that was given up on changes nothing when it lands late.
+        call: (u32, u32),
         /// How; `retry_at_ms` is decided here, not given.
         outcome: Outcome,
         /// Milliseconds it took.
@@ -346,13 +359,6 @@ impl Turn {
             Phase::Working(calls) => calls.iter().find(|call| call.key == key),
             _ => None,
         }
-    }
-
-    /// The model that the next call goes to.
-    pub fn model(&self) -> Option<&Model> {
-        let settings = self.settings.as_ref()?;
-        let fallback = self.current.as_ref().is_some_and(|current| current.fallback);
-        Some(settings.fallback.as_ref().filter(|_| fallback).unwrap_or(&settings.model))
     }
 }
 

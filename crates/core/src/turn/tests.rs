@@ -10,6 +10,7 @@ use crate::ledger::Price;
 use crate::limits::{NUDGES_MAX, REPEATS_MAX};
 use crate::policy::{By, Deed, Mode};
 use crate::recovery::Failure;
+use crate::team::Model;
 
 fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
@@ -130,7 +131,12 @@ impl World {
                 self.model_calls.push(intent.call);
                 let next = self.model_calls.len() - 1;
                 let outcome = self.script.get(next).cloned().unwrap_or_else(|| says("done"));
-                self.input(Input::ModelEnded { outcome, ms: 1, prepared: Vec::new() })
+                self.input(Input::ModelEnded {
+                    call: (intent.call, intent.attempt),
+                    outcome,
+                    ms: 1,
+                    prepared: Vec::new(),
+                })
             }
             Effect::Prepare(keys) => {
                 let found = keys.into_iter().map(|key| self.look(key)).collect::<Vec<_>>();
@@ -162,9 +168,10 @@ impl World {
         let call = self.turn.call(&key).unwrap();
         let found = match call.tool.as_str() {
             "read" | STRUCTURED_OUTPUT => Ok((Action::read("a"), Class::Pure)),
+            "linked" => Ok((Action { deed: Deed::ReadLinked, ..Action::read("l") }, Class::Pure)),
             "write" => Ok((Action { deed: Deed::Write, ..Action::read("b") }, Class::Idempotent)),
             "shell" => Ok((Action::read("c"), Class::Opaque)),
-            other => Err(format!("there is no tool `{other}`")),
+            other => Err(Obstacle::Told(format!("there is no tool `{other}`"))),
         };
         Prepared { key, found }
     }
@@ -230,15 +237,15 @@ fn calls_that_were_looked_at_are_judged_with_their_answer() {
     let outcome = uses(&[("read", json!({})), ("fly", json!({}))]);
     let prepared = vec![
         Prepared { key: call_key(1, 0), found: Ok((Action::read("a"), Class::Pure)) },
-        Prepared { key: call_key(1, 1), found: Err("there is no tool `fly`".into()) },
+        Prepared { key: call_key(1, 1), found: Err(Obstacle::Told("there is no tool `fly`".into())) },
     ];
-    assert!(world.input(Input::ModelEnded { outcome, ms: 1, prepared }).is_ok());
+    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared }).is_ok());
     assert_eq!(names(&world)[2..], ["llm_ended", "tool_done", "tool_intent"]);
     // Where none of them can run, the next call is made at once, with both messages in its window.
     let mut other = World::new(vec![]);
     assert!(other.begin().is_ok());
-    let prepared = vec![Prepared { key: call_key(1, 0), found: Err("there is no tool `fly`".into()) }];
-    let input = Input::ModelEnded { outcome: uses(&[("fly", json!({}))]), ms: 1, prepared };
+    let prepared = vec![Prepared { key: call_key(1, 0), found: Err(Obstacle::Told("there is no tool `fly`".into())) }];
+    let input = Input::ModelEnded { call: (1, 1), outcome: uses(&[("fly", json!({}))]), ms: 1, prepared };
     assert!(other.input(input).is_ok());
     assert_eq!(names(&other)[2..], ["llm_ended", "tool_done", "llm_intent"]);
     let Some(Event::LlmIntent(intent)) = other.log.last() else { panic!("{:?}", other.log.last()) };
@@ -257,6 +264,57 @@ fn no_is_told_and_always_is_remembered() {
     assert_eq!(world.dones()[0].content, [Part::text("The user said no.")]);
     assert_eq!(world.wrote, ["2.0", "3.0"]);
     assert_eq!(names(&world).iter().filter(|name| **name == "question_asked").count(), 2, "the third is not asked");
+}
+
+#[test]
+fn questions_are_asked_one_at_a_time() {
+    let batch = [("linked", json!({})), ("linked", json!({"n": 1})), ("read", json!({}))];
+    let mut world = World::new(vec![uses(&batch)]);
+    world.answers = vec![(true, false), (false, false)];
+    let world = world.talk();
+    let asked: Vec<QuestionId> = world
+        .log
+        .iter()
+        .filter_map(|event| if let Event::QuestionAsked(asked) = event { Some(asked.question) } else { None })
+        .collect();
+    assert_eq!(asked.len(), 2);
+    assert_ne!(asked[0], asked[1]);
+    assert_eq!(*world.end(), End::Answered);
+}
+
+#[test]
+fn neither_a_crash_nor_a_retry_spends_what_is_not_there() {
+    let settings = Settings { budget_nano: Some(40_000_000), ..Settings::new(model("m")) };
+    let mut world = World::with(settings, vec![]);
+    assert!(world.begin().is_ok());
+    for _ in 0..9 {
+        assert!(world.input(Input::Recovered).is_ok());
+        let ledger = world.turn.ledger();
+        assert!(ledger.spent_nano + ledger.reserved_nano + ledger.unknown_nano <= 40_000_000, "{ledger:?}");
+    }
+    assert_eq!(*world.end(), End::Budget);
+}
+
+#[test]
+fn a_call_is_settled_at_the_price_it_was_made_at() {
+    let mut world = World::new(vec![]);
+    assert!(world.begin().is_ok());
+    let dear = Model { price: Some(Price { input: 9, output: 9, cache_read: 9, cache_write: 9 }), ..model("other") };
+    assert!(world.input(Input::Configure(Box::new(Settings::new(dear)))).is_ok());
+    assert!(world.run().is_ok());
+    assert_eq!(world.turn.ledger().spent_nano, 100 * 1_000 + 10 * 5_000);
+}
+
+#[test]
+fn what_cannot_be_mended_ends_the_turn() {
+    let mut world = World::new(vec![]);
+    assert!(world.begin().is_ok());
+    let found = Err(Obstacle::Fatal("the project folder is gone".into()));
+    let prepared = vec![Prepared { key: call_key(1, 0), found }];
+    let outcome = uses(&[("read", json!({})), ("read", json!({"n": 1}))]);
+    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared }).is_ok());
+    assert!(matches!(world.end(), End::Broken { .. }));
+    assert_eq!(world.turn.history().last().unwrap().parts.len(), 2, "no tool use is left dangling");
 }
 
 #[test]
@@ -300,7 +358,13 @@ fn the_fallback_takes_over_for_the_rest_of_the_turn() {
     let models: Vec<_> = world
         .log
         .iter()
-        .filter_map(|event| if let Event::LlmIntent(intent) = event { Some(intent.model.as_str()) } else { None })
+        .filter_map(|event| {
+            if let Event::LlmIntent(intent) = event {
+                Some(format!("{}/{}", intent.model.provider, intent.model.name))
+            } else {
+                None
+            }
+        })
         .collect();
     assert_eq!(models, ["p/m", "p/f", "p/f"]);
     assert_eq!(*world.end(), End::Answered);
@@ -388,7 +452,7 @@ fn an_interrupt_leaves_a_history_that_can_go_on() {
     assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
     assert_eq!(world.turn.pending(), [Effect::CancelAll]);
     let cancelled = Outcome::Cancelled { partial: "half a".into(), usage: Usage::default() };
-    assert!(world.input(Input::ModelEnded { outcome: cancelled, ms: 1, prepared: Vec::new() }).is_ok());
+    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome: cancelled, ms: 1, prepared: Vec::new() }).is_ok());
     assert_eq!((world.end(), world.turn.last().unwrap().text.as_str()), (&End::Interrupted, "half a"));
     assert_eq!(world.turn.history().last().unwrap(), &Message::assistant(vec![Part::text("half a")]));
 

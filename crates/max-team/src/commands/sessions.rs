@@ -9,6 +9,7 @@ use crate::args;
 use crate::config::choice::Strength;
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
+use crate::terminal::text::clean;
 
 pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
@@ -17,7 +18,7 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
     match command {
         args::Sessions::List { limit, json } => {
             let rows = sessions.list(*limit).map_err(failed)?;
-            super::print(&list(&rows, *json))
+            super::print(&clean(&list(&rows, *json)))
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
@@ -30,7 +31,8 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
             let text = if *json {
                 events.iter().map(|(at_ms, event)| format!("{}\n", json!({ "at_ms": at_ms, "event": event }))).collect()
             } else {
-                events.iter().filter_map(|(at_ms, event)| show(*at_ms, event)).collect::<String>()
+                // What a model or a file said must not drive the terminal.
+                clean(&events.iter().filter_map(|(at_ms, event)| show(*at_ms, event)).collect::<String>()).into_owned()
             };
             super::print(&text)
         }

@@ -122,6 +122,11 @@ impl Config {
         self.trail.explain(key)
     }
 
+    /// Whether a value came with the project, and not from somebody the user vouches for.
+    pub(crate) fn is_from_project(&self, key: &str) -> bool {
+        self.trail.source(key).is_some_and(|source| !source.is_trusted())
+    }
+
     /// Makes paths absolute: the project below the folder we are in, the audit file below the project (or, by
     /// default, in our own folder), and the key beside the file that names it.
     fn settle(&mut self, env: &Env, cwd: &Path) {

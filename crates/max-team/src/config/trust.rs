@@ -2,7 +2,7 @@
 //!
 //! A cloned repository can bring a `config.yaml`. It may choose a model or a log level; it may not send the user's
 //! key to a stranger, run a program, read the user's variables, loosen what agents may do, write outside the
-//! project or spend more of the user's money. Such values are held back: they stay unused, and the user is told where
+//! project or raise a limit that the user has set. Such values are held back: they stay unused, and the user is told where
 //! they are and how to allow them. The same values count when they stand in the user's own file or in one that was
 //! named with `--config`. This module only judges; it sets nothing.
 

@@ -371,9 +371,10 @@ impl Chat {
         if self.search.take().is_some() {
             return None;
         }
-        // A second Ctrl-C while the turn is still stopping is about leaving.
-        if self.session.is_busy() && self.session.transcript().activity() != Activity::Stopping {
+        // The first press stops the turn, the second leaves: what runs is parked.
+        if self.session.is_busy() && hint != Some(Hint::CtrlCAgain) {
             self.interrupt();
+            self.hint = Some(Hint::CtrlCAgain);
         } else if !self.editor.is_empty() && hint != Some(Hint::CtrlCAgain) {
             self.editor.clear();
         } else if hint == Some(Hint::CtrlCAgain) {

@@ -24,7 +24,7 @@ mod session;
 mod slash;
 #[cfg(test)]
 mod tests;
-mod text;
+pub(crate) mod text;
 mod theme;
 mod transcript;
 mod tty;

@@ -191,7 +191,7 @@ fn the_news_of_a_message_may_come_after_its_turn_began() {
     let key = *key;
     stage.begin("hello");
     let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
-    stage.event(Event::Said(Said { envelope: key, text: "hello".into(), by }));
+    stage.event(Event::Said(Said { envelope: key, text: "hello".into(), by, cwd: String::new() }));
     stage.end(End::Answered);
     assert!(!stage.chat.session().is_busy());
 }
@@ -414,7 +414,7 @@ fn messages_from_another_door_are_shown_too() {
     let mut stage = Stage::new(80, 24);
     let by = Principal { door: "web".into(), user: "me".into(), role: Role::Owner };
     let envelope = EnvelopeId::new(Uuid::from_u128(99));
-    stage.event(Event::Said(Said { envelope, text: "from the web".into(), by }));
+    stage.event(Event::Said(Said { envelope, text: "from the web".into(), by, cwd: String::new() }));
     stage.begin("from the web");
     assert_eq!(stage.glass.screen().matches("> from the web").count(), 1);
 }

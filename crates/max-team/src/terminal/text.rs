@@ -20,7 +20,7 @@ const OPENING: &str = "（【《「『〈〔‘“([{";
 
 /// Makes text harmless: control characters become visible pictures of themselves, tabs become spaces, carriage
 /// returns vanish, and invisible characters that reorder or hide text become `�`. Newlines stay.
-pub(super) fn clean(text: &str) -> Cow<'_, str> {
+pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     if text.chars().all(|c| c == '\n' || !is_unsafe(c)) {
         return Cow::Borrowed(text);
     }
@@ -41,7 +41,7 @@ pub(super) fn clean(text: &str) -> Cow<'_, str> {
 }
 
 /// Like [`clean`], for what must stay on one line.
-pub(super) fn clean_line(text: &str) -> String {
+pub(crate) fn clean_line(text: &str) -> String {
     clean(text).replace('\n', " ")
 }
 

@@ -217,7 +217,7 @@ impl Transcript {
         turn.retry_at_ms = None;
         let failure = turn.failure.take();
         if intent.fallback && !turn.fallback {
-            out.push(Item::Row(Row::Fallback { failure, model: intent.model.clone() }));
+            out.push(Item::Row(Row::Fallback { failure, model: intent.model.name.clone() }));
         } else if failure == Some(Failure::ContextOverflow) {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }

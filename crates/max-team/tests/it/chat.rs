@@ -173,3 +173,40 @@ fn a_killed_chat_goes_on() {
     assert_eq!(server.count(), 3, "the first call is not made again");
     assert!(terminal.screen().contains("> look"), "what was said before is shown: {}", terminal.screen());
 }
+
+#[test]
+fn a_question_survives_a_kill_and_a_headless_run_refuses_it() {
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"})),
+        Reply::text("so be it"),
+    ]);
+    let program = Program::with(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["write", "Enter"]);
+    terminal.wait("yes, once");
+    let pid = terminal.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
+    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+    terminal.wait_end();
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, ran.out.as_str()), (5, "so be it\n"), "{ran:?}");
+    assert!(!program.project().join("b.txt").exists());
+}
+
+#[test]
+fn an_interrupt_at_a_question_lets_the_queue_go_on() {
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"})),
+        Reply::text("the second answer"),
+    ]);
+    let program = Program::with(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["write", "Enter"]);
+    terminal.wait("yes, once");
+    terminal.keys(&["and then", "Enter"]);
+    terminal.wait("and then");
+    terminal.keys(&["C-c"]);
+    terminal.wait("the second answer");
+    assert!(server.requests()[1].contains("and then"));
+}

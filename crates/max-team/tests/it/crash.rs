@@ -201,3 +201,40 @@ fn retries_survive_a_crash_with_their_wait() {
     let ran = program.run(&GO_ON);
     assert_eq!((ran.code, ran.out.as_str(), server.count()), (0, "hi\n", 2), "{ran:?}");
 }
+
+/// A question was open when the chat died: nobody can be asked here, so it is refused, and the turn goes on.
+#[test]
+fn an_open_question_does_not_hold_a_headless_run() {
+    let gate = Gate::new();
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"})),
+        Reply::text("not written").gate_before(&gate),
+        Reply::text("not written"),
+    ]);
+    let program = Program::with(&server);
+    // Killed after the question was answered "nobody" but before the model heard of it, and once more below.
+    let mut child = program.start(&["-p", "write"]);
+    gate.wait_reached();
+    kill(&mut child);
+    gate.open();
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!(ran.out, "not written\n", "{ran:?}");
+}
+
+/// Parking records what finished and promises nothing: the next call is decided by the next process.
+#[test]
+fn a_graceful_stop_while_waiting_for_a_retry_is_quick() {
+    let server = ModelServer::start([Reply::status(429).retry_after(60), Reply::text("late")]);
+    let program = Program::with(&server);
+    let mut child = program.start(&["-p", "hello", "--output-format", "stream-json"]);
+    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.contains("api_retry") {
+        line.clear();
+        assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0, "no retry was announced");
+    }
+    let started = std::time::Instant::now();
+    signal(&child, "TERM");
+    assert_eq!(finish(child).code, 143);
+    assert!(started.elapsed().as_secs() < 20, "{:?}", started.elapsed());
+}

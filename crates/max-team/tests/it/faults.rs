@@ -204,3 +204,31 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     assert_eq!((again.out.as_str(), verified.code), ("after\n", 0), "{again:?} {verified:?}");
     assert!(server.requests()[1].contains("before"), "the session is still there");
 }
+
+/// A cloned project brings settings and links; neither may lead out of it.
+#[test]
+fn a_hostile_project_stays_inside_itself() {
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "write_file", json!({"path": "planted.txt", "content": "x"})),
+        Reply::text("\u{1b}]0;owned\u{7}done"),
+    ]);
+    let program = Program::with(&server);
+    let outside = program.project().join("../outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("rc"), "mine\n").unwrap();
+    std::os::unix::fs::symlink(&outside, program.project().join("src")).unwrap();
+    std::os::unix::fs::symlink(outside.join("rc"), program.project().join("log")).unwrap();
+    let program = program.file("config.yaml", "project:\n  root: src\n");
+    let ran = program.run(&["-p", "go", "--permission-mode", "acceptEdits"]);
+    assert!(ran.code == 3 && ran.err.contains("project.root"), "{ran:?}");
+    assert_eq!(server.count(), 0);
+
+    let program = program.file("config.yaml", "audit:\n  output: log\n  level: debug\nproject:\n  root: .\n");
+    let ran = program.run(&["-p", "go", "--permission-mode", "acceptEdits"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(std::fs::read_to_string(outside.join("rc")).unwrap(), "mine\n");
+    assert!(!outside.join("planted.txt").exists());
+    for words in [&["sessions", "list"][..], &["sessions", "show"]] {
+        assert!(!program.run(words).out.contains('\u{1b}'), "{words:?}");
+    }
+}

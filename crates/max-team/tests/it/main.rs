@@ -1,5 +1,10 @@
 //! The whole program against a scripted model at HTTP: nothing inside it is replaced.
-#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a broken fixture must fail the test loudly")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a broken fixture must fail the test loudly"
+)]
 
 mod chat;
 mod command_line;

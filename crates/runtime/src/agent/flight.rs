@@ -11,13 +11,16 @@ use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
 use max_team_core::policy::{Action, Class};
 use max_team_core::team::Model;
-use max_team_core::turn::{Effect, Input, Prepared, call_key};
+use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
 use max_team_llm::{Call, CallError, Transcript};
 use max_team_tools::{Cx, Output, Registry, ToolError};
 
 use super::Agent;
 use crate::handle::{Delta, Notice};
 use crate::house::now_ms;
+
+/// Calls that are looked at on the loop's own thread; more of them are worth another one.
+const LOOKED_AT_ONCE_MAX: usize = 4;
 
 /// What an effect is called while it is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,10 +78,7 @@ impl Agent {
     }
 
     fn call_model(&mut self, flight: Flight, intent: LlmIntent) -> Future {
-        let Some(model) = self.turn.model().cloned() else {
-            return Box::pin(async move { Landed { flight, input: None } });
-        };
-        let transcript = self.encoded(&model);
+        let transcript = self.encoded(&intent.model);
         let request = transcript.request(&Call {
             number: intent.call,
             max_tokens: intent.max_tokens,
@@ -107,7 +107,8 @@ impl Agent {
                 Outcome::Done(answer) => look_at_once(&registry, &cx, intent.call, &answer.message),
                 _ => Vec::new(),
             };
-            Landed { flight, input: Some(Input::ModelEnded { outcome, ms, prepared }) }
+            let call = (intent.call, intent.attempt);
+            Landed { flight, input: Some(Input::ModelEnded { call, outcome, ms, prepared }) }
         })
     }
 
@@ -141,7 +142,10 @@ impl Agent {
             let looked = tokio::task::spawn_blocking(move || look(&registry, &cx, calls)).await;
             let prepared = looked.unwrap_or_else(|crash| {
                 let words = format!("the tool crashed while it looked at its input: {crash}");
-                keys.into_iter().take(1).map(|key| Prepared { key, found: Err(words.clone()) }).collect()
+                keys.into_iter()
+                    .take(1)
+                    .map(|key| Prepared { key, found: Err(Obstacle::Told(words.clone())) })
+                    .collect()
             });
             Landed { flight, input: Some(Input::Prepared(prepared)) }
         })
@@ -186,14 +190,16 @@ impl Agent {
 /// file's name and size is not worth a thread. The first call that changes something is left for later.
 fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<Prepared> {
     let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Class::Pure);
-    let pure = message.tool_uses().enumerate().take_while(|(_, (_, name, _))| is_pure(name));
+    let first = message.tool_uses().enumerate().take(LOOKED_AT_ONCE_MAX);
+    let pure = first.take_while(|(_, (_, name, _))| is_pure(name));
     pure.map(|(index, (_, name, input))| look_at(registry, cx, call_key(call, index), name, input)).collect()
 }
 
 fn look_at(registry: &Registry, cx: &Cx, key: String, tool: &str, input: &serde_json::Value) -> Prepared {
     let found = match registry.prepare(cx, tool, input) {
         Ok(prepared) => Ok((prepared.action, prepared.class)),
-        Err(ToolError::Correctable(words) | ToolError::Fatal(words)) => Err(words),
+        Err(ToolError::Correctable(words)) => Err(Obstacle::Told(words)),
+        Err(ToolError::Fatal(words)) => Err(Obstacle::Fatal(words)),
     };
     Prepared { key, found }
 }

@@ -10,14 +10,15 @@ mod frame;
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use max_team_core::event::{Event, Outcome, Replied};
+use max_team_core::event::{End, Event, Outcome, Replied};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId, TurnId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::Answer;
+use max_team_core::policy::{Answer, Class};
 use max_team_core::team::Settings;
 use max_team_core::turn::{Input, Now, Turn};
 use max_team_journal::{Expect, Fence, Projection, Strength};
@@ -33,6 +34,8 @@ use crate::session;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 
+/// How long parking waits for what is under way.
+const PARK_WAIT: Duration = Duration::from_secs(2);
 /// The version of the snapshots that this code reads and writes.
 pub(crate) const SNAPSHOT_VERSION: u32 = 1;
 
@@ -107,11 +110,14 @@ impl Agent {
             let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
             self.shared.publish(stopped).await;
         }
-        // Whoever still asks is told that nobody is here.
         self.cancel.cancel();
-        while let Some(landed) = self.flights.next().await {
-            self.park(landed).await;
-        }
+        // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.
+        let drain = async {
+            while let Some(landed) = self.flights.next().await {
+                self.park(landed).await;
+            }
+        };
+        drop(tokio::time::timeout(PARK_WAIT, drain).await);
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
@@ -130,6 +136,7 @@ impl Agent {
                 idle = true;
                 self.shared.publish(Notice::Idle { session: self.session }).await;
             }
+            let was_busy = self.turn.is_busy();
             tokio::select! {
                 biased;
                 control = controls.recv() => match control {
@@ -143,10 +150,12 @@ impl Agent {
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
                 },
-                Some(landed) = self.flights.next(), if !self.flights.is_empty() => {
-                    self.land(landed).await?;
-                    mail |= !self.turn.is_busy();
-                }
+                Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
+            }
+            if was_busy && !self.turn.is_busy() {
+                // Whatever of this turn is still under way is over, and what was said meanwhile is next.
+                self.cancel.cancel();
+                mail = true;
             }
         }
     }
@@ -176,11 +185,15 @@ impl Agent {
         Ok(false)
     }
 
-    /// One decision, one commit.
-    async fn step(&mut self, input: Input, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
+    fn now(&self) -> Now {
         let fresh = Uuid::now_v7();
         let [.., a, b, c, d] = *fresh.as_bytes();
-        let now = Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address() };
+        Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address() }
+    }
+
+    /// One decision, one commit.
+    async fn step(&mut self, input: Input, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
+        let now = self.now();
         let events = self.turn.decide(input, &now);
         self.commit(events, acks).await
     }
@@ -200,12 +213,19 @@ impl Agent {
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             if let Event::TurnEnded(ended) = event {
-                replies.push(Event::Replied(Replied { turn: ended.turn, text: ended.text.clone() }));
+                let whole = ended.end == End::Answered;
+                replies.push(Event::Replied(Replied { turn: ended.turn, text: ended.text.clone(), whole }));
                 // The answer is about to be shown.
                 commit.strength = Strength::Full;
             }
             if let Event::LlmIntent(_) = event {
                 commit.blobs.extend(self.frame.unstored());
+            }
+            if let Event::ToolIntent(intent) = event
+                && matches!(intent.class, Class::Keyed | Class::Opaque)
+            {
+                // It is about to leave us, and nobody could tell afterwards whether it had.
+                commit.strength = Strength::Full;
             }
         }
         for reply in &replies {
@@ -264,8 +284,11 @@ impl Agent {
             _ => false,
         };
         if let Some(input) = landed.input.filter(|_| finished) {
+            let mut events = self.turn.decide(input, &self.now());
+            // The next call would be promised and never made: the next process decides about it.
+            events.retain(|event| !matches!(event, Event::LlmIntent(_) | Event::Nudged(_)));
             // If even this cannot be written, the log still says that it was started; recovery knows what to do.
-            drop(self.step(input, Vec::new()).await);
+            drop(self.commit(events, Vec::new()).await);
         }
     }
 

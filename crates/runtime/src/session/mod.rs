@@ -18,10 +18,10 @@ use crate::error::RuntimeError;
 const OPENED: &str = "session";
 /// What last happened in each: rewritten as it goes.
 const LAST: &str = "session_last";
+/// The session last used in each directory.
+const IN_DIRECTORY: &str = "session_in";
 /// Characters of the title and the preview.
 const PREVIEW_CHARS: usize = 80;
-/// Sessions that `-c` looks through for the last one of this directory.
-const SESSIONS_LOOKED_AT: usize = 1_000;
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
 
@@ -95,8 +95,16 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         Event::SessionOpened(opened) => {
             put(OPENED, serde_json::to_vec(&OpenedRow { lead: opened.lead, cwd: opened.cwd.clone(), at_ms }))
         }
-        Event::Said(said) => last(&said.text, false),
-        Event::Replied(replied) => last(&replied.text, true),
+        Event::Said(said) => {
+            let here = Projection::Put {
+                table: IN_DIRECTORY.into(),
+                key: said.cwd.clone(),
+                value: session.as_bytes().to_vec(),
+                sort_ms: at_ms,
+            };
+            last(&said.text, false).into_iter().chain([here]).collect()
+        }
+        Event::Replied(replied) => last(&replied.text, replied.whole),
         _ => Vec::new(),
     }
 }
@@ -126,8 +134,9 @@ impl<'j> Sessions<'j> {
     /// The last one of a directory.
     pub fn latest(&self, cwd: &Path) -> Result<SessionRow, RuntimeError> {
         let here = cwd.display().to_string();
-        let sessions = self.list(SESSIONS_LOOKED_AT)?;
-        sessions.into_iter().find(|row| row.cwd == here).ok_or(RuntimeError::NothingToContinue(here))
+        let found = self.journal.get(IN_DIRECTORY, &here)?;
+        let session = found.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
+        self.row(session.ok_or(RuntimeError::NothingToContinue(here))?)
     }
 
     /// One of them.

@@ -67,6 +67,7 @@ pub(crate) fn opened() -> Opened {
         continuing: false,
         history: Vec::new(),
         last: None,
+        asked: Vec::new(),
         instructions: Vec::new(),
         notes: Vec::new(),
     }
@@ -229,7 +230,7 @@ pub(crate) fn intent(call: u32, attempt: u32) -> Event {
         call,
         attempt,
         request: RequestRef { instructions: hash, tools: hash, settings: hash, window: Window::default(), upto: 1 },
-        model: "anthropic/claude-sonnet-4-6".into(),
+        model: settings().model,
         fallback: false,
         max_tokens: 8_192,
         reserved_nano: 0,

@@ -1,0 +1,257 @@
+//! Model calls: the next one, the same one again, and what comes of their end.
+
+use super::apply::calls_of;
+use super::decide::{Ahead, ended};
+use super::tools::{close, finish_with};
+use super::{Call, Calling, Current, Now, Prepared, Turn};
+use crate::chat::{Answer, Part, Stop};
+use crate::context::{self, Weight, Window};
+use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
+use crate::ledger::Grant;
+use crate::limits::{BYTES_PER_TOKEN_MAX, NUDGES_MAX};
+use crate::recovery::{self, Attempt, Failure, Remedy};
+use crate::team::Model;
+
+const NUDGE_EMPTY: &str = "(Your answer was empty. Answer the user, or call a tool.)";
+const NUDGE_STRUCTURED: &str =
+    "(Call the `structured_output` tool now with your final answer; plain text is not accepted.)";
+const NUDGE_HAND_BACK: &str =
+    "(The budget is used up. Tools are off. Hand back what you have: what is done, what is left, what you know.)";
+pub(super) const TOLD_INTERRUPTED: &str = "Not finished: the user interrupted the turn.";
+
+impl Turn {
+    /// The next model call, or the end of the turn if there may be none. `ahead` is what the events before it in
+    /// the same decision add to the history.
+    pub(super) fn next_call(&self, current: &Current, ahead: Ahead, now: &Now) -> Vec<Event> {
+        let Some(model) = self.model(current.fallback) else { return Vec::new() };
+        if self.settings.as_ref().is_some_and(|settings| current.rounds >= settings.rounds_max) {
+            return vec![Event::TurnEnded(ended(current, End::Rounds, None))];
+        }
+        let mut weights = self.weights.clone();
+        weights.extend(ahead.0);
+        let window = context::fit(&weights, self.window, self.room(model, now));
+        let (mut intent, grant) = self.intent(model, &weights, window, 0, now);
+        if intent.bytes as u64 > model.context_tokens.saturating_mul(BYTES_PER_TOKEN_MAX) {
+            let end = End::Failed { failure: Failure::ContextOverflow, detail: too_large(&intent) };
+            return vec![Event::TurnEnded(ended(current, end, None))];
+        }
+        intent.fallback = current.fallback;
+        match grant {
+            Grant::Call { .. } => vec![Event::LlmIntent(intent)],
+            Grant::HandBack { .. } if current.rounds > 0 => {
+                intent.hand_back = true;
+                intent.request.upto += 1;
+                vec![Event::Nudged(Nudged { text: NUDGE_HAND_BACK.to_owned() }), Event::LlmIntent(intent)]
+            }
+            // With nothing done yet there is nothing to hand back: what is left is kept for a bigger budget.
+            Grant::HandBack { .. } | Grant::Exhausted => vec![Event::TurnEnded(ended(current, End::Budget, None))],
+        }
+    }
+
+    /// The same call once more: the same place in the history, the next attempt, under what holds now. It is judged
+    /// like any other, so that neither a crash nor a retry spends what is not there; `freed_nano` is what the failed
+    /// attempt gives back in the same decision.
+    pub(super) fn again(
+        &self,
+        current: &Current,
+        calling: &Calling,
+        window: Window,
+        fallback: bool,
+        freed_nano: u64,
+        now: &Now,
+    ) -> Event {
+        let Some(model) = self.model(fallback) else { return Event::TurnEnded(ended(current, End::Budget, None)) };
+        let (mut intent, grant) = self.intent(model, &self.weights, window, freed_nano, now);
+        intent.call = calling.intent.call;
+        intent.attempt = calling.intent.attempt + 1;
+        intent.fallback = fallback;
+        intent.hand_back = calling.intent.hand_back;
+        match grant {
+            Grant::Call { .. } => Event::LlmIntent(intent),
+            Grant::HandBack { .. } if intent.hand_back => Event::LlmIntent(intent),
+            Grant::HandBack { .. } | Grant::Exhausted => Event::TurnEnded(ended(current, End::Budget, None)),
+        }
+    }
+
+    /// A call of this model over this window, with what it is granted.
+    fn intent(
+        &self,
+        model: &Model,
+        weights: &[Weight],
+        window: Window,
+        freed_nano: u64,
+        now: &Now,
+    ) -> (LlmIntent, Grant) {
+        let bytes = context::weigh(weights, window) + now.frame.bytes;
+        let input_tokens = context::tokens(bytes, self.bytes_per_kilotoken);
+        let mut ledger = self.ledger.clone();
+        ledger.settle_nothing(freed_nano);
+        let grant = ledger.judge(model.price, input_tokens, model.max_tokens);
+        let (max_tokens, reserved_nano) = match grant {
+            Grant::Call { max_tokens, nano } | Grant::HandBack { max_tokens, nano } => (max_tokens, nano),
+            Grant::Exhausted => (0, 0),
+        };
+        let frame = now.frame;
+        let (instructions, tools, settings) = (frame.instructions, frame.tools, frame.settings);
+        let intent = LlmIntent {
+            call: self.calls_made + 1,
+            attempt: 1,
+            request: RequestRef { instructions, tools, settings, window, upto: weights.len() },
+            model: model.clone(),
+            fallback: false,
+            max_tokens,
+            reserved_nano,
+            bytes,
+            hand_back: false,
+        };
+        (intent, grant)
+    }
+
+    /// Bytes of history that fit beside the instructions and the answer.
+    fn room(&self, model: &Model, now: &Now) -> usize {
+        let answer_tokens = u64::from(model.max_tokens).min(model.context_tokens / 2);
+        let room_tokens = model.context_tokens.saturating_sub(answer_tokens);
+        let room_bytes = room_tokens.saturating_mul(self.bytes_per_kilotoken) / 1_000;
+        usize::try_from(room_bytes).unwrap_or(usize::MAX).saturating_sub(now.frame.bytes)
+    }
+
+    fn model(&self, fallback: bool) -> Option<&Model> {
+        let settings = self.settings.as_ref()?;
+        Some(settings.fallback.as_ref().filter(|_| fallback).unwrap_or(&settings.model))
+    }
+
+    pub(super) fn model_ended(
+        &self,
+        current: &Current,
+        calling: &Calling,
+        outcome: Outcome,
+        ms: u64,
+        prepared: Vec<Prepared>,
+        now: &Now,
+    ) -> Vec<Event> {
+        let end = |outcome| Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms });
+        match outcome {
+            Outcome::Done(answer) => {
+                let answer = Answer { message: answer.message.with_own_ids(), ..answer };
+                let calls = calls_of(calling.intent.call, &answer.message);
+                let mut heard = current.clone();
+                heard.hear(&answer.message, &calls);
+                let next = if calls.is_empty() {
+                    self.answered_in_words(&heard, calling, &answer, now)
+                } else {
+                    self.answered_with_calls(&heard, calling, &answer, &calls, prepared, now)
+                };
+                [end(Outcome::Done(answer))].into_iter().chain(next).collect()
+            }
+            Outcome::Cancelled { partial, usage } => {
+                let text = partial.clone();
+                let over = TurnEnded { text, ..ended(current, End::Interrupted, None) };
+                vec![end(Outcome::Cancelled { partial, usage }), Event::TurnEnded(over)]
+            }
+            Outcome::Failed { failure, detail, .. } => self.failed(current, calling, failure, detail, ms, now),
+            Outcome::Lost => Vec::new(),
+        }
+    }
+
+    fn answered_with_calls(
+        &self,
+        heard: &Current,
+        calling: &Calling,
+        answer: &Answer,
+        calls: &[Call],
+        prepared: Vec<Prepared>,
+        now: &Now,
+    ) -> Vec<Event> {
+        let end = match (calling.intent.hand_back, &heard.interrupted) {
+            (true, _) => End::Budget,
+            (false, Some(_)) => End::Interrupted,
+            (false, None) if prepared.is_empty() => return Vec::new(),
+            (false, None) => {
+                return self.prepared(heard, calls, prepared, Ahead::of(&answer.message.parts, false), now);
+            }
+        };
+        let mut done = Vec::new();
+        close(calls, &mut done, Ending::Interrupted, TOLD_INTERRUPTED);
+        finish_with(done, ended(heard, end, None))
+    }
+
+    /// What an answer without tools leads to: the end, or another word to the model.
+    fn answered_in_words(&self, heard: &Current, calling: &Calling, answer: &Answer, now: &Now) -> Vec<Event> {
+        let over = |end| vec![Event::TurnEnded(ended(heard, end, None))];
+        if heard.interrupted.is_some() {
+            return over(End::Interrupted);
+        }
+        if calling.intent.hand_back {
+            return over(End::Budget);
+        }
+        let said = Ahead::of(&answer.message.parts, false);
+        let empty = answer.message.text().trim().is_empty();
+        match answer.stop {
+            Stop::Refusal => over(End::Refused),
+            Stop::Pause => self.next_call(heard, said, now),
+            Stop::MaxTokens if !empty => over(End::Truncated),
+            _ if empty => self.nudge(heard, said, NUDGE_EMPTY, End::Empty, now),
+            _ if self.settings.as_ref().is_some_and(|settings| settings.structured) => {
+                self.nudge(heard, said, NUDGE_STRUCTURED, End::Unstructured, now)
+            }
+            _ => over(End::Answered),
+        }
+    }
+
+    fn nudge(&self, current: &Current, mut ahead: Ahead, words: &str, give_up: End, now: &Now) -> Vec<Event> {
+        if current.nudges >= NUDGES_MAX {
+            return vec![Event::TurnEnded(ended(current, give_up, None))];
+        }
+        ahead.add(&[Part::text(words)]);
+        let mut events = vec![Event::Nudged(Nudged { text: words.to_owned() })];
+        events.extend(self.next_call(current, ahead, now));
+        events
+    }
+
+    fn failed(
+        &self,
+        current: &Current,
+        calling: &Calling,
+        failure: Failure,
+        detail: String,
+        ms: u64,
+        now: &Now,
+    ) -> Vec<Event> {
+        let window = calling.intent.request.window;
+        let half = context::weigh(&self.weights, window) / 2;
+        let smaller = context::shrink(&self.weights, window, half);
+        let attempt = Attempt {
+            failed_before: calling.failed,
+            retries_max: self.settings.as_ref().map_or(0, |settings| settings.retries_max),
+            fallback: !current.fallback && self.settings.as_ref().is_some_and(|settings| settings.fallback.is_some()),
+            can_shrink: smaller != window,
+            jitter: now.jitter,
+        };
+        let remedy = if current.interrupted.is_some() { Remedy::GiveUp } else { recovery::remedy(&failure, attempt) };
+        let retry_at_ms = match remedy {
+            Remedy::Retry { after_ms } => Some(now.at_ms.saturating_add_unsigned(after_ms)),
+            _ => None,
+        };
+        let freed = if failure.may_have_cost() { 0 } else { calling.intent.reserved_nano };
+        let outcome = Outcome::Failed { failure: failure.clone(), detail: detail.clone(), retry_at_ms };
+        let mut events = vec![Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms })];
+        match remedy {
+            Remedy::Retry { .. } => {}
+            Remedy::Fallback => events.push(self.again(current, calling, window, true, freed, now)),
+            Remedy::Shrink => events.push(self.again(current, calling, smaller, calling.intent.fallback, freed, now)),
+            Remedy::GiveUp if current.interrupted.is_some() => {
+                events.push(Event::TurnEnded(ended(current, End::Interrupted, None)));
+            }
+            Remedy::GiveUp => events.push(Event::TurnEnded(ended(current, End::Failed { failure, detail }, None))),
+        }
+        events
+    }
+}
+
+fn too_large(intent: &LlmIntent) -> String {
+    format!(
+        "the request has {} bytes, far more than the {} tokens that `{}` can take; \
+         put the text into a file and let it be read in parts",
+        intent.bytes, intent.model.context_tokens, intent.model.name
+    )
+}

@@ -1,0 +1,196 @@
+//! Tool calls: what they were found to be, who allows them, and what follows once all have their result.
+
+use super::decide::{Ahead, ended};
+use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
+use crate::chat::Part;
+use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded};
+use crate::hash::Hash;
+use crate::id::QuestionId;
+use crate::limits::{CALLS_PER_ANSWER_MAX, REPEATS_MAX};
+use crate::policy::{self, Action, By, Class, Verdict};
+
+use super::call::TOLD_INTERRUPTED;
+
+/// The tool that hands over a structured answer.
+pub const STRUCTURED_OUTPUT: &str = "structured_output";
+
+impl Turn {
+    pub(super) fn prepared(
+        &self,
+        current: &Current,
+        calls: &[Call],
+        prepared: Vec<Prepared>,
+        ahead: Ahead,
+        now: &Now,
+    ) -> Vec<Event> {
+        let (mut done, mut events) = (Vec::new(), Vec::new());
+        for Prepared { key, found } in prepared {
+            let Some((index, call)) = calls.iter().enumerate().find(|(_, call)| call.key == key) else { continue };
+            if !matches!(call.status, Status::Open) {
+                continue;
+            }
+            if index >= CALLS_PER_ANSWER_MAX {
+                let why = format!("Not run: at most {CALLS_PER_ANSWER_MAX} tool calls are run per answer.");
+                done.push(told(key, Ending::Invalid, &why));
+                continue;
+            }
+            match found {
+                Err(Obstacle::Told(why)) => done.push(told(key, Ending::Invalid, &why)),
+                Err(Obstacle::Fatal(detail)) => {
+                    close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
+                    return finish_with(done, ended(current, End::Broken { detail }, None));
+                }
+                Ok((action, class)) => match self.judge(call, action, class, now) {
+                    Judged::Refused(refusal) => done.push(refusal),
+                    Judged::Intend(event) => events.push(event),
+                    // One question at a time: what comes after it is looked at again once it is answered.
+                    Judged::Ask(event) => {
+                        events.push(event);
+                        break;
+                    }
+                },
+            }
+        }
+        events.splice(0..0, self.tools_done(current, calls, done, ahead, now));
+        events
+    }
+
+    fn judge(&self, call: &Call, action: Action, class: Class, now: &Now) -> Judged {
+        let mode = self.settings.as_ref().map(|settings| settings.mode).unwrap_or_default();
+        let judgement = policy::judge(mode, &self.grants, &action);
+        match judgement.verdict {
+            Verdict::Allow => Judged::Intend(intend(call, action, class, Approval::Rule(judgement.rule))),
+            Verdict::Deny => {
+                let why =
+                    format!("Not allowed by {}: nobody was asked. Do not try to get around this.", judgement.rule);
+                Judged::Refused(told(call.key.clone(), Ending::Refused, &why))
+            }
+            Verdict::Ask => Judged::Ask(Event::QuestionAsked(QuestionAsked {
+                question: QuestionId::new(now.fresh),
+                key: call.key.clone(),
+                tool: call.tool.clone(),
+                action,
+                class,
+                rule: judgement.rule,
+            })),
+        }
+    }
+
+    pub(super) fn answered(
+        &self,
+        current: &Current,
+        calls: &[Call],
+        question: QuestionId,
+        answer: policy::Answer,
+        now: &Now,
+    ) -> Vec<Event> {
+        let asked = calls.iter().find_map(|call| match &call.status {
+            Status::Asked { question: asked, action, class } if *asked == question => Some((call, action, *class)),
+            _ => None,
+        });
+        let Some((call, action, class)) = asked else { return Vec::new() };
+        let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
+        if answer.allow {
+            let intent = intend(call, action.clone(), class, Approval::Question(question));
+            return vec![said, intent];
+        }
+        let refusal = told(call.key.clone(), Ending::Refused, &refusal_words(&answer));
+        let mut events = vec![said];
+        events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
+        events
+    }
+
+    /// The results, and what follows once every call has one. `ahead` is what the events before these add to the
+    /// history.
+    pub(super) fn tools_done(
+        &self,
+        current: &Current,
+        calls: &[Call],
+        done: Vec<ToolDone>,
+        mut ahead: Ahead,
+        now: &Now,
+    ) -> Vec<Event> {
+        let is_done = |call: &Call| call.is_done() || done.iter().any(|done| done.key == call.key);
+        if !calls.iter().all(is_done) {
+            return done.into_iter().map(Event::ToolDone).collect();
+        }
+        let structured = calls.iter().find(|call| call.tool == STRUCTURED_OUTPUT && ran_well(call, &done));
+        let over = if current.interrupted.is_some() {
+            Some(ended(current, End::Interrupted, None))
+        } else if let Some(call) = structured {
+            Some(ended(current, End::Answered, Some(call.input.clone())))
+        } else if current.repeats >= REPEATS_MAX {
+            Some(ended(current, End::Looping, None))
+        } else {
+            None
+        };
+        if let Some(over) = over {
+            return finish_with(done, over);
+        }
+        let earlier = calls.iter().filter_map(|call| match &call.status {
+            Status::Done { content, .. } => Some(content),
+            _ => None,
+        });
+        let contents = earlier.chain(done.iter().map(|done| &done.content));
+        let results: Vec<Part> = contents
+            .map(|content| Part::ToolResult { id: String::new(), content: content.clone(), is_error: false })
+            .collect();
+        ahead.add(&results);
+        let next = self.next_call(current, ahead, now);
+        done.into_iter().map(Event::ToolDone).chain(next).collect()
+    }
+}
+
+enum Judged {
+    Intend(Event),
+    Ask(Event),
+    Refused(ToolDone),
+}
+
+fn intend(call: &Call, action: Action, class: Class, approval: Approval) -> Event {
+    let input = Hash::of(call.input.to_string());
+    Event::ToolIntent(ToolIntent { key: call.key.clone(), tool: call.tool.clone(), input, class, approval, action })
+}
+
+pub(super) fn told(key: String, ending: Ending, words: &str) -> ToolDone {
+    ToolDone { key, ending, content: vec![Part::text(words)], is_error: true, ms: 0 }
+}
+
+pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {
+    done.into_iter().map(Event::ToolDone).chain([Event::TurnEnded(over)]).collect()
+}
+
+/// Gives every call without a result one, so that no tool use is left dangling.
+pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, words: &str) {
+    for call in calls {
+        if !call.is_done() && !done.iter().any(|done| done.key == call.key) {
+            done.push(told(call.key.clone(), ending, words));
+        }
+    }
+}
+
+/// The same for calls that do not run at the moment; those that run end by themselves when they are cancelled.
+pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>) {
+    for call in calls {
+        if matches!(call.status, Status::Open | Status::Asked { .. }) && !done.iter().any(|done| done.key == call.key) {
+            done.push(told(call.key.clone(), Ending::Interrupted, TOLD_INTERRUPTED));
+        }
+    }
+}
+
+fn ran_well(call: &Call, done: &[ToolDone]) -> bool {
+    match &call.status {
+        Status::Done { is_error, ran, .. } => *ran && !is_error,
+        _ => done.iter().any(|done| done.key == call.key && done.ending == Ending::Ran && !done.is_error),
+    }
+}
+
+/// Never "the user refused" when nobody was asked.
+fn refusal_words(answer: &policy::Answer) -> String {
+    let comment = if answer.comment.is_empty() { String::new() } else { format!(" They say: {}", answer.comment) };
+    match &answer.by {
+        By::Person(_) => format!("The user said no.{comment}"),
+        By::Rule(rule) => format!("Not allowed by {rule}; nobody was asked."),
+        By::Nobody(why) => format!("Not run: this needs the user's yes, and nobody could be asked ({why})."),
+    }
+}
