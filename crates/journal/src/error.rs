@@ -108,7 +108,9 @@ pub enum JournalError {
         detail: String,
     },
     /// The file is damaged, or no journal at all.
-    #[error("`{path}` is damaged: {detail}; keep the file, run `max-team doctor`, or restore a copy")]
+    #[error(
+        "`{path}` is damaged: {detail}; `max-team doctor` tells more; restore a copy, or move the file aside to start anew"
+    )]
     Corrupt {
         /// The database.
         path: PathBuf,

@@ -1,7 +1,8 @@
 //! A model that answers from a recording: for the demo, for tests, for looking at old runs again.
 //!
 //! Answers are given by the number of the call, so a run that was killed goes on with the answer it was waiting for.
-//! A request beyond the recording fails with `Unrecorded`. It never looks at what was asked.
+//! A request beyond the recording fails with `Unrecorded`. It never looks at what was asked, only at whether a tool
+//! has failed, so that it need not claim what did not happen.
 //!
 //! ```yaml
 //! delta_ms: 20                     # pause between pieces, for show
@@ -11,6 +12,8 @@
 //!       - {tool: read_file, input: {path: README.md}}
 //!   - text: It is a readme.        # short for one text part
 //!     usage: {input: 1200, output: 40}
+//!   - text: Done.
+//!     after_error: I could not.    # instead, if a tool failed or was refused just before
 //!   - fails: overloaded            # a failure by its name
 //! ```
 
@@ -47,6 +50,8 @@ pub enum BadRecording {
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
     ends: Vec<Result<Answer, (Failure, String)>>,
+    /// What is said instead of an answer, by position, if a tool has just failed.
+    after_errors: Vec<Option<String>>,
     pause: Duration,
 }
 
@@ -69,6 +74,7 @@ struct Recorded {
     usage: Tokens,
     fails: Option<Value>,
     detail: Option<String>,
+    after_error: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -93,17 +99,19 @@ struct Tokens {
 impl Replay {
     /// A model that gives these answers in turn.
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { ends: answers.into_iter().map(Ok).collect(), pause: Duration::ZERO }
+        Self { ends: answers.into_iter().map(Ok).collect(), ..Self::default() }
     }
 
     /// Reads a recording in YAML (or JSON).
     pub fn read(text: &str) -> Result<Self, BadRecording> {
         let recording: Recording = yaml::read(text).map_err(BadRecording::Unreadable)?;
+        let after_errors = recording.answers.iter().map(|recorded| recorded.after_error.clone()).collect();
         let ends = recording.answers.into_iter().enumerate().map(|(index, recorded)| {
             let number = index + 1;
             recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
         });
-        Ok(Self { ends: ends.collect::<Result<_, _>>()?, pause: Duration::from_millis(recording.delta_ms) })
+        let pause = Duration::from_millis(recording.delta_ms);
+        Ok(Self { ends: ends.collect::<Result<_, _>>()?, after_errors, pause })
     }
 
     /// The same without pauses, for where nobody watches.
@@ -130,6 +138,11 @@ impl Replay {
                 return Err(CallError::failed(Failure::Unrecorded, detail));
             }
         };
+        let instead = at.and_then(|at| self.after_errors.get(at)?.as_ref());
+        if let Some(text) = instead.filter(|_| has_error(&request.body)) {
+            answer.message = Message::assistant(vec![Part::text(text.clone())]);
+            answer.stop = Stop::EndTurn;
+        }
         if answer.model.is_empty() {
             answer.model.clone_from(&request.wire.model);
         }
@@ -174,6 +187,12 @@ impl Replay {
             tokio::time::sleep(self.pause).await;
         }
     }
+}
+
+/// Whether a tool result in the request is marked as failed.
+fn has_error(body: &[u8]) -> bool {
+    const MARK: &[u8] = br#""is_error":true"#;
+    body.windows(MARK.len()).any(|window| window == MARK)
 }
 
 impl Recorded {

@@ -66,7 +66,9 @@ pub(crate) struct Talk {
     /// The agent of --agents to talk to
     #[arg(long, value_name = "NAME", requires = "agents")]
     pub(crate) agent: Option<String>,
-    /// How freely to act
+    /// How freely to act: default (look freely, ask before changes), acceptEdits (change files freely), plan (only
+    /// look), auto (change files freely, ask for what is dangerous), dontAsk (refuse what would need a question),
+    /// bypassPermissions (everything goes)
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// Model rounds per turn

@@ -6,7 +6,7 @@
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-use max_team_core::event::{End, Event, Outcome, TurnEnded};
+use max_team_core::event::{End, Ending, Event, Outcome, TurnEnded};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::Principal;
 use max_team_core::policy::{Answer, By};
@@ -54,6 +54,12 @@ impl Tally {
             unasked: false,
             ended: None,
         }
+    }
+
+    /// A call was not allowed, by a rule or because nobody could be asked.
+    fn refused(&mut self, key: &str) {
+        let (id, tool) = (self.lines.id(key), self.lines.tool(key));
+        self.denials.push(json!({ "tool_name": tool, "tool_use_id": id }));
     }
 }
 
@@ -155,6 +161,7 @@ impl Headless {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
                 self.refuse(session, &Asked { question, tool, action }, Some(&asked.key), tally).await?;
             }
+            Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
             _ => {}
         }
@@ -172,9 +179,10 @@ impl Headless {
         key: Option<&str>,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
-        let id = key.map(|key| tally.lines.id(key));
-        tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": id, "target": asked.action.target }));
         tally.unasked = true;
+        if key.is_none() {
+            tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
+        }
         let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();
         let answer = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(why) };
         let command = Command::Answer { session, question: asked.question, answer };
@@ -194,7 +202,7 @@ impl Headless {
         };
         let status = self.handle.status(opened.session).await?;
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
-        if exit == Exit::Ok && tally.unasked {
+        if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
             exit = Exit::Denied;
         }
         let result = stream_json::Result {

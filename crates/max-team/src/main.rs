@@ -22,6 +22,7 @@ mod terminal;
 use std::process::ExitCode;
 
 use clap::Parser;
+use max_team_runtime::RuntimeError;
 
 use args::{Cli, Command};
 use exit::{Exit, Stop};
@@ -40,15 +41,28 @@ fn main() -> ExitCode {
     let wants_json = cli.talk.print.is_some() && cli.talk.output_format != args::Format::Text;
     match run(cli) {
         Ok(exit) => exit.into(),
+        // Whoever read the output has gone; there is nobody to tell.
+        Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) => Exit::Failed.into(),
         Err(error) => {
             headless::talk(&error.to_string());
             if wants_json {
                 // Whoever parses the output finds the failure there too; if they are gone, nothing is lost.
                 drop(commands::print(&format!("{}\n", stream_json::failure(&error.to_string()))));
             }
-            let exit = error.downcast_ref::<Stop>().map_or(Exit::Failed, |stop| stop.exit);
-            exit.into()
+            exit_of(&error).into()
         }
+    }
+}
+
+fn is_broken_pipe(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+fn exit_of(error: &anyhow::Error) -> Exit {
+    match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
+        (Some(stop), _) => stop.exit,
+        (_, Some(RuntimeError::Schema { .. })) => Exit::Usage,
+        _ => Exit::Failed,
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::CommandFactory;
 use max_team_core::id::WorkerId;
 use max_team_core::message::{Principal, Role};
 use max_team_core::team::{Definition, Settings};
@@ -14,7 +15,7 @@ use max_team_runtime::{AuditLevel, AuditOptions, House, Options, TeamHandle, Whi
 use max_team_tools::Registry;
 use uuid::Uuid;
 
-use crate::args::Talk;
+use crate::args::{Cli, Format, Talk};
 use crate::config::choice::{Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
@@ -81,6 +82,24 @@ impl Place {
     }
 }
 
+/// Flags and words that cannot be meant as they stand.
+pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
+    let usage = |words: String| Err(Stop::new(Exit::Usage, words));
+    if talk.print.is_none() && talk.output_format != Format::Text {
+        return usage("--output-format goes with -p".into());
+    }
+    let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
+        return Ok(());
+    };
+    let command = Cli::command();
+    let near = |name: &&str| strsim::damerau_levenshtein(name, word) <= 2;
+    match command.get_subcommands().map(clap::Command::get_name).find(near) {
+        Some(name) if name == word => usage(format!("`{name}` is a command and comes first: `max-team {name} …`")),
+        Some(name) => usage(format!("did you mean `max-team {name}`? To say it to Max: `max-team -p {word}`")),
+        None => Ok(()),
+    }
+}
+
 /// The values of flags that are settings.
 pub(crate) fn overrides(talk: &Talk, agents_model: Option<String>) -> Vec<Override> {
     let pairs = [
@@ -103,7 +122,7 @@ pub(crate) fn overrides(talk: &Talk, agents_model: Option<String>) -> Vec<Overri
 /// The agent that answers when nobody else is named.
 pub(crate) fn solo() -> Definition {
     Definition {
-        name: "solo".into(),
+        name: "max".into(),
         role: "assistant".into(),
         prompt: SOLO_PROMPT.into(),
         tools: SOLO_TOOLS.map(str::to_owned).to_vec(),

@@ -29,7 +29,8 @@ pub(crate) struct Lines {
     session: SessionId,
     retries_max: u32,
     failures: u32,
-    ids: HashMap<String, String>,
+    /// Id and tool by key.
+    ids: HashMap<String, (String, String)>,
 }
 
 impl Lines {
@@ -39,7 +40,12 @@ impl Lines {
 
     /// The provider's id of a tool call.
     pub(crate) fn id(&self, key: &str) -> String {
-        self.ids.get(key).cloned().unwrap_or_else(|| key.to_owned())
+        self.ids.get(key).map_or_else(|| key.to_owned(), |(id, _)| id.clone())
+    }
+
+    /// The tool of a call.
+    pub(crate) fn tool(&self, key: &str) -> String {
+        self.ids.get(key).map(|(_, tool)| tool.clone()).unwrap_or_default()
     }
 
     /// The line for one event, if it has one.
@@ -88,7 +94,9 @@ impl Lines {
                 self.failures = 0;
                 self.ids.clear();
                 let uses = answer.message.tool_uses().enumerate();
-                self.ids.extend(uses.map(|(index, (id, ..))| (format!("{}.{index}", ended.call), id.to_owned())));
+                self.ids.extend(uses.map(|(index, (id, tool, _))| {
+                    (format!("{}.{index}", ended.call), (id.to_owned(), tool.to_owned()))
+                }));
                 Some(json!({
                     "type": "assistant", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
                     "message": {
@@ -174,7 +182,8 @@ impl Result<'_> {
     pub(crate) fn json(&self) -> Value {
         let (subtype, is_error) = subtype(&self.ended.end);
         let ledger = &self.status.ledger;
-        let cost = dollars(ledger.spent_nano);
+        // A model without a price has no known cost; zero would be a claim.
+        let cost = (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano));
         let model = self.status.settings.model.name.clone();
         let error = super::headless::explain(&self.ended.end);
         json!({

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Demo, Talk};
 use crate::config::Config;
-use crate::config::choice::Language;
+use crate::config::choice::{Face, Language};
 use crate::demo;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless};
@@ -26,10 +26,18 @@ use crate::{agents, stdin};
 /// Threads for tools; each is only there while it works.
 const TOOL_THREADS_MAX: usize = 8;
 
-pub(crate) fn run(place: &Place, talk: Talk) -> anyhow::Result<Exit> {
+pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
+    setup::check(&talk)?;
+    if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
+        // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
+        talk.print = talk.prompt.take();
+    }
     let agent = agents::choose(&talk, place)?;
     let config = place.settings(talk.config.as_deref(), setup::overrides(&talk, agent.model))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
+    if config.server.mode == Face::Web {
+        headless::talk("server.mode is `web`, but there is no web page in this version; the terminal is used");
+    }
     let which = setup::which(&talk)?;
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let chosen = match models::choose(&config, &place.env) {
@@ -62,7 +70,7 @@ pub(crate) fn run(place: &Place, talk: Talk) -> anyhow::Result<Exit> {
         };
         return drive(&team, |signals| face.run(open, signals));
     }
-    let seating = Seating { root, first: talk.prompt, no_color: talk.no_color, yes: false };
+    let seating = Seating { root, first: talk.prompt, no_color: talk.no_color, yes: false, scratch: false };
     chat(place, &config, &team, Some(chosen), open, seating)
 }
 
@@ -75,7 +83,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let tape = if lang == Lang::Zh { &demo::CHINESE } else { &demo::ENGLISH };
     let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
     // Somebody who watched may want to look at what was done.
-    scratch.disable_cleanup(!options.yes);
+    scratch.disable_cleanup(!options.yes && std::io::stdin().is_terminal());
     let folder = scratch.path().canonicalize()?;
     let root = folder.join("greeter");
     demo::lay_out(&root)?;
@@ -88,7 +96,13 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         // Where nobody types, the question would go unseen.
         crate::commands::print(&format!("> {}\n\n", tape.prompt))?;
     }
-    let seating = Seating { root, first: Some(tape.prompt.to_owned()), no_color: options.no_color, yes: options.yes };
+    let seating = Seating {
+        root,
+        first: Some(tape.prompt.to_owned()),
+        no_color: options.no_color,
+        yes: options.yes,
+        scratch: true,
+    };
     let exit = chat(&away, &config, &team, None, open, seating)?;
     crate::commands::print(&format!("\n{}\n", tape.outro))?;
     Ok(exit)
@@ -145,6 +159,8 @@ struct Seating {
     no_color: bool,
     /// Answer yes to everything and leave when the first words are answered: nobody sits there.
     yes: bool,
+    /// Its journal is thrown away afterwards.
+    scratch: bool,
 }
 
 fn chat(
@@ -169,6 +185,7 @@ fn chat(
         lang: language(place, config),
         plain,
         yes: seating.yes,
+        scratch: seating.scratch,
     };
     drive(team, |mut signals| async move {
         let shutdown = CancellationToken::new();
@@ -189,7 +206,9 @@ fn exit_of(reason: &ExitReason) -> Exit {
     match reason {
         ExitReason::Eof(Some(end)) => Exit::of(end),
         ExitReason::Quit | ExitReason::Eof(None) => Exit::Ok,
-        ExitReason::Shutdown | ExitReason::Hangup => Exit::Terminated,
+        ExitReason::Shutdown => Exit::Terminated,
+        // Whoever read or typed is gone.
+        ExitReason::Hangup => Exit::Failed,
     }
 }
 

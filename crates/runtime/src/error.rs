@@ -54,7 +54,7 @@ pub enum RuntimeError {
         detail: String,
     },
     /// A JSON Schema that cannot be used.
-    #[error("the JSON Schema for the answer cannot be used: {detail}")]
+    #[error("--json-schema: {detail}")]
     Schema {
         /// Why.
         detail: String,

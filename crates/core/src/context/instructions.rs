@@ -10,8 +10,10 @@ use crate::limits::{INSTRUCTION_FILE_BYTES_MAX, INSTRUCTIONS_BYTES_MAX};
 pub struct File {
     /// Where it is, as shown to the model and the user.
     pub path: String,
-    /// Its text.
+    /// Its text, perhaps only the beginning.
     pub text: String,
+    /// Its size, in bytes.
+    pub bytes: usize,
 }
 
 /// The assembled text and what was left out.
@@ -79,8 +81,8 @@ pub fn assemble(files: &[File]) -> Instructions {
             file.path.chars().map(|c| if c.is_control() || "<>\"".contains(c) { '_' } else { c }).collect();
         whole.text.push_str(&format!("<instructions file=\"{name}\">\n{kept}\n"));
         if kept.len() < body.len() {
-            whole.text.push_str(&format!("[cut here: {} of {} bytes shown]\n", kept.len(), body.len()));
-            whole.notes.push(format!("`{}` cut to {} of {} bytes", file.path, kept.len(), body.len()));
+            whole.text.push_str(&format!("[cut here: {} of {} bytes shown]\n", kept.len(), file.bytes));
+            whole.notes.push(format!("`{}` cut to {} of {} bytes", file.path, kept.len(), file.bytes));
         }
         whole.text.push_str("</instructions>\n");
         whole.files.push((file.path.clone(), kept.len()));
@@ -109,8 +111,10 @@ mod tests {
 
     #[test]
     fn caps_are_marked_and_never_split_a_character() {
-        let long = File { path: "A.md".into(), text: "字".repeat(INSTRUCTION_FILE_BYTES_MAX) };
-        let files = vec![long.clone(), long.clone(), long.clone(), File { path: "B.md".into(), text: " b ".into() }];
+        let text = "字".repeat(INSTRUCTION_FILE_BYTES_MAX);
+        let long = File { path: "A.md".into(), bytes: text.len(), text };
+        let files =
+            vec![long.clone(), long.clone(), long.clone(), File { path: "B.md".into(), text: " b ".into(), bytes: 3 }];
         let whole = assemble(&files);
         assert!(whole.text.contains("[cut here: "));
         assert_eq!(whole.files.len(), 3);

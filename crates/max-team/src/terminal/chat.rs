@@ -25,6 +25,9 @@ use super::view::draft_columns;
 
 /// A question that pops up under somebody's typing is not answered by it: keys answer only after such a pause.
 const QUIET_MS: u64 = 700;
+/// The least room in which a question can be seen and answered.
+const QUESTION_ROWS_MIN: usize = 4;
+const QUESTION_COLUMNS_MIN: usize = 40;
 
 /// What the next key may confirm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,6 +61,10 @@ pub(super) struct Chat {
     typed_at_ms: i64,
     now_ms: i64,
     columns: usize,
+    /// Whether the question that is shown has the room it needs.
+    question_fits: bool,
+    /// Whether the session can be come back to.
+    returns: bool,
     theme: Theme,
     cwd: String,
 }
@@ -78,6 +85,8 @@ impl Chat {
             typed_at_ms: 0,
             now_ms: 0,
             columns,
+            question_fits: true,
+            returns: true,
             theme,
             cwd,
         }
@@ -137,12 +146,19 @@ impl Chat {
         let question = self.session.questions.first();
         self.panel.face(question);
         let count = self.session.questions.count();
-        Some(self.panel.lines(question?, &self.session.who, count, rows, look))
+        let question = question?;
+        // Nobody says yes to what they cannot see.
+        self.question_fits = rows >= QUESTION_ROWS_MIN && look.columns >= QUESTION_COLUMNS_MIN;
+        if !self.question_fits {
+            return Some(vec![Line::from(look.lang.window_too_small())]);
+        }
+        Some(self.panel.lines(question, &self.session.who, count, rows, look))
     }
 
     /// Whether keys answer the question rather than write.
     pub(super) fn question_has_focus(&self) -> bool {
-        self.session.questions.first().is_some() && since(self.typed_at_ms, self.now_ms) >= QUIET_MS
+        let quiet = since(self.typed_at_ms, self.now_ms) >= QUIET_MS;
+        self.session.questions.first().is_some() && quiet && self.question_fits
     }
 
     /// When something will look different though nothing happens.
@@ -177,10 +193,15 @@ impl Chat {
         self.show(vec![Item::Row(Row::Note(lang.hint_start().to_owned()))]);
     }
 
+    /// Its journal goes when the program does: there is no coming back.
+    pub(super) fn forget(&mut self) {
+        self.returns = false;
+    }
+
     /// The last lines: what was being written, and how to come back.
     pub(super) fn part(&mut self) {
         self.end_text();
-        if !self.session.is_fresh() {
+        if self.returns && !self.session.is_fresh() {
             let words = format!("{} max-team -r {}", self.session.lang.come_back(), self.session.id());
             self.show(vec![Item::Row(Row::Note(words))]);
         }

@@ -70,6 +70,8 @@ pub(crate) struct ChatOptions {
     pub(crate) plain: bool,
     /// Everything is answered yes and nothing is read: for runs that nobody watches. Wants `plain`.
     pub(crate) yes: bool,
+    /// The session is gone with the program, so nobody is told how to come back.
+    pub(crate) scratch: bool,
 }
 
 /// Why a chat ended.
@@ -88,7 +90,7 @@ pub(crate) enum ExitReason {
 /// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
 /// parks it. Errors of opening are the runtime's own (`RuntimeError`).
 pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
-    let ChatOptions { handle, by, cwd, home, open, first, models, color, lang, plain, yes } = options;
+    let ChatOptions { handle, by, cwd, home, open, first, models, color, lang, plain, yes, scratch } = options;
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
     let settings = open.settings.clone();
@@ -108,6 +110,9 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let theme = Theme { color };
     let face = Face::enter(link, notices, |size| {
         let mut chat = Chat::new(session, home.join("history"), place, theme, usize::from(size.width));
+        if scratch {
+            chat.forget();
+        }
         chat.greet();
         chat.show(begun);
         chat

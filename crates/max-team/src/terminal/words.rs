@@ -53,7 +53,8 @@ phrases! {
     wants_to_use: "wants to use", "想要使用";
     because: "asks because of", "询问依据";
     yes_once: "yes, once", "同意一次";
-    yes_always: "always this session", "本次会话始终同意";
+    yes_always: "yes to all of this kind", "同类操作全部同意";
+    window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
     no: "no", "拒绝";
     with_comment: "comment", "附言";
     scroll_keys: "PgUp/PgDn scroll", "PgUp/PgDn 滚动";
@@ -85,7 +86,7 @@ phrases! {
     come_back: "come back with", "继续此会话：";
     answered_elsewhere_yes: "answered elsewhere: yes", "已在别处答复：同意";
     answered_elsewhere_no: "answered elsewhere: no", "已在别处答复：拒绝";
-    plain_question: "Allow it? y = yes, a = always this session, n = no (words after the letter go along): ",
+    plain_question: "Allow it? y = yes, a = yes to all of this kind in this session, n = no (words after the letter go along): ",
         "是否允许？y = 同意，a = 本次会话始终同意，n = 拒绝（字母后可附言）：";
     plain_unclear: "Please answer with y, a or n.", "请用 y、a 或 n 回答。";
     spent: "spent", "已花费";

@@ -28,8 +28,11 @@ fn settings_are_explained_with_their_source() {
 
 #[test]
 fn a_mistyped_command_is_a_usage_error() {
-    let ran = Program::alone().run(&["sesions", "list"]);
-    assert_eq!(ran.code, 2, "{ran:?}");
+    for words in [&["sesions", "list"][..], &["sesions"], &["--lang", "zh", "doctor"]] {
+        let ran = Program::alone().run(words);
+        assert_eq!(ran.code, 2, "{ran:?}");
+    }
+    assert!(Program::alone().run(&["sesions"]).err.contains("did you mean `max-team sessions`"));
 }
 
 #[test]
@@ -43,6 +46,9 @@ fn the_demo_runs_unattended() {
         assert!(ran.out.contains("-    return f\"HELLO, {name.upper()}!!!\""), "the edit is shown as a diff: {ran:?}");
         assert!(ran.out.contains("+    return f\"Hello, {name}!\""), "{ran:?}");
     }
+    // Where nobody can be asked the edit is refused, and the recording does not claim otherwise.
+    let refused = program.run(&["demo"]);
+    assert!(refused.out.contains("I have not changed anything") && !refused.out.contains("Fixed"), "{refused:?}");
     assert_eq!(
         program.run(&["sessions", "list"]).out,
         "no sessions yet; start one with `max-team`\n",

@@ -111,7 +111,7 @@ fn writes_need_a_yes_that_nobody_gives_here() {
 #[test]
 fn modes_decide_about_writes() {
     for (mode, code, written) in
-        [("acceptEdits", 0, true), ("bypassPermissions", 0, true), ("plan", 0, false), ("dontAsk", 0, false)]
+        [("acceptEdits", 0, true), ("bypassPermissions", 0, true), ("plan", 5, false), ("dontAsk", 5, false)]
     {
         let server = ModelServer::start([write_note(), Reply::text("ok")]);
         let program = Program::with(&server);

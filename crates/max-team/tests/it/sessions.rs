@@ -27,7 +27,7 @@ fn sessions_are_listed_and_resumed_by_id() {
     program.run(&["-p", "second"]);
     let listed = program.run(&["sessions", "list", "--json"]).json();
     let ids: Vec<&str> = listed.as_array().unwrap().iter().map(|row| row["session"].as_str().unwrap()).collect();
-    assert_eq!((ids.len(), &listed[0]["preview"]), (2, &serde_json::json!("two")));
+    assert_eq!((ids.len(), &listed[0]["preview"]), (2, &serde_json::json!("second")));
     assert_eq!(program.run(&["-r", ids[1], "-p", "more"]).out, "three\n");
     assert!(server.requests()[2].contains("first") && !server.requests()[2].contains("second"));
     let shown = program.run(&["sessions", "show", ids[1]]);

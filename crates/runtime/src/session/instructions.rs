@@ -70,8 +70,8 @@ impl Reader {
             ));
             return;
         }
-        let text = match read_capped(&real) {
-            Ok(text) => text,
+        let (text, bytes) = match read_capped(&real) {
+            Ok(read) => read,
             Err(error) => {
                 self.notes.push(format!("`{}` left out: {error}", path.display()));
                 return;
@@ -81,7 +81,7 @@ impl Reader {
         let shown = real
             .strip_prefix(&self.root)
             .map_or_else(|_| path.display().to_string(), |path| path.display().to_string());
-        self.files.push(File { path: shown, text });
+        self.files.push(File { path: shown, text, bytes });
         if hops >= IMPORT_HOPS_MAX {
             return;
         }
@@ -96,11 +96,12 @@ impl Reader {
 }
 
 /// One byte more than the cap is read, so that the assembly can tell and mark the cut.
-fn read_capped(path: &Path) -> std::io::Result<String> {
+fn read_capped(path: &Path) -> std::io::Result<(String, usize)> {
     let mut bytes = Vec::new();
     let file = std::fs::File::open(path)?;
+    let size = usize::try_from(file.metadata()?.len()).unwrap_or(usize::MAX);
     file.take(INSTRUCTION_FILE_BYTES_MAX as u64 + 4).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).into_owned())
+    Ok((String::from_utf8_lossy(&bytes).into_owned(), size))
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ use crate::error::RuntimeError;
 const OPENED: &str = "session";
 /// What last happened in each: rewritten as it goes.
 const LAST: &str = "session_last";
+/// What was last asked in each.
+const ASKED: &str = "session_asked";
 /// The session last used in each directory.
 const IN_DIRECTORY: &str = "session_in";
 /// Characters of the title and the preview.
@@ -53,7 +55,7 @@ pub struct SessionRow {
     pub opened_at_ms: i64,
     /// When something was last said.
     pub last_at_ms: i64,
-    /// The last thing said.
+    /// What was last asked.
     pub preview: String,
     /// Whether the user was answered last.
     pub answered: bool,
@@ -68,7 +70,6 @@ struct OpenedRow {
 
 #[derive(Serialize, Deserialize)]
 struct LastRow {
-    preview: String,
     answered: bool,
     at_ms: i64,
 }
@@ -89,8 +90,7 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         Ok(value) => vec![Projection::Put { table: table.into(), key: session.to_owned(), value, sort_ms: at_ms }],
         Err(_) => Vec::new(),
     };
-    let last =
-        |text: &str, answered| put(LAST, serde_json::to_vec(&LastRow { preview: preview(text), answered, at_ms }));
+    let last = |answered| put(LAST, serde_json::to_vec(&LastRow { answered, at_ms }));
     match event {
         Event::SessionOpened(opened) => {
             put(OPENED, serde_json::to_vec(&OpenedRow { lead: opened.lead, cwd: opened.cwd.clone(), at_ms }))
@@ -102,9 +102,10 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
                 value: session.as_bytes().to_vec(),
                 sort_ms: at_ms,
             };
-            last(&said.text, false).into_iter().chain([here]).collect()
+            let asked = put(ASKED, serde_json::to_vec(&preview(&said.text)));
+            last(false).into_iter().chain(asked).chain([here]).collect()
         }
-        Event::Replied(replied) => last(&replied.text, replied.whole),
+        Event::Replied(replied) => last(replied.whole),
         _ => Vec::new(),
     }
 }
@@ -126,7 +127,8 @@ impl<'j> Sessions<'j> {
         let mut sessions = Vec::new();
         for last in self.journal.list(LAST, limit, None)? {
             let opened = self.journal.get(OPENED, &last.key)?;
-            sessions.extend(opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value))));
+            let asked = self.journal.get(ASKED, &last.key)?;
+            sessions.extend(opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value), asked.as_deref())));
         }
         Ok(sessions)
     }
@@ -144,7 +146,10 @@ impl<'j> Sessions<'j> {
         let key = session.to_string();
         let opened = self.journal.get(OPENED, &key)?;
         let last = self.journal.get(LAST, &key)?;
-        opened.and_then(|opened| row_of(&key, &opened, last.as_deref())).ok_or(RuntimeError::NoSession(key))
+        let asked = self.journal.get(ASKED, &key)?;
+        opened
+            .and_then(|opened| row_of(&key, &opened, last.as_deref(), asked.as_deref()))
+            .ok_or(RuntimeError::NoSession(key))
     }
 
     /// Everything that its lead did, with the time.
@@ -163,7 +168,7 @@ impl<'j> Sessions<'j> {
     }
 }
 
-fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>) -> Option<SessionRow> {
+fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>, asked: Option<&[u8]>) -> Option<SessionRow> {
     let opened: OpenedRow = serde_json::from_slice(opened).ok()?;
     let last: Option<LastRow> = last.and_then(|last| serde_json::from_slice(last).ok());
     Some(SessionRow {
@@ -173,7 +178,7 @@ fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>) -> Option<SessionRow> {
         opened_at_ms: opened.at_ms,
         last_at_ms: last.as_ref().map_or(opened.at_ms, |last| last.at_ms),
         answered: last.as_ref().is_none_or(|last| last.answered),
-        preview: last.map_or_else(String::new, |last| last.preview),
+        preview: asked.and_then(|asked| serde_json::from_slice(asked).ok()).unwrap_or_default(),
     })
 }
 

@@ -12,11 +12,11 @@ use crate::text::{clip, many, visible};
 /// Lines around a change.
 const CONTEXT: usize = 3;
 /// Lines of a preview.
-const LINES_MAX: usize = 200;
+const LINES_MAX: usize = 5_000;
 /// Bytes of a preview.
-const BYTES_MAX: usize = 16 << 10;
+const BYTES_MAX: usize = 512 << 10;
 /// Bytes of one line of a preview.
-const LINE_BYTES_MAX: usize = 1_000;
+const LINE_BYTES_MAX: usize = 64 << 10;
 /// How long to look for the smallest diff; after that a larger one does.
 const SEARCH: Duration = Duration::from_millis(300);
 
@@ -104,10 +104,10 @@ mod tests {
 
     #[test]
     fn long_previews_say_what_is_missing() {
-        let new: String = (0..5_000).map(|n| format!("line {n}\n")).collect();
+        let new: String = (0..9_000).map(|n| format!("line {n}\n")).collect();
         let preview = unified("a", None, &new);
         assert!(preview.len() < BYTES_MAX + 2 * LINE_BYTES_MAX);
-        assert!(preview.ends_with("… not shown: 4800 added lines and 0 removed lines\n"), "{preview}");
+        assert!(preview.ends_with("… not shown: 4000 added lines and 0 removed lines\n"), "{preview}");
 
         let wide = unified("a", None, &"é".repeat(1 << 20));
         assert!(wide.len() < 2 * LINE_BYTES_MAX);
