@@ -165,10 +165,11 @@ impl Headless {
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
             _ => {}
         }
-        match tally.lines.event(at_ms, event) {
-            Some(line) => self.emit_stream(|| line),
-            None => Ok(()),
+        tally.lines.hear(event);
+        if self.format != Format::StreamJson {
+            return Ok(());
         }
+        tally.lines.line(at_ms, event).map_or(Ok(()), |line| print_line(&line))
     }
 
     /// Nobody sits here who could be asked.

@@ -9,6 +9,7 @@ use max_team_core::chat::{Message, Part, Usage};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::SessionId;
 use max_team_core::ledger::NANO;
+use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Status};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -48,8 +49,26 @@ impl Lines {
         self.ids.get(key).map(|(_, tool)| tool.clone()).unwrap_or_default()
     }
 
+    /// Remembers what later lines refer to.
+    pub(crate) fn hear(&mut self, event: &Event) {
+        let Event::LlmEnded(ended) = event else { return };
+        match &ended.outcome {
+            Outcome::Done(answer) => {
+                self.failures = 0;
+                self.ids.clear();
+                let uses = answer.message.tool_uses().enumerate();
+                let known = |(index, (id, tool, _)): (usize, (&str, &str, &Value))| {
+                    (call_key(ended.call, index), (id.to_owned(), tool.to_owned()))
+                };
+                self.ids.extend(uses.map(known));
+            }
+            Outcome::Failed { .. } => self.failures += 1,
+            Outcome::Cancelled { .. } | Outcome::Lost => {}
+        }
+    }
+
     /// The line for one event, if it has one.
-    pub(crate) fn event(&mut self, at_ms: i64, event: &Event) -> Option<Value> {
+    pub(crate) fn line(&self, at_ms: i64, event: &Event) -> Option<Value> {
         let session = self.session;
         Some(match event {
             Event::LlmEnded(ended) => return self.ended(at_ms, ended),
@@ -87,32 +106,21 @@ impl Lines {
         })
     }
 
-    fn ended(&mut self, at_ms: i64, ended: &LlmEnded) -> Option<Value> {
+    fn ended(&self, at_ms: i64, ended: &LlmEnded) -> Option<Value> {
         let session = self.session;
         match &ended.outcome {
-            Outcome::Done(answer) => {
-                self.failures = 0;
-                self.ids.clear();
-                let uses = answer.message.tool_uses().enumerate();
-                self.ids.extend(uses.map(|(index, (id, tool, _))| {
-                    (format!("{}.{index}", ended.call), (id.to_owned(), tool.to_owned()))
-                }));
-                Some(json!({
-                    "type": "assistant", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
-                    "message": {
-                        "role": "assistant", "model": answer.model, "content": content(&answer.message),
-                        "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,
-                    },
-                }))
-            }
-            Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms) } => {
-                self.failures += 1;
-                Some(json!({
-                    "type": "system", "subtype": "api_retry", "session_id": session, "uuid": Uuid::now_v7(),
-                    "attempt": self.failures, "max_retries": self.retries_max,
-                    "retry_delay_ms": retry_at_ms.saturating_sub(at_ms), "error": failure, "detail": detail,
-                }))
-            }
+            Outcome::Done(answer) => Some(json!({
+                "type": "assistant", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
+                "message": {
+                    "role": "assistant", "model": answer.model, "content": content(&answer.message),
+                    "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,
+                },
+            })),
+            Outcome::Failed { failure, detail, retry_at_ms: Some(retry_at_ms) } => Some(json!({
+                "type": "system", "subtype": "api_retry", "session_id": session, "uuid": Uuid::now_v7(),
+                "attempt": self.failures, "max_retries": self.retries_max,
+                "retry_delay_ms": retry_at_ms.saturating_sub(at_ms), "error": failure, "detail": detail,
+            })),
             _ => None,
         }
     }

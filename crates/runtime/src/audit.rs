@@ -53,10 +53,10 @@ impl Audit {
     }
 
     pub(crate) fn record(&self, agent: &str, at_ms: i64, event: &Event) {
-        let Some((level, kind, data)) = line(event) else { return };
-        if level < self.level {
+        if level(event).is_none_or(|level| level < self.level) {
             return;
         }
+        let Some((kind, data)) = line(event) else { return };
         let text = json!({ "ts": rfc3339(at_ms), "type": kind, "agent": agent, "data": data });
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
@@ -88,39 +88,44 @@ impl Audit {
     }
 }
 
-/// What an event looks like in the file; most are not of interest there.
-fn line(event: &Event) -> Option<(AuditLevel, &'static str, Value)> {
+/// How important an event is there; most are of no interest.
+fn level(event: &Event) -> Option<AuditLevel> {
+    Some(match event {
+        Event::LlmEnded(ended) => match &ended.outcome {
+            Outcome::Done(_) => AuditLevel::Info,
+            Outcome::Failed { retry_at_ms: Some(_), .. } => AuditLevel::Warn,
+            Outcome::Failed { .. } => AuditLevel::Error,
+            Outcome::Cancelled { .. } | Outcome::Lost => return None,
+        },
+        Event::ToolIntent(_) => AuditLevel::Debug,
+        Event::ToolDone(done) if done.is_error => AuditLevel::Warn,
+        Event::ToolDone(_) | Event::QuestionAnswered(_) => AuditLevel::Info,
+        _ => return None,
+    })
+}
+
+/// What it looks like in the file.
+fn line(event: &Event) -> Option<(&'static str, Value)> {
     Some(match event {
         Event::LlmEnded(ended) => match &ended.outcome {
             Outcome::Done(answer) => (
-                AuditLevel::Info,
                 "llm_call",
                 json!({
                     "model": answer.model, "input_tokens": answer.usage.input_total(),
                     "output_tokens": answer.usage.output, "ms": ended.ms, "request_id": answer.request_id,
                 }),
             ),
-            Outcome::Failed { failure, detail, retry_at_ms } => {
-                let level = if retry_at_ms.is_some() { AuditLevel::Warn } else { AuditLevel::Error };
-                (level, "error", json!({ "failure": failure, "error": detail }))
-            }
+            Outcome::Failed { failure, detail, .. } => ("error", json!({ "failure": failure, "error": detail })),
             Outcome::Cancelled { .. } | Outcome::Lost => return None,
         },
-        Event::ToolIntent(intent) => (
-            AuditLevel::Debug,
-            "approval",
-            json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval }),
-        ),
+        Event::ToolIntent(intent) => {
+            ("approval", json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval }))
+        }
         Event::ToolDone(done) => {
-            let level = if done.is_error { AuditLevel::Warn } else { AuditLevel::Info };
-            (
-                level,
-                "tool_exec",
-                json!({ "call": done.key, "success": !done.is_error, "ending": done.ending, "ms": done.ms }),
-            )
+            ("tool_exec", json!({ "call": done.key, "success": !done.is_error, "ending": done.ending, "ms": done.ms }))
         }
         Event::QuestionAnswered(answered) => {
-            (AuditLevel::Info, "approval", json!({ "question": answered.question, "answer": answered.answer }))
+            ("approval", json!({ "question": answered.question, "answer": answered.answer }))
         }
         _ => return None,
     })

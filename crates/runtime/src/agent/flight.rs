@@ -87,7 +87,7 @@ impl Agent {
             upto: intent.request.upto,
         });
         let (shared, session, cancel) = (Arc::clone(&self.shared), self.session, self.cancel.clone());
-        let (registry, cx) = (self.frame.registry.clone(), self.frame.context(&self.cancel));
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
         Box::pin(async move {
             let started = Instant::now();
             let show = |delta: max_team_llm::Delta<'_>| {
@@ -136,7 +136,7 @@ impl Agent {
             .filter_map(|key| self.turn.call(key))
             .map(|call| (call.key.clone(), call.tool.clone(), call.input.clone()))
             .collect();
-        let (registry, cx) = (self.frame.registry.clone(), self.frame.context(&self.cancel));
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
         let keys: Vec<String> = keys.to_vec();
         Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || look(&registry, &cx, calls)).await;
@@ -156,7 +156,7 @@ impl Agent {
             return Box::pin(async move { Landed { flight, input: None } });
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
-        let (registry, cx) = (self.frame.registry.clone(), self.frame.context(&self.cancel));
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
         let cancel = self.cancel.clone();
         Box::pin(async move {
             let started = Instant::now();
