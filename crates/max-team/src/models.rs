@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use crate::config::{Config, Env};
 use crate::exit::{Exit, Stop};
+use crate::headless;
 use crate::keys::{self, Key};
 
 /// How long a server on this machine may take to say what it has.
@@ -54,6 +55,9 @@ impl Chosen {
                 model.provider
             );
             return Err(Stop::new(Exit::Usage, words));
+        }
+        if let Some(near) = nearest(&self.catalog, &model) {
+            return Err(Stop::new(Exit::Usage, format!("`{name}` is not in the catalogue; did you mean `{near}`?")));
         }
         model.thinking_tokens = self.model.thinking_tokens;
         Ok(model)
@@ -131,6 +135,12 @@ fn build(
         }
     };
     let model = catalog.resolve(&name, Some(provider)).map_err(|error| bad(error.to_string()))?;
+    if let Some(near) = nearest(catalog, &model) {
+        headless::talk(&format!(
+            "`{}` is not in the catalogue and is asked for as it is; did you mean `{near}`?",
+            model.name
+        ));
+    }
     let fallback = match &config.llm.fallback_model {
         Some(name) => Some(sized(
             catalog
@@ -161,6 +171,16 @@ fn build(
     };
     let router = Router::http(Arc::clone(catalog), endpoints, options);
     Ok(Chosen { model: sized(model, config), fallback, key_source, router, catalog: Arc::clone(catalog) })
+}
+
+/// The listed model that an unlisted one may have been meant to be.
+fn nearest(catalog: &Catalog, model: &Model) -> Option<String> {
+    let listed: Vec<String> =
+        catalog.models().filter(|row| row.provider == model.provider).map(|row| row.name).collect();
+    if listed.contains(&model.name) {
+        return None;
+    }
+    listed.into_iter().find(|name| strsim::damerau_levenshtein(name, &model.name) <= 2)
 }
 
 fn endpoint(config: &Config, row: &Provider, url: Option<&str>, key: Option<Key>) -> Result<Endpoint, Stop> {

@@ -2,7 +2,7 @@
 //!
 //! A cloned repository can bring a `config.yaml`. It may choose a model or a log level; it may not send the user's
 //! key to a stranger, run a program, read the user's variables, loosen what agents may do, write outside the
-//! project or raise a limit that the user has set. Such values are held back: they stay unused, and the user is told where
+//! project or raise a limit. Such values are held back: they stay unused, and the user is told where
 //! they are and how to allow them. The same values count when they stand in the user's own file or in one that was
 //! named with `--config`. This module only judges; it sets nothing.
 
@@ -19,7 +19,7 @@ const RUN: &str = "a project's file may not choose programs to run";
 const READ: &str = "a project's file may only read variables that begin with `MAX_TEAM_PROJECT_`";
 const FREE: &str = "a project's file may not loosen what agents may do";
 const OUTSIDE: &str = "a project's file may not point outside the project";
-const SPEND: &str = "a project's file may not raise a limit that you have set";
+const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
 /// anyway, so they are left unused without a word.
@@ -58,7 +58,9 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
         "project.sandbox" => (shown == "false").then_some(FREE),
         "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
         "limits.rounds" | "limits.budget_usd" => {
-            let own: f64 = chosen(path)?.parse().ok()?;
+            // Rounds have a limit even where the user chose none; money has not.
+            let usual = || (path == "limits.rounds").then(|| max_team_core::limits::ROUNDS_MAX_DEFAULT.to_string());
+            let own: f64 = chosen(path).or_else(usual)?.parse().ok()?;
             (!shown.parse().is_ok_and(|value: f64| value <= own)).then_some(SPEND)
         }
         _ => None,
@@ -119,7 +121,7 @@ mod tests {
         let own = [("limits.budget_usd", "5"), ("limits.rounds", "10")];
         assert!(held("limits.budget_usd", "6", &own) && held("limits.budget_usd", "null", &own));
         assert!(!held("limits.budget_usd", "4.5", &own) && !held("limits.rounds", "10", &own));
-        assert!(!held("limits.budget_usd", "100", &[]) && !held("limits.rounds", "100", &[]));
+        assert!(!held("limits.budget_usd", "100", &[]) && held("limits.rounds", "100", &[]));
     }
 
     #[test]
