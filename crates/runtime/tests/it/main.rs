@@ -26,6 +26,10 @@ answers:
 "#;
 
 fn house(journal: &Journal, root: &Path) -> TeamHandle {
+    house_of(journal, root, RECORDING)
+}
+
+fn house_of(journal: &Journal, root: &Path, recording: &str) -> TeamHandle {
     let info = WorkerInfo {
         id: WorkerId::new(Uuid::now_v7()),
         pid: std::process::id(),
@@ -36,7 +40,7 @@ fn house(journal: &Journal, root: &Path) -> TeamHandle {
     House::build(Options {
         journal: journal.clone(),
         worker: journal.worker(info).unwrap(),
-        router: Router::replay(Replay::read(RECORDING).unwrap()),
+        router: Router::replay(Replay::read(recording).unwrap()),
         tools: Registry::builtin(),
         home: root.join("home"),
         surroundings: "Platform: test".into(),
@@ -164,4 +168,35 @@ async fn bounds_are_refused_with_words() {
     let long = "x".repeat(max_team_core::limits::MESSAGE_BYTES_MAX + 1);
     let refused = order(&team, Command::Say { session: opened.session, text: long }).await;
     assert!(matches!(refused, Err(RuntimeError::TooLong { .. })), "{refused:?}");
+}
+
+/// A long session is folded from its snapshot, and comes out the same as from the beginning.
+#[tokio::test]
+async fn a_long_session_goes_on_from_its_snapshot() {
+    let folder = project();
+    let journal = Journal::memory();
+    let answers: String = (1..=160).map(|n| format!("  - text: answer {n}\n")).collect();
+    let recording = format!("answers:\n{answers}");
+    let team = house_of(&journal, folder.path(), &recording);
+    let mut notices = team.watch();
+    let opened = team.open(owner(), folder.path(), open(Which::New)).await.unwrap();
+    for n in 1..=150 {
+        order(&team, Command::Say { session: opened.session, text: format!("question {n}") }).await.unwrap();
+        until(&mut notices, "turn_ended").await;
+    }
+    team.shutdown().await.unwrap();
+    drop(team);
+
+    let journal = journal.reopen().unwrap();
+    let snapshot = journal.snapshot(&format!("agent/{}", opened.agent)).unwrap().unwrap();
+    assert!(snapshot.stream_seq >= 512, "{}", snapshot.stream_seq);
+    let team = house_of(&journal, folder.path(), &recording);
+    let mut notices = team.watch();
+    let again = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
+    assert_eq!(again.history.len(), 300);
+    assert_eq!(again.history.last().unwrap().text(), "answer 150");
+    order(&team, Command::Say { session: again.session, text: "one more".into() }).await.unwrap();
+    let ended = until(&mut notices, "turn_ended").await;
+    let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
+    assert_eq!(ended.text, "answer 151");
 }
