@@ -184,18 +184,23 @@ fn ctrl_c_interrupts_and_keeps_what_there_is() {
     assert!(messages.contains("half"), "the partial answer is kept as text: {messages}");
 }
 
-#[test]
-fn retries_survive_a_crash_with_their_wait() {
-    let server = ModelServer::start([Reply::status(429).retry_after(1), Reply::text("hi")]);
-    let program = Program::with(&server);
-    let mut child = program.start(&["-p", "hello", "--output-format", "stream-json"]);
-    // The retry is announced after its commit.
+/// Reads until a retry is announced, which happens after its commit.
+fn announced_retry(child: &mut std::process::Child) -> String {
     let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("api_retry") {
         line.clear();
         assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0, "no retry was announced");
     }
+    line
+}
+
+#[test]
+fn retries_survive_a_crash_with_their_wait() {
+    let server = ModelServer::start([Reply::status(429).retry_after(1), Reply::text("hi")]);
+    let program = Program::with(&server);
+    let mut child = program.start(&["-p", "hello", "--output-format", "stream-json"]);
+    let line = announced_retry(&mut child);
     assert!(line.contains("\"attempt\":1") && line.contains("\"max_retries\":3"), "{line}");
     kill(&mut child);
     let ran = program.run(&GO_ON);
@@ -227,12 +232,7 @@ fn a_graceful_stop_while_waiting_for_a_retry_is_quick() {
     let server = ModelServer::start([Reply::status(429).retry_after(60), Reply::text("late")]);
     let program = Program::with(&server);
     let mut child = program.start(&["-p", "hello", "--output-format", "stream-json"]);
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.contains("api_retry") {
-        line.clear();
-        assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0, "no retry was announced");
-    }
+    announced_retry(&mut child);
     let started = std::time::Instant::now();
     signal(&child, "TERM");
     assert_eq!(finish(child).code, 143);
