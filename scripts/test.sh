@@ -31,8 +31,8 @@ cargo clippy --workspace --all-targets --locked -- -D warnings
 
 say "tests"
 if command -v cargo-nextest >/dev/null 2>&1; then
-  cargo nextest run --workspace --locked --no-fail-fast
   cargo test --workspace --locked --doc --quiet
+  cargo nextest run --workspace --locked --no-fail-fast
 else
   cargo test --workspace --locked
 fi
