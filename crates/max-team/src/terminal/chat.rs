@@ -300,7 +300,9 @@ impl Chat {
             self.search_key(key);
             return None;
         }
-        if self.question_has_focus() || self.panel.has_comment() {
+        // Enter sends what is in the draft; it must never be taken for a yes to something else.
+        let for_draft = begins_a_message(key) || (key.code == KeyCode::Enter && !self.editor.is_empty());
+        if self.panel.has_comment() || (self.question_has_focus() && !for_draft) {
             self.question_key(key);
             return None;
         }
@@ -444,4 +446,10 @@ impl Chat {
             }
         }
     }
+}
+
+/// A letter that answers no question is the first of a message: it goes to the draft, and so does what follows.
+fn begins_a_message(key: KeyEvent) -> bool {
+    let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+    plain && matches!(key.code, KeyCode::Char(letter) if !"yanc".contains(letter.to_ascii_lowercase()))
 }
