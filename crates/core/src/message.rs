@@ -17,8 +17,6 @@ pub type Address = String;
 pub enum Kind {
     /// A user speaks to the lead.
     UserInput,
-    /// The lead answers the user.
-    UserReply,
     /// A person answers a question of an agent.
     PermissionResponse,
 }

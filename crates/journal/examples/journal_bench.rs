@@ -162,7 +162,7 @@ async fn rich(dir: &Path) -> Outcome<f64> {
             id: format!("env_{step:032x}").parse()?,
             from: stream.to_owned(),
             to: "user/ada".to_owned(),
-            kind: Kind::UserReply,
+            kind: Kind::UserInput,
             body: json!({ "text": "done" }),
             reply_to: None,
             cause: None,

@@ -1,7 +1,7 @@
 //! The audit file: one JSON line per thing that happened, written from what the journal holds.
 //!
 //! It is for people and log shippers. The journal stays the truth: losing this file loses nothing, so a line that
-//! cannot be written is counted and said once, never an error of the work.
+//! cannot be written is left out, and the next one tries again; it is never an error of the work.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;

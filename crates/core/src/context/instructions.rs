@@ -75,7 +75,7 @@ pub fn assemble(files: &[File]) -> Instructions {
                 .push(format!("`{}` left out: instructions are capped at {INSTRUCTIONS_BYTES_MAX} bytes", file.path));
             continue;
         }
-        let kept = body.get(..floor_char_boundary(body, cap)).unwrap_or_default();
+        let kept = body.get(..body.floor_char_boundary(cap)).unwrap_or_default();
         // A file's name is data: it must not close the tag and forge another.
         let name: String =
             file.path.chars().map(|c| if c.is_control() || "<>\"".contains(c) { '_' } else { c }).collect();
@@ -88,14 +88,6 @@ pub fn assemble(files: &[File]) -> Instructions {
         whole.files.push((file.path.clone(), kept.len()));
     }
     whole
-}
-
-/// The largest index up to `at` that does not split a character.
-pub fn floor_char_boundary(text: &str, at: usize) -> usize {
-    if at >= text.len() {
-        return text.len();
-    }
-    (0..=at).rev().find(|&index| text.is_char_boundary(index)).unwrap_or(0)
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::chat::{Message, Part};
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
-use crate::event::{End, LlmIntent, Outcome, TurnEnded};
+use crate::event::{LlmIntent, Outcome, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::Ledger;
@@ -308,19 +308,9 @@ impl Turn {
         self.current.as_ref().map(|current| current.turn)
     }
 
-    /// Rounds of the turn that runs.
-    pub fn rounds(&self) -> u32 {
-        self.current.as_ref().map_or(0, |current| current.rounds)
-    }
-
     /// How the last turn ended.
     pub fn last(&self) -> Option<&TurnEnded> {
         self.last.as_ref()
-    }
-
-    /// Whether the last turn stopped short of an answer.
-    pub fn ended_short(&self) -> bool {
-        self.last.as_ref().is_some_and(|last| !matches!(last.end, End::Answered))
     }
 
     /// The whole history.

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use super::*;
 use crate::chat::{self, Stop, Usage};
-use crate::event::{AgentStarted, Ending, Event, ToolDone};
+use crate::event::{AgentStarted, End, Ending, Event, ToolDone};
 use crate::ledger::Price;
 use crate::limits::{NUDGES_MAX, REPEATS_MAX};
 use crate::policy::{By, Deed, Mode};

@@ -43,7 +43,7 @@ pub(crate) fn letter(number: u64, to: &str) -> Envelope {
         id: letter_id(number),
         from: "agent/max".to_owned(),
         to: to.to_owned(),
-        kind: Kind::UserReply,
+        kind: Kind::UserInput,
         body: json!({ "text": format!("letter {number}") }),
         reply_to: None,
         cause: None,

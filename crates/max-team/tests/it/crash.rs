@@ -207,9 +207,9 @@ fn retries_survive_a_crash_with_their_wait() {
     assert_eq!((ran.code, ran.out.as_str(), server.count()), (0, "hi\n", 2), "{ran:?}");
 }
 
-/// A question was open when the chat died: nobody can be asked here, so it is refused, and the turn goes on.
+/// Nobody could be asked, and the process died before the model heard of it: the next one tells it, and goes on.
 #[test]
-fn an_open_question_does_not_hold_a_headless_run() {
+fn a_refusal_is_told_after_a_kill() {
     let gate = Gate::new();
     let server = ModelServer::start([
         Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"})),
@@ -217,7 +217,6 @@ fn an_open_question_does_not_hold_a_headless_run() {
         Reply::text("not written"),
     ]);
     let program = Program::with(&server);
-    // Killed after the question was answered "nobody" but before the model heard of it, and once more below.
     let mut child = program.start(&["-p", "write"]);
     gate.wait_reached();
     kill(&mut child);
@@ -226,7 +225,7 @@ fn an_open_question_does_not_hold_a_headless_run() {
     assert_eq!(ran.out, "not written\n", "{ran:?}");
 }
 
-/// Parking records what finished and promises nothing: the next call is decided by the next process.
+/// Parking does not wait for a retry to come due.
 #[test]
 fn a_graceful_stop_while_waiting_for_a_retry_is_quick() {
     let server = ModelServer::start([Reply::status(429).retry_after(60), Reply::text("late")]);

@@ -179,7 +179,7 @@ impl Agent {
                     let begin = Input::Begin { turn: TurnId::new(Uuid::now_v7()), envelope: envelope.id, input };
                     self.step(begin, vec![envelope.id]).await?;
                 }
-                Kind::UserInput | Kind::UserReply => {}
+                Kind::UserInput => {}
             }
         }
         Ok(false)

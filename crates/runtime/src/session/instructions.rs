@@ -52,7 +52,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Takes a file and, before it, nothing; after it, what it imports. `own` marks the user's own file, which may
+    /// Takes a file and, after it, what it imports. `own` marks the user's own file, which may
     /// import from anywhere; a project's file may not reach outside the project.
     fn take(&mut self, path: &Path, hops: usize, own: bool) {
         let Ok(real) = path.canonicalize() else { return };
