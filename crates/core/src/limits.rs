@@ -80,3 +80,21 @@ pub const WINDOW_LOW_PERCENT: u64 = 60;
 pub const HAND_BACK_TOKENS: u32 = 1_024;
 /// Bytes per token that no tokenizer exceeds on text: what is larger than the window even so is not worth sending.
 pub const BYTES_PER_TOKEN_MAX: u64 = 8;
+/// Tasks of one plan.
+pub const PLAN_TASKS_MAX: usize = 10_000;
+/// Tasks in a row, each building on the one before.
+pub const PLAN_DEPTH_MAX: usize = 1_000;
+/// Tasks that one task may build on.
+pub const TASK_NEEDS_MAX: usize = 1_000;
+/// Edges of one plan.
+pub const PLAN_EDGES_MAX: usize = 200_000;
+/// Bytes of what one task says is to be done.
+pub const TASK_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Outputs, checks or owned paths that one task may declare.
+pub const TASK_CLAIMS_MAX: usize = 64;
+/// Bytes of a task's id.
+pub const TASK_ID_BYTES_MAX: usize = 64;
+/// Times a task is tried again, unless it says otherwise.
+pub const TASK_RETRIES_MAX_DEFAULT: u32 = 2;
+/// Times a task may ask to be tried again.
+pub const TASK_RETRIES_MAX: u32 = 10;

@@ -1,0 +1,165 @@
+//! A plan as somebody wrote it down: Max in a tool call, a person in a file, a face after an edit.
+//!
+//! A draft is only data and may be nonsense; [`super::Graph`] is what it becomes once it has been checked. The names
+//! that design documents and other tools use for the same things are read too; ours are written.
+
+use serde::{Deserialize, Serialize};
+
+use crate::limits::TASK_RETRIES_MAX_DEFAULT;
+
+/// A plan, unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Draft {
+    /// What all of it is for.
+    #[serde(default)]
+    pub goal: String,
+    /// What the whole plan may use.
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    /// Tasks that may run at once, if this plan wants fewer than the settings allow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_parallel: Option<u32>,
+    /// The tasks, in the order they were written.
+    #[serde(default)]
+    pub tasks: Vec<Task>,
+    /// Points at which a person is asked again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub gates: Vec<Gate>,
+}
+
+/// What something may use; what is absent is not bounded here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Budget {
+    /// Nano-dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nano: Option<u64>,
+    /// Tokens, in and out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Milliseconds on the clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+}
+
+impl Budget {
+    /// Whether nothing is bounded.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One task, unchecked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its name in this plan.
+    #[serde(default)]
+    pub id: String,
+    /// What it is, in a few words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// What to do: all that its owner is told besides the results it builds on.
+    #[serde(default, alias = "do", alias = "prompt")]
+    pub description: String,
+    /// Who does it.
+    #[serde(default, alias = "agent_name", alias = "owner")]
+    pub agent: String,
+    /// Tasks whose results it builds on.
+    #[serde(default, alias = "depends_on", alias = "blocked_by", skip_serializing_if = "Vec::is_empty")]
+    pub needs: Vec<String>,
+    /// `impl.ok` or `impl.failed`: only then does it run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub when: Option<String>,
+    /// Path globs that nobody else may change meanwhile.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owns: Vec<String>,
+    /// Files that must be there afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outputs: Vec<String>,
+    /// Commands that must pass afterwards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub verify: Vec<String>,
+    /// Times it is tried again after it failed.
+    #[serde(default = "retries_default", alias = "max_retries")]
+    pub retry: u32,
+    /// Milliseconds before it is given up, if not its owner's usual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// What it may use.
+    #[serde(default, skip_serializing_if = "Budget::is_empty")]
+    pub budget: Budget,
+    /// The model it is done with, if not its owner's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The user has struck it out; what builds on it goes on without its results.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub skip: bool,
+}
+
+fn retries_default() -> u32 {
+    TASK_RETRIES_MAX_DEFAULT
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self {
+            id: String::new(),
+            title: String::new(),
+            description: String::new(),
+            agent: String::new(),
+            needs: Vec::new(),
+            when: None,
+            owns: Vec::new(),
+            outputs: Vec::new(),
+            verify: Vec::new(),
+            retry: TASK_RETRIES_MAX_DEFAULT,
+            timeout_ms: None,
+            budget: Budget::default(),
+            model: None,
+            skip: false,
+        }
+    }
+}
+
+impl Task {
+    /// What people see: the title, or the first line of what is to be done.
+    pub fn caption(&self) -> &str {
+        let first = || self.description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(&self.id);
+        if self.title.trim().is_empty() { first() } else { self.title.trim() }
+    }
+}
+
+/// A point at which a person is asked again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    /// The task that does not start before they said yes.
+    pub before: String,
+    /// Who is asked.
+    #[serde(default = "owner")]
+    pub ask: String,
+}
+
+fn owner() -> String {
+    "owner".to_owned()
+}
+
+/// The condition behind a `when`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Wanted {
+    /// The other task succeeded.
+    Ok,
+    /// The other task failed for good.
+    Failed,
+}
+
+impl Task {
+    /// The task and the outcome that its `when` names; `Err` with the text if it cannot be read.
+    pub fn condition(&self) -> Result<Option<(&str, Wanted)>, &str> {
+        let Some(when) = self.when.as_deref().map(str::trim).filter(|when| !when.is_empty()) else { return Ok(None) };
+        match when.rsplit_once('.') {
+            Some((task, "ok" | "done" | "succeeded" | "success")) => Ok(Some((task.trim(), Wanted::Ok))),
+            Some((task, "failed" | "fail" | "error")) => Ok(Some((task.trim(), Wanted::Failed))),
+            _ => Err(when),
+        }
+    }
+}

@@ -1,0 +1,366 @@
+//! A draft that has been checked: every name is known, nothing waits for itself, every bound is kept.
+//!
+//! A [`Graph`] cannot be made from anything else, so whoever holds one need not look again. Making one takes time
+//! linear in tasks and edges; what it answers afterwards does not depend on how large the plan is.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use super::{Draft, Task, Wanted};
+use crate::limits::{
+    PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_NEEDS_MAX,
+    TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX,
+};
+
+/// Flaws that are told at once.
+const FLAWS_MAX: usize = 12;
+/// Names of a cycle that are told.
+const CYCLE_SHOWN_MAX: usize = 20;
+
+/// What is wrong with a draft, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flaw {
+    /// The task; empty for the plan as a whole.
+    pub task: String,
+    /// What is wrong, and what would be right.
+    pub words: String,
+}
+
+impl fmt::Display for Flaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.task.is_empty() { f.write_str(&self.words) } else { write!(f, "task `{}`: {}", self.task, self.words) }
+    }
+}
+
+/// A checked plan's shape. Tasks are known by their place in the draft.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Graph {
+    index: HashMap<String, usize>,
+    needs: Vec<Vec<usize>>,
+    dependents: Vec<Vec<usize>>,
+    conditions: Vec<Option<(usize, Wanted)>>,
+    wave_of: Vec<usize>,
+    waves: Vec<Vec<usize>>,
+    tail: Vec<u32>,
+    gated: Vec<bool>,
+}
+
+impl Graph {
+    /// Checks a draft. `members` are the names that may own a task. All flaws come back, up to a bound.
+    pub fn new(draft: &Draft, members: &[&str]) -> Result<Self, Vec<Flaw>> {
+        let mut flaws = Flaws::default();
+        if draft.tasks.is_empty() {
+            flaws.plan("a plan needs at least one task".to_owned());
+        }
+        if draft.tasks.len() > PLAN_TASKS_MAX {
+            let words = format!("{} tasks are too many; at most {PLAN_TASKS_MAX}", draft.tasks.len());
+            flaws.plan(words);
+            return Err(flaws.0);
+        }
+        let index = names(draft, &mut flaws);
+        for task in &draft.tasks {
+            check(task, members, &mut flaws);
+        }
+        let (needs, conditions) = edges(draft, &index, &mut flaws);
+        let mut gated = vec![false; draft.tasks.len()];
+        for gate in &draft.gates {
+            match index.get(&gate.before).and_then(|task| gated.get_mut(*task)) {
+                Some(gated) => *gated = true,
+                None => flaws.plan(format!("a gate stands before `{}`, which is no task of this plan", gate.before)),
+            }
+        }
+        if !flaws.0.is_empty() {
+            return Err(flaws.0);
+        }
+        let mut dependents = vec![Vec::new(); needs.len()];
+        for (task, needs) in needs.iter().enumerate() {
+            for need in needs {
+                if let Some(list) = dependents.get_mut(*need) {
+                    list.push(task);
+                }
+            }
+        }
+        let Some(order) = order(&needs, &dependents) else {
+            return Err(vec![Flaw { task: String::new(), words: cycle_words(draft, &needs) }]);
+        };
+        let (wave_of, waves) = waves(&needs, &order);
+        if waves.len() > PLAN_DEPTH_MAX {
+            let words = format!("{} tasks wait for each other in a row; at most {PLAN_DEPTH_MAX}", waves.len());
+            return Err(vec![Flaw { task: String::new(), words }]);
+        }
+        let tail = tails(&dependents, &order);
+        Ok(Self { index, needs, dependents, conditions, wave_of, waves, tail, gated })
+    }
+
+    /// How many tasks there are.
+    pub fn len(&self) -> usize {
+        self.needs.len()
+    }
+
+    /// Whether there is none; a graph never is empty.
+    pub fn is_empty(&self) -> bool {
+        self.needs.is_empty()
+    }
+
+    /// The task of that name.
+    pub fn index(&self, id: &str) -> Option<usize> {
+        self.index.get(id).copied()
+    }
+
+    /// The tasks that it builds on, without repetition.
+    pub fn needs(&self, task: usize) -> &[usize] {
+        self.needs.get(task).map_or(&[], Vec::as_slice)
+    }
+
+    /// The tasks that build on it.
+    pub fn dependents(&self, task: usize) -> &[usize] {
+        self.dependents.get(task).map_or(&[], Vec::as_slice)
+    }
+
+    /// What must have become of which other task.
+    pub fn condition(&self, task: usize) -> Option<(usize, Wanted)> {
+        self.conditions.get(task).copied().flatten()
+    }
+
+    /// Whether a person is asked again before it starts.
+    pub fn is_gated(&self, task: usize) -> bool {
+        self.gated.get(task).copied().unwrap_or_default()
+    }
+
+    /// The earliest wave it can run in, from 0.
+    pub fn wave(&self, task: usize) -> usize {
+        self.wave_of.get(task).copied().unwrap_or_default()
+    }
+
+    /// The tasks of each wave, in the order they were written.
+    pub fn waves(&self) -> &[Vec<usize>] {
+        &self.waves
+    }
+
+    /// How many tasks the longest chain from it to the end has, itself included.
+    pub fn tail(&self, task: usize) -> u32 {
+        self.tail.get(task).copied().unwrap_or_default()
+    }
+
+    /// The longest chain: what the plan cannot be faster than.
+    pub fn critical(&self) -> Vec<usize> {
+        let longest =
+            |tasks: &[usize]| tasks.iter().copied().max_by_key(|task| (self.tail(*task), std::cmp::Reverse(*task)));
+        let mut path = Vec::new();
+        let mut next = self.waves.first().and_then(|first| longest(first));
+        while let Some(task) = next {
+            path.push(task);
+            next = longest(self.dependents(task));
+        }
+        path
+    }
+}
+
+#[derive(Default)]
+struct Flaws(Vec<Flaw>);
+
+impl Flaws {
+    fn task(&mut self, task: &Task, words: String) {
+        self.push(task.id.clone(), words);
+    }
+
+    fn plan(&mut self, words: String) {
+        self.push(String::new(), words);
+    }
+
+    fn push(&mut self, task: String, words: String) {
+        if self.0.len() < FLAWS_MAX {
+            self.0.push(Flaw { task, words });
+        }
+    }
+}
+
+fn names(draft: &Draft, flaws: &mut Flaws) -> HashMap<String, usize> {
+    let mut index = HashMap::with_capacity(draft.tasks.len());
+    for (place, task) in draft.tasks.iter().enumerate() {
+        let id = task.id.as_str();
+        let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
+        if id.is_empty() {
+            flaws.plan(format!("task number {} has no `id`", place + 1));
+        } else if id.len() > TASK_ID_BYTES_MAX || !id.chars().all(plain) {
+            let words = format!("an id has letters, digits, `-` and `_`, at most {TASK_ID_BYTES_MAX} bytes");
+            flaws.task(task, words);
+        } else if index.insert(task.id.clone(), place).is_some() {
+            flaws.task(task, "two tasks have this id; ids must be unique".to_owned());
+        }
+    }
+    index
+}
+
+fn check(task: &Task, members: &[&str], flaws: &mut Flaws) {
+    if task.description.trim().is_empty() && task.title.trim().is_empty() {
+        flaws.task(task, "`description` is missing: say what is to be done".to_owned());
+    }
+    if task.description.len() > TASK_TEXT_BYTES_MAX {
+        let words = format!("`description` has {} bytes; at most {TASK_TEXT_BYTES_MAX}", task.description.len());
+        flaws.task(task, words);
+    }
+    if task.agent.is_empty() {
+        flaws.task(task, format!("`agent` is missing; the members are {}", listed(members)));
+    } else if !members.contains(&task.agent.as_str()) {
+        flaws.task(task, format!("there is no member `{}`; the members are {}", task.agent, listed(members)));
+    }
+    if task.retry > TASK_RETRIES_MAX {
+        flaws.task(task, format!("`retry` is {}; at most {TASK_RETRIES_MAX}", task.retry));
+    }
+    for (name, list) in [("outputs", &task.outputs), ("verify", &task.verify), ("owns", &task.owns)] {
+        if list.len() > TASK_CLAIMS_MAX {
+            flaws.task(task, format!("`{name}` has {} entries; at most {TASK_CLAIMS_MAX}", list.len()));
+        }
+        if list.iter().any(|entry| entry.trim().is_empty()) {
+            flaws.task(task, format!("`{name}` has an empty entry"));
+        }
+    }
+    for path in task.outputs.iter().chain(&task.owns) {
+        if path.starts_with('/') || path.split('/').any(|part| part == "..") {
+            flaws.task(task, format!("`{path}` leads out of the project; paths are relative to its root"));
+        }
+    }
+}
+
+fn listed(members: &[&str]) -> String {
+    members.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+type Edges = (Vec<Vec<usize>>, Vec<Option<(usize, Wanted)>>);
+
+fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Edges {
+    let mut needs = Vec::with_capacity(draft.tasks.len());
+    let mut conditions = Vec::with_capacity(draft.tasks.len());
+    let mut edges = 0;
+    for (place, task) in draft.tasks.iter().enumerate() {
+        if task.needs.len() > TASK_NEEDS_MAX {
+            flaws.task(task, format!("it needs {} tasks; at most {TASK_NEEDS_MAX}", task.needs.len()));
+        }
+        let mut list = Vec::with_capacity(task.needs.len());
+        let condition = match task.condition() {
+            Ok(condition) => condition,
+            Err(text) => {
+                flaws.task(task, format!("`when: {text}` cannot be read; write `ID.ok` or `ID.failed`"));
+                None
+            }
+        };
+        let named = task.needs.iter().map(String::as_str).chain(condition.map(|(id, _)| id));
+        for id in named.take(TASK_NEEDS_MAX + 1) {
+            match index.get(id) {
+                Some(need) if *need == place => flaws.task(task, "it waits for itself".to_owned()),
+                Some(need) => list.push(*need),
+                None => flaws.task(task, format!("it needs `{id}`, which is no task of this plan")),
+            }
+        }
+        list.sort_unstable();
+        list.dedup();
+        edges += list.len();
+        needs.push(list);
+        conditions.push(condition.and_then(|(id, wanted)| Some((*index.get(id)?, wanted))));
+    }
+    if edges > PLAN_EDGES_MAX {
+        flaws.plan(format!("{edges} dependencies are too many; at most {PLAN_EDGES_MAX}"));
+    }
+    (needs, conditions)
+}
+
+/// The tasks so that each comes after what it needs; `None` if some wait for each other.
+fn order(needs: &[Vec<usize>], dependents: &[Vec<usize>]) -> Option<Vec<usize>> {
+    let mut open: Vec<usize> = needs.iter().map(Vec::len).collect();
+    let mut order: Vec<usize> = (0..needs.len()).filter(|task| open.get(*task) == Some(&0)).collect();
+    let mut next = 0;
+    while let Some(task) = order.get(next).copied() {
+        next += 1;
+        for dependent in dependents.get(task).into_iter().flatten() {
+            if let Some(open) = open.get_mut(*dependent) {
+                *open -= 1;
+                if *open == 0 {
+                    order.push(*dependent);
+                }
+            }
+        }
+    }
+    (order.len() == needs.len()).then_some(order)
+}
+
+fn waves(needs: &[Vec<usize>], order: &[usize]) -> (Vec<usize>, Vec<Vec<usize>>) {
+    let mut wave_of = vec![0; needs.len()];
+    for task in order {
+        let after = needs.get(*task).into_iter().flatten().filter_map(|need| wave_of.get(*need)).max();
+        let wave = after.map_or(0, |wave: &usize| wave + 1);
+        if let Some(slot) = wave_of.get_mut(*task) {
+            *slot = wave;
+        }
+    }
+    let count = wave_of.iter().max().map_or(0, |last| last + 1);
+    let mut waves = vec![Vec::new(); count];
+    for (task, wave) in wave_of.iter().enumerate() {
+        if let Some(list) = waves.get_mut(*wave) {
+            list.push(task);
+        }
+    }
+    (wave_of, waves)
+}
+
+fn tails(dependents: &[Vec<usize>], order: &[usize]) -> Vec<u32> {
+    let mut tail = vec![1; dependents.len()];
+    for task in order.iter().rev() {
+        let behind = dependents.get(*task).into_iter().flatten().filter_map(|next| tail.get(*next)).max();
+        let length = behind.map_or(1, |behind: &u32| behind.saturating_add(1));
+        if let Some(slot) = tail.get_mut(*task) {
+            *slot = length;
+        }
+    }
+    tail
+}
+
+/// Names one cycle: from any task that never becomes ready, following its needs leads into one.
+fn cycle_words(draft: &Draft, needs: &[Vec<usize>]) -> String {
+    let name = |task: usize| draft.tasks.get(task).map_or("?", |task| task.id.as_str());
+    let cycle = cycle(needs);
+    let mut shown: Vec<&str> = cycle.iter().take(CYCLE_SHOWN_MAX).map(|task| name(*task)).collect();
+    if cycle.len() > CYCLE_SHOWN_MAX {
+        shown.push("…");
+    }
+    shown.extend(cycle.first().map(|task| name(*task)));
+    format!("these tasks wait for each other: {}; take one of the dependencies out", shown.join(" → "))
+}
+
+fn cycle(needs: &[Vec<usize>]) -> Vec<usize> {
+    // 0: unseen, 1: on the path, 2: leads nowhere.
+    let mut colour = vec![0_u8; needs.len()];
+    for start in 0..needs.len() {
+        let mut path: Vec<(usize, usize)> = vec![(start, 0)];
+        while let Some((task, edge)) = path.last().copied() {
+            if edge == 0 && colour.get(task) == Some(&2) {
+                path.pop();
+                continue;
+            }
+            set(&mut colour, task, 1);
+            match needs.get(task).and_then(|needs| needs.get(edge)).copied() {
+                Some(next) => {
+                    if let Some(last) = path.last_mut() {
+                        last.1 += 1;
+                    }
+                    if colour.get(next) == Some(&1) {
+                        let from = path.iter().position(|(on, _)| *on == next).unwrap_or_default();
+                        return path.iter().skip(from).map(|(on, _)| *on).collect();
+                    }
+                    path.push((next, 0));
+                }
+                None => {
+                    set(&mut colour, task, 2);
+                    path.pop();
+                }
+            }
+        }
+    }
+    Vec::new()
+}
+
+fn set(colour: &mut [u8], task: usize, to: u8) {
+    if let Some(slot) = colour.get_mut(task) {
+        *slot = to;
+    }
+}

@@ -1,0 +1,11 @@
+//! Plans: tasks with owners, in an order that their results dictate.
+//!
+//! A [`Draft`] is what somebody wrote; a [`Graph`] is a draft that has been checked and can be walked; [`Plan`] is the
+//! machine that takes it from proposal to report. Nothing here runs anything: who works, what is verified and who is
+//! asked are effects that the runtime carries out.
+
+pub mod draft;
+pub mod graph;
+
+pub use draft::{Budget, Draft, Gate, Task, Wanted};
+pub use graph::{Flaw, Graph};
