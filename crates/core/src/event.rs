@@ -13,6 +13,9 @@ use crate::context::Window;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::message::{Envelope, Principal};
+use crate::plan::event::{
+    PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskPaused, TaskQueued, TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted,
+};
 use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
 use crate::team::{Definition, Model, Settings};
@@ -54,6 +57,46 @@ pub enum Event {
     Interrupted(Interrupted),
     /// The turn is over (agent stream).
     TurnEnded(TurnEnded),
+    /// A plan is put before the user (plan stream).
+    PlanProposed(PlanProposed),
+    /// The user changed it before saying yes (plan stream).
+    PlanEdited(PlanEdited),
+    /// A person must decide about it (plan stream).
+    PlanAsked(PlanAsked),
+    /// They did, or a rule did (plan stream).
+    PlanAnswered(PlanAnswered),
+    /// There is more to spend (plan stream).
+    PlanResumed(PlanResumed),
+    /// Somebody stopped it, or a task of it (plan stream).
+    PlanStopped(PlanStopped),
+    /// It is over (plan stream).
+    PlanEnded(PlanEnded),
+    /// A task is in its owner's mailbox (plan stream).
+    TaskAssigned(TaskAssigned),
+    /// Its owner has begun (plan stream).
+    TaskStarted(TaskStarted),
+    /// Its owner needs to know something (plan stream).
+    TaskAsked(TaskAsked),
+    /// They were told (plan stream).
+    TaskAnswered(TaskAnswered),
+    /// It is worked on again (plan stream).
+    TaskResumed(TaskResumed),
+    /// Its owner says that it is done (plan stream).
+    TaskReported(TaskReported),
+    /// It ended well (plan stream).
+    TaskDone(TaskDone),
+    /// An attempt at it failed (plan stream).
+    TaskFailed(TaskFailed),
+    /// It may be tried again (plan stream).
+    TaskQueued(TaskQueued),
+    /// Somebody said what to do about its failure (plan stream).
+    TaskRuled(TaskRuled),
+    /// It waits for money (plan stream).
+    TaskPaused(TaskPaused),
+    /// It is left out (plan stream).
+    TaskSkipped(TaskSkipped),
+    /// It is given up (plan stream).
+    TaskCancelled(TaskCancelled),
     /// A letter was put into a mailbox (mail stream).
     Mailed(Envelope),
 }
@@ -77,6 +120,26 @@ impl Event {
             Self::QuestionAnswered(_) => "question_answered",
             Self::Interrupted(_) => "interrupted",
             Self::TurnEnded(_) => "turn_ended",
+            Self::PlanProposed(_) => "plan_proposed",
+            Self::PlanEdited(_) => "plan_edited",
+            Self::PlanAsked(_) => "plan_asked",
+            Self::PlanAnswered(_) => "plan_answered",
+            Self::PlanResumed(_) => "plan_resumed",
+            Self::PlanStopped(_) => "plan_stopped",
+            Self::PlanEnded(_) => "plan_ended",
+            Self::TaskAssigned(_) => "task_assigned",
+            Self::TaskStarted(_) => "task_started",
+            Self::TaskAsked(_) => "task_asked",
+            Self::TaskAnswered(_) => "task_answered",
+            Self::TaskResumed(_) => "task_resumed",
+            Self::TaskReported(_) => "task_reported",
+            Self::TaskDone(_) => "task_done",
+            Self::TaskFailed(_) => "task_failed",
+            Self::TaskQueued(_) => "task_queued",
+            Self::TaskRuled(_) => "task_ruled",
+            Self::TaskPaused(_) => "task_paused",
+            Self::TaskSkipped(_) => "task_skipped",
+            Self::TaskCancelled(_) => "task_cancelled",
             Self::Mailed(_) => "mailed",
         }
     }

@@ -18,6 +18,12 @@ impl Hash {
         Self(Sha256::digest(bytes.as_ref()).into())
     }
 
+    /// An identity that follows from the content alone.
+    pub fn uuid(&self) -> uuid::Uuid {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, ..] = self.0;
+        uuid::Builder::from_custom_bytes([a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]).into_uuid()
+    }
+
     /// Hashes several fields so that no two different lists collide: each is preceded by its length.
     pub fn of_fields(fields: &[&[u8]]) -> Self {
         let mut sha = Sha256::new();

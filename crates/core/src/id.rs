@@ -100,6 +100,10 @@ id!(
     EnvelopeId, "env"
 );
 id!(
+    /// A plan: tasks with owners, and how far they are.
+    PlanId, "pln"
+);
+id!(
     /// A process that owns sessions and agents.
     WorkerId, "wrk"
 );

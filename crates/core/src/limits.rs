@@ -98,3 +98,11 @@ pub const TASK_ID_BYTES_MAX: usize = 64;
 pub const TASK_RETRIES_MAX_DEFAULT: u32 = 2;
 /// Times a task may ask to be tried again.
 pub const TASK_RETRIES_MAX: u32 = 10;
+/// Milliseconds before a task is given up, unless it or its owner says otherwise.
+pub const TASK_TIMEOUT_MS_DEFAULT: u64 = 30 * 60_000;
+/// Wait before a failed task is tried again; doubles each time …
+pub const TASK_BACKOFF_MS: u64 = 1_000;
+/// … up to this.
+pub const TASK_BACKOFF_MS_MAX: u64 = 60_000;
+/// Ready tasks that are looked at for one whose paths are free.
+pub const READY_SCANNED_MAX: usize = 256;

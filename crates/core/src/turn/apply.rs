@@ -60,7 +60,8 @@ impl Turn {
                 self.phase = Phase::Idle;
                 self.last = Some(ended.clone());
             }
-            Event::SessionOpened(_) | Event::Said(_) | Event::Replied(_) | Event::Mailed(_) => {}
+            // The rest belongs to other streams.
+            _ => {}
         }
     }
 

@@ -1,0 +1,422 @@
+//! The life of one plan: proposal → approval → work → report.
+//!
+//! [`Plan`] keeps a few small ordered sets (what is ready, active, asking, waiting) beside one record per task, so
+//! that a step costs what it touches and not what the plan is large. Recovery folds `apply` over the log; `pending`
+//! then says what still has to be done.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Proof, SkipReason, Spent, Tally, TaskResult};
+use super::{Draft, Forecast, Graph, Task};
+use crate::hash::Hash;
+use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+
+/// A plan and how far it is.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    pub(super) proposed: Option<Box<PlanProposed>>,
+    pub(super) graph: Option<Graph>,
+    pub(super) slots: Vec<Slot>,
+    /// Tasks whose needs are settled and that may run, the longest chain behind them first.
+    pub(super) ready: BTreeSet<(std::cmp::Reverse<u32>, usize)>,
+    /// Tasks that will not run, and why: said in events as soon as somebody looks.
+    pub(super) doomed: BTreeMap<usize, Doom>,
+    /// Tasks that hold one of the places that `max_parallel` gives out.
+    pub(super) active: BTreeSet<usize>,
+    /// Tasks whose owners asked something; and those that have their answer and wait for a place.
+    pub(super) asking: BTreeSet<usize>,
+    pub(super) answered: BTreeSet<usize>,
+    /// When something is to be done by the clock.
+    pub(super) clock: BTreeSet<(i64, usize)>,
+    /// Tasks that failed and wait for the lead's word.
+    pub(super) with_lead: BTreeSet<usize>,
+    /// Questions that people have not answered.
+    pub(super) asked: BTreeMap<QuestionId, About>,
+    pub(super) questions: u32,
+    pub(super) paused: BTreeSet<usize>,
+    pub(super) passed: BTreeSet<usize>,
+    /// Tasks of approved waves that are not settled, and tasks of all waves.
+    pub(super) open: usize,
+    pub(super) unsettled: usize,
+    /// Waves that may run.
+    pub(super) waves: usize,
+    pub(super) tally: Tally,
+    pub(super) stopped: bool,
+    pub(super) ended: Option<PlanEnd>,
+}
+
+/// Why a task will not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Doom {
+    Skip(SkipReason, String),
+    Cancel(String),
+}
+
+/// What is known of one task.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Slot {
+    pub state: State,
+    /// Needs that are not settled.
+    pub open: usize,
+    pub attempt: u32,
+    /// Failures since somebody last said what to do.
+    pub failures: u32,
+    pub agent: Option<AgentId>,
+    pub member: Option<String>,
+    pub model: Option<String>,
+    pub note: String,
+    pub error: String,
+    pub output: String,
+    pub spent: Spent,
+    pub result: Option<Box<TaskResult>>,
+    pub assigned_at_ms: i64,
+    pub ended_at_ms: i64,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Planned,
+    Approved,
+    /// In its owner's mailbox.
+    Dispatched { deadline_ms: i64 },
+    Running { deadline_ms: i64 },
+    /// Its owner asked something and holds nothing meanwhile.
+    Asking { question: String, letter: EnvelopeId, left_ms: i64 },
+    /// … and has the answer.
+    Answered { answer: String, letter: EnvelopeId, left_ms: i64 },
+    /// Its owner is done; code looks at what is there.
+    Checking,
+    /// It failed and will be tried again by itself.
+    Waiting { until_ms: i64 },
+    /// It failed for good; `settled` once nobody has to say anything about it any more.
+    Failed { settled: bool },
+    /// It waits for money.
+    Paused,
+    Done,
+    Skipped(SkipReason),
+    Cancelled,
+}
+
+impl State {
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self, Self::Done | Self::Skipped(_) | Self::Cancelled | Self::Failed { settled: true })
+    }
+}
+
+/// The stages of a task's life, by the names everybody uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Written down, not approved.
+    Planned,
+    /// Approved, not begun.
+    Approved,
+    /// In its owner's mailbox.
+    Dispatched,
+    /// Being worked on.
+    Running,
+    /// Ended well.
+    Done,
+    /// Ended badly, or between two attempts.
+    Failed,
+    /// Left out.
+    Skipped,
+    /// Given up.
+    Cancelled,
+}
+
+impl Status {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Approved => "approved",
+            Self::Dispatched => "dispatched",
+            Self::Running => "running",
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// Why a task does not move although nothing is wrong with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Waits<'p> {
+    /// It does not wait.
+    No,
+    /// For other tasks.
+    For(Vec<&'p str>),
+    /// For the user to approve the plan, or this task.
+    Approval,
+    /// For a place, or for a task that owns the same paths.
+    Place,
+    /// For the answer to what its owner asked.
+    Answer(&'p str),
+    /// For the next attempt.
+    Retry {
+        /// When that is.
+        at_ms: i64,
+    },
+    /// For somebody to say what to do about its failure.
+    Ruling,
+    /// For money.
+    Budget,
+    /// For its checks.
+    Checks,
+}
+
+/// One task, for people.
+#[derive(Debug, Clone)]
+pub struct TaskView<'p> {
+    /// As it was written.
+    pub task: &'p Task,
+    /// Its place in the plan.
+    pub index: usize,
+    /// The stage of its life.
+    pub status: Status,
+    /// Why it does not move.
+    pub waits: Waits<'p>,
+    /// Who does it: its owner, unless it was given to somebody else.
+    pub member: &'p str,
+    /// The agent that has it.
+    pub agent: Option<AgentId>,
+    /// Which attempt this is, from 1; 0 before the first.
+    pub attempt: u32,
+    /// What went wrong last.
+    pub error: &'p str,
+    /// What came of it.
+    pub result: Option<&'p TaskResult>,
+    /// What it has used so far, as far as it was reported.
+    pub spent: Spent,
+    /// When it was last given to somebody, and when it was over.
+    pub since_ms: (i64, i64),
+}
+
+/// What still has to be done in the world.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Look at what a task left behind.
+    Check {
+        /// Its place in the plan.
+        task: usize,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// Nothing until then.
+    Sleep {
+        /// When.
+        until_ms: i64,
+    },
+}
+
+impl Plan {
+    /// A plan that nobody has proposed yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What still has to be done. Letters that follow from events were sent with them; agents that were given a task
+    /// go on by themselves.
+    pub fn pending(&self) -> Vec<Effect> {
+        if self.ended.is_some() {
+            return Vec::new();
+        }
+        let checking = self.active.iter().filter_map(|task| {
+            let slot = self.slots.get(*task)?;
+            (slot.state == State::Checking).then_some(Effect::Check { task: *task, attempt: slot.attempt })
+        });
+        let next = self.clock.first().map(|(until_ms, _)| Effect::Sleep { until_ms: *until_ms });
+        checking.chain(next).collect()
+    }
+
+    /// Which plan it is.
+    pub fn id(&self) -> Option<PlanId> {
+        self.proposed.as_ref().map(|proposed| proposed.plan)
+    }
+
+    /// How it was proposed, with the draft as it stands now.
+    pub fn proposed(&self) -> Option<&PlanProposed> {
+        self.proposed.as_deref()
+    }
+
+    /// The session it belongs to.
+    pub fn session(&self) -> Option<SessionId> {
+        self.proposed.as_ref().map(|proposed| proposed.session)
+    }
+
+    /// What it says.
+    pub fn draft(&self) -> Option<&Draft> {
+        self.proposed.as_ref().map(|proposed| &proposed.draft)
+    }
+
+    /// What it was expected to cost.
+    pub fn forecast(&self) -> Option<&Forecast> {
+        self.proposed.as_ref().map(|proposed| &proposed.forecast)
+    }
+
+    /// Its shape.
+    pub fn graph(&self) -> Option<&Graph> {
+        self.graph.as_ref()
+    }
+
+    /// When a person is asked.
+    pub fn approve(&self) -> Approve {
+        self.proposed.as_ref().map(|proposed| proposed.approve).unwrap_or_default()
+    }
+
+    /// How it ended, if it did.
+    pub fn ended(&self) -> Option<PlanEnd> {
+        self.ended
+    }
+
+    /// Whether any of it may run.
+    pub fn is_approved(&self) -> bool {
+        self.waves > 0
+    }
+
+    /// What people are asked about it.
+    pub fn asked(&self) -> impl Iterator<Item = (QuestionId, &About)> {
+        self.asked.iter().map(|(question, about)| (*question, about))
+    }
+
+    /// How many tasks came to what.
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Tasks that somebody works on or that code looks at, in the order of the plan.
+    pub fn active(&self) -> impl Iterator<Item = usize> {
+        self.active.iter().copied()
+    }
+
+    /// Whether anything is to come by itself: work, checks, retries, the lead's word.
+    pub fn is_moving(&self) -> bool {
+        self.ended.is_none()
+            && !(self.active.is_empty()
+                && self.answered.is_empty()
+                && self.asking.is_empty()
+                && self.clock.is_empty()
+                && self.with_lead.is_empty())
+    }
+
+    /// One task.
+    pub fn task(&self, index: usize) -> Option<TaskView<'_>> {
+        let task = self.draft()?.tasks.get(index)?;
+        let slot = self.slots.get(index)?;
+        Some(TaskView {
+            task,
+            index,
+            status: slot.status(),
+            waits: self.waits(index, slot),
+            member: slot.member.as_deref().unwrap_or(&task.agent),
+            agent: slot.agent,
+            attempt: slot.attempt,
+            error: &slot.error,
+            result: slot.result.as_deref(),
+            spent: slot.spent,
+            since_ms: (slot.assigned_at_ms, slot.ended_at_ms),
+        })
+    }
+
+    /// All tasks, in the order they were written.
+    pub fn tasks(&self) -> impl Iterator<Item = TaskView<'_>> {
+        (0..self.slots.len()).filter_map(|index| self.task(index))
+    }
+
+    /// The task that an agent works on.
+    pub fn task_of(&self, agent: AgentId) -> Option<TaskView<'_>> {
+        let at_work = self.slots.iter().position(|slot| slot.agent == Some(agent))?;
+        self.task(at_work)
+    }
+
+    /// What a task builds on: what its needs left behind, in their order.
+    pub fn upstream(&self, index: usize) -> Vec<(&str, &[Artifact])> {
+        let (Some(graph), Some(draft)) = (&self.graph, self.draft()) else { return Vec::new() };
+        let left = graph.needs(index).iter().filter_map(|need| {
+            let result = self.slots.get(*need)?.result.as_deref()?;
+            Some((draft.tasks.get(*need)?.id.as_str(), result.artifacts.as_slice()))
+        });
+        left.collect()
+    }
+
+    /// What the upstream of a failed condition said: for a task that is to mend it.
+    pub fn upstream_error(&self, index: usize) -> Option<(&str, &str)> {
+        let (task, _) = self.graph.as_ref()?.condition(index)?;
+        let slot = self.slots.get(task)?;
+        let failed = matches!(slot.state, State::Failed { .. });
+        failed.then_some((self.draft()?.tasks.get(task)?.id.as_str(), slot.error.as_str()))
+    }
+
+    fn waits<'p>(&'p self, index: usize, slot: &'p Slot) -> Waits<'p> {
+        match &slot.state {
+            State::Planned => Waits::Approval,
+            State::Approved if slot.open > 0 => {
+                let needs = self.graph.as_ref().map_or(&[][..], |graph| graph.needs(index));
+                let open = needs.iter().filter(|need| self.slots.get(**need).is_some_and(|slot| !slot.state.is_settled()));
+                let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
+                Waits::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
+            }
+            State::Approved if self.is_asked_to_start(index) => Waits::Approval,
+            State::Approved | State::Answered { .. } => Waits::Place,
+            State::Asking { question, .. } => Waits::Answer(question),
+            State::Checking => Waits::Checks,
+            State::Waiting { until_ms } => Waits::Retry { at_ms: *until_ms },
+            State::Failed { settled: false } => Waits::Ruling,
+            State::Paused => Waits::Budget,
+            _ => Waits::No,
+        }
+    }
+
+    fn is_asked_to_start(&self, index: usize) -> bool {
+        let id = self.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.id.as_str());
+        self.asked.values().any(|about| matches!(about, About::Start { task } if Some(task.as_str()) == id))
+    }
+
+    /// An id that follows from what this plan is and how many questions it has asked.
+    pub(super) fn next_question(&self, ahead: u32) -> QuestionId {
+        let plan = self.id().map(|plan| plan.to_string()).unwrap_or_default();
+        let count = (self.questions + ahead).to_string();
+        QuestionId::new(Hash::of_fields(&[plan.as_bytes(), b"question", count.as_bytes()]).uuid())
+    }
+
+    /// The agent that a member is while it has this task. The same member keeps it over attempts, with what it knows.
+    pub(super) fn agent_for(&self, task: &str, member: &str, model: Option<&str>) -> AgentId {
+        let plan = self.id().map(|plan| plan.to_string()).unwrap_or_default();
+        let fields = [plan.as_bytes(), task.as_bytes(), member.as_bytes(), model.unwrap_or_default().as_bytes()];
+        AgentId::new(Hash::of_fields(&fields).uuid())
+    }
+}
+
+impl Slot {
+    pub(super) fn status(&self) -> Status {
+        match &self.state {
+            State::Planned => Status::Planned,
+            State::Approved => Status::Approved,
+            State::Dispatched { .. } => Status::Dispatched,
+            State::Running { .. } | State::Asking { .. } | State::Answered { .. } | State::Checking | State::Paused => {
+                Status::Running
+            }
+            State::Waiting { .. } | State::Failed { .. } => Status::Failed,
+            State::Done => Status::Done,
+            State::Skipped(_) => Status::Skipped,
+            State::Cancelled => Status::Cancelled,
+        }
+    }
+
+    pub(super) fn is_verified(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.proof == Proof::Verified)
+    }
+}
+
+impl Spent {
+    /// Adds what something else used.
+    pub fn add(&mut self, other: Self) {
+        self.nano = self.nano.saturating_add(other.nano);
+        self.usage += other.usage;
+        self.ms = self.ms.saturating_add(other.ms);
+    }
+}
