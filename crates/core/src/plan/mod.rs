@@ -5,7 +5,9 @@
 //! asked are effects that the runtime carries out.
 
 pub mod draft;
+pub mod forecast;
 pub mod graph;
 
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
+pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};
