@@ -5,7 +5,12 @@
 //! asked are effects that the runtime carries out.
 
 pub mod draft;
+pub mod edit;
+pub mod forecast;
 pub mod graph;
+mod near;
 
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
+pub use edit::{Edit, edit};
+pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};

@@ -1,0 +1,238 @@
+//! What a person changes in a plan before saying yes to it.
+//!
+//! An edit makes a new draft of a draft and refuses only what it cannot apply; whether the new draft is sound is for
+//! [`super::Graph`] to say. Nothing here knows who edits, or whether they may.
+
+use serde::{Deserialize, Serialize};
+
+use super::graph::Flaw;
+use super::near::did_you_mean;
+use super::{Budget, Draft, Task, Wanted};
+
+/// One change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Edit {
+    /// Say anew what is to be done.
+    Describe {
+        /// Whose.
+        task: String,
+        /// All of it.
+        text: String,
+    },
+    /// Say anew what it is, in a few words; none take the title away.
+    Retitle {
+        /// Whose.
+        task: String,
+        /// The words.
+        text: String,
+    },
+    /// Give it to somebody else.
+    Assign {
+        /// Which.
+        task: String,
+        /// To whom.
+        agent: String,
+    },
+    /// Let it build on other tasks than before.
+    Needs {
+        /// Which.
+        task: String,
+        /// All that it builds on.
+        needs: Vec<String>,
+    },
+    /// Bound what may be used.
+    Budget {
+        /// By which task; by all of them together if there is none.
+        #[serde(default)]
+        task: Option<String>,
+        /// The bounds, all of them.
+        budget: Budget,
+    },
+    /// Strike it out, or take it in again.
+    Skip {
+        /// Which.
+        task: String,
+        /// Whether it is struck out.
+        skip: bool,
+    },
+    /// Take it out. What built on it then builds on what it built on, so that the order stays.
+    Remove {
+        /// Which.
+        task: String,
+    },
+    /// Say anew which commands must pass afterwards.
+    Verify {
+        /// After which task.
+        task: String,
+        /// All of them.
+        verify: Vec<String>,
+    },
+    /// Do it with another model.
+    Model {
+        /// Which task.
+        task: String,
+        /// The model; its owner's if there is none.
+        #[serde(default)]
+        model: Option<String>,
+    },
+}
+
+/// Applies one change. The new draft has not been checked.
+pub fn edit(draft: &Draft, edit: &Edit) -> Result<Draft, Flaw> {
+    let mut draft = draft.clone();
+    match edit {
+        Edit::Describe { task, text } => find(&mut draft, task)?.description.clone_from(text),
+        Edit::Retitle { task, text } => find(&mut draft, task)?.title = text.trim().to_owned(),
+        Edit::Assign { task, agent } => find(&mut draft, task)?.agent = agent.trim().to_owned(),
+        Edit::Needs { task, needs } => find(&mut draft, task)?.needs = unique(needs.iter().map(|need| need.trim())),
+        Edit::Budget { task: None, budget } => draft.budget = *budget,
+        Edit::Budget { task: Some(task), budget } => find(&mut draft, task)?.budget = *budget,
+        Edit::Skip { task, skip } => find(&mut draft, task)?.skip = *skip,
+        Edit::Remove { task } => remove(&mut draft, task)?,
+        Edit::Verify { task, verify } => find(&mut draft, task)?.verify.clone_from(verify),
+        Edit::Model { task, model } => {
+            let model = model.as_deref().map(str::trim).filter(|model| !model.is_empty());
+            find(&mut draft, task)?.model = model.map(str::to_owned);
+        }
+    }
+    Ok(draft)
+}
+
+fn find<'a>(draft: &'a mut Draft, id: &str) -> Result<&'a mut Task, Flaw> {
+    let place = place(draft, id)?;
+    draft.tasks.get_mut(place).ok_or_else(|| unknown(id, ""))
+}
+
+fn place(draft: &Draft, id: &str) -> Result<usize, Flaw> {
+    let known = || draft.tasks.iter().map(|task| task.id.as_str());
+    known().position(|known| known == id).ok_or_else(|| unknown(id, &did_you_mean(id, known())))
+}
+
+fn unknown(id: &str, near: &str) -> Flaw {
+    Flaw { task: id.to_owned(), words: format!("there is no such task{near}") }
+}
+
+fn remove(draft: &mut Draft, id: &str) -> Result<(), Flaw> {
+    let place = place(draft, id)?;
+    // Without its condition a rescue would run always, which nobody asked for.
+    let rescue = draft.tasks.iter().find(|task| waits(task, id, Wanted::Failed));
+    if let Some(rescue) = rescue {
+        let words = format!("task `{}` runs only if this one fails; take that one out first", rescue.id);
+        return Err(Flaw { task: id.to_owned(), words });
+    }
+    let gone = draft.tasks.remove(place);
+    for task in &mut draft.tasks {
+        if waits(task, id, Wanted::Ok) {
+            task.when = None;
+        }
+        if task.needs.contains(&gone.id) {
+            let bridged = task
+                .needs
+                .iter()
+                .flat_map(|need| if *need == gone.id { gone.needs.as_slice() } else { std::slice::from_ref(need) });
+            task.needs = unique(bridged.map(String::as_str));
+        }
+    }
+    draft.gates.retain(|gate| gate.before != gone.id);
+    Ok(())
+}
+
+fn waits(task: &Task, id: &str, wanted: Wanted) -> bool {
+    task.condition() == Ok(Some((id, wanted)))
+}
+
+/// The names in their order, each once.
+fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut seen = std::collections::HashSet::new();
+    names.filter(|name| seen.insert(*name)).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Gate, Graph};
+
+    fn words(list: &[&str]) -> Vec<String> {
+        list.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn task(id: &str, needs: &[&str]) -> Task {
+        Task { id: id.into(), agent: "leo".into(), description: "x".into(), needs: words(needs), ..Task::default() }
+    }
+
+    /// design, data → impl → tests, with a gate before impl.
+    fn draft() -> Draft {
+        let tests = Task { when: Some("impl.ok".into()), ..task("tests", &["impl", "design"]) };
+        Draft {
+            goal: "g".into(),
+            tasks: vec![task("design", &[]), task("data", &[]), task("impl", &["design", "data"]), tests],
+            gates: vec![Gate { before: "impl".into(), ask: "owner".into() }],
+            ..Draft::default()
+        }
+    }
+
+    #[test]
+    fn each_edit_changes_what_it_names_and_nothing_else() {
+        let budget = Budget { nano: Some(5), ..Budget::default() };
+        type Change = fn(&mut Draft);
+        let table: Vec<(&str, Change)> = vec![
+            (r#"{"describe":{"task":"impl","text":" y\n"}}"#, |d| d.tasks[2].description = " y\n".into()),
+            (r#"{"retitle":{"task":"impl","text":" Y "}}"#, |d| d.tasks[2].title = "Y".into()),
+            (r#"{"assign":{"task":"data","agent":"ada "}}"#, |d| d.tasks[1].agent = "ada".into()),
+            (r#"{"needs":{"task":"impl","needs":["data"," data"]}}"#, |d| d.tasks[2].needs = words(&["data"])),
+            (r#"{"budget":{"budget":{"nano":5}}}"#, |d| d.budget.nano = Some(5)),
+            (r#"{"budget":{"task":"impl","budget":{"wall_ms":7}}}"#, |d| d.tasks[2].budget.wall_ms = Some(7)),
+            (r#"{"skip":{"task":"data","skip":true}}"#, |d| d.tasks[1].skip = true),
+            (r#"{"skip":{"task":"data","skip":false}}"#, |_| {}),
+            (r#"{"verify":{"task":"impl","verify":["cargo test"]}}"#, |d| d.tasks[2].verify = words(&["cargo test"])),
+            (r#"{"model":{"task":"impl","model":"opus"}}"#, |d| d.tasks[2].model = Some("opus".into())),
+            (r#"{"model":{"task":"impl","model":" "}}"#, |_| {}),
+            (r#"{"model":{"task":"impl"}}"#, |_| {}),
+        ];
+        for (text, change) in table {
+            let one: Edit = serde_json::from_str(text).unwrap();
+            let mut want = draft();
+            change(&mut want);
+            assert_eq!(edit(&draft(), &one), Ok(want), "{text}");
+            assert_eq!(serde_json::from_str::<Edit>(&serde_json::to_string(&one).unwrap()).unwrap(), one);
+        }
+        let back = edit(&Draft { budget, ..draft() }, &Edit::Budget { task: None, budget: Budget::default() });
+        assert_eq!(back, Ok(draft()));
+    }
+
+    #[test]
+    fn what_is_removed_leaves_the_order_behind() {
+        let without = edit(&draft(), &Edit::Remove { task: "impl".into() }).unwrap();
+        let tests = task("tests", &["design", "data"]);
+        let want =
+            Draft { goal: "g".into(), tasks: vec![task("design", &[]), task("data", &[]), tests], ..Draft::default() };
+        assert_eq!(without, want);
+        assert!(Graph::new(&without, &["leo"]).is_ok());
+        let first = edit(&draft(), &Edit::Remove { task: "design".into() }).unwrap();
+        assert_eq!(first.tasks[1].needs, words(&["data"]));
+        assert_eq!(first.gates.len(), 1);
+        assert!(Graph::new(&first, &["leo"]).is_ok());
+    }
+
+    #[test]
+    fn what_cannot_be_applied_is_refused() {
+        let rescued = || {
+            let mut draft = draft();
+            draft.tasks.push(Task { when: Some("impl.failed".into()), ..task("fix", &[]) });
+            draft
+        };
+        let skip = |task: &str| Edit::Skip { task: task.into(), skip: true };
+        let remove = |task: &str| Edit::Remove { task: task.into() };
+        let table = [
+            (draft(), skip("desing"), "task `desing`: there is no such task, did you mean `design`?"),
+            (draft(), skip("kubernetes"), "task `kubernetes`: there is no such task"),
+            (draft(), remove(""), "there is no such task"),
+            (rescued(), remove("impl"), "task `impl`: task `fix` runs only if this one fails; take that one out first"),
+        ];
+        for (draft, one, want) in table {
+            assert_eq!(edit(&draft, &one).unwrap_err().to_string(), want);
+        }
+        assert!(edit(&rescued(), &remove("fix")).is_ok());
+    }
+}

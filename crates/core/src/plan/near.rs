@@ -1,0 +1,99 @@
+//! The name that was probably meant.
+//!
+//! It only guesses, for a message; nothing is ever put right by a guess.
+
+/// Bytes of a name that is compared; comparing takes time with the product of both lengths.
+const NAME_BYTES_MAX: usize = 64;
+/// Names that are compared; whoever has more of them gets no guess for the rest.
+const NAMES_MAX: usize = 1_000;
+
+/// `, did you mean `x`?`, or nothing when none of the names is near.
+pub(crate) fn did_you_mean<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+    nearest(asked, names).map(|name| format!(", did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let letters = |name: &str| -> Vec<char> { name.chars().flat_map(char::to_lowercase).collect() };
+    let asked = (!asked.is_empty() && asked.len() <= NAME_BYTES_MAX).then(|| letters(asked))?;
+    let names = names.into_iter().take(NAMES_MAX).filter(|name| name.len() <= NAME_BYTES_MAX);
+    let near = names.filter_map(|name| {
+        let letters = letters(name);
+        // One slip in three letters; a word of one or two letters is another word at once.
+        let allowed = (letters.len() / 3).max(usize::from(letters.len() > 2));
+        if letters.len().abs_diff(asked.len()) > allowed {
+            return None;
+        }
+        let slips = slips(&asked, &letters);
+        (slips <= allowed).then_some((slips, name))
+    });
+    near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
+}
+
+/// Letters that have to be put in, taken out, replaced or swapped with their neighbour to make one word the other.
+fn slips(one: &[char], other: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    let mut above = None;
+    for (at, letter) in one.iter().enumerate() {
+        let mut next = Vec::with_capacity(row.len());
+        next.push(at + 1);
+        let mut left = None;
+        for (column, letter_other) in other.iter().enumerate() {
+            let cost = |row: &[usize], column: usize| row.get(column).copied().unwrap_or(usize::MAX / 2);
+            let swapped = above == Some(letter_other) && left == Some(letter);
+            let mut best = cost(&row, column) + usize::from(letter != letter_other);
+            best = best.min(cost(&row, column + 1) + 1).min(cost(&next, column) + 1);
+            if swapped {
+                best = best.min(cost(&before, column.wrapping_sub(1)) + 1);
+            }
+            next.push(best);
+            left = Some(letter_other);
+        }
+        above = Some(letter);
+        before = std::mem::replace(&mut row, next);
+    }
+    row.last().copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted() {
+        let table = [
+            ("", "", 0),
+            ("", "abc", 3),
+            ("abc", "", 3),
+            ("leo", "leo", 0),
+            ("leo", "loe", 1),
+            ("leo", "lea", 1),
+            ("design", "desing", 1),
+            ("kitten", "sitting", 3),
+            ("设计", "设记", 1),
+        ];
+        for (one, other, want) in table {
+            let letters = |word: &str| word.chars().collect::<Vec<_>>();
+            assert_eq!(slips(&letters(one), &letters(other)), want, "{one} {other}");
+            assert_eq!(slips(&letters(other), &letters(one)), want, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn only_what_is_near_is_guessed() {
+        let names = ["max", "leo", "ada", "ray", "sam", "design-api", "design-db"];
+        let table = [
+            ("loe", ", did you mean `leo`?"),
+            ("Leo", ", did you mean `leo`?"),
+            ("adda", ", did you mean `ada`?"),
+            ("desing-api", ", did you mean `design-api`?"),
+            ("leonardo", ""),
+            ("x", ""),
+            ("", ""),
+        ];
+        for (asked, want) in table {
+            assert_eq!(did_you_mean(asked, names), want, "{asked}");
+        }
+        assert_eq!(did_you_mean(&"leo".repeat(100), names), "");
+    }
+}
