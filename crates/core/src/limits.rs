@@ -80,3 +80,5 @@ pub const WINDOW_LOW_PERCENT: u64 = 60;
 pub const HAND_BACK_TOKENS: u32 = 1_024;
 /// Bytes per token that no tokenizer exceeds on text: what is larger than the window even so is not worth sending.
 pub const BYTES_PER_TOKEN_MAX: u64 = 8;
+/// Bytes of one glob over paths.
+pub const GLOB_BYTES_MAX: usize = 512;
