@@ -106,3 +106,5 @@ pub const TASK_BACKOFF_MS: u64 = 1_000;
 pub const TASK_BACKOFF_MS_MAX: u64 = 60_000;
 /// Ready tasks that are looked at for one whose paths are free.
 pub const READY_SCANNED_MAX: usize = 256;
+/// Bytes of one glob over paths.
+pub const GLOB_BYTES_MAX: usize = 512;

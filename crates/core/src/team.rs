@@ -3,6 +3,9 @@
 //! A definition is data (from a file, a flag or the built-in set); the settings are what the configuration, the
 //! flags and the catalogue make of it once. Both are journalled, so a run can be understood without today's files.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Price;
@@ -47,6 +50,15 @@ pub struct Settings {
     /// Whether the turn must end in the `structured_output` tool.
     #[serde(default)]
     pub structured: bool,
+    /// What it may never do, whoever says yes.
+    #[serde(default, skip_serializing_if = "Constraints::is_empty")]
+    pub constraints: Constraints,
+    /// Whether an approved plan stands behind this agent's work.
+    #[serde(default)]
+    pub approved: bool,
+    /// Globs of the paths that its task owns; empty: no restriction.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owns: Vec<String>,
 }
 
 impl Settings {
@@ -60,8 +72,101 @@ impl Settings {
             retries_max: RETRIES_MAX_DEFAULT,
             budget_nano: None,
             structured: false,
+            constraints: Constraints::default(),
+            approved: false,
+            owns: Vec::new(),
         }
     }
+
+    /// The same under a member's constraints, which also bound what one answer may cost.
+    #[must_use]
+    pub fn under(mut self, constraints: &Constraints) -> Self {
+        if let Some(most) = constraints.max_tokens {
+            for model in std::iter::once(&mut self.model).chain(&mut self.fallback) {
+                model.max_tokens = model.max_tokens.min(most);
+                // Thoughts count as tokens of the answer, and must leave room for it.
+                if model.thinking_tokens >= model.max_tokens {
+                    model.thinking_tokens = 0;
+                }
+            }
+        }
+        self.constraints = constraints.clone();
+        self
+    }
+}
+
+/// What a member may never do. They are absolute: no mode, grant or plan loosens them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Constraints {
+    /// The folders it sees, relative to the root; empty or `.`: everything.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_dirs: Vec<String>,
+    /// Globs of names that it neither sees nor touches, in any case.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub blocked_patterns: Vec<String>,
+    /// Globs of the files it may change; empty: all that it sees.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write_patterns: Vec<String>,
+    /// The commands it may run, each by its first words; `None`: nothing is said about commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_commands: Option<Vec<String>>,
+    /// Tokens that one answer may have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u32>,
+    /// How long it may work on one task.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Constraints {
+    /// Whether they constrain nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// A server of tools that a member brings along.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct McpServer {
+    /// What its tools are filed under.
+    pub name: String,
+    /// The program.
+    pub command: String,
+    /// Its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub args: Vec<String>,
+    /// Variables it is started with. They may hold keys: never written down, never shown.
+    #[serde(skip)]
+    pub env: BTreeMap<String, String>,
+}
+
+impl fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.env.keys().collect();
+        f.debug_struct("McpServer")
+            .field("name", &self.name)
+            .field("command", &self.command)
+            .field("args", &self.args)
+            .field("env", &names)
+            .finish()
+    }
+}
+
+/// One of the team: who it is, what answers for it, and what it may never do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Member {
+    /// Its name, role, words and tools.
+    pub definition: Definition,
+    /// The model it asks for; `None`: the session's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// Servers of further tools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mcp_servers: Vec<McpServer>,
+    /// What it may never do.
+    #[serde(default, skip_serializing_if = "Constraints::is_empty")]
+    pub constraints: Constraints,
 }
 
 /// What makes an agent itself.
@@ -75,4 +180,58 @@ pub struct Definition {
     pub prompt: String,
     /// The tools it may use.
     pub tools: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Settings as they were journalled before members had constraints.
+    const OLD: &str = r#"{"model":{"provider":"anthropic","name":"m","context_tokens":200000,"max_tokens":8192,
+        "thinking_tokens":0,"price":null},"mode":"acceptEdits","rounds_max":20,"retries_max":3,"structured":false}"#;
+
+    #[test]
+    fn old_settings_still_open() {
+        let old: Settings = serde_json::from_str(OLD).unwrap();
+        let want = Settings { mode: Mode::AcceptEdits, ..Settings::new(old.model.clone()) };
+        assert_eq!(old, want);
+        assert!(old.constraints.is_empty() && !old.approved && old.owns.is_empty());
+    }
+
+    #[test]
+    fn settings_survive_the_journal() {
+        let constraints = Constraints {
+            blocked_patterns: vec!["*.env".into()],
+            allowed_commands: Some(Vec::new()),
+            timeout_ms: Some(1),
+            ..Constraints::default()
+        };
+        let old: Settings = serde_json::from_str(OLD).unwrap();
+        let settings = Settings { approved: true, owns: vec!["src/**".into()], ..old }.under(&constraints);
+        let text = serde_json::to_string(&settings).unwrap();
+        assert_eq!(serde_json::from_str::<Settings>(&text).unwrap(), settings);
+        assert_eq!(
+            serde_json::to_string(&constraints).unwrap(),
+            r#"{"blocked_patterns":["*.env"],"allowed_commands":[],"timeout_ms":1}"#
+        );
+    }
+
+    #[test]
+    fn constraints_bound_an_answer_and_its_thoughts() {
+        let mut settings: Settings = serde_json::from_str(OLD).unwrap();
+        settings.model.thinking_tokens = 4_096;
+        settings.fallback = Some(Model { max_tokens: 500, ..settings.model.clone() });
+        let settings = settings.under(&Constraints { max_tokens: Some(1_000), ..Constraints::default() });
+        let fallback = settings.fallback.unwrap();
+        assert_eq!((settings.model.max_tokens, settings.model.thinking_tokens), (1_000, 0));
+        assert_eq!((fallback.max_tokens, fallback.thinking_tokens), (500, 0));
+    }
+
+    #[test]
+    fn keys_of_a_server_are_neither_shown_nor_written_down() {
+        let env = [("TOKEN".to_owned(), "sk-1".to_owned())].into();
+        let server = McpServer { name: "x".into(), command: "npx".into(), args: Vec::new(), env };
+        assert!(!format!("{server:?}{}", serde_json::to_string(&server).unwrap()).contains("sk-1"));
+        assert!(format!("{server:?}").contains("TOKEN"));
+    }
 }

@@ -4,13 +4,21 @@
 //! machine that takes it from proposal to report. Nothing here runs anything: who works, what is verified and who is
 //! asked are effects that the runtime carries out.
 
+mod apply;
+mod decide;
 pub mod draft;
 pub mod edit;
+pub mod event;
 pub mod forecast;
 pub mod graph;
+pub mod machine;
 mod near;
 
+pub use decide::{Findings, Input, Now, Report};
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
 pub use edit::{Edit, edit};
 pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};
+pub use machine::{Effect, Plan, Status, TaskView, Waits};
+
+use crate::policy::pattern::overlap;

@@ -1,11 +1,18 @@
 //! What may be done: the gate's verdicts.
 //!
-//! A tool says what a call would do ([`Action`]); the policy says whether it may. Verdicts are ordered, and where
-//! several rules speak the strictest wins. Nothing here asks anyone: an `Ask` becomes a question event elsewhere.
+//! A tool says what a call would do ([`Action`]); the policy says whether it may. A member's constraints come first and
+//! nothing loosens them; then come the mode, what a person has granted, and the plan that stands behind the work.
+//! Nothing here asks anyone: an `Ask` becomes a question event elsewhere.
+
+pub mod pattern;
+mod sight;
 
 use serde::{Deserialize, Serialize};
 
+pub use sight::Sight;
+
 use crate::hash::Hash;
+use crate::team::Constraints;
 
 /// What is safe to do again after a crash (see `recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +38,12 @@ pub enum Deed {
     ReadLinked,
     /// Changes a file inside the walls.
     Write,
+    /// Runs a command of the project.
+    Execute,
+    /// Acts on the team itself: proposes, delegates, asks a colleague.
+    Team,
+    /// Asks the user something.
+    Ask,
     /// Hands the final answer over; touches nothing.
     Answer,
 }
@@ -40,7 +53,7 @@ pub enum Deed {
 pub struct Action {
     /// The kind of deed.
     pub deed: Deed,
-    /// What it is done to: a path relative to the root.
+    /// What it is done to: a path relative to the root, or the command that is run.
     pub target: String,
     /// What the user is shown before saying yes: a unified diff for edits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -125,23 +138,67 @@ pub struct Judgement {
     pub rule: String,
 }
 
+/// What an action is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    /// How freely the agent may act.
+    pub mode: Mode,
+    /// What a person has allowed for the rest of the session.
+    pub grants: &'a [Grant],
+    /// What the agent may never do.
+    pub constraints: &'a Constraints,
+    /// Whether an approved plan stands behind the work.
+    pub approved: bool,
+    /// Globs of the paths that the task owns; empty: no restriction.
+    pub owns: &'a [String],
+}
+
 /// Judges one action.
-pub fn judge(mode: Mode, grants: &[Grant], action: &Action) -> Judgement {
+pub fn judge(rules: &Rules<'_>, action: &Action) -> Judgement {
     let said = |verdict, rule: &str| Judgement { verdict, rule: rule.to_owned() };
-    let by_mode = |verdict| Judgement { verdict, rule: format!("permission mode `{}`", mode.name()) };
-    match action.deed {
-        Deed::Answer => return said(Verdict::Allow, "answering is always allowed"),
-        Deed::Read => return said(Verdict::Allow, "reading inside the project is always allowed"),
-        Deed::Write if mode == Mode::Plan => return by_mode(Verdict::Deny),
+    let by_mode = |verdict| Judgement { verdict, rule: format!("permission mode `{}`", rules.mode.name()) };
+    if let Some(rule) = forbidden(rules.constraints, action) {
+        return Judgement { verdict: Verdict::Deny, rule };
+    }
+    match (action.deed, rules.mode) {
+        (Deed::Answer, _) => return said(Verdict::Allow, "answering is always allowed"),
+        (Deed::Read, _) => return said(Verdict::Allow, "reading inside the project is always allowed"),
+        (Deed::Team, _) => return said(Verdict::Allow, "working with the team is always allowed"),
+        (Deed::Ask, Mode::DontAsk) | (Deed::Write | Deed::Execute, Mode::Plan) => return by_mode(Verdict::Deny),
+        (Deed::Ask, _) => return said(Verdict::Ask, "a question to the user"),
         _ => {}
     }
-    if grants.iter().any(|grant| grant.deed == action.deed) {
+    if rules.grants.iter().any(|grant| grant.deed == action.deed) {
         return said(Verdict::Allow, "allowed for this session by the user");
     }
-    match (mode, action.deed) {
+    if rules.approved && matches!(rules.mode, Mode::Default | Mode::AcceptEdits | Mode::Auto) {
+        match action.deed {
+            Deed::Write if !rules.owns.is_empty() && !pattern::is_owned(rules.owns, &action.target) => {
+                return said(Verdict::Ask, "outside the paths this task owns");
+            }
+            Deed::Write | Deed::Execute => return said(Verdict::Allow, "the approved plan"),
+            _ => {}
+        }
+    }
+    match (rules.mode, action.deed) {
         (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, Deed::Write) => by_mode(Verdict::Allow),
         (Mode::DontAsk, _) => by_mode(Verdict::Deny),
         _ => by_mode(Verdict::Ask),
+    }
+}
+
+/// The constraint that an action breaks, in words.
+fn forbidden(constraints: &Constraints, action: &Action) -> Option<String> {
+    let sight = Sight::of(constraints);
+    match action.deed {
+        Deed::Read => sight.hides(&action.target),
+        Deed::ReadLinked => sight.shields(&action.target),
+        Deed::Write => sight.shields(&action.target).or_else(|| {
+            let only = &constraints.write_patterns;
+            let free = only.is_empty() || pattern::is_named(only, &action.target);
+            (!free).then(|| format!("the member's `write_patterns` ({})", sight::quoted(only)))
+        }),
+        Deed::Execute | Deed::Team | Deed::Ask | Deed::Answer => None,
     }
 }
 
@@ -155,6 +212,16 @@ pub enum By {
     Rule(String),
     /// Nobody could be asked, and why.
     Nobody(String),
+}
+
+impl By {
+    /// Who, in words.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Person(who) | Self::Rule(who) => who.clone(),
+            Self::Nobody(why) => format!("nobody ({why})"),
+        }
+    }
 }
 
 /// The answer to a permission question.
@@ -173,34 +240,4 @@ pub struct Answer {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modes_judge_as_documented() {
-        use Deed::{Read, ReadLinked, Write};
-        use Verdict::{Allow, Ask, Deny};
-        let table = [
-            (Mode::Default, [Allow, Ask, Ask]),
-            (Mode::AcceptEdits, [Allow, Ask, Allow]),
-            (Mode::Plan, [Allow, Ask, Deny]),
-            (Mode::Auto, [Allow, Ask, Allow]),
-            (Mode::DontAsk, [Allow, Deny, Deny]),
-            (Mode::BypassPermissions, [Allow, Allow, Allow]),
-        ];
-        for (mode, verdicts) in table {
-            for (deed, want) in [Read, ReadLinked, Write].into_iter().zip(verdicts) {
-                let action = Action { deed, ..Action::read("a") };
-                assert_eq!(judge(mode, &[], &action).verdict, want, "{mode:?} {deed:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn a_grant_never_beats_plan_mode() {
-        let write = Action { deed: Deed::Write, ..Action::read("a") };
-        let grants = [Grant { deed: Deed::Write }];
-        assert_eq!(judge(Mode::Default, &grants, &write).verdict, Verdict::Allow);
-        assert_eq!(judge(Mode::Plan, &grants, &write).verdict, Verdict::Deny);
-    }
-}
+mod tests;

@@ -7,7 +7,8 @@ use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, REPEATS_MAX};
-use crate::policy::{self, Action, By, Class, Verdict};
+use crate::policy::{self, Action, By, Class, Rules, Verdict};
+use crate::team::Constraints;
 
 use super::call::TOLD_INTERRUPTED;
 
@@ -56,8 +57,15 @@ impl Turn {
     }
 
     fn judge(&self, call: &Call, action: Action, class: Class, now: &Now) -> Judged {
-        let mode = self.settings.as_ref().map(|settings| settings.mode).unwrap_or_default();
-        let judgement = policy::judge(mode, &self.grants, &action);
+        let (settings, free) = (self.settings.as_ref(), Constraints::default());
+        let rules = Rules {
+            mode: settings.map(|settings| settings.mode).unwrap_or_default(),
+            grants: &self.grants,
+            constraints: settings.map_or(&free, |settings| &settings.constraints),
+            approved: settings.is_some_and(|settings| settings.approved),
+            owns: settings.map_or(&[], |settings| &settings.owns),
+        };
+        let judgement = policy::judge(&rules, &action);
         match judgement.verdict {
             Verdict::Allow => Judged::Intend(intend(call, action, class, Approval::Rule(judgement.rule))),
             Verdict::Deny => {

@@ -1,0 +1,315 @@
+//! Globs over paths, and command lines by their first words.
+//!
+//! `*` and `?` stay inside one part of a path, `**` as a whole part spans any number of them, `[abc]` is one letter of
+//! a set. Paths are clean and relative to the root, with `/` between their parts. Matching takes time in proportion to
+//! pattern times path, whatever either holds. Nothing here looks at a disk; a pattern that cannot be read is an error
+//! where it is written, and the strict answer where it is used.
+
+use std::borrow::Cow;
+
+use crate::limits::GLOB_BYTES_MAX;
+
+/// Why a text is no glob.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum GlobError {
+    /// Nothing there.
+    #[error("it is empty")]
+    Empty,
+    /// Longer than [`GLOB_BYTES_MAX`].
+    #[error("it is longer than {GLOB_BYTES_MAX} bytes")]
+    Long,
+    /// A set of letters without its end.
+    #[error("a `[` has no `]`")]
+    Open,
+    /// A backslash with nothing behind it.
+    #[error("it ends in `\\`")]
+    Escape,
+    /// `{a,b}` would match nothing that was meant.
+    #[error("braces are not known; write one pattern for each, or `\\{{` for the letter")]
+    Braces,
+    /// `..` leads nowhere: paths are clean.
+    #[error("`..` and `.` are no part of a path from the project folder")]
+    Dots,
+}
+
+/// A pattern, taken apart once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Glob {
+    /// What a path must be made of, with one `Any` more at the end: for all that lies beneath.
+    beneath: Vec<Part>,
+    /// Whether it says where in the tree it holds; without a `/` it speaks of a name.
+    is_anchored: bool,
+    /// Whether letters of either case are alike.
+    folds: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Part {
+    /// `**`: any number of parts.
+    Any,
+    /// One part.
+    One(Vec<Token>),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Token {
+    /// Any number of letters.
+    Star,
+    /// One letter.
+    Question,
+    /// This letter.
+    Letter(char),
+    /// One letter in, or not in, these ranges.
+    Set { ranges: Vec<(char, char)>, is_negated: bool },
+}
+
+impl Glob {
+    /// Reads a pattern. With `folds`, letters of either case are alike.
+    pub fn new(text: &str, folds: bool) -> Result<Self, GlobError> {
+        if text.len() > GLOB_BYTES_MAX {
+            return Err(GlobError::Long);
+        }
+        let text = if folds { fold(text) } else { text.to_owned() };
+        let text = text.strip_prefix("./").unwrap_or(&text);
+        let mut parts = Vec::new();
+        for part in text.split('/').filter(|part| !part.is_empty()) {
+            match part {
+                "." | ".." => return Err(GlobError::Dots),
+                "**" if parts.last() == Some(&Part::Any) => {}
+                "**" => parts.push(Part::Any),
+                part => parts.push(Part::One(tokens(part)?)),
+            }
+        }
+        if parts.is_empty() {
+            return Err(GlobError::Empty);
+        }
+        let is_anchored = text.contains('/') || parts.contains(&Part::Any);
+        if text.ends_with('/') && parts.last() != Some(&Part::Any) {
+            parts.push(Part::Any);
+        }
+        if parts.last() == Some(&Part::Any) {
+            // `a/**` is what lies in the folder, not the folder.
+            parts.push(Part::One(vec![Token::Star]));
+        }
+        parts.push(Part::Any);
+        Ok(Self { beneath: parts, is_anchored, folds })
+    }
+
+    /// Whether it names the file: the whole path if it has a `/`, else the last part.
+    pub fn names(&self, path: &str) -> bool {
+        let path = self.folded(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        let from = if self.is_anchored { 0 } else { parts.len().saturating_sub(1) };
+        covers(self.exactly(), parts.get(from..).unwrap_or_default())
+    }
+
+    /// Whether it names the path or a folder that the path lies in: by any part, or from the root if it has a `/`.
+    pub fn touches(&self, path: &str) -> bool {
+        let path = self.folded(path);
+        let parts: Vec<&str> = path.split('/').collect();
+        if self.is_anchored {
+            covers(&self.beneath, &parts)
+        } else {
+            parts.iter().any(|part| covers(self.exactly(), std::slice::from_ref(part)))
+        }
+    }
+
+    /// Whether it claims the path: one of plain letters is a path from the root and claims all beneath it, the others
+    /// claim what they name.
+    pub fn owns(&self, path: &str) -> bool {
+        if self.is_plain() {
+            covers(&self.beneath, &self.folded(path).split('/').collect::<Vec<_>>())
+        } else {
+            self.names(path)
+        }
+    }
+
+    fn exactly(&self) -> &[Part] {
+        self.beneath.split_last().map_or(&[], |(_, parts)| parts)
+    }
+
+    /// Whether nothing in it stands for anything else.
+    fn is_plain(&self) -> bool {
+        let plain = |part: &Part| match part {
+            Part::Any => false,
+            Part::One(tokens) => tokens.iter().all(|token| matches!(token, Token::Letter(_))),
+        };
+        self.exactly().iter().all(plain)
+    }
+
+    fn folded<'a>(&self, path: &'a str) -> Cow<'a, str> {
+        if self.folds { fold(path).into() } else { path.into() }
+    }
+
+    /// What the paths that it owns are made of, from the root.
+    fn owned(&self) -> Vec<Part> {
+        let above = (!self.is_anchored && !self.is_plain()).then_some(Part::Any);
+        let own = if self.is_plain() { &self.beneath } else { self.exactly() };
+        above.into_iter().chain(own.iter().cloned()).collect()
+    }
+}
+
+/// Whether a list of patterns allows to write a path: no pattern that names it, no leave.
+pub(super) fn is_named(patterns: &[String], path: &str) -> bool {
+    patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.names(path)))
+}
+
+/// Whether one of the patterns claims a path.
+pub(super) fn is_owned(patterns: &[String], path: &str) -> bool {
+    patterns.iter().any(|pattern| Glob::new(pattern, false).is_ok_and(|glob| glob.owns(path)))
+}
+
+/// Whether two tasks that own these globs can own a common path. When in doubt they can.
+pub fn overlap(a: &str, b: &str) -> bool {
+    let (Ok(a), Ok(b)) = (Glob::new(a, true), Glob::new(b, true)) else { return true };
+    let is_any = |part: &Part| *part == Part::Any;
+    meet(&a.owned(), &b.owned(), is_any, |a, b| match (a, b) {
+        (Part::One(a), Part::One(b)) => meet(a, b, |token| *token == Token::Star, can_be_one),
+        _ => true,
+    })
+}
+
+/// Whether a command line begins with the words of an allowed one.
+pub fn commands(allowed: &[String], argv: &[&str]) -> bool {
+    allowed.iter().any(|command| {
+        let words: Vec<&str> = command.split_whitespace().collect();
+        !words.is_empty() && argv.starts_with(&words)
+    })
+}
+
+/// One case for all: lower, letter by letter.
+fn fold(text: &str) -> String {
+    text.chars().flat_map(char::to_lowercase).collect()
+}
+
+fn tokens(part: &str) -> Result<Vec<Token>, GlobError> {
+    let mut found = Vec::new();
+    let mut letters = part.chars();
+    while let Some(letter) = letters.next() {
+        match letter {
+            // `**` inside a part is no more than `*`.
+            '*' if found.last() == Some(&Token::Star) => {}
+            '*' => found.push(Token::Star),
+            '?' => found.push(Token::Question),
+            '[' => found.push(set(&mut letters)?),
+            '\\' => found.push(Token::Letter(letters.next().ok_or(GlobError::Escape)?)),
+            '{' | '}' => return Err(GlobError::Braces),
+            letter => found.push(Token::Letter(letter)),
+        }
+    }
+    Ok(found)
+}
+
+fn set(letters: &mut std::str::Chars<'_>) -> Result<Token, GlobError> {
+    let mut inside: Vec<char> = Vec::new();
+    loop {
+        match letters.next() {
+            None => return Err(GlobError::Open),
+            // Right after the `[`, or the `!`, it is a letter like others.
+            Some(']') if !matches!(inside.as_slice(), [] | ['!' | '^']) => break,
+            Some(letter) => inside.push(letter),
+        }
+    }
+    let (is_negated, mut rest) = match inside.as_slice() {
+        ['!' | '^', rest @ ..] => (true, rest),
+        rest => (false, rest),
+    };
+    let mut ranges = Vec::new();
+    while let [first, after @ ..] = rest {
+        (ranges, rest) = match after {
+            ['-', last, after @ ..] => (with(ranges, (*first, *last)), after),
+            after => (with(ranges, (*first, *first)), after),
+        };
+    }
+    Ok(Token::Set { ranges, is_negated })
+}
+
+fn with(mut ranges: Vec<(char, char)>, range: (char, char)) -> Vec<(char, char)> {
+    ranges.push(range);
+    ranges
+}
+
+fn covers(pattern: &[Part], path: &[&str]) -> bool {
+    fits(
+        pattern,
+        path,
+        |part| *part == Part::Any,
+        |part, name| match part {
+            Part::Any => true,
+            Part::One(tokens) => {
+                let letters: Vec<char> = name.chars().collect();
+                fits(tokens, &letters, |token| *token == Token::Star, |token, letter| is_one(token, *letter))
+            }
+        },
+    )
+}
+
+/// Whether a pattern of single things and stars fits a sequence. Only the last star is ever widened: what comes before
+/// it has been matched as early as can be, and earlier is never worse. So it takes at most pattern times sequence.
+fn fits<P, T>(pattern: &[P], text: &[T], is_star: impl Fn(&P) -> bool, fits_one: impl Fn(&P, &T) -> bool) -> bool {
+    let (mut at, mut seen) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(thing) = text.get(seen) {
+        match pattern.get(at) {
+            Some(next) if is_star(next) => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            Some(next) if fits_one(next, thing) => {
+                at += 1;
+                seen += 1;
+            }
+            _ => {
+                let Some((star_at, from)) = star else { return false };
+                star = Some((star_at, from + 1));
+                (at, seen) = (star_at + 1, from + 1);
+            }
+        }
+    }
+    pattern.get(at..).unwrap_or_default().iter().all(is_star)
+}
+
+/// Whether two patterns fit a common sequence: a table over the pairs of places in them, row by row from the end.
+fn meet<P>(a: &[P], b: &[P], is_star: impl Fn(&P) -> bool, can_be_one: impl Fn(&P, &P) -> bool) -> bool {
+    let end: Vec<bool> = (0..=b.len()).map(|at| b.get(at..).unwrap_or_default().iter().all(&is_star)).collect();
+    let below = |row: &[bool], at: usize| row.get(at).copied().unwrap_or(false);
+    let mut under = end;
+    for one in a.iter().rev() {
+        let mut row = vec![false; b.len() + 1];
+        for at in (0..=b.len()).rev() {
+            let met = match b.get(at) {
+                None => is_star(one) && below(&under, at),
+                Some(other) if is_star(one) || is_star(other) => {
+                    below(&under, at) || below(&row, at + 1) || below(&under, at + 1)
+                }
+                Some(other) => can_be_one(one, other) && below(&under, at + 1),
+            };
+            if let Some(cell) = row.get_mut(at) {
+                *cell = met;
+            }
+        }
+        under = row;
+    }
+    below(&under, 0)
+}
+
+fn is_one(token: &Token, letter: char) -> bool {
+    match token {
+        Token::Star | Token::Question => true,
+        Token::Letter(own) => *own == letter,
+        Token::Set { ranges, is_negated } => {
+            ranges.iter().any(|(first, last)| (*first..=*last).contains(&letter)) != *is_negated
+        }
+    }
+}
+
+fn can_be_one(a: &Token, b: &Token) -> bool {
+    match (a, b) {
+        (Token::Letter(letter), other) | (other, Token::Letter(letter)) => is_one(other, *letter),
+        // Two sets may have nothing in common; finding out is not worth it.
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests;
