@@ -11,10 +11,14 @@ use serde_json::Value;
 use crate::chat::{Answer, Part, Usage};
 use crate::context::Window;
 use crate::hash::Hash;
-use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
-use crate::message::{Envelope, Principal};
+use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
+use crate::ledger::Charge;
+use crate::message::{Assignment, Envelope, Principal};
+use crate::plan::Task;
 use crate::plan::event::{
-    PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskPaused, TaskQueued, TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted,
+    PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, TaskAnswered, TaskAsked,
+    TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskPaused, TaskQueued, TaskReported, TaskResumed, TaskRuled,
+    TaskSkipped, TaskStarted,
 };
 use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
@@ -53,6 +57,10 @@ pub enum Event {
     QuestionAsked(QuestionAsked),
     /// They did, or nobody could (agent stream).
     QuestionAnswered(QuestionAnswered),
+    /// The lead writes a task down, to propose it later (agent stream).
+    TaskDrafted(Task),
+    /// What it had written down has become a plan (agent stream).
+    PlanSubmitted(PlanSubmitted),
     /// Somebody stopped the turn (agent stream).
     Interrupted(Interrupted),
     /// The turn is over (agent stream).
@@ -118,6 +126,8 @@ impl Event {
             Self::ToolDone(_) => "tool_done",
             Self::QuestionAsked(_) => "question_asked",
             Self::QuestionAnswered(_) => "question_answered",
+            Self::TaskDrafted(_) => "task_drafted",
+            Self::PlanSubmitted(_) => "plan_submitted",
             Self::Interrupted(_) => "interrupted",
             Self::TurnEnded(_) => "turn_ended",
             Self::PlanProposed(_) => "plan_proposed",
@@ -209,8 +219,11 @@ pub struct TurnStarted {
     pub turn: TurnId,
     /// The letter it answers.
     pub envelope: EnvelopeId,
-    /// What the user said.
+    /// What it says.
     pub input: Vec<Part>,
+    /// What it is a part of, if somebody other than the user waits for the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<Assignment>,
 }
 
 /// What a request was made of, so that it can be made again from the journal alone.
@@ -385,6 +398,15 @@ pub struct QuestionAnswered {
     pub answer: policy::Answer,
 }
 
+/// The lead has proposed a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanSubmitted {
+    /// Which.
+    pub plan: PlanId,
+    /// The call that did it.
+    pub key: String,
+}
+
 /// Somebody stopped the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
@@ -398,6 +420,8 @@ pub struct Interrupted {
 pub enum End {
     /// With an answer.
     Answered,
+    /// With a plan: what follows comes from the user and the team.
+    Proposed,
     /// With an answer that `max_tokens` cut short.
     Truncated,
     /// The model would not answer.
@@ -440,4 +464,7 @@ pub struct TurnEnded {
     /// The structured answer, where one was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
+    /// What the turn cost, by model.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub charges: Vec<Charge>,
 }

@@ -45,6 +45,28 @@ impl Price {
     }
 }
 
+/// What some calls of one model used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Charge {
+    /// The model's name.
+    pub model: String,
+    /// Settled calls.
+    pub calls: u64,
+    /// Their tokens.
+    pub usage: Usage,
+    /// Nano-dollars, as far as the price is known; with what was lost in a crash and may have been paid.
+    pub nano: u64,
+}
+
+/// What may still be used, where somebody else keeps count too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Left {
+    /// Nano-dollars.
+    pub nano: Option<u64>,
+    /// Tokens, in and out.
+    pub tokens: Option<u64>,
+}
+
 /// What the next call may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grant {
@@ -88,6 +110,17 @@ impl Ledger {
     pub fn left_nano(&self) -> Option<u64> {
         let committed = self.spent_nano.saturating_add(self.reserved_nano).saturating_add(self.unknown_nano);
         self.cap_nano.map(|cap| cap.saturating_sub(committed))
+    }
+
+    /// The same under what others have left over.
+    #[must_use]
+    pub fn within(mut self, left: Left) -> Self {
+        if let Some(left) = left.nano {
+            let committed = self.spent_nano.saturating_add(self.reserved_nano).saturating_add(self.unknown_nano);
+            let cap = committed.saturating_add(left);
+            self.cap_nano = Some(self.cap_nano.map_or(cap, |own| own.min(cap)));
+        }
+        self
     }
 
     /// Judges the next call. Without a cap everything is granted; under one, nothing that has no price.

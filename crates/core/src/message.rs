@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::EnvelopeId;
+use crate::id::{EnvelopeId, PlanId};
 
 /// A mailbox's name: `agent/<id>`, `user/<name>`.
 pub type Address = String;
@@ -19,6 +19,40 @@ pub enum Kind {
     UserInput,
     /// A person answers a question of an agent.
     PermissionResponse,
+    /// An agent is given something to do.
+    TaskAssign,
+    /// It is done with it, one way or another.
+    TaskResult,
+    /// A task failed and the lead must say what to do.
+    TaskFailed,
+    /// Whoever does a task needs to know something.
+    NeedClarify,
+    /// The lead says something about a task: an answer, or what to do about its failure.
+    TaskUpdate,
+    /// A plan is proposed.
+    PlanApprovalRequest,
+    /// A person says something about a plan; or the lead is told what they said.
+    PlanApprovalResponse,
+    /// Every task of a plan is over.
+    AllTasksDone,
+    /// Somebody answers what an agent asked a colleague.
+    Text,
+    /// Somebody stops a plan, a task or an agent.
+    Shutdown,
+}
+
+/// What an agent is asked to do, and who waits for it: the head of a `task_assign` letter.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Assignment {
+    /// Where the result goes.
+    pub reply_to: Address,
+    /// The plan it belongs to, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<PlanId>,
+    /// The task's name in the plan; or the key of the call that delegated it.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
 }
 
 /// One letter.

@@ -388,7 +388,9 @@ impl Plan {
             match state(need) {
                 Some(State::Skipped(SkipReason::Condition)) => absent = Some(need),
                 Some(State::Failed { .. }) if self.is_mended(task, need) => there = true,
-                Some(State::Failed { .. }) => return Some(Doom::Cancel(format!("it needs `{}`, which failed", name(need)))),
+                Some(State::Failed { .. }) => {
+                    return Some(Doom::Cancel(format!("it needs `{}`, which failed", name(need))));
+                }
                 Some(State::Cancelled) => {
                     return Some(Doom::Cancel(format!("it needs `{}`, which was given up", name(need))));
                 }

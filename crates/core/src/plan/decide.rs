@@ -240,7 +240,10 @@ impl Plan {
             }
             (_, Say::Rule(_)) => Vec::new(),
             (About::Start { task }, Say::Reject(_)) => {
-                vec![answered(Say::Reject(String::new())), Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who })]
+                vec![
+                    answered(Say::Reject(String::new())),
+                    Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who }),
+                ]
             }
             (About::Proposal, say @ Say::Reject(_)) => {
                 vec![answered(say), self.ended_event(PlanEnd::Rejected)]
@@ -390,13 +393,10 @@ impl Plan {
         if self.ended.is_some() || self.graph.is_none() {
             return Vec::new();
         }
-        let steps: [&dyn Fn() -> Vec<Event>; 5] = [
-            &|| self.by_the_clock(now),
-            &|| self.give_up(),
-            &|| self.fill_places(now),
-            &|| self.ask_people(),
-            &|| if self.unsettled == 0 { vec![self.ended_event(self.outcome())] } else { Vec::new() },
-        ];
+        let steps: [&dyn Fn() -> Vec<Event>; 5] =
+            [&|| self.by_the_clock(now), &|| self.give_up(), &|| self.fill_places(now), &|| self.ask_people(), &|| {
+                if self.unsettled == 0 { vec![self.ended_event(self.outcome())] } else { Vec::new() }
+            }];
         steps.iter().map(|step| step()).find(|events| !events.is_empty()).unwrap_or_default()
     }
 

@@ -80,18 +80,34 @@ pub(super) enum State {
     Planned,
     Approved,
     /// In its owner's mailbox.
-    Dispatched { deadline_ms: i64 },
-    Running { deadline_ms: i64 },
+    Dispatched {
+        deadline_ms: i64,
+    },
+    Running {
+        deadline_ms: i64,
+    },
     /// Its owner asked something and holds nothing meanwhile.
-    Asking { question: String, letter: EnvelopeId, left_ms: i64 },
+    Asking {
+        question: String,
+        letter: EnvelopeId,
+        left_ms: i64,
+    },
     /// … and has the answer.
-    Answered { answer: String, letter: EnvelopeId, left_ms: i64 },
+    Answered {
+        answer: String,
+        letter: EnvelopeId,
+        left_ms: i64,
+    },
     /// Its owner is done; code looks at what is there.
     Checking,
     /// It failed and will be tried again by itself.
-    Waiting { until_ms: i64 },
+    Waiting {
+        until_ms: i64,
+    },
     /// It failed for good; `settled` once nobody has to say anything about it any more.
-    Failed { settled: bool },
+    Failed {
+        settled: bool,
+    },
     /// It waits for money.
     Paused,
     Done,
@@ -356,7 +372,8 @@ impl Plan {
             State::Planned => Waits::Approval,
             State::Approved if slot.open > 0 => {
                 let needs = self.graph.as_ref().map_or(&[][..], |graph| graph.needs(index));
-                let open = needs.iter().filter(|need| self.slots.get(**need).is_some_and(|slot| !slot.state.is_settled()));
+                let open =
+                    needs.iter().filter(|need| self.slots.get(**need).is_some_and(|slot| !slot.state.is_settled()));
                 let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
                 Waits::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
             }

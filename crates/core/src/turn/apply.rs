@@ -24,7 +24,7 @@ impl Turn {
                 self.settings = Some(configured.settings.clone());
             }
             Event::TurnStarted(started) => {
-                self.current = Some(Current::new(started.turn));
+                self.current = Some(Current::new(started.turn, started.assignment.clone()));
                 self.phase = Phase::Ready;
                 self.push(Message::user(started.input.clone()), true);
             }
@@ -50,6 +50,11 @@ impl Turn {
                     self.grants.extend(deed.map(|deed| Grant { deed }));
                 }
             }
+            Event::TaskDrafted(task) => match self.drafts.iter_mut().find(|draft| draft.id == task.id) {
+                Some(draft) => draft.clone_from(task),
+                None => self.drafts.push(task.clone()),
+            },
+            Event::PlanSubmitted(_) => self.drafts.clear(),
             Event::Interrupted(interrupted) => {
                 if let Some(current) = &mut self.current {
                     current.interrupted = Some(interrupted.by.clone());
@@ -93,6 +98,9 @@ impl Turn {
         let Phase::Calling(mut calling) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
         let reserved = calling.intent.reserved_nano;
         let price = calling.intent.model.price;
+        if let Some(current) = &mut self.current {
+            current.charge(&calling.intent, &ended.outcome);
+        }
         match &ended.outcome {
             Outcome::Done(answer) => {
                 self.ledger.settle(reserved, answer.usage, price);

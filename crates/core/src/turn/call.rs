@@ -8,7 +8,7 @@ use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Weight, Window};
 use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
 use crate::ledger::Grant;
-use crate::limits::{BYTES_PER_TOKEN_MAX, NUDGES_MAX};
+use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
 use crate::team::Model;
 
@@ -84,9 +84,17 @@ impl Turn {
     ) -> (LlmIntent, Grant) {
         let bytes = context::weigh(weights, window) + now.frame.bytes;
         let input_tokens = context::tokens(bytes, self.bytes_per_kilotoken);
-        let mut ledger = self.ledger.clone();
+        let mut ledger = self.ledger.clone().within(now.left);
         ledger.settle_nothing(freed_nano);
-        let grant = ledger.judge(model.price, input_tokens, model.max_tokens);
+        let grant = match now.left.tokens {
+            // A call that could not even say what it has is not worth making.
+            Some(left) if left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS)) => Grant::Exhausted,
+            Some(left) => {
+                let most = u32::try_from(left - input_tokens).unwrap_or(u32::MAX);
+                ledger.judge(model.price, input_tokens, model.max_tokens.min(most))
+            }
+            None => ledger.judge(model.price, input_tokens, model.max_tokens),
+        };
         let (max_tokens, reserved_nano) = match grant {
             Grant::Call { max_tokens, nano } | Grant::HandBack { max_tokens, nano } => (max_tokens, nano),
             Grant::Exhausted => (0, 0),
@@ -130,6 +138,9 @@ impl Turn {
         now: &Now,
     ) -> Vec<Event> {
         let end = |outcome| Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms });
+        let mut charged = current.clone();
+        charged.charge(&calling.intent, &outcome);
+        let current = &charged;
         match outcome {
             Outcome::Done(answer) => {
                 let answer = Answer { message: answer.message.with_own_ids(), ..answer };

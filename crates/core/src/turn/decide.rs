@@ -18,10 +18,10 @@ impl Turn {
     pub fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.current) {
             (Input::Configure(settings), _) => self.configure(*settings),
-            (Input::Begin { turn, envelope, input }, None) if self.settings.is_some() => {
-                let current = Current::new(turn);
+            (Input::Begin { turn, envelope, input, assignment }, None) if self.settings.is_some() => {
+                let current = Current::new(turn, assignment.clone());
                 let ahead = Ahead::of(&input, true);
-                let mut events = vec![Event::TurnStarted(TurnStarted { turn, envelope, input })];
+                let mut events = vec![Event::TurnStarted(TurnStarted { turn, envelope, input, assignment })];
                 events.extend(self.next_call(&current, ahead, now));
                 events
             }
@@ -101,6 +101,9 @@ impl Turn {
             Phase::Ready => self.next_call(current, Ahead::default(), now),
             Phase::Calling(calling) => {
                 let lost = LlmEnded { call: calling.intent.call, outcome: Outcome::Lost, ms: 0 };
+                let mut charged = current.clone();
+                charged.charge(&calling.intent, &lost.outcome);
+                let current = &charged;
                 let next = if interrupted {
                     Event::TurnEnded(ended(current, End::Interrupted, None))
                 } else {
@@ -154,5 +157,6 @@ impl Ahead {
 }
 
 pub(super) fn ended(current: &Current, end: End, structured: Option<serde_json::Value>) -> TurnEnded {
-    TurnEnded { turn: current.turn, end, text: current.text.clone(), structured }
+    let (text, charges) = (current.text.clone(), current.charges.clone());
+    TurnEnded { turn: current.turn, end, text, structured, charges }
 }

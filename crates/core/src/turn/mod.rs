@@ -16,16 +16,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::chat::{Message, Part};
+use crate::chat::{Message, Part, Usage};
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
 use crate::event::{LlmIntent, Outcome, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
-use crate::ledger::Ledger;
+use crate::ledger::{Charge, Ledger, Left};
+use crate::message::Assignment;
+use crate::plan::Task;
 use crate::policy::{Action, Answer, Class, Grant};
 use crate::team::{Definition, Settings};
 
-pub use tools::STRUCTURED_OUTPUT;
+pub use tools::{STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
 /// The state of an agent's loop.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -42,6 +44,9 @@ pub struct Turn {
     phase: Phase,
     current: Option<Current>,
     last: Option<TurnEnded>,
+    /// Tasks that were written down and not proposed yet.
+    #[serde(default)]
+    drafts: Vec<Task>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -65,10 +70,16 @@ struct Current {
     interrupted: Option<String>,
     /// The last text the model said.
     text: String,
+    /// Who waits for the answer, if not the user.
+    #[serde(default)]
+    assignment: Option<Assignment>,
+    /// What it cost so far.
+    #[serde(default)]
+    charges: Vec<Charge>,
 }
 
 impl Current {
-    fn new(turn: TurnId) -> Self {
+    fn new(turn: TurnId, assignment: Option<Assignment>) -> Self {
         Self {
             turn,
             rounds: 0,
@@ -78,11 +89,32 @@ impl Current {
             fallback: false,
             interrupted: None,
             text: String::new(),
+            assignment,
+            charges: Vec::new(),
         }
     }
 }
 
 impl Current {
+    /// What is known of the cost once a call has ended.
+    fn charge(&mut self, intent: &LlmIntent, outcome: &Outcome) {
+        let priced = |usage| intent.model.price.map_or(0, |price| price.of(usage));
+        let (calls, usage, nano) = match outcome {
+            Outcome::Done(answer) => (1, answer.usage, priced(answer.usage)),
+            Outcome::Cancelled { usage, .. } => (1, *usage, priced(*usage)),
+            Outcome::Failed { failure, .. } if !failure.may_have_cost() => return,
+            Outcome::Failed { .. } | Outcome::Lost => (1, Usage::default(), intent.reserved_nano),
+        };
+        match self.charges.iter_mut().find(|charge| charge.model == intent.model.name) {
+            Some(charge) => {
+                charge.calls += calls;
+                charge.usage += usage;
+                charge.nano = charge.nano.saturating_add(nano);
+            }
+            None => self.charges.push(Charge { model: intent.model.name.clone(), calls, usage, nano }),
+        }
+    }
+
     /// What is known once an answer has been heard.
     fn hear(&mut self, message: &Message, calls: &[Call]) {
         let text = message.text();
@@ -155,6 +187,8 @@ pub struct Now {
     pub fresh: Uuid,
     /// What every request carries besides the history.
     pub frame: Frame,
+    /// What the whole team has left.
+    pub left: Left,
 }
 
 /// What every request carries besides the history: content addresses and size.
@@ -199,6 +233,8 @@ pub enum Input {
         envelope: EnvelopeId,
         /// What it says.
         input: Vec<Part>,
+        /// Who waits for the answer, if not the user.
+        assignment: Option<Assignment>,
     },
     /// Other settings from now on.
     Configure(Box<Settings>),
@@ -306,6 +342,21 @@ impl Turn {
     /// The turn that runs.
     pub fn current(&self) -> Option<TurnId> {
         self.current.as_ref().map(|current| current.turn)
+    }
+
+    /// What the turn that runs is a part of, if somebody other than the user waits for it.
+    pub fn assignment(&self) -> Option<&Assignment> {
+        self.current.as_ref()?.assignment.as_ref()
+    }
+
+    /// What the turn that runs has cost so far, by model.
+    pub fn charges(&self) -> &[Charge] {
+        self.current.as_ref().map_or(&[], |current| &current.charges)
+    }
+
+    /// Tasks that were written down and not proposed yet.
+    pub fn drafts(&self) -> &[Task] {
+        &self.drafts
     }
 
     /// How the last turn ended.

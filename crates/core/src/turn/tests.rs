@@ -105,7 +105,13 @@ impl World {
     fn input(&mut self, input: Input) -> Result<(), Killed> {
         let frame =
             Frame { instructions: Hash::default(), tools: Hash::default(), settings: Hash::default(), bytes: 1_000 };
-        let now = Now { at_ms: self.at_ms, jitter: 0, fresh: id(1_000 + self.log.len() as u128), frame };
+        let now = Now {
+            at_ms: self.at_ms,
+            jitter: 0,
+            fresh: id(1_000 + self.log.len() as u128),
+            frame,
+            left: Left::default(),
+        };
         self.commit(self.turn.decide(input, &now))
     }
 
@@ -114,6 +120,7 @@ impl World {
             turn: TurnId::new(id(3)),
             envelope: EnvelopeId::new(id(4)),
             input: vec![Part::text("hello")],
+            assignment: None,
         })
     }
 

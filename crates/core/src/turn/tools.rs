@@ -7,13 +7,15 @@ use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, REPEATS_MAX};
-use crate::policy::{self, Action, By, Class, Rules, Verdict};
+use crate::policy::{self, Action, By, Class, Deed, Rules, Verdict};
 use crate::team::Constraints;
 
 use super::call::TOLD_INTERRUPTED;
 
 /// The tool that hands over a structured answer.
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
+/// The tool that puts a plan before the user; the turn is over once it has.
+pub const SUBMIT_PLAN: &str = "submit_plan";
 
 impl Turn {
     pub(super) fn prepared(
@@ -98,6 +100,14 @@ impl Turn {
         });
         let Some((call, action, class)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
+        if answer.allow && action.deed == Deed::Ask {
+            // The answer is the result: there is nothing to run.
+            let words = if answer.comment.is_empty() { "Yes." } else { &answer.comment };
+            let content = vec![Part::text(format!("The user answers: {words}"))];
+            let done = ToolDone { key: call.key.clone(), ending: Ending::Ran, content, is_error: false, ms: 0 };
+            let next = self.tools_done(current, calls, vec![done], Ahead::default(), now);
+            return [said].into_iter().chain(next).collect();
+        }
         if answer.allow {
             let intent = intend(call, action.clone(), class, Approval::Question(question));
             return vec![said, intent];
@@ -127,6 +137,8 @@ impl Turn {
             Some(ended(current, End::Interrupted, None))
         } else if let Some(call) = structured {
             Some(ended(current, End::Answered, Some(call.input.clone())))
+        } else if calls.iter().any(|call| call.tool == SUBMIT_PLAN && ran_well(call, &done)) {
+            Some(ended(current, End::Proposed, None))
         } else if current.repeats >= REPEATS_MAX {
             Some(ended(current, End::Looping, None))
         } else {
