@@ -203,6 +203,9 @@ pub struct AgentStarted {
     pub session: SessionId,
     /// What makes it itself.
     pub definition: Definition,
+    /// What it was started for; nothing for a session's lead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<Assignment>,
 }
 
 /// An agent works under these settings from now on.

@@ -349,6 +349,14 @@ impl Turn {
         self.current.as_ref()?.assignment.as_ref()
     }
 
+    /// The call in flight, or the one that waits to be made again.
+    pub fn calling(&self) -> Option<&LlmIntent> {
+        match &self.phase {
+            Phase::Calling(calling) | Phase::Waiting(calling, _) => Some(&calling.intent),
+            _ => None,
+        }
+    }
+
     /// What the turn that runs has cost so far, by model.
     pub fn charges(&self) -> &[Charge] {
         self.current.as_ref().map_or(&[], |current| &current.charges)

@@ -9,13 +9,13 @@ use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
 use max_team_llm::{Call, CallError, Transcript};
 use max_team_tools::{Cx, Output, Registry, ToolError};
 
-use super::Agent;
+use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::house::now_ms;
 
@@ -48,8 +48,9 @@ pub(super) struct Wire {
 }
 
 impl Agent {
-    /// Starts whatever is pending and not under way.
-    pub(super) fn launch(&mut self) {
+    /// Starts whatever is pending and not under way; what acts on the team itself is handed back.
+    pub(super) fn launch(&mut self) -> Vec<String> {
+        let mut acts = Vec::new();
         for effect in self.turn.pending() {
             let flight = match &effect {
                 Effect::CallModel(intent) => Flight::Model { call: intent.call, attempt: intent.attempt },
@@ -67,6 +68,10 @@ impl Agent {
                 continue;
             }
             let future = match effect {
+                Effect::RunTool { key, action } if action.deed == Deed::Team => {
+                    acts.push(key);
+                    continue;
+                }
                 Effect::CallModel(intent) => self.call_model(flight, intent),
                 Effect::Prepare(keys) => self.prepare(flight, &keys),
                 Effect::RunTool { key, action } => self.run_tool(flight, key, action),
@@ -75,6 +80,7 @@ impl Agent {
             };
             self.flights.push(future);
         }
+        acts
     }
 
     fn call_model(&mut self, flight: Flight, intent: LlmIntent) -> Future {
@@ -86,13 +92,14 @@ impl Agent {
             window: intent.request.window,
             upto: intent.request.upto,
         });
-        let (shared, session, cancel) = (Arc::clone(&self.shared), self.session, self.cancel.clone());
+        let (shared, session, cancel) = (Arc::clone(&self.floor.shared), self.floor.session, self.cancel.clone());
+        let from = Arc::clone(&self.origin);
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
         Box::pin(async move {
             let started = Instant::now();
             let show = |delta: max_team_llm::Delta<'_>| {
                 if let Some(delta) = shown(delta) {
-                    shared.show(&Notice::Delta { session, delta });
+                    shared.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
                 }
             };
             let outcome = match shared.router.call(&request, &cancel, show).await {
@@ -117,7 +124,7 @@ impl Agent {
         let fits = self.wire.take().filter(|wire| wire.model == *model);
         let mut wire = fits.unwrap_or_else(|| Wire {
             model: model.clone(),
-            transcript: Transcript::new(self.shared.router.wire(model)),
+            transcript: Transcript::new(self.floor.shared.router.wire(model)),
             system: Arc::from(""),
         });
         if wire.transcript.is_empty() || !Arc::ptr_eq(&wire.system, &self.frame.system) {
@@ -232,8 +239,4 @@ fn shown(delta: max_team_llm::Delta<'_>) -> Option<Delta> {
 
 fn failed(words: &str) -> Output {
     Output { content: vec![Part::text(words)], is_error: true }
-}
-
-fn millis(since: Instant) -> u64 {
-    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

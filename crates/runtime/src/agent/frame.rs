@@ -3,7 +3,6 @@
 //! Each is a blob with a content address, so that an intent can name it and a request can be made again from the
 //! journal alone, whatever the files say by then. Instruction files are read again at the start of each turn.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,9 +14,10 @@ use max_team_tools::{Cx, Registry, Root, Structured};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
-use crate::house::Shared;
+use crate::house::{Shared, lock};
 use crate::session::instructions;
 
+#[derive(Debug, Clone)]
 pub(crate) struct Frame {
     root: PathBuf,
     home: PathBuf,
@@ -31,17 +31,17 @@ pub(crate) struct Frame {
     files: Vec<(String, usize)>,
     notes: Vec<String>,
     blobs: [Blob; 3],
-    stored: HashSet<Hash>,
 }
 
+#[derive(Debug, Clone)]
 struct Blob {
     hash: Hash,
-    bytes: Vec<u8>,
+    bytes: Arc<[u8]>,
 }
 
 impl Blob {
     fn new(bytes: Vec<u8>) -> Self {
-        Self { hash: Hash::of(&bytes), bytes }
+        Self { hash: Hash::of(&bytes), bytes: bytes.into() }
     }
 }
 
@@ -87,7 +87,6 @@ impl Frame {
             files: Vec::new(),
             notes: Vec::new(),
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
-            stored: HashSet::new(),
         };
         frame.refresh();
         Ok(frame)
@@ -132,9 +131,20 @@ impl Frame {
     }
 
     /// The blobs that this process has not put into the journal yet.
-    pub(crate) fn unstored(&mut self) -> Vec<Vec<u8>> {
-        let stored = &mut self.stored;
-        self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.clone()).collect()
+    pub(crate) fn unstored(&self, shared: &Shared) -> Vec<Vec<u8>> {
+        let mut stored = lock(&shared.stored);
+        self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
+    }
+
+    /// The same for another agent of this definition.
+    pub(crate) fn under(&self, settings: Settings) -> Self {
+        let mut frame = self.clone();
+        frame.configure(&settings);
+        frame
+    }
+
+    pub(crate) fn definition(&self) -> &Definition {
+        &self.definition
     }
 
     pub(crate) fn context(&self, cancel: &CancellationToken) -> Cx {

@@ -1,35 +1,42 @@
 //! One agent's loop: decide, commit, apply, do.
 //!
 //! The loop owns its [`Turn`] and is the only writer of the agent's stream. It starts what is pending (`flight`),
-//! waits for something to land, for mail or for an order, and turns each into exactly one decision and one commit.
-//! A commit that fails drops the loop: the log is the truth and the next process folds it again. A turn that waits
-//! for a person holds nothing but rows.
+//! acts on the team where a call asks for it (`acts`), waits for something to land, for mail (`mail`) or for an
+//! order, and turns each into exactly one decision and one commit. A commit that fails drops the loop: the log is the
+//! truth and the next process folds it again. A turn that waits for a person holds nothing but rows.
 
+mod acts;
 mod flight;
 mod frame;
+mod mail;
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use max_team_core::event::{End, Event, Outcome, Replied};
-use max_team_core::id::{AgentId, EnvelopeId, SessionId, TurnId};
+use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
+use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
+use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::ledger::Left;
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
-use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::{Answer, Class};
+use max_team_core::message::Envelope;
+use max_team_core::plan::event::Spent;
+use max_team_core::policy::Class;
 use max_team_core::team::Settings;
-use max_team_core::turn::{Input, Now, Turn};
-use max_team_journal::{Expect, Fence, Projection, Strength};
-use tokio::sync::{mpsc, oneshot};
+use max_team_core::turn::{Effect, Input, Now, Turn};
+use max_team_journal::{Append, Expect, Projection, Strength};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::error::RuntimeError;
-use crate::handle::{Notice, Status};
-use crate::house::{Shared, append, commit_at, now_ms};
-use crate::session;
+use crate::floor::{Activity, Floor};
+use crate::handle::{Notice, Origin, Status};
+use crate::house::{append, commit_at, lock, now_ms};
+use crate::purse::{self, Purse};
+use crate::{rows, session};
 
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
@@ -40,9 +47,8 @@ const PARK_WAIT: Duration = Duration::from_secs(2);
 pub(crate) const SNAPSHOT_VERSION: u32 = 1;
 
 /// What the house tells a running loop.
+#[derive(Debug)]
 pub(crate) enum Control {
-    /// Mail may have come.
-    Mail,
     Interrupt {
         by: String,
     },
@@ -54,22 +60,23 @@ pub(crate) enum Control {
 
 /// What a loop starts from.
 pub(crate) struct Seat {
-    pub session: SessionId,
     pub agent: AgentId,
-    pub fence: Fence,
     /// Entries of the agent's stream that `turn` has folded.
     pub head: u64,
     pub turn: Turn,
     pub frame: Frame,
+    pub purse: Arc<Purse>,
+    pub lead: bool,
 }
 
 pub(crate) struct Agent {
-    shared: Arc<Shared>,
-    session: SessionId,
+    floor: Arc<Floor>,
+    agent: AgentId,
     stream: String,
     session_stream: String,
-    name: String,
-    fence: Fence,
+    origin: Arc<Origin>,
+    lead: bool,
+    purse: Arc<Purse>,
     head: u64,
     snapshot_at: u64,
     turn: Turn,
@@ -78,20 +85,45 @@ pub(crate) struct Agent {
     in_flight: HashSet<Flight>,
     wire: Option<flight::Wire>,
     cancel: CancellationToken,
+    bell: Arc<Notify>,
+    /// What the call in flight has set aside in the purse: nano-dollars and tokens.
+    held: (u64, u64),
+    /// When the turn that runs began, as far as this process knows.
+    began: Instant,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
 }
 
+/// What goes into a commit besides the agent's own events.
+#[derive(Default)]
+struct Extra {
+    acks: Vec<EnvelopeId>,
+    sends: Vec<Envelope>,
+    appends: Vec<Append>,
+    projections: Vec<Projection>,
+}
+
+impl Extra {
+    fn acks(acks: Vec<EnvelopeId>) -> Self {
+        Self { acks, ..Self::default() }
+    }
+
+    fn send(letter: Envelope) -> Self {
+        Self { sends: vec![letter], ..Self::default() }
+    }
+}
+
 impl Agent {
-    pub(crate) fn new(shared: Arc<Shared>, seat: Seat) -> Self {
+    pub(crate) fn new(floor: Arc<Floor>, seat: Seat, bell: &Arc<Notify>) -> Self {
         let name = seat.turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
-        Self {
-            shared,
-            session: seat.session,
+        let held = (seat.turn.ledger().reserved_nano, 0);
+        let mut agent = Self {
+            agent: seat.agent,
             stream: session::agent_stream(seat.agent),
-            session_stream: session::stream(seat.session),
-            name,
-            fence: seat.fence,
+            session_stream: session::stream(floor.session),
+            origin: Arc::new(Origin { name: name.into(), lead: seat.lead, ..Origin::agent(seat.agent) }),
+            lead: seat.lead,
+            purse: seat.purse,
             head: seat.head,
             snapshot_at: seat.head,
             turn: seat.turn,
@@ -100,15 +132,21 @@ impl Agent {
             in_flight: HashSet::new(),
             wire: None,
             cancel: CancellationToken::new(),
+            bell: Arc::clone(bell),
+            held,
+            began: Instant::now(),
             resumed: true,
-        }
+            floor,
+        };
+        agent.know_task();
+        agent
     }
 
-    /// Runs until it is told to stop or the journal fails.
+    /// Runs until it is told to stop, has nothing more to do, or the journal fails.
     pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
         if let Err(error) = self.work(&mut controls).await {
-            let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
-            self.shared.publish(stopped).await;
+            let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
+            self.floor.shared.publish(stopped).await;
         }
         self.cancel.cancel();
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.
@@ -121,35 +159,38 @@ impl Agent {
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
-        self.step(Input::Recovered, Vec::new()).await?;
+        self.step(Input::Recovered, Extra::default()).await?;
         let mut mail = true;
-        let mut idle = false;
+        let mut told = None;
         loop {
             if mail {
-                mail = self.take_mail().await?;
+                self.take_mail().await?;
+                mail = false;
             }
-            self.launch();
+            while self.launch_and_act().await? {}
             self.resumed = false;
-            if self.turn.is_busy() {
-                idle = false;
-            } else if !idle {
-                idle = true;
-                self.shared.publish(Notice::Idle { session: self.session }).await;
+            let activity = self.activity();
+            if told != Some(activity) {
+                told = Some(activity);
+                self.floor.report(&self.stream, activity, false).await;
+            }
+            if activity == Activity::Idle && !self.lead && self.floor.leave(&self.stream, controls).await {
+                return Ok(());
             }
             let was_busy = self.turn.is_busy();
             tokio::select! {
                 biased;
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
-                    Some(Control::Mail) => mail = true,
-                    Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Vec::new()).await?,
+                    Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => {
                         self.frame.configure(&settings);
-                        self.step(Input::Configure(settings), Vec::new()).await?;
+                        self.step(Input::Configure(settings), Extra::default()).await?;
                     }
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
                 },
+                () = self.bell.notified() => (mail, told) = (true, None),
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
             }
             if was_busy && !self.turn.is_busy() {
@@ -160,87 +201,125 @@ impl Agent {
         }
     }
 
-    /// Takes what the mailbox holds: answers at any time, a user's message between turns. Returns whether it should
-    /// be looked at again.
-    async fn take_mail(&mut self) -> Result<bool, RuntimeError> {
-        for envelope in self.shared.journal.pending_mail(&self.stream)? {
-            match envelope.kind {
-                Kind::PermissionResponse => {
-                    let ack = vec![envelope.id];
-                    match answer_of(&envelope) {
-                        Some((question, answer)) => self.step(Input::Answered { question, answer }, ack).await?,
-                        None => self.commit(Vec::new(), ack).await?,
-                    }
-                }
-                Kind::UserInput if !self.turn.is_busy() => {
-                    self.cancel = CancellationToken::new();
-                    self.frame.refresh();
-                    let input = vec![max_team_core::chat::Part::text(text_of(&envelope))];
-                    let begin = Input::Begin { turn: TurnId::new(Uuid::now_v7()), envelope: envelope.id, input };
-                    self.step(begin, vec![envelope.id]).await?;
-                }
-                Kind::UserInput => {}
-            }
+    fn activity(&self) -> Activity {
+        if !self.turn.is_busy() {
+            return Activity::Idle;
         }
-        Ok(false)
+        let waits = |effect: &Effect| match effect {
+            Effect::Ask { .. } => true,
+            // Somebody else is at work on it, and says so themselves.
+            Effect::RunTool { key, .. } => self.waits_for_mail(key),
+            _ => false,
+        };
+        let pending = self.turn.pending();
+        if !pending.is_empty() && pending.iter().all(waits) { Activity::Waiting } else { Activity::Busy }
     }
 
-    fn now(&self) -> Now {
+    fn now(&self, left: Left) -> Now {
         let fresh = Uuid::now_v7();
         let [.., a, b, c, d] = *fresh.as_bytes();
-        Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address() }
+        Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address(), left }
+    }
+
+    /// One decision. What it may spend is set aside before anybody else can look.
+    fn decide(&mut self, input: Input) -> Vec<Event> {
+        if !self.purse.is_bounded() {
+            return self.turn.decide(input, &self.now(Left::default()));
+        }
+        let floor = Arc::clone(&self.floor);
+        let _alone = lock(&floor.spending);
+        let events = self.turn.decide(input, &self.now(self.purse.left()));
+        for event in &events {
+            match event {
+                Event::LlmEnded(ended) => {
+                    let used = self.used(&ended.outcome);
+                    self.purse.settle(std::mem::take(&mut self.held), used);
+                }
+                Event::LlmIntent(intent) => {
+                    let tokens = context::tokens(intent.bytes, BYTES_PER_KILOTOKEN);
+                    self.held = (intent.reserved_nano, tokens.saturating_add(u64::from(intent.max_tokens)));
+                    self.purse.reserve(self.held.0, self.held.1);
+                }
+                _ => {}
+            }
+        }
+        events
+    }
+
+    /// What a call that ended has used; one that may have been paid counts as paid.
+    fn used(&self, outcome: &Outcome) -> (u64, u64) {
+        let price = self.turn.calling().and_then(|intent| intent.model.price);
+        let paid = |usage| (price.map_or(0, |price| price.of(usage)), purse::tokens(usage));
+        match outcome {
+            Outcome::Done(answer) => paid(answer.usage),
+            Outcome::Cancelled { usage, .. } => paid(*usage),
+            Outcome::Failed { failure, .. } if !failure.may_have_cost() => (0, 0),
+            Outcome::Failed { .. } | Outcome::Lost => self.held,
+        }
     }
 
     /// One decision, one commit.
-    async fn step(&mut self, input: Input, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
-        let now = self.now();
-        let events = self.turn.decide(input, &now);
-        self.commit(events, acks).await
+    async fn step(&mut self, input: Input, extra: Extra) -> Result<(), RuntimeError> {
+        let events = self.decide(input);
+        self.commit(events, extra).await
     }
 
-    async fn commit(&mut self, events: Vec<Event>, acks: Vec<EnvelopeId>) -> Result<(), RuntimeError> {
-        if events.is_empty() && acks.is_empty() {
+    async fn commit(&mut self, events: Vec<Event>, mut extra: Extra) -> Result<(), RuntimeError> {
+        if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.appends.is_empty() {
             return Ok(());
         }
         let at_ms = now_ms();
         let mut commit = commit_at(at_ms);
-        commit.fence = Some(self.fence.clone());
+        commit.fence = Some(self.floor.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
-        commit.acks = acks;
-        let actor = format!("agent:{}", self.name);
+        let actor = format!("agent:{}", self.origin.name);
         commit.actor.clone_from(&actor);
         let mut replies = Vec::new();
+        let mut ended = false;
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
-            if let Event::TurnEnded(ended) = event {
-                let whole = ended.end == End::Answered;
-                replies.push(Event::Replied(Replied { turn: ended.turn, text: ended.text.clone(), whole }));
-                // The answer is about to be shown.
-                commit.strength = Strength::Full;
-            }
-            if let Event::LlmIntent(_) = event {
-                commit.blobs.extend(self.frame.unstored());
-            }
-            if let Event::ToolIntent(intent) = event
-                && matches!(intent.class, Class::Keyed | Class::Opaque)
-            {
+            commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            match event {
+                Event::TurnEnded(over) => {
+                    ended = true;
+                    if self.lead {
+                        let whole = over.end == End::Answered;
+                        replies.push(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }));
+                        // The answer is about to be shown.
+                        commit.strength = Strength::Full;
+                    }
+                    extra.sends.extend(self.result_letter(over, at_ms));
+                }
+                Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
                 // It is about to leave us, and nobody could tell afterwards whether it had.
-                commit.strength = Strength::Full;
+                Event::ToolIntent(intent) if matches!(intent.class, Class::Keyed | Class::Opaque) => {
+                    commit.strength = Strength::Full;
+                }
+                _ => {}
             }
         }
         for reply in &replies {
-            commit.projections.extend(session::project(&self.session_stream, at_ms, reply));
+            commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
             commit.appends.push(append(&self.session_stream, reply, &actor)?);
         }
-        self.shared.journal.commit(commit).await?;
+        let rings: Vec<String> = extra.sends.iter().map(|letter| letter.to.clone()).collect();
+        commit.acks = extra.acks;
+        commit.sends = extra.sends;
+        commit.appends.extend(extra.appends);
+        commit.projections.extend(extra.projections);
+        self.floor.shared.journal.commit(commit).await?;
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);
-            self.shared.audit(&self.name, at_ms, event);
+            self.floor.shared.audit(&self.origin.name, at_ms, event);
         }
-        let ended = !replies.is_empty();
+        for address in &rings {
+            self.floor.ring(address);
+        }
+        let session = self.floor.session;
         for event in events.into_iter().chain(replies) {
-            self.shared.publish(Notice::Event { session: self.session, at_ms, event: Arc::new(event) }).await;
+            let from = Arc::clone(&self.origin);
+            self.floor.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
         }
         if ended {
             self.snapshot().await?;
@@ -255,14 +334,14 @@ impl Agent {
         }
         let Ok(state) = serde_json::to_vec(&self.turn) else { return Ok(()) };
         let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.fence.clone());
+        commit.fence = Some(self.floor.fence.clone());
         commit.projections.push(Projection::Snapshot {
             stream: self.stream.clone(),
             stream_seq: self.head,
             version: SNAPSHOT_VERSION,
             state,
         });
-        self.shared.journal.commit(commit).await?;
+        self.floor.shared.journal.commit(commit).await?;
         self.snapshot_at = self.head;
         Ok(())
     }
@@ -270,7 +349,7 @@ impl Agent {
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
         self.in_flight.remove(&landed.flight);
         match landed.input {
-            Some(input) => self.step(input, Vec::new()).await,
+            Some(input) => self.step(input, Extra::default()).await,
             None => Ok(()),
         }
     }
@@ -284,11 +363,11 @@ impl Agent {
             _ => false,
         };
         if let Some(input) = landed.input.filter(|_| finished) {
-            let mut events = self.turn.decide(input, &self.now());
+            let mut events = self.decide(input);
             // The next call would be promised and never made: the next process decides about it.
             events.retain(|event| !matches!(event, Event::LlmIntent(_) | Event::Nudged(_)));
             // If even this cannot be written, the log still says that it was started; recovery knows what to do.
-            drop(self.commit(events, Vec::new()).await);
+            drop(self.commit(events, Extra::default()).await);
         }
     }
 
@@ -303,14 +382,18 @@ impl Agent {
             busy: self.turn.is_busy(),
         }
     }
+
+    /// The money and tokens of a turn's end, for whoever waits for it.
+    fn spent(&self, ended: &TurnEnded) -> Spent {
+        let mut spent = Spent { ms: millis(self.began), ..Default::default() };
+        for charge in &ended.charges {
+            spent.nano = spent.nano.saturating_add(charge.nano);
+            spent.usage += charge.usage;
+        }
+        spent
+    }
 }
 
-fn text_of(envelope: &Envelope) -> String {
-    envelope.body.get("text").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn answer_of(envelope: &Envelope) -> Option<(max_team_core::id::QuestionId, Answer)> {
-    let question = envelope.body.get("question")?.as_str()?.parse().ok()?;
-    let answer = serde_json::from_value(envelope.body.get("answer")?.clone()).ok()?;
-    Some((question, answer))
+pub(super) fn millis(since: Instant) -> u64 {
+    u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,7 +1,6 @@
 //! Sessions: the dialogue with a user, and the rows that list them.
 //!
-//! The rows are projections: [`project`] computes them from entries alone, so that they can be thrown away and
-//! made again from the log.
+//! The rows are projections: they follow from entries alone and can be made again from the log.
 
 pub mod instructions;
 
@@ -9,10 +8,11 @@ use std::path::Path;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId};
-use max_team_journal::{Entry, Journal, Projection};
+use max_team_journal::{Journal, Projection};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
+use crate::rows::{event_of, put};
 
 /// What each session is: written once.
 const OPENED: &str = "session";
@@ -33,7 +33,7 @@ pub(crate) fn stream(session: SessionId) -> String {
 }
 
 /// The session behind a stream's name.
-fn session_of(stream: &str) -> Option<&str> {
+pub(crate) fn session_of(stream: &str) -> Option<&str> {
     stream.strip_prefix("session/cli:")
 }
 
@@ -74,26 +74,12 @@ struct LastRow {
     at_ms: i64,
 }
 
-/// The rows that an entry of the log makes, for making them all again.
-pub fn project_entry(entry: &Entry) -> Vec<Projection> {
-    match event_of(entry) {
-        Ok(event) => project(&entry.stream, entry.at_ms, &event),
-        // The journal's own entries and erased ones make no rows of ours.
-        Err(_) => Vec::new(),
-    }
-}
-
-/// The rows that an event changes.
-pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
-    let Some(session) = session_of(stream) else { return Vec::new() };
-    let put = |table: &'static str, value: Result<Vec<u8>, serde_json::Error>| match value {
-        Ok(value) => vec![Projection::Put { table: table.into(), key: session.to_owned(), value, sort_ms: at_ms }],
-        Err(_) => Vec::new(),
-    };
-    let last = |answered| put(LAST, serde_json::to_vec(&LastRow { answered, at_ms }));
+/// The rows that an event of a session's stream changes.
+pub(crate) fn project(session: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
+    let last = |answered| put(LAST, session, at_ms, &LastRow { answered, at_ms });
     match event {
         Event::SessionOpened(opened) => {
-            put(OPENED, serde_json::to_vec(&OpenedRow { lead: opened.lead, cwd: opened.cwd.clone(), at_ms }))
+            put(OPENED, session, at_ms, &OpenedRow { lead: opened.lead, cwd: opened.cwd.clone(), at_ms })
         }
         Event::Said(said) => {
             let here = Projection::Put {
@@ -102,7 +88,7 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
                 value: session.as_bytes().to_vec(),
                 sort_ms: at_ms,
             };
-            let asked = put(ASKED, serde_json::to_vec(&preview(&said.text)));
+            let asked = put(ASKED, session, at_ms, &preview(&said.text));
             last(false).into_iter().chain(asked).chain([here]).collect()
         }
         Event::Replied(replied) => last(replied.whole),
@@ -182,14 +168,7 @@ fn row_of(key: &str, opened: &[u8], last: Option<&[u8]>, asked: Option<&[u8]>) -
     })
 }
 
-/// An event as the journal gives it back.
-pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
-    let unreadable = |detail: String| RuntimeError::Unreadable { seq: entry.seq, stream: entry.stream.clone(), detail };
-    let payload = entry.payload.as_deref().ok_or_else(|| unreadable("it was erased".to_owned()))?;
-    serde_json::from_slice(payload).map_err(|error| unreadable(error.to_string()))
-}
-
-fn preview(text: &str) -> String {
+pub(crate) fn preview(text: &str) -> String {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     match line.char_indices().nth(PREVIEW_CHARS) {
         Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),

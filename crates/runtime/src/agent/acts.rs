@@ -1,0 +1,281 @@
+//! What an agent does to the team itself: proposes, delegates, asks a colleague, notes a task.
+//!
+//! Such a call has no effect outside the journal: what it does is committed together with its result, so it can be
+//! made again after a crash without harm. A delegation's result comes by mail; until then the call holds nothing.
+//! Nothing here runs anything that was not approved.
+
+use std::sync::Arc;
+
+use max_team_core::chat::Part;
+use max_team_core::event::{AgentStarted, Configured, Event, PlanSubmitted};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::turn::{Input, Turn};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::flight::{Flight, Landed};
+use super::mail::derived;
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::house::{append, now_ms};
+use crate::plan::{letters, plan_stream, propose};
+use crate::team_tools::{self, Act};
+use crate::{rows, session};
+
+/// What a call came to.
+struct Done {
+    words: String,
+    is_error: bool,
+    events: Vec<Event>,
+    extra: Extra,
+}
+
+impl Done {
+    fn said(words: impl Into<String>) -> Self {
+        Self { words: words.into(), is_error: false, events: Vec::new(), extra: Extra::default() }
+    }
+
+    fn wrong(words: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::said(words) }
+    }
+}
+
+impl Agent {
+    /// Starts what is pending; `true` if something was done to the team and there may be more.
+    pub(super) async fn launch_and_act(&mut self) -> Result<bool, RuntimeError> {
+        let acts = self.launch();
+        let any = !acts.is_empty();
+        for key in acts {
+            self.act(key).await?;
+        }
+        Ok(any)
+    }
+
+    /// Whether a call's result comes by mail.
+    pub(super) fn waits_for_mail(&self, key: &str) -> bool {
+        self.turn.call(key).is_some_and(|call| team_tools::answers_by_mail(&call.tool))
+    }
+
+    async fn act(&mut self, key: String) -> Result<(), RuntimeError> {
+        let Some(call) = self.turn.call(&key) else { return Ok(()) };
+        let (tool, input) = (call.tool.clone(), call.input.clone());
+        let done = match Act::read(&tool, input) {
+            Err(words) => Done::wrong(words),
+            Ok(Act::SubmitPlan(submit)) => self.submit(&key, submit),
+            Ok(Act::Create(task)) => self.note(task),
+            Ok(Act::Update(update)) => self.update(&key, &update)?,
+            Ok(Act::Query(query)) => self.query(&query)?,
+            Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
+                None => return Ok(()),
+                Some(done) => done,
+            },
+            Ok(Act::Clarify { question }) => match self.clarify(&key, &question).await? {
+                None => return Ok(()),
+                Some(done) => done,
+            },
+        };
+        self.in_flight.remove(&Flight::Tool(key.clone()));
+        let content = vec![Part::text(done.words)];
+        let ended = Input::ToolEnded { key, content, is_error: done.is_error, interrupted: false, fatal: None, ms: 0 };
+        let mut events = done.events;
+        events.extend(self.decide(ended));
+        self.commit(events, done.extra).await
+    }
+
+    fn submit(&self, key: &str, submit: team_tools::Submit) -> Done {
+        let Some(team) = self.floor.team() else { return Done::wrong("there is no team in this session") };
+        let mut draft = submit.draft;
+        if draft.tasks.is_empty() {
+            draft.tasks = self.turn.drafts().to_vec();
+        }
+        let plan = PlanId::new(Uuid::now_v7());
+        let by = self.origin.name.to_string();
+        let revises = submit.revises.or_else(|| propose::unfinished(&self.floor));
+        match propose::propose(&self.floor, &team, plan, draft, by, revises) {
+            Err(words) => Done::wrong(words),
+            Ok(proposed) => {
+                let (letter, rows) = letters::proposal(&self.floor, &self.stream, *proposed);
+                let words = "The plan is before the user now. Nothing runs until they approve it; you will be told.";
+                Done {
+                    events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
+                    extra: Extra { projections: rows, ..Extra::send(letter) },
+                    ..Done::said(words)
+                }
+            }
+        }
+    }
+
+    fn note(&self, mut task: max_team_core::plan::Task) -> Done {
+        if task.id.is_empty() {
+            task.id = format!("t{}", self.turn.drafts().len() + 1);
+        }
+        let words = format!(
+            "Noted as `{}`; nothing runs yet. Call `submit_plan` when all tasks are written down, or `dispatch_task` \
+             for this one alone.",
+            task.id
+        );
+        Done { events: vec![Event::TaskDrafted(task)], ..Done::said(words) }
+    }
+
+    fn update(&self, key: &str, update: &team_tools::Update) -> Result<Done, RuntimeError> {
+        if let Some(draft) = self.turn.drafts().iter().find(|draft| draft.id == update.task_id) {
+            let task = update.over(draft);
+            return Ok(Done { events: vec![Event::TaskDrafted(task)], ..Done::said("Changed; nothing runs yet.") });
+        }
+        let (plan, _) = match propose::find(&self.floor, update.plan, &update.task_id)? {
+            Some(found) => found,
+            None => return Ok(Done::wrong(format!("there is no open plan with a task `{}`", update.task_id))),
+        };
+        let said = match update.says() {
+            Ok(said) => said,
+            Err(words) => return Ok(Done::wrong(words)),
+        };
+        let letter = Envelope {
+            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
+            from: self.stream.clone(),
+            to: plan_stream(plan),
+            kind: Kind::TaskUpdate,
+            body: json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
+        Ok(Done { extra: Extra::send(letter), ..Done::said("The plan goes on accordingly.") })
+    }
+
+    fn query(&self, query: &team_tools::Query) -> Result<Done, RuntimeError> {
+        Ok(Done::said(propose::describe(&self.floor, query, self.turn.drafts())?))
+    }
+
+    /// Gives one member something to do. The result comes by mail.
+    async fn dispatch(&mut self, key: &str, dispatch: &team_tools::Dispatch) -> Result<Option<Done>, RuntimeError> {
+        let drafted = dispatch.task_id.as_ref().and_then(|id| self.turn.drafts().iter().find(|draft| draft.id == *id));
+        let name = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str());
+        let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str());
+        let Some(mate) = self.floor.mate(name) else {
+            let team = self.floor.team();
+            let names: Vec<String> = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone()).collect();
+            let words = format!("there is no member `{name}`; the members are {}", names.join(", "));
+            return Ok(Some(Done::wrong(words)));
+        };
+        if text.trim().is_empty() {
+            return Ok(Some(Done::wrong("`description` is missing: the member sees nothing of this conversation")));
+        }
+        let fields: [&[u8]; 3] = [self.stream.as_bytes(), key.as_bytes(), b"dispatch"];
+        let child = AgentId::new(Hash::of_fields(&fields).uuid());
+        let id = derived(&fields);
+        let mut fresh = None;
+        if !self.floor.shared.journal.has_mail(id)? {
+            let assignment =
+                Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
+            let text = letters::delegated(text);
+            let letter = Envelope {
+                id,
+                from: self.stream.clone(),
+                to: session::agent_stream(child),
+                kind: Kind::TaskAssign,
+                body: json!({ "text": text, "assignment": assignment }),
+                reply_to: None,
+                cause: None,
+                sent_at_ms: now_ms(),
+            };
+            let (turn, appends, projections) = newcomer(&self.floor, child, &mate, mate.settings.clone(), assignment)?;
+            fresh = Some((turn, 2));
+            let mut extra = Extra { appends, projections, ..Extra::send(letter) };
+            let sends = std::mem::take(&mut extra.sends);
+            // The bell must not ring before somebody sits there.
+            let mut quiet = extra;
+            quiet.sends = Vec::new();
+            self.commit_quietly(quiet, sends).await?;
+        }
+        self.floor.seat_agent(child, fresh)?;
+        self.flights.push(self.cancelled(key.to_owned(), Some(child)));
+        Ok(None)
+    }
+
+    /// Asks whoever gave the task. The answer comes by mail.
+    async fn clarify(&mut self, key: &str, question: &str) -> Result<Option<Done>, RuntimeError> {
+        let assignment = self.turn.assignment().filter(|assignment| assignment.plan.is_some()).cloned();
+        let Some(assignment) = assignment else {
+            return Ok(Some(Done::said(
+                "Nobody can answer right now: end with your question as your answer, and say what you have so far.",
+            )));
+        };
+        let letter = Envelope {
+            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"clarify"]),
+            from: self.stream.clone(),
+            to: assignment.reply_to.clone(),
+            kind: Kind::NeedClarify,
+            body: json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.origin.name }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
+        if !self.floor.shared.journal.has_mail(letter.id)? {
+            self.commit(Vec::new(), Extra::send(letter)).await?;
+        }
+        self.flights.push(self.cancelled(key.to_owned(), None));
+        Ok(None)
+    }
+
+    /// A commit whose letters go to somebody who is only about to be seated.
+    async fn commit_quietly(&mut self, extra: Extra, sends: Vec<Envelope>) -> Result<(), RuntimeError> {
+        let mut commit = crate::house::commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        commit.actor = format!("agent:{}", self.origin.name);
+        commit.appends = extra.appends;
+        commit.projections = extra.projections;
+        commit.sends = sends;
+        self.floor.shared.journal.commit(commit).await?;
+        Ok(())
+    }
+
+    /// Lands when the turn is stopped: whoever works for us is stopped too.
+    fn cancelled(&self, key: String, child: Option<AgentId>) -> super::flight::Future {
+        let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
+        let by = self.origin.name.to_string();
+        Box::pin(async move {
+            cancel.cancelled().await;
+            if let Some(child) = child {
+                floor.interrupt(child, &by);
+            }
+            let content = vec![Part::text("Stopped before there was an answer.")];
+            let flight = Flight::Tool(key.clone());
+            let input = Input::ToolEnded { key, content, is_error: true, interrupted: true, fatal: None, ms: 0 };
+            Landed { flight, input: Some(input) }
+        })
+    }
+}
+
+/// What the journal is told about an agent that begins to exist, and its state then.
+pub(crate) fn newcomer(
+    floor: &crate::floor::Floor,
+    agent: AgentId,
+    mate: &crate::handle::Mate,
+    settings: max_team_core::team::Settings,
+    assignment: Assignment,
+) -> Result<(Turn, Vec<max_team_journal::Append>, Vec<max_team_journal::Projection>), RuntimeError> {
+    let stream = session::agent_stream(agent);
+    let started = Event::AgentStarted(AgentStarted {
+        agent,
+        session: floor.session,
+        definition: mate.definition.clone(),
+        assignment: Some(assignment),
+    });
+    let configured = Event::Configured(Configured { settings });
+    let actor = format!("agent:{}", mate.definition.name);
+    let (mut turn, mut appends, mut projections) = (Turn::new(), Vec::new(), Vec::new());
+    for event in [started, configured] {
+        appends.push(append(&stream, &event, &actor)?);
+        projections.extend(rows::project(&stream, now_ms(), &event));
+        turn.apply(&event);
+    }
+    Ok((turn, appends, projections))
+}
+
+/// The fields of a JSON object that are strings, for people.
+pub(crate) fn shown(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

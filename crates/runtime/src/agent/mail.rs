@@ -1,0 +1,153 @@
+//! What an agent does with its mail, and the letters it writes when a turn is over.
+//!
+//! Answers are taken at any time. What begins a turn waits until there is none: a user's message, a task, or news for
+//! the lead; news that came together is told together. Nothing here decides what the model is told beyond the words
+//! in the letter.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use max_team_core::chat::Part;
+use max_team_core::event::{End, TurnEnded};
+use max_team_core::hash::Hash;
+use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::policy::Answer;
+use max_team_core::turn::Input;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::flight::Flight;
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::handle::Origin;
+
+impl Agent {
+    /// Takes what the mailbox holds and fits the moment.
+    pub(super) async fn take_mail(&mut self) -> Result<(), RuntimeError> {
+        let mut news: Vec<Envelope> = Vec::new();
+        for letter in self.floor.shared.journal.pending_mail(&self.stream)? {
+            match letter.kind {
+                Kind::PermissionResponse => {
+                    let ack = Extra::acks(vec![letter.id]);
+                    match answer_of(&letter) {
+                        Some((question, answer)) => self.step(Input::Answered { question, answer }, ack).await?,
+                        None => self.commit(Vec::new(), ack).await?,
+                    }
+                }
+                Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
+                Kind::Shutdown => {
+                    let by = text_at(&letter.body, "by");
+                    self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
+                }
+                Kind::UserInput | Kind::TaskAssign if !self.turn.is_busy() => self.begin(&[letter]).await?,
+                Kind::TaskFailed | Kind::NeedClarify | Kind::AllTasksDone | Kind::PlanApprovalResponse => {
+                    news.push(letter);
+                }
+                // It waits until the turn is over.
+                Kind::UserInput | Kind::TaskAssign => {}
+                // Nobody who knows us writes this to an agent.
+                Kind::PlanApprovalRequest | Kind::TaskUpdate => {
+                    self.commit(Vec::new(), Extra::acks(vec![letter.id])).await?;
+                }
+            }
+        }
+        if !news.is_empty() && !self.turn.is_busy() {
+            self.begin(&news).await?;
+        }
+        Ok(())
+    }
+
+    async fn begin(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
+        let Some(first) = letters.first() else { return Ok(()) };
+        self.cancel = CancellationToken::new();
+        self.began = Instant::now();
+        self.frame.refresh(&self.floor.shared);
+        let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
+        let assignment: Option<Assignment> =
+            first.body.get("assignment").and_then(|value| serde_json::from_value(value.clone()).ok());
+        let begin = Input::Begin {
+            turn: TurnId::new(Uuid::now_v7()),
+            envelope: first.id,
+            input: vec![Part::text(words.join("\n\n"))],
+            assignment,
+        };
+        self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
+        self.know_task();
+        Ok(())
+    }
+
+    /// Something that a call of ours has been waiting for.
+    async fn take_result(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        let key = text_at(&letter.body, "call");
+        let is_error = letter.body.get("is_error").and_then(Value::as_bool).unwrap_or_default();
+        let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
+        let content = vec![Part::text(text_at(&letter.body, "text"))];
+        self.in_flight.remove(&Flight::Tool(key.clone()));
+        let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
+        self.step(ended, Extra::acks(vec![letter.id])).await
+    }
+
+    /// The letter to whoever waits for this turn.
+    pub(super) fn result_letter(&self, ended: &TurnEnded, at_ms: i64) -> Option<Envelope> {
+        let assignment = self.turn.assignment()?;
+        let (ok, error) = outcome(ended);
+        let spent = self.spent(ended);
+        let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
+        let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
+        Some(Envelope {
+            id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            from: self.stream.clone(),
+            to: assignment.reply_to.clone(),
+            kind: Kind::TaskResult,
+            body: json!({
+                "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
+                "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
+            }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: at_ms,
+        })
+    }
+
+    /// Faces are told whose task it is.
+    pub(super) fn know_task(&mut self) {
+        let task = self.turn.assignment().and_then(|assignment| Some((assignment.plan?, assignment.task.clone())));
+        if self.origin.task != task {
+            self.origin = Arc::new(Origin { task, ..(*self.origin).clone() });
+        }
+    }
+}
+
+/// Whether a turn did what it was for; if not, why.
+fn outcome(ended: &TurnEnded) -> (bool, String) {
+    let failed = |words: &str| (false, words.to_owned());
+    match &ended.end {
+        End::Answered | End::Proposed => (true, String::new()),
+        End::Truncated => failed("the answer was cut off at the model's output limit"),
+        End::Refused => failed("the model refused to answer"),
+        End::Empty => failed("the model said nothing"),
+        End::Unstructured => failed("the model did not give the structured answer"),
+        End::Looping => failed("the model repeated the same call and was stopped"),
+        End::Rounds => failed("the limit of rounds was reached"),
+        End::Budget => failed("the budget was used up"),
+        End::Interrupted => failed("it was stopped"),
+        End::Failed { detail, .. } | End::Broken { detail } => (false, detail.clone()),
+    }
+}
+
+/// An id that follows from what the letter is about: sending it twice changes nothing.
+pub(crate) fn derived(fields: &[&[u8]]) -> EnvelopeId {
+    EnvelopeId::new(Hash::of_fields(fields).uuid())
+}
+
+pub(crate) fn text_at(body: &Value, key: &str) -> String {
+    body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {
+    let question = letter.body.get("question")?.as_str()?.parse().ok()?;
+    let answer = serde_json::from_value(letter.body.get("answer")?.clone()).ok()?;
+    Some((question, answer))
+}

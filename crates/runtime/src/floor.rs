@@ -1,0 +1,381 @@
+//! One open session's floor: who sits where, who is at work, what there is to spend.
+//!
+//! Every loop of a session (the lead, members at their tasks, plans) sits at an address. A letter is committed first;
+//! ringing an address afterwards only says "look into your mailbox", and seats whoever is to read it if nobody does.
+//! The floor also knows when the whole session has nothing more to do.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::limits::CONTROLS_MAX;
+use max_team_core::plan::{Budget, Plan};
+use max_team_core::team::Settings;
+use max_team_core::turn::Turn;
+use max_team_journal::{Entry, Fence};
+use tokio::sync::{Notify, mpsc};
+use tokio::task::JoinSet;
+
+use crate::agent::{Agent, Control, Frame, SNAPSHOT_VERSION, Seat};
+use crate::error::RuntimeError;
+use crate::handle::{Mate, Notice, Origin, Team};
+use crate::house::{Shared, lock};
+use crate::plan::{PlanLoop, plan_stream};
+use crate::purse::Purse;
+use crate::rows::{self, event_of};
+use crate::session;
+
+/// What a loop is doing, as far as others care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// Something will happen by itself.
+    Busy,
+    /// Nothing will happen before a person says something.
+    Waiting,
+    /// Nothing is to be done.
+    Idle,
+}
+
+#[derive(Debug)]
+struct Chair {
+    bell: Arc<Notify>,
+    controls: mpsc::Sender<Control>,
+    activity: Activity,
+    /// A plan that waits for the lead's word.
+    awaits_lead: bool,
+}
+
+/// What the loops of one session share.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    pub shared: Arc<Shared>,
+    pub session: SessionId,
+    pub lead: AgentId,
+    pub fence: Fence,
+    pub root: PathBuf,
+    team: Mutex<Option<Arc<Team>>>,
+    pub purse: Arc<Purse>,
+    /// Held while somebody decides about money.
+    pub spending: Mutex<()>,
+    plan_purses: Mutex<HashMap<PlanId, Arc<Purse>>>,
+    frames: Mutex<HashMap<String, Frame>>,
+    chairs: Mutex<HashMap<String, Chair>>,
+    loops: Mutex<JoinSet<()>>,
+    /// Whether everybody is told that there is nothing to do.
+    quiet: Mutex<bool>,
+}
+
+/// What a loop is given when it sits down.
+pub(crate) struct Place {
+    pub bell: Arc<Notify>,
+    pub controls: mpsc::Receiver<Control>,
+}
+
+impl Floor {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        session: SessionId,
+        lead: AgentId,
+        fence: Fence,
+        root: PathBuf,
+        team: Option<Team>,
+        cap: Budget,
+    ) -> Self {
+        Self {
+            shared,
+            session,
+            lead,
+            fence,
+            root,
+            team: Mutex::new(team.map(Arc::new)),
+            purse: Arc::new(Purse::new(cap, None)),
+            spending: Mutex::new(()),
+            plan_purses: Mutex::new(HashMap::new()),
+            frames: Mutex::new(HashMap::new()),
+            chairs: Mutex::new(HashMap::new()),
+            loops: Mutex::new(JoinSet::new()),
+            quiet: Mutex::new(false),
+        }
+    }
+
+    /// The team, if this session has one.
+    pub(crate) fn team(&self) -> Option<Arc<Team>> {
+        lock(&self.team).clone()
+    }
+
+    /// A member by name.
+    pub(crate) fn mate(&self, name: &str) -> Option<Mate> {
+        self.team()?.members.iter().find(|mate| mate.definition.name == name).cloned()
+    }
+
+    /// A plan's purse.
+    pub(crate) fn plan_purse(&self, plan: PlanId, cap: Option<Budget>) -> Arc<Purse> {
+        let mut purses = lock(&self.plan_purses);
+        let purse = purses.entry(plan).or_insert_with(|| {
+            let outer = Some(Arc::clone(&self.purse));
+            Arc::new(Purse::new(cap.unwrap_or_default(), outer))
+        });
+        if let Some(cap) = cap {
+            purse.cap(cap);
+        }
+        Arc::clone(purse)
+    }
+
+    /// What a member's requests carry, made once per member and settings.
+    pub(crate) fn frame(&self, mate: &Mate, settings: Settings) -> Result<Frame, RuntimeError> {
+        let mut frames = lock(&self.frames);
+        if let Some(frame) = frames.get(&mate.definition.name).filter(|frame| *frame.definition() == mate.definition) {
+            return Ok(frame.under(settings));
+        }
+        let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None)?;
+        frames.insert(mate.definition.name.clone(), frame.clone());
+        Ok(frame)
+    }
+
+    /// Lets somebody sit down at an address. `None`: somebody sits there.
+    pub(crate) fn sit(&self, address: &str) -> Option<Place> {
+        let mut chairs = lock(&self.chairs);
+        if chairs.contains_key(address) {
+            return None;
+        }
+        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        let bell = Arc::new(Notify::new());
+        let chair = Chair { bell: Arc::clone(&bell), controls, activity: Activity::Busy, awaits_lead: false };
+        chairs.insert(address.to_owned(), chair);
+        *lock(&self.quiet) = false;
+        Some(Place { bell, controls: receiver })
+    }
+
+    /// Runs a loop until it ends; its crash is told, not swallowed.
+    pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
+        let floor = Arc::clone(self);
+        let mut loops = lock(&self.loops);
+        while loops.try_join_next().is_some() {}
+        loops.spawn(async move {
+            if let Err(crash) = tokio::spawn(work).await {
+                let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
+                let error = Arc::new(RuntimeError::AgentStopped(words));
+                lock(&floor.chairs).remove(&address);
+                floor.shared.publish(Notice::Stopped { session: floor.session, error }).await;
+            }
+        });
+    }
+
+    /// Seats an agent that has something to do; one that sits already is only rung.
+    pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId, fresh: Option<(Turn, u64)>) -> Result<(), RuntimeError> {
+        let address = session::agent_stream(agent);
+        let Some(place) = self.sit(&address) else {
+            self.ring(&address);
+            return Ok(());
+        };
+        let seated = self.prepare_agent(agent, fresh).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
+        match seated {
+            Ok(agent) => {
+                self.spawn(address, agent.run(place.controls));
+                Ok(())
+            }
+            Err(error) => {
+                lock(&self.chairs).remove(&address);
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64)>) -> Result<Seat, RuntimeError> {
+        let (turn, head) = match fresh {
+            Some(fresh) => fresh,
+            None => self.shared.fold_agent(agent)?,
+        };
+        let unknown = || RuntimeError::AgentStopped(format!("the journal does not know what `{agent}` is"));
+        let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
+        let settings = turn.settings().cloned().ok_or_else(unknown)?;
+        let mate = Mate { definition: definition.clone(), settings: settings.clone() };
+        let frame = self.frame(&mate, settings)?;
+        let plan = turn.assignment().and_then(|assignment| assignment.plan);
+        let plan = plan.or_else(|| self.plan_of(agent));
+        let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
+        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead })
+    }
+
+    fn plan_of(&self, agent: AgentId) -> Option<PlanId> {
+        let table = rows::agents_of(&self.session.to_string());
+        let row: rows::AgentRow = rows::row(&self.shared.journal, &table, &agent.to_string()).ok()??;
+        row.assignment?.plan
+    }
+
+    /// Seats a plan.
+    pub(crate) fn seat_plan(self: &Arc<Self>, plan: PlanId) -> Result<(), RuntimeError> {
+        let address = plan_stream(plan);
+        let Some(place) = self.sit(&address) else {
+            self.ring(&address);
+            return Ok(());
+        };
+        match fold_plan(&self.shared, plan) {
+            Ok((state, head)) => {
+                let bell = Arc::clone(&place.bell);
+                let work = PlanLoop::new(Arc::clone(self), plan, state, head, bell);
+                self.spawn(address, work.run(place.controls));
+                Ok(())
+            }
+            Err(error) => {
+                lock(&self.chairs).remove(&address);
+                Err(error)
+            }
+        }
+    }
+
+    /// There is mail at an address.
+    pub(crate) fn ring(self: &Arc<Self>, address: &str) {
+        {
+            let mut chairs = lock(&self.chairs);
+            if let Some(chair) = chairs.get_mut(address) {
+                chair.activity = Activity::Busy;
+                *lock(&self.quiet) = false;
+                chair.bell.notify_one();
+                return;
+            }
+        }
+        // Whoever is to read it has gone home since; an address of another session is none of ours.
+        if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
+            && self.plan_of(agent).is_some()
+        {
+            drop(self.seat_agent(agent, None));
+        }
+    }
+
+    /// Somebody outside this process wrote something: everybody looks into their mailbox.
+    pub(crate) fn ring_all(self: &Arc<Self>) {
+        let waiting: Vec<String> = lock(&self.chairs).keys().cloned().collect();
+        for address in waiting {
+            if self.shared.journal.pending_mail(&address).is_ok_and(|mail| !mail.is_empty()) {
+                self.ring(&address);
+            }
+        }
+    }
+
+    /// Tells a loop something that is not mail.
+    pub(crate) async fn tell(&self, address: &str, control: Control) -> Result<(), RuntimeError> {
+        let controls = lock(&self.chairs).get(address).map(|chair| chair.controls.clone());
+        let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
+        let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
+        controls.send(control).await.map_err(gone)
+    }
+
+    /// Stops whatever an agent is doing; one that does nothing is left alone.
+    pub(crate) fn interrupt(&self, agent: AgentId, by: &str) {
+        let address = session::agent_stream(agent);
+        if let Some(chair) = lock(&self.chairs).get(&address) {
+            // A queue that is full of orders has one to stop in it.
+            drop(chair.controls.try_send(Control::Interrupt { by: by.to_owned() }));
+        }
+    }
+
+    /// A loop says what it is doing. Once nobody does anything, the faces are told.
+    pub(crate) async fn report(&self, address: &str, activity: Activity, awaits_lead: bool) {
+        let quiet = {
+            let mut chairs = lock(&self.chairs);
+            if let Some(chair) = chairs.get_mut(address) {
+                chair.activity = activity;
+                chair.awaits_lead = awaits_lead;
+            }
+            if address == session::agent_stream(self.lead) && activity == Activity::Idle {
+                // The lead has said what it had to say: whoever waits for its word goes on without.
+                for chair in chairs.values_mut().filter(|chair| chair.awaits_lead) {
+                    chair.activity = Activity::Busy;
+                    chair.bell.notify_one();
+                }
+            }
+            self.becomes_quiet(&chairs)
+        };
+        self.publish_quiet(quiet).await;
+    }
+
+    fn becomes_quiet(&self, chairs: &HashMap<String, Chair>) -> Option<bool> {
+        let busy = chairs.values().any(|chair| chair.activity == Activity::Busy);
+        let mut told = lock(&self.quiet);
+        if busy || *told {
+            return None;
+        }
+        *told = true;
+        Some(chairs.values().any(|chair| chair.activity == Activity::Waiting))
+    }
+
+    async fn publish_quiet(&self, quiet: Option<bool>) {
+        if let Some(waiting) = quiet {
+            self.shared.publish(Notice::Idle { session: self.session, waiting }).await;
+        }
+    }
+
+    /// A loop that has said it is idle leaves, unless somebody has rung since.
+    pub(crate) async fn leave(&self, address: &str, controls: &mpsc::Receiver<Control>) -> bool {
+        let quiet = {
+            let mut chairs = lock(&self.chairs);
+            let rung = chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy);
+            if rung || !controls.is_empty() {
+                return false;
+            }
+            chairs.remove(address);
+            self.becomes_quiet(&chairs)
+        };
+        self.publish_quiet(quiet).await;
+        true
+    }
+
+    /// Whether the lead has nothing to do and nothing to read.
+    pub(crate) fn is_lead_idle(&self) -> bool {
+        let address = session::agent_stream(self.lead);
+        let idle = lock(&self.chairs).get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
+        idle && self.shared.journal.pending_mail(&address).is_ok_and(|mail| mail.is_empty())
+    }
+
+    /// Lets everybody park what they do.
+    pub(crate) async fn close(&self) {
+        let stops: Vec<mpsc::Sender<Control>> = lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+        for controls in stops {
+            // A loop that has already gone needs no telling.
+            drop(controls.send(Control::Stop).await);
+        }
+        let mut loops = std::mem::take(&mut *lock(&self.loops));
+        while loops.join_next().await.is_some() {}
+    }
+
+    pub(crate) fn lead_origin(&self, name: &str) -> Origin {
+        Origin { agent: Some(self.lead), plan: None, name: name.into(), lead: true, task: None }
+    }
+}
+
+/// Folds a plan's stream.
+pub(crate) fn fold_plan(shared: &Shared, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
+    let apply = |state: &mut Option<Plan>, entry: &Entry| {
+        let event: Event = event_of(entry)?;
+        state.get_or_insert_default().apply(&event, entry.at_ms);
+        Ok::<_, RuntimeError>(())
+    };
+    let (mut state, mut head) = (None, 0);
+    loop {
+        let entries = shared.journal.read(&plan_stream(plan), head, PAGE)?;
+        let Some(last) = entries.last() else { return Ok((state.unwrap_or_default(), head)) };
+        head = last.stream_seq;
+        for entry in &entries {
+            apply(&mut state, entry)?;
+        }
+    }
+}
+
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
+
+impl Shared {
+    /// Folds an agent's stream.
+    pub(crate) fn fold_agent(&self, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
+        let apply = |turn: &mut Turn, entry: &Entry| {
+            turn.apply(&event_of(entry)?);
+            Ok::<_, RuntimeError>(())
+        };
+        let stream = session::agent_stream(agent);
+        let folded = self.journal.fold(&stream, SNAPSHOT_VERSION, Turn::new(), apply)?;
+        Ok((folded.state, folded.stream_seq))
+    }
+}

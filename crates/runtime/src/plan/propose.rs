@@ -1,0 +1,198 @@
+//! From a draft to a proposal: checked, forecast, and with what a person should look at twice.
+//!
+//! Everything that is wrong with a draft comes back in words that whoever wrote it can act on. Nothing here is
+//! written anywhere.
+
+use max_team_core::id::PlanId;
+use max_team_core::plan::event::{Approve, Carried, PlanProposed};
+use max_team_core::plan::{Draft, Forecast, Graph, Plan, Rate, Task, TaskView, Waits, forecast};
+use max_team_core::policy::pattern;
+use max_team_core::team::Model;
+
+use crate::error::RuntimeError;
+use crate::floor::{Floor, fold_plan};
+use crate::handle::Team;
+use crate::rows;
+use crate::team_tools::Query;
+
+/// Characters of a result that a query shows.
+const RESULT_CHARS_MAX: usize = 4_000;
+
+/// Checks a draft and makes the proposal; or says what is wrong with it.
+pub(crate) fn propose(
+    floor: &Floor,
+    team: &Team,
+    plan: PlanId,
+    mut draft: Draft,
+    by: String,
+    revises: Option<PlanId>,
+) -> Result<Box<PlanProposed>, String> {
+    complete(team, &mut draft);
+    let (graph, risks) = check(team, &draft)?;
+    if team.approve == Approve::Never
+        && let Some(risk) = risks.first()
+    {
+        return Err(format!("nobody can be asked (`--approve never`), so this cannot run: {risk}"));
+    }
+    let forecast = expect(team, &draft, &graph);
+    let carried = revises.map(|old| carried(floor, old, &draft)).unwrap_or_default();
+    Ok(Box::new(PlanProposed {
+        plan,
+        session: floor.session,
+        lead: floor.lead,
+        draft,
+        forecast,
+        approve: team.approve,
+        max_parallel: team.max_parallel,
+        by,
+        revises,
+        carried,
+        risks,
+    }))
+}
+
+/// What a task leaves open is what its owner usually has.
+fn complete(team: &Team, draft: &mut Draft) {
+    for task in &mut draft.tasks {
+        let mate = team.members.iter().find(|mate| mate.definition.name == task.agent);
+        task.timeout_ms = task.timeout_ms.or_else(|| mate?.settings.constraints.timeout_ms);
+    }
+}
+
+/// Checks the shape, the owners, the commands, the globs and the models.
+pub(crate) fn check(team: &Team, draft: &Draft) -> Result<(Graph, Vec<String>), String> {
+    let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
+    let flawed = |flaws: Vec<String>| format!("this plan cannot run: {}. Mend it and submit it again.", flaws.join("; "));
+    let graph = Graph::new(draft, &names)
+        .map_err(|flaws| flawed(flaws.iter().map(ToString::to_string).collect()))?;
+    let (mut flaws, mut risks) = (Vec::new(), Vec::new());
+    for task in &draft.tasks {
+        for glob in &task.owns {
+            if let Err(error) = pattern::Glob::new(glob, false) {
+                flaws.push(format!("task `{}`: `owns` has `{glob}`: {error}", task.id));
+            }
+        }
+        for line in &task.verify {
+            match max_team_tools::command::split(line) {
+                Err(error) => flaws.push(format!("task `{}`: `verify` has `{line}`: {error}", task.id)),
+                Ok(argv) if is_known(team, &argv) => {}
+                Ok(_) => risks.push(format!("task `{}` runs `{line}` as a check", task.id)),
+            }
+        }
+        if let Some(model) = &task.model
+            && !team.models.contains_key(model)
+        {
+            let known: Vec<&str> = team.models.keys().map(String::as_str).collect();
+            flaws.push(format!("task `{}`: there is no model `{model}` here; there are {}", task.id, known.join(", ")));
+        }
+    }
+    if flaws.is_empty() { Ok((graph, risks)) } else { Err(flawed(flaws)) }
+}
+
+/// Whether a check is among the commands that some member may run anyway, or only builds and tests.
+fn is_known(team: &Team, argv: &[String]) -> bool {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let allowed = team.members.iter().filter_map(|mate| mate.settings.constraints.allowed_commands.as_ref());
+    allowed.into_iter().any(|allowed| pattern::commands(allowed, &words))
+}
+
+/// What it will cost and take.
+pub(crate) fn expect(team: &Team, draft: &Draft, graph: &Graph) -> Forecast {
+    let rate = |task: &Task| {
+        let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
+        let model: &Model = task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model);
+        Some(Rate {
+            price: model.price,
+            max_tokens: model.max_tokens,
+            rounds_max: mate.settings.rounds_max,
+            context_tokens: model.context_tokens,
+            seen: None,
+        })
+    };
+    forecast(draft, graph, &rate, usize::try_from(team.max_parallel).unwrap_or(1))
+}
+
+/// What an earlier plan finished of tasks that are still the same.
+fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
+    let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
+    let same = |view: &TaskView<'_>| {
+        draft.tasks.iter().any(|task| {
+            task.id == view.task.id && task.description == view.task.description && task.agent == view.task.agent
+        })
+    };
+    let done = plan.tasks().filter(|view| same(view));
+    done.filter_map(|view| Some(Carried { task: view.task.id.clone(), result: view.result?.clone() })).collect()
+}
+
+/// The plan of this session that is under way and stuck, if there is exactly one.
+pub(crate) fn unfinished(floor: &Floor) -> Option<PlanId> {
+    let open = open_plans(floor).ok()?;
+    let mut stuck = open.into_iter().filter(|(_, plan)| plan.is_approved() && plan.needs_ruling());
+    let (id, _) = stuck.next()?;
+    stuck.next().is_none().then_some(id)
+}
+
+/// The plans of this session that are not over.
+pub(crate) fn open_plans(floor: &Floor) -> Result<Vec<(PlanId, Plan)>, RuntimeError> {
+    let mine = floor.session.to_string();
+    let mut plans = Vec::new();
+    for (key, session) in rows::rows::<String>(&floor.shared.journal, rows::PLAN_OPEN)? {
+        if session == mine
+            && let Ok(plan) = key.parse()
+        {
+            plans.push((plan, fold_plan(&floor.shared, plan)?.0));
+        }
+    }
+    Ok(plans)
+}
+
+/// The open plan that has a task of this name.
+pub(crate) fn find(floor: &Floor, wanted: Option<PlanId>, task: &str) -> Result<Option<(PlanId, usize)>, RuntimeError> {
+    let open = open_plans(floor)?;
+    let found = open.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id)).find_map(|(id, plan)| {
+        Some((*id, plan.graph()?.index(task)?))
+    });
+    Ok(found)
+}
+
+/// How tasks stand, in words for a model.
+pub(crate) fn describe(floor: &Floor, query: &Query, drafts: &[Task]) -> Result<String, RuntimeError> {
+    let mut text = String::new();
+    for (id, plan) in open_plans(floor)? {
+        if query.plan.is_some_and(|wanted| wanted != id) {
+            continue;
+        }
+        let tally = plan.tally();
+        text.push_str(&format!("Plan {id}: {} of {} tasks done, {} failed.\n", tally.done, tally.tasks, tally.failed));
+        let wanted = |view: &TaskView<'_>| {
+            query.task_id.as_ref().is_none_or(|task| *task == view.task.id)
+                && query.status.is_none_or(|status| status == view.status)
+        };
+        for view in plan.tasks().filter(wanted) {
+            text.push_str(&line(&view, query.task_id.is_some()));
+        }
+    }
+    for draft in drafts {
+        text.push_str(&format!("- {} ({}): written down, not proposed: {}\n", draft.id, draft.agent, draft.caption()));
+    }
+    if text.is_empty() { Ok("There are no open plans and no tasks written down.".to_owned()) } else { Ok(text) }
+}
+
+fn line(view: &TaskView<'_>, whole: bool) -> String {
+    let mut text = format!("- {} ({}): {}, attempt {}", view.task.id, view.member, view.status.name(), view.attempt);
+    match &view.waits {
+        Waits::For(needs) => text.push_str(&format!(", waits for {}", needs.join(", "))),
+        Waits::Answer(question) => text.push_str(&format!(", asks: {question}")),
+        Waits::Ruling => text.push_str(", waits for a decision"),
+        _ => {}
+    }
+    if !view.error.is_empty() {
+        text.push_str(&format!(": {}", view.error));
+    }
+    if whole && let Some(result) = view.result {
+        let output: String = result.output.chars().take(RESULT_CHARS_MAX).collect();
+        text.push_str(&format!("\n{output}"));
+    }
+    text.push('\n');
+    text
+}

@@ -1,0 +1,123 @@
+//! What a session, or a plan in it, may still spend.
+//!
+//! Every agent reserves the most that a call can cost before it is made, from its own plan's purse and from the
+//! session's, under one lock: many agents at once can never spend what only one of them could. The truth is in the
+//! agents' own ledgers; a purse is made again from them when a session is opened.
+
+use std::sync::{Arc, Mutex};
+
+use max_team_core::chat::Usage;
+use max_team_core::ledger::Left;
+use max_team_core::plan::Budget;
+
+use crate::house::lock;
+
+/// A purse inside another one.
+#[derive(Debug, Clone)]
+pub(crate) struct Purse {
+    own: Arc<Mutex<Coins>>,
+    outer: Option<Arc<Purse>>,
+}
+
+#[derive(Debug, Default)]
+struct Coins {
+    cap: Budget,
+    /// Spent or reserved.
+    nano: u64,
+    tokens: u64,
+}
+
+impl Purse {
+    pub(crate) fn new(cap: Budget, outer: Option<Arc<Purse>>) -> Self {
+        Self { own: Arc::new(Mutex::new(Coins { cap, ..Coins::default() })), outer }
+    }
+
+    /// A larger or smaller cap from now on.
+    pub(crate) fn cap(&self, cap: Budget) {
+        lock(&self.own).cap = cap;
+    }
+
+    /// What was spent before this process looked.
+    pub(crate) fn charge(&self, nano: u64, tokens: u64) {
+        self.add(nano, tokens);
+    }
+
+    /// Whether anybody counts at all.
+    pub(crate) fn is_bounded(&self) -> bool {
+        let cap = lock(&self.own).cap;
+        cap.nano.is_some() || cap.tokens.is_some() || self.outer.as_ref().is_some_and(|outer| outer.is_bounded())
+    }
+
+    /// What is left, here and further out.
+    pub(crate) fn left(&self) -> Left {
+        let own = {
+            let coins = lock(&self.own);
+            Left {
+                nano: coins.cap.nano.map(|cap| cap.saturating_sub(coins.nano)),
+                tokens: coins.cap.tokens.map(|cap| cap.saturating_sub(coins.tokens)),
+            }
+        };
+        let outer = self.outer.as_ref().map(|outer| outer.left()).unwrap_or_default();
+        Left { nano: least(own.nano, outer.nano), tokens: least(own.tokens, outer.tokens) }
+    }
+
+    /// Sets aside what a call may cost at most.
+    pub(crate) fn reserve(&self, nano: u64, tokens: u64) {
+        self.add(nano, tokens);
+    }
+
+    /// What the call really cost takes the place of what was set aside.
+    pub(crate) fn settle(&self, reserved: (u64, u64), used: (u64, u64)) {
+        {
+            let mut coins = lock(&self.own);
+            coins.nano = coins.nano.saturating_sub(reserved.0).saturating_add(used.0);
+            coins.tokens = coins.tokens.saturating_sub(reserved.1).saturating_add(used.1);
+        }
+        if let Some(outer) = &self.outer {
+            outer.settle(reserved, used);
+        }
+    }
+
+    fn add(&self, nano: u64, tokens: u64) {
+        {
+            let mut coins = lock(&self.own);
+            coins.nano = coins.nano.saturating_add(nano);
+            coins.tokens = coins.tokens.saturating_add(tokens);
+        }
+        if let Some(outer) = &self.outer {
+            outer.add(nano, tokens);
+        }
+    }
+}
+
+fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+/// All tokens of some usage.
+pub(crate) fn tokens(usage: Usage) -> u64 {
+    usage.input_total().saturating_add(usage.output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_inner_purse_never_holds_more_than_the_outer() {
+        let outer = Arc::new(Purse::new(Budget { nano: Some(100), ..Budget::default() }, None));
+        let inner = Purse::new(Budget { nano: Some(80), tokens: Some(10), ..Budget::default() }, Some(Arc::clone(&outer)));
+        let other = Purse::new(Budget::default(), Some(Arc::clone(&outer)));
+        assert_eq!(inner.left(), Left { nano: Some(80), tokens: Some(10) });
+        other.reserve(50, 3);
+        assert_eq!(inner.left(), Left { nano: Some(50), tokens: Some(10) });
+        inner.reserve(40, 8);
+        assert_eq!(outer.left().nano, Some(10));
+        inner.settle((40, 8), (5, 1));
+        assert_eq!(inner.left(), Left { nano: Some(45), tokens: Some(9) });
+        assert!(inner.is_bounded() && other.is_bounded());
+    }
+}

@@ -1,0 +1,294 @@
+//! The rows that follow from the log: who is asked what, who works, which plans there are, what was spent.
+//!
+//! Each row is computed from one entry, by its stream and its event, so that all of them can be thrown away and made
+//! again. What needs more than one entry to know is looked up when it is asked for, never stored.
+
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
+use max_team_core::ledger::Charge;
+use max_team_core::message::{Assignment, Kind};
+use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
+use max_team_core::policy::{Action, By};
+use max_team_journal::{Entry, Journal, Projection};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::RuntimeError;
+use crate::session;
+
+/// The session of each agent.
+pub(crate) const AGENT: &str = "agent";
+/// Agents that were given something to do outside any plan and are not done.
+pub(crate) const WORKING: &str = "working";
+/// What each plan is for.
+pub(crate) const PLAN: &str = "plan";
+/// Plans that are not over.
+pub(crate) const PLAN_OPEN: &str = "plan_open";
+/// How plans ended.
+pub(crate) const PLAN_END: &str = "plan_end";
+/// Questions that wait for a person.
+pub(crate) const INBOX: &str = "inbox";
+/// Questions that were answered, and by whom.
+pub(crate) const ANSWERED: &str = "answered";
+
+/// The agents of a session.
+pub(crate) fn agents_of(session: &str) -> String {
+    format!("agents/{session}")
+}
+
+/// What an agent's turns cost.
+pub(crate) fn costs_of(agent: &str) -> String {
+    format!("cost/{agent}")
+}
+
+/// An agent of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentRow {
+    /// Which.
+    pub agent: AgentId,
+    /// Its session.
+    pub session: SessionId,
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: String,
+    /// What it was started for.
+    pub assignment: Option<Assignment>,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// A plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanRow {
+    /// Which.
+    pub plan: PlanId,
+    /// Its session.
+    pub session: SessionId,
+    /// What it is for.
+    pub goal: String,
+    /// Whose idea it was.
+    pub by: String,
+    /// When it was proposed.
+    pub at_ms: i64,
+}
+
+/// How a plan ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanEndRow {
+    /// How.
+    pub end: PlanEnd,
+    /// What came of its tasks.
+    pub tally: Tally,
+}
+
+/// What somebody is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Matter {
+    /// Whether a tool may run; or, for `ask_user`, anything.
+    Tool {
+        /// The tool.
+        tool: String,
+        /// What would be done.
+        action: Action,
+    },
+    /// Something about a plan.
+    Plan(About),
+}
+
+/// A question that waits for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InboxRow {
+    /// Which.
+    pub question: QuestionId,
+    /// The mailbox that the answer goes to.
+    pub address: String,
+    /// What is asked.
+    pub matter: Matter,
+    /// Since when.
+    pub at_ms: i64,
+}
+
+/// A question that was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AnsweredRow {
+    /// Whose answer it was.
+    pub by: By,
+    /// What they said, in a word.
+    pub said: String,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// What one turn cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostRow {
+    /// By model.
+    pub charges: Vec<Charge>,
+    /// When it ended.
+    pub at_ms: i64,
+}
+
+/// The rows that an entry of the log makes, for making them all again.
+pub fn project_entry(entry: &Entry) -> Vec<Projection> {
+    match event_of(entry) {
+        Ok(event) => project(&entry.stream, entry.at_ms, &event),
+        // The journal's own entries and erased ones make no rows of ours.
+        Err(_) => Vec::new(),
+    }
+}
+
+/// The rows that an event changes.
+pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
+    if let Some(session) = session::session_of(stream) {
+        session::project(session, at_ms, event)
+    } else if let Some(agent) = stream.strip_prefix("agent/") {
+        of_agent(stream, agent, at_ms, event)
+    } else if let Some(plan) = stream.strip_prefix("plan/") {
+        of_plan(stream, plan, at_ms, event)
+    } else {
+        match event {
+            Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {
+                let session = letter.body.get("session").and_then(serde_json::Value::as_str).unwrap_or_default();
+                match letter.to.strip_prefix("plan/") {
+                    Some(plan) => put(PLAN_OPEN, plan, at_ms, &session),
+                    None => Vec::new(),
+                }
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
+    match event {
+        Event::AgentStarted(started) => {
+            let row = AgentRow {
+                agent: started.agent,
+                session: started.session,
+                name: started.definition.name.clone(),
+                role: started.definition.role.clone(),
+                assignment: started.assignment.clone(),
+                at_ms,
+            };
+            let session = started.session.to_string();
+            let mut rows = put(&agents_of(&session), agent, at_ms, &row);
+            rows.extend(put(AGENT, agent, at_ms, &session));
+            if started.assignment.as_ref().is_some_and(|assignment| assignment.plan.is_none()) {
+                rows.extend(put(WORKING, agent, at_ms, &session));
+            }
+            rows
+        }
+        Event::QuestionAsked(asked) => {
+            let matter = Matter::Tool { tool: asked.tool.clone(), action: asked.action.clone() };
+            // An agent asks one thing at a time: its address is the key, so that the end of a turn can clear it.
+            let row = InboxRow { question: asked.question, address: stream.to_owned(), matter, at_ms };
+            put(INBOX, stream, at_ms, &row)
+        }
+        Event::QuestionAnswered(answered) => {
+            let said = if answered.answer.allow { "yes" } else { "no" };
+            let mut rows = answered_by(answered.question, &answered.answer.by, said, at_ms);
+            rows.push(delete(INBOX, stream));
+            rows
+        }
+        Event::TurnEnded(ended) => {
+            let mut rows = vec![delete(INBOX, stream), delete(WORKING, agent)];
+            if !ended.charges.is_empty() {
+                let row = CostRow { charges: ended.charges.clone(), at_ms };
+                rows.extend(put(&costs_of(agent), &ended.turn.to_string(), at_ms, &row));
+            }
+            rows
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
+    match event {
+        Event::PlanProposed(proposed) => {
+            let row = PlanRow {
+                plan: proposed.plan,
+                session: proposed.session,
+                goal: session::preview(&proposed.draft.goal),
+                by: proposed.by.clone(),
+                at_ms,
+            };
+            put(PLAN, plan, at_ms, &row)
+        }
+        Event::PlanAsked(asked) => {
+            let row = InboxRow {
+                question: asked.question,
+                address: stream.to_owned(),
+                matter: Matter::Plan(asked.about.clone()),
+                at_ms,
+            };
+            put(INBOX, &asked.question.to_string(), at_ms, &row)
+        }
+        Event::PlanAnswered(answered) => {
+            let said = match &answered.say {
+                Say::Approve => "approved",
+                Say::FirstWave => "approved the first wave",
+                Say::Edit(_) => "edited",
+                Say::Changes(_) => "asked for changes",
+                Say::Reject(_) => "rejected",
+                Say::Rule(_) => "decided",
+            };
+            let mut rows = answered_by(answered.question, &answered.by, said, at_ms);
+            rows.push(delete(INBOX, &answered.question.to_string()));
+            rows
+        }
+        Event::PlanEnded(ended) => {
+            let mut rows = put(PLAN_END, plan, at_ms, &PlanEndRow { end: ended.end, tally: ended.tally });
+            rows.push(delete(PLAN_OPEN, plan));
+            rows
+        }
+        _ => Vec::new(),
+    }
+}
+
+fn answered_by(question: QuestionId, by: &By, said: &str, at_ms: i64) -> Vec<Projection> {
+    let row = AnsweredRow { by: by.clone(), said: said.to_owned(), at_ms };
+    put(ANSWERED, &question.to_string(), at_ms, &row)
+}
+
+/// A row; what cannot be written as JSON is none.
+pub(crate) fn put(table: &str, key: &str, sort_ms: i64, value: &impl Serialize) -> Vec<Projection> {
+    let row = serde_json::to_vec(value).map(|value| Projection::Put {
+        table: table.to_owned().into(),
+        key: key.to_owned(),
+        value,
+        sort_ms,
+    });
+    row.into_iter().collect()
+}
+
+fn delete(table: &'static str, key: &str) -> Projection {
+    Projection::Delete { table: table.into(), key: key.to_owned() }
+}
+
+/// A row of a table.
+pub(crate) fn row<T: DeserializeOwned>(journal: &Journal, table: &str, key: &str) -> Result<Option<T>, RuntimeError> {
+    Ok(journal.get(table, key)?.and_then(|value| serde_json::from_slice(&value).ok()))
+}
+
+/// The rows of a table with their keys, newest first.
+pub(crate) fn rows<T: DeserializeOwned>(journal: &Journal, table: &str) -> Result<Vec<(String, T)>, RuntimeError> {
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = journal.list(table, PAGE, after.as_ref())?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.cursor());
+        found.extend(page.into_iter().filter_map(|item| Some((item.key, serde_json::from_slice(&item.value).ok()?))));
+    }
+}
+
+/// Rows read at a time.
+const PAGE: usize = 256;
+
+/// An event as the journal gives it back.
+pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
+    let unreadable = |detail: String| RuntimeError::Unreadable { seq: entry.seq, stream: entry.stream.clone(), detail };
+    let payload = entry.payload.as_deref().ok_or_else(|| unreadable("it was erased".to_owned()))?;
+    serde_json::from_slice(payload).map_err(|error| unreadable(error.to_string()))
+}

@@ -1,0 +1,314 @@
+//! The tools that act on the team itself: what a model is told about them, and how its words are read.
+//!
+//! They are tools like any other to a registry (a name, a schema, an action to judge), but they are carried out by
+//! the agent's loop, in the same commit as their result. The names and fields that design documents use are read too.
+
+use max_team_core::id::PlanId;
+use max_team_core::plan::event::Ruling;
+use max_team_core::plan::{Draft, Status, Task};
+use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::turn::SUBMIT_PLAN;
+use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// Characters of a call's summary.
+const TARGET_CHARS_MAX: usize = 120;
+
+/// Gives one member something to do.
+pub const DISPATCH_TASK: &str = "dispatch_task";
+/// Writes a task down.
+pub const TASK_CREATE: &str = "task_create";
+/// Changes a task, answers its owner, or says what to do about its failure.
+pub const TASK_UPDATE: &str = "task_update";
+/// Looks at tasks.
+pub const TASK_QUERY: &str = "task_query";
+/// Asks the user.
+pub const ASK_USER: &str = "ask_user";
+/// Asks whoever gave the task.
+pub const NEED_CLARIFY: &str = "need_clarify";
+
+/// Whether a call's result comes by mail.
+pub(crate) fn answers_by_mail(tool: &str) -> bool {
+    matches!(tool, DISPATCH_TASK | NEED_CLARIFY)
+}
+
+/// What a call asks for.
+#[derive(Debug)]
+pub(crate) enum Act {
+    SubmitPlan(Submit),
+    Create(Task),
+    Update(Update),
+    Query(Query),
+    Dispatch(Dispatch),
+    Clarify { question: String },
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Submit {
+    #[serde(flatten)]
+    pub draft: Draft,
+    pub revises: Option<PlanId>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Update {
+    #[serde(alias = "id", alias = "taskId")]
+    pub task_id: String,
+    pub plan: Option<PlanId>,
+    pub answer: Option<String>,
+    pub decision: Option<String>,
+    #[serde(alias = "agent_name", alias = "owner")]
+    pub agent: Option<String>,
+    pub model: Option<String>,
+    pub note: Option<String>,
+    #[serde(alias = "subject")]
+    pub title: Option<String>,
+    #[serde(alias = "do")]
+    pub description: Option<String>,
+    #[serde(alias = "needs")]
+    pub depends_on: Option<Vec<String>>,
+}
+
+/// What the lead says about a task of a plan that runs.
+#[derive(Debug, serde::Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Says {
+    Answer(String),
+    Rule(Ruling),
+}
+
+impl Update {
+    /// The task as it is to be.
+    pub(crate) fn over(&self, draft: &Task) -> Task {
+        let mut task = draft.clone();
+        let set = |into: &mut String, from: &Option<String>| {
+            if let Some(from) = from {
+                into.clone_from(from);
+            }
+        };
+        set(&mut task.title, &self.title);
+        set(&mut task.description, &self.description);
+        set(&mut task.agent, &self.agent);
+        if let Some(needs) = &self.depends_on {
+            task.needs.clone_from(needs);
+        }
+        task.model = self.model.clone().or(task.model);
+        task
+    }
+
+    pub(crate) fn says(&self) -> Result<Says, String> {
+        if let Some(answer) = self.answer.as_ref().filter(|answer| !answer.trim().is_empty()) {
+            return Ok(Says::Answer(answer.clone()));
+        }
+        let retry = || Ruling::Retry {
+            agent: self.agent.clone(),
+            model: self.model.clone(),
+            note: self.note.clone().unwrap_or_default(),
+        };
+        let ruling = match self.decision.as_deref() {
+            Some("skip" | "skipped") => Ruling::Skip,
+            Some("retry") => retry(),
+            Some("fixed") => Ruling::Fixed,
+            Some("give_up" | "fail" | "failed") => Ruling::GiveUp,
+            Some("escalate" | "ask_user") => Ruling::Escalate,
+            Some(other) => {
+                return Err(format!("`{other}` is no decision; there are skip, retry, fixed, give_up and escalate"));
+            }
+            None => return Err("say `answer` (to a question) or `decision` (about a failure)".to_owned()),
+        };
+        Ok(Says::Rule(ruling))
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Query {
+    #[serde(alias = "id", alias = "taskId")]
+    pub task_id: Option<String>,
+    pub plan: Option<PlanId>,
+    pub status: Option<Status>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Dispatch {
+    #[serde(alias = "agent_name", alias = "owner")]
+    pub agent: String,
+    #[serde(alias = "do", alias = "prompt", alias = "task")]
+    pub description: String,
+    pub task_id: Option<String>,
+}
+
+impl Act {
+    pub(crate) fn read(tool: &str, input: Value) -> Result<Self, String> {
+        let misfit = |error: serde_json::Error| format!("the input of `{tool}` does not fit: {error}");
+        Ok(match tool {
+            SUBMIT_PLAN => Self::SubmitPlan(serde_json::from_value(input).map_err(misfit)?),
+            TASK_CREATE => Self::Create(serde_json::from_value(input).map_err(misfit)?),
+            TASK_UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
+            TASK_QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
+            DISPATCH_TASK => Self::Dispatch(serde_json::from_value(input).map_err(misfit)?),
+            NEED_CLARIFY => Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() },
+            _ => return Err(format!("`{tool}` is not a tool of the team")),
+        })
+    }
+}
+
+/// A tool of the team, as a registry knows it.
+#[derive(Debug)]
+pub(crate) struct TeamTool {
+    spec: Spec,
+    deed: Deed,
+}
+
+impl Tool for TeamTool {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
+        let words = ["question", "goal", "agent", "agent_name", "task_id", "title"];
+        let found = words.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or_default();
+        let target: String = found.chars().take(TARGET_CHARS_MAX).collect();
+        let preview = if self.deed == Deed::Ask { question(args) } else { String::new() };
+        Ok(Action { deed: self.deed, preview, ..Action::read(target) })
+    }
+
+    fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
+        Err(ToolError::correctable(format!("`{}` works only inside a team", self.spec.name)))
+    }
+}
+
+/// A question with its options, as a person reads it.
+fn question(args: &Value) -> String {
+    let mut text = args.get("question").and_then(Value::as_str).unwrap_or_default().to_owned();
+    for (index, option) in args.get("options").and_then(Value::as_array).into_iter().flatten().enumerate() {
+        text.push_str(&format!("\n{}. {}", index + 1, super::agent::shown(option)));
+    }
+    text
+}
+
+/// All of them.
+pub(crate) fn all() -> Vec<TeamTool> {
+    let tool = |name: &str, deed, description: &str, schema: Value| TeamTool {
+        spec: Spec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            schema,
+            class: Class::Pure,
+            null_is_absent: true,
+        },
+        deed,
+    };
+    vec![
+        tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
+        tool(TASK_CREATE, Deed::Team, "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.", task_schema()),
+        tool(
+            TASK_UPDATE,
+            Deed::Team,
+            "Say something about a task. A task that is only written down: change its fields. A task whose owner asked \
+             something: `answer`. A task that failed: `decision` skip (go on without it), retry (again; optionally \
+             another `agent` or `model`, and a `note` on what to do differently), fixed (it was mended by hand: check \
+             again), give_up (what builds on it is given up too) or escalate (the user decides).",
+            json!({
+                "type": "object", "required": ["task_id"],
+                "properties": {
+                    "task_id": { "type": "string" },
+                    "plan": { "type": "string", "description": "The plan's id, if several are open." },
+                    "answer": { "type": "string" },
+                    "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate"] },
+                    "agent": { "type": "string" }, "model": { "type": "string" }, "note": { "type": "string" },
+                    "title": { "type": "string" }, "description": { "type": "string" },
+                    "depends_on": { "type": "array", "items": { "type": "string" } },
+                },
+            }),
+        ),
+        tool(
+            TASK_QUERY,
+            Deed::Team,
+            "See how tasks stand: owner, state, result, what they wait for. Without `task_id`: all of the open plans.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "task_id": { "type": "string" }, "plan": { "type": "string" },
+                    "status": { "type": "string", "enum": ["planned", "approved", "dispatched", "running", "done", "failed", "skipped", "cancelled"] },
+                },
+            }),
+        ),
+        tool(
+            DISPATCH_TASK,
+            Deed::Team,
+            "Give one member one thing to do, and get its answer. For what a single member can do; the user is asked \
+             about changes as usual. The member sees nothing of this conversation: `description` must say everything. \
+             Several calls in one answer run side by side.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "agent": { "type": "string", "description": "The member." },
+                    "description": { "type": "string", "description": "What to do, self-contained." },
+                    "task_id": { "type": "string", "description": "Instead: a task written down with task_create." },
+                },
+            }),
+        ),
+        tool(
+            ASK_USER,
+            Deed::Ask,
+            "Ask the user something that only they can decide. Ask once, briefly, with options where there are any.",
+            json!({
+                "type": "object", "required": ["question"],
+                "properties": {
+                    "question": { "type": "string" },
+                    "options": { "type": "array", "items": { "type": "string" }, "maxItems": 6 },
+                },
+            }),
+        ),
+        tool(
+            NEED_CLARIFY,
+            Deed::Team,
+            "Ask whoever gave you this task something without which you cannot go on. Wait for the answer; it comes as \
+             the result.",
+            json!({
+                "type": "object", "required": ["question"],
+                "properties": { "question": { "type": "string" } },
+            }),
+        ),
+    ]
+}
+
+const SUBMIT_WORDS: &str = "Put a plan before the user: tasks with owners, what each builds on, and what proves that \
+    it is done. Nothing runs until they approve it; your turn ends with this call. Use it when several members or \
+    steps are needed.";
+
+fn submit_schema() -> Value {
+    json!({
+        "type": "object", "required": ["goal"],
+        "properties": {
+            "goal": { "type": "string", "description": "What all of it is for, in one sentence." },
+            "tasks": { "type": "array", "items": task_schema(), "description": "Without it: the tasks written down with task_create." },
+            "revises": { "type": "string", "description": "The id of the plan that this one takes the place of." },
+            "max_parallel": { "type": "integer", "minimum": 1 },
+        },
+    })
+}
+
+fn task_schema() -> Value {
+    let list = |words: &str| json!({ "type": "array", "items": { "type": "string" }, "description": words });
+    json!({
+        "type": "object",
+        "properties": {
+            "id": { "type": "string", "description": "A short name, unique in the plan: letters, digits, - and _." },
+            "title": { "type": "string", "description": "What it is, in a few words." },
+            "description": { "type": "string", "description": "What to do. Self-contained: its owner sees nothing else but the results it builds on." },
+            "agent": { "type": "string", "description": "Its owner: a member's name." },
+            "depends_on": list("Ids of the tasks whose results it builds on."),
+            "when": { "type": "string", "description": "`ID.failed` or `ID.ok`: it runs only then." },
+            "owns": list("Globs of the files that it alone may change meanwhile."),
+            "outputs": list("Files that must exist afterwards."),
+            "verify": list("Commands that must pass afterwards, without shell syntax."),
+            "retry": { "type": "integer", "minimum": 0, "description": "Times it is tried again (2)." },
+            "model": { "type": "string", "description": "Another model than its owner's." },
+        },
+    })
+}
