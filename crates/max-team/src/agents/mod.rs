@@ -1,11 +1,12 @@
 //! Who is on the team: the members of an agents file, or of the one that is built in.
 //!
-//! `source` finds the file, `read` takes it apart member by member, `hands` knows which tool is whose. A file is
-//! checked as a whole and everything that is wrong with it is said at once, each with its place. Nothing here starts
-//! an agent or a server.
+//! `source` finds the file, `read` takes it apart member by member, `roll` finds the lead, `hands` knows which tool is
+//! whose. A file is checked as a whole and everything that is wrong with it is said at once, each with its place.
+//! Nothing here starts an agent or a server.
 
 mod hands;
 mod read;
+mod roll;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -52,8 +53,8 @@ pub(crate) struct Team {
 pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
     let found = source::find(path, place).map_err(wrong)?;
-    let roll = read::roll(&found, &place.env).and_then(read::Roll::led).map_err(wrong)?;
-    let read::Led { lead, members, warnings } = roll;
+    let roll = read::roll(&found, &place.env).and_then(roll::Roll::led).map_err(wrong)?;
+    let roll::Led { lead, members, warnings } = roll;
     Ok(Team { lead, members, warnings, source: found.file.shown })
 }
 

@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use max_team_core::policy::pattern::Glob;
 use max_team_core::team::{Constraints, Definition, McpServer, Member};
-use max_team_tools::Registry;
 
 use super::PROMPTS;
-use super::hands::{self, Hand};
+use super::hands;
+use super::roll::{Roll, Row};
 use super::source::Found;
 use crate::config::expand::{self, Flaw};
 use crate::config::yaml::{Name, Node, Spot, Value};
@@ -23,7 +23,7 @@ const LIST_MAX: usize = 256;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 32;
 /// Problems, and warnings, that one reading tells.
-const TOLD_MAX: usize = 20;
+pub(super) const TOLD_MAX: usize = 20;
 /// Names that mean somebody else.
 const TAKEN: [&str; 1] = ["user"];
 
@@ -32,29 +32,6 @@ const KEYS: [&str; 7] = ["name", "role", "model", "system_prompt", "tools", "mcp
 const LIMITS: [&str; 6] =
     ["allowed_dirs", "blocked_patterns", "write_patterns", "allowed_commands", "max_tokens", "timeout"];
 const SERVER: [&str; 4] = ["name", "command", "args", "env"];
-
-/// Everybody in the file, in its order, before it is known who leads.
-pub(super) struct Roll {
-    file: File,
-    rows: Vec<Row>,
-    warnings: Vec<String>,
-    end: Spot,
-    is_builtin: bool,
-}
-
-/// A member, and the places that are spoken of later.
-struct Row {
-    member: Member,
-    spot: Spot,
-    tools: Vec<(String, Spot)>,
-}
-
-/// A team with its lead found.
-pub(super) struct Led {
-    pub(super) lead: Member,
-    pub(super) members: Vec<Member>,
-    pub(super) warnings: Vec<String>,
-}
 
 /// Reads everybody.
 pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
@@ -73,99 +50,6 @@ pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
     let (file, end) = (source.file.clone(), source.node.spot);
     Ok(Roll { file, rows, warnings, end, is_builtin: source.is_builtin })
 }
-
-impl Roll {
-    /// The names, for a message.
-    pub(super) fn names(&self) -> String {
-        let names: Vec<String> = self.rows.iter().map(|row| format!("`{}`", row.member.definition.name)).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
-    }
-
-    /// One of them, with what its user should be told.
-    pub(super) fn one(mut self, name: &str) -> Option<Result<(Member, Vec<String>), ConfigError>> {
-        let at = self.rows.iter().position(|row| row.member.definition.name == name)?;
-        let is_lead = self.leads().contains(&at);
-        let mut problems = Vec::new();
-        let row = self.rows.swap_remove(at);
-        let member = self.equip(row, is_lead, &mut problems);
-        Some(if problems.is_empty() { Ok((member, self.warnings)) } else { Err(ConfigError { problems }) })
-    }
-
-    /// The team, if exactly one leads it.
-    pub(super) fn led(mut self) -> Result<Led, ConfigError> {
-        let mut problems = Vec::new();
-        let leads = self.leads();
-        match leads.as_slice() {
-            [] => problems.push(Problem::Rule { place: self.file.place(self.end), message: NO_LEAD.to_owned() }),
-            [first, others @ ..] => {
-                let name = |at: &usize| self.rows.get(*at).map_or("", |row| &row.member.definition.name);
-                for row in others.iter().filter_map(|at| self.rows.get(*at)) {
-                    let (place, second) = (self.file.place(row.spot), &row.member.definition.name);
-                    let message = format!(
-                        "`{second}` is a second lead beside `{}`; a team has one: give it another role",
-                        name(first)
-                    );
-                    problems.push(Problem::Rule { place, message });
-                }
-            }
-        }
-        let (mut lead, mut members) = (None, Vec::new());
-        for (at, row) in std::mem::take(&mut self.rows).into_iter().enumerate() {
-            let is_lead = leads.first() == Some(&at);
-            let member = self.equip(row, is_lead, &mut problems);
-            if is_lead { lead = Some(member) } else { members.push(member) }
-        }
-        problems.truncate(TOLD_MAX);
-        match lead {
-            Some(lead) if problems.is_empty() => Ok(Led { lead, members, warnings: self.warnings }),
-            _ => Err(ConfigError { problems }),
-        }
-    }
-
-    /// Gives a member the tools it lists, now that it is known whether it leads.
-    fn equip(&mut self, row: Row, is_lead: bool, problems: &mut Vec<Problem>) -> Member {
-        let Row { mut member, tools, spot } = row;
-        let (known, name) = (Registry::builtin(), &member.definition.name);
-        let (mut has, mut later) = (Vec::new(), Vec::new());
-        for (tool, spot) in tools {
-            match hands::hand(&known, &tool, is_lead) {
-                Hand::Has if has.contains(&tool) => {}
-                Hand::Has => has.push(tool),
-                Hand::Anyway => {}
-                Hand::Later => later.push((format!("`{tool}`"), spot)),
-                Hand::Wrong(why) => {
-                    problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
-                }
-            }
-        }
-        if let (Some((_, spot)), false) = (later.first(), self.is_builtin) {
-            let place = self.file.place(*spot);
-            self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", plain(later).join(", ")));
-        }
-        if is_lead && has.is_empty() {
-            has = hands::TEAM.map(str::to_owned).to_vec();
-        }
-        if is_lead && !member.mcp_servers.is_empty() {
-            let place = self.file.place(spot);
-            self.warnings.push(format!("{place}: `{name}` leads and has no hands: its `mcp_servers` are left out"));
-            member.mcp_servers.clear();
-        }
-        member.definition.tools = has;
-        member
-    }
-
-    /// Those whose role says that they lead; where nobody's does, whoever is called `max`.
-    fn leads(&self) -> Vec<usize> {
-        let of = |is: &dyn Fn(&Definition) -> bool| -> Vec<usize> {
-            let rows = self.rows.iter().enumerate();
-            rows.filter(|(_, row)| is(&row.member.definition)).map(|(at, _)| at).collect()
-        };
-        let by_role = of(&|definition| ["team_lead", "lead"].contains(&definition.role.as_str()));
-        if by_role.is_empty() { of(&|definition| definition.name == "max") } else { by_role }
-    }
-}
-
-const NO_LEAD: &str = "nobody leads the team: add `{name: max, role: team_lead, system_prompt: \"@builtin/max\"}`";
 
 struct Reader<'a> {
     file: &'a File,
@@ -468,6 +352,6 @@ impl Reader<'_> {
     }
 }
 
-fn plain(words: Vec<(String, Spot)>) -> Vec<String> {
+pub(super) fn plain(words: Vec<(String, Spot)>) -> Vec<String> {
     words.into_iter().map(|(word, _)| word).collect()
 }
