@@ -60,11 +60,12 @@ pub(crate) struct Talk {
     /// A settings file to use instead of the project's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file that defines agents; the one to talk to is named by --agent
+    /// A file that defines the team, instead of the project's own (config/agents.yaml, .max-team/agents.yaml) or the
+    /// built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// The agent of --agents to talk to
-    #[arg(long, value_name = "NAME", requires = "agents")]
+    /// Talk to one member of the team
+    #[arg(long, value_name = "NAME", conflicts_with = "solo")]
     pub(crate) agent: Option<String>,
     /// How freely to act: default (look freely, ask before changes), acceptEdits (change files freely), plan (only
     /// look), auto (change files freely, ask for what is dangerous), dontAsk (refuse what would need a question),

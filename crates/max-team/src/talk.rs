@@ -46,7 +46,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         }
         chosen => chosen?,
     };
-    let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
+    let settings = setup::settings_for(&chosen, &config, schema.is_some())?.under(&agent.constraints);
     let open = Open { which, definition: agent.definition, settings, schema };
     let root = setup::project_root(place, &config)?;
     let prompt = match &talk.print {

@@ -35,6 +35,7 @@ pub struct Order {
 /// What a face can ask for.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "orders are few, and settings are the rarest of them")]
 pub enum Command {
     /// Say something to the lead of an open session.
     Say {

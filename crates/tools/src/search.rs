@@ -70,25 +70,25 @@ pub(crate) fn search_code() -> Typed<SearchCode> {
 fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
     Hunt::new(args)?;
     let place = cx.root.place(args.path.as_deref().unwrap_or("."))?;
-    if cx.root.is_dir(place.as_path()) {
+    if cx.hides(&place) || cx.is_dir(place.as_path()) {
         return Ok(Action::read(place.to_string()));
     }
-    Ok(read_action(&place, &cx.root.open_file(place.as_path())?))
+    Ok(read_action(&place, &cx.open_file(place.as_path())?))
 }
 
 fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let hunt = Hunt::new(&args)?;
-    let place = cx.root.place(args.path.as_deref().unwrap_or("."))?;
+    let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
     let mut report = Report { files_only: hunt.files_only, ..Report::default() };
-    if !cx.root.is_dir(place.as_path()) {
-        let opened = cx.root.open_file(place.as_path())?;
+    if !cx.is_dir(place.as_path()) {
+        let opened = cx.open_file(place.as_path())?;
         still_as_judged(&place, &opened, intent)?;
         report.add(place.as_path(), hunt.search(&mut hunt.searcher(), &opened.file, &cx.cancel));
         cx.check()?;
-        return Ok(Output::text(report.finish(0)));
+        return Ok(Output::text(report.finish(0, 0)));
     }
-    let dir = cx.root.open_dir(place.as_path())?;
-    let mut walk = Walk::new(&cx.root, &cx.cancel, &place, dir);
+    let dir = cx.open_dir(place.as_path())?;
+    let mut walk = Walk::new(cx, &place, dir);
     loop {
         let batch: Vec<PathBuf> =
             walk.by_ref().filter(|path| !hunt.glob.matched(path, false).is_ignore()).take(BATCH).collect();
@@ -102,14 +102,14 @@ fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, T
         }
         cx.check()?;
     }
-    Ok(Output::text(report.finish(walk.unread)))
+    Ok(Output::text(report.finish(walk.unread, walk.unseen)))
 }
 
 /// Searches a batch, in as many threads as are worth it; the results are in the order of the files.
 fn search_all(cx: &Cx, hunt: &Hunt, batch: &[PathBuf]) -> Result<Vec<Result<Found, ToolError>>, ToolError> {
     let search = |share: &[PathBuf]| {
         let mut searcher = hunt.searcher();
-        let search = |path: &PathBuf| match cx.root.open_file(path) {
+        let search = |path: &PathBuf| match cx.open_file(path) {
             Ok(opened) if opened.is_linked() => Ok(Found::skipped(Skip::Linked)),
             Ok(opened) => Ok(hunt.search(&mut searcher, &opened.file, &cx.cancel)),
             Err(fatal @ ToolError::Fatal(_)) => Err(fatal),
@@ -358,7 +358,7 @@ impl Report {
         }
     }
 
-    fn finish(mut self, unread: usize) -> String {
+    fn finish(mut self, unread: usize, unseen: usize) -> String {
         let mut notes = vec![match (self.files, self.files_only) {
             (0, _) => format!("no matches in {}", many(self.searched, "file")),
             (files, true) => many(files, "file"),
@@ -372,6 +372,9 @@ impl Report {
         }
         if self.linked > 0 {
             notes.push(format!("{} not searched; search them by name", many(self.linked, "hard-linked file")));
+        }
+        if unseen > 0 {
+            notes.push(format!("{} not for you to see left out", many(unseen, "name")));
         }
         if self.unreadable + unread > 0 {
             notes.push(format!("{} could not be searched", many(self.unreadable + unread, "file or folder")));

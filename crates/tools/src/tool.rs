@@ -5,15 +5,17 @@
 //! whether it may run; it is never called with anything but the action that was judged.
 
 use std::fmt;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
 use max_team_core::limits::TOOL_RESULT_BYTES_MAX;
-use max_team_core::policy::{Action, Class};
+use max_team_core::policy::{Action, Class, Sight};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::files::Root;
+use crate::files::{Opened, Place, Root};
 use crate::text::{clip, size};
 
 /// Bytes of an error's words.
@@ -53,14 +55,46 @@ pub struct Spec {
 pub struct Cx {
     /// The folder it may reach into.
     pub root: Arc<Root>,
+    /// What of it can be seen.
+    pub sight: Arc<Sight>,
     /// Fires when nobody wants the result any more.
     pub cancel: CancellationToken,
 }
 
 impl Cx {
-    /// A context that is not cancelled.
+    /// A context that sees everything and is not cancelled.
     pub fn new(root: Arc<Root>) -> Self {
-        Self { root, cancel: CancellationToken::new() }
+        Self { root, sight: Arc::default(), cancel: CancellationToken::new() }
+    }
+
+    /// Whether a place is out of sight. Then nothing there is looked at, not even to say what a call would do: the
+    /// gate says no to the name.
+    pub(crate) fn hides(&self, place: &Place) -> bool {
+        !self.sight.sees(&place.to_string())
+    }
+
+    /// A path that a model wrote, if it leads to something that can be seen.
+    pub(crate) fn seen(&self, text: &str) -> Result<Place, ToolError> {
+        let place = self.root.place(text)?;
+        match self.sight.hides(&place.to_string()) {
+            Some(rule) => Err(ToolError::correctable(format!("`{place}` is not for you to see: {rule}"))),
+            None => Ok(place),
+        }
+    }
+
+    /// Opens a regular file for reading.
+    pub(crate) fn open_file(&self, path: &Path) -> Result<Opened, ToolError> {
+        self.root.open_file(path, &self.sight)
+    }
+
+    /// Opens a folder for reading.
+    pub(crate) fn open_dir(&self, path: &Path) -> Result<OwnedFd, ToolError> {
+        self.root.open_dir(path, &self.sight)
+    }
+
+    /// Whether there is a folder at that path.
+    pub(crate) fn is_dir(&self, path: &Path) -> bool {
+        self.root.is_dir(path, &self.sight)
     }
 
     /// Fails once the call has been cancelled.

@@ -43,6 +43,14 @@ pub(crate) enum Problem {
         /// What the parser says.
         message: String,
     },
+    /// YAML that breaks a rule of what is written in it.
+    #[error("{place}: {message}")]
+    Rule {
+        /// `file:line:col`.
+        place: String,
+        /// Which, and what would do.
+        message: String,
+    },
     /// A value of the wrong type or out of bounds.
     #[error("{place}: `{key}`: expected {wanted}, found {found}")]
     Value {
@@ -95,9 +103,9 @@ impl Problem {
                 "check the path, or leave the flag out to use the usual files"
             }
             Self::Unreadable { .. } => "make the file readable for you, or move it away",
-            Self::TooLarge { .. } => "is this the right file? move it away, or pass another one with `--config FILE`",
+            Self::TooLarge { .. } => "is this the right file? move it away, or name another one",
             Self::NotText { .. } => "save the file as UTF-8",
-            Self::Syntax { .. } => "correct that line and run the command again",
+            Self::Syntax { .. } | Self::Rule { .. } => "correct that line and run the command again",
             Self::Value { .. } => "correct the value, or delete the line to get the default",
             Self::Unset { .. } => "set the variable, or write `${NAME:-default}`",
             Self::Reference { .. } => "write `${NAME}`, `${NAME:-default}`, or `$${` for a plain `${`",
@@ -128,12 +136,12 @@ impl fmt::Display for ConfigError {
     }
 }
 
-pub(super) fn did_you_mean(near: Option<&str>) -> String {
+pub(crate) fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
 }
 
 /// A file's own words, fit for a terminal: one line, no control characters, not too long.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::new();
     for letter in text.chars().take(QUOTE_MAX) {
         if letter.is_control() { quoted.extend(letter.escape_default()) } else { quoted.push(letter) }

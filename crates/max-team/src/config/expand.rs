@@ -8,7 +8,7 @@ use super::yaml::{Node, Spot, Value};
 
 /// Why a value could not be filled in.
 #[derive(Debug, PartialEq)]
-pub(super) enum Flaw {
+pub(crate) enum Flaw {
     /// The variable is not set and has no default.
     Unset(String),
     /// Not one of the forms we know.
@@ -22,7 +22,7 @@ enum Piece<'a> {
 }
 
 /// Fills in every word of a tree and returns the names that were asked for.
-pub(super) fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, Flaw)> {
+pub(crate) fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, Flaw)> {
     let mut names = Vec::new();
     walk(node, &mut |text| {
         let mut filled = String::new();
@@ -43,7 +43,7 @@ pub(super) fn fill(node: &mut Node, env: &Env) -> Result<Vec<String>, (Spot, Fla
 }
 
 /// The variables that a tree would read.
-pub(super) fn names(node: &Node) -> Vec<String> {
+pub(crate) fn names(node: &Node) -> Vec<String> {
     let mut names = Vec::new();
     // A malformed reference reads nothing; it is reported when it is filled in.
     let _ = walk(&mut node.clone(), &mut |text| {

@@ -20,7 +20,7 @@ const TELLING: [&str; 3] = ["llm", "audit", "project"];
 
 /// Who vouches for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Standing {
+pub(crate) enum Standing {
     /// It lies in the user's own folder, or was named on the command line.
     Trusted,
     /// It came with the project, perhaps from a stranger; its name says that it is ours.
@@ -31,15 +31,15 @@ pub(super) enum Standing {
 
 /// A place to look.
 #[derive(Debug, Clone)]
-pub(super) struct File {
+pub(crate) struct File {
     /// Where it is.
-    pub(super) path: PathBuf,
+    pub(crate) path: PathBuf,
     /// How messages call it: short, and good to click on.
-    pub(super) shown: String,
+    pub(crate) shown: String,
     /// How far it is trusted.
-    pub(super) standing: Standing,
+    pub(crate) standing: Standing,
     /// Whether it was asked for, so that it must exist.
-    pub(super) named: bool,
+    pub(crate) named: bool,
 }
 
 /// The user's own files, the stronger one last.
@@ -101,7 +101,7 @@ impl File {
     }
 
     /// The file's bytes, one more than allowed if it is too large.
-    fn bytes(&self) -> Result<Option<Vec<u8>>, Problem> {
+    pub(crate) fn bytes(&self) -> Result<Option<Vec<u8>>, Problem> {
         let unreadable = |cause| Problem::Unreadable { file: self.shown.clone(), cause };
         match fs::metadata(&self.path) {
             Ok(meta) if meta.is_dir() => return Err(unreadable(std::io::ErrorKind::IsADirectory.into())),
@@ -119,7 +119,8 @@ impl File {
         Ok(Some(bytes))
     }
 
-    fn parse(&self, bytes: &[u8]) -> Result<Node, Problem> {
+    /// The tree in the file, if it is text, YAML and not too long.
+    pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Node, Problem> {
         if u64::try_from(bytes.len()).is_ok_and(|length| length > BYTES_MAX) {
             return Err(Problem::TooLarge { file: self.shown.clone() });
         }
@@ -135,7 +136,7 @@ impl File {
     }
 
     /// `file:line:col`.
-    pub(super) fn place(&self, spot: yaml::Spot) -> String {
+    pub(crate) fn place(&self, spot: yaml::Spot) -> String {
         format!("{}:{}:{}", self.shown, spot.line, spot.col)
     }
 }

@@ -11,7 +11,7 @@
 pub(crate) mod choice;
 mod env;
 mod error;
-mod expand;
+pub(crate) mod expand;
 mod explain;
 mod files;
 mod layers;
@@ -21,15 +21,20 @@ mod table;
 #[cfg(test)]
 mod tests;
 mod time;
-mod trust;
-mod yaml;
+pub(crate) mod trust;
+pub(crate) mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use env::Env;
-pub(crate) use error::ConfigError;
+pub(crate) use error::{ConfigError, Problem, did_you_mean, quote};
+pub(crate) use files::{File, Standing};
+pub(crate) use layers::found;
+pub(crate) use shape::{Count, Shape};
+pub(crate) use suggest::near;
 pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Ui};
+pub(crate) use time::Time;
 
 use explain::{Source, Trail};
 use layers::Layers;

@@ -15,7 +15,7 @@ use super::choice::Choice;
 use super::yaml::{Node, Value};
 
 /// One kind of setting.
-pub(super) trait Shape {
+pub(crate) trait Shape {
     /// What the rest of the program gets.
     type Value;
     /// Whether the value must never be shown.
@@ -52,7 +52,7 @@ impl Shape for Switch {
 }
 
 /// A whole number between two bounds.
-pub(super) struct Count<const LOW: u32, const HIGH: u32>;
+pub(crate) struct Count<const LOW: u32, const HIGH: u32>;
 
 impl<const LOW: u32, const HIGH: u32> Shape for Count<LOW, HIGH> {
     type Value = u32;

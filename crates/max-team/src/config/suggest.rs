@@ -29,7 +29,7 @@ fn cost(section: &str, name: &str, key: &Key) -> Option<usize> {
 }
 
 /// The number of slips between two words; none when they are simply different words.
-fn near(asked: &str, word: &str) -> Option<usize> {
+pub(crate) fn near(asked: &str, word: &str) -> Option<usize> {
     let slips = strsim::osa_distance(asked, word);
     (slips <= (word.len() / 3).max(usize::from(word.len() > 2))).then_some(slips)
 }

@@ -14,7 +14,7 @@ const TIME_MIN: Duration = Duration::from_millis(1);
 const TIME_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How long something may take.
-pub(super) struct Time;
+pub(crate) struct Time;
 
 impl Shape for Time {
     type Value = Duration;

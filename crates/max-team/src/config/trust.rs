@@ -15,7 +15,7 @@ use super::yaml::{Node, Value};
 const OPEN_PREFIX: &str = "MAX_TEAM_PROJECT_";
 
 const KEY: &str = "a project's file may not decide where your key goes";
-const RUN: &str = "a project's file may not choose programs to run";
+pub(crate) const RUN: &str = "a project's file may not choose programs to run";
 const READ: &str = "a project's file may only read variables that begin with `MAX_TEAM_PROJECT_`";
 const FREE: &str = "a project's file may not loosen what agents may do";
 const OUTSIDE: &str = "a project's file may not point outside the project";
@@ -36,7 +36,7 @@ pub(super) fn by_key(path: &str) -> Option<&'static str> {
 }
 
 /// Variables that a project may not read.
-pub(super) fn by_names(names: &[String]) -> Option<&'static str> {
+pub(crate) fn by_names(names: &[String]) -> Option<&'static str> {
     names.iter().any(|name| !name.starts_with(OPEN_PREFIX)).then_some(READ)
 }
 

@@ -198,3 +198,21 @@ fn one_agent_of_a_file_answers() {
     let ran = program.run(&["-p", "who?", "--agents", "agents.yaml", "--agent", "ada"]);
     assert!(ran.code == 3 && ran.err.contains("`leo`"), "{ran:?}");
 }
+
+#[test]
+fn a_member_of_the_built_in_team_keeps_its_constraints() {
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "read_file", json!({"path": "prod.env"})).tool("t2", "list_dir", json!({})),
+        Reply::text("I may not see it"),
+    ]);
+    let program = Program::with(&server).file("prod.env", "KEY=needle").file("a.txt", "x");
+    let ran = program.run(&["-p", "read it", "--agent", "leo", "--permission-mode", "bypassPermissions"]);
+    assert_eq!((ran.code, ran.out.as_str()), (5, "I may not see it\n"), "{ran:?}");
+    let requests = server.requests();
+    assert!(requests[0].body["system"].to_string().contains("You are Leo"));
+    let told = requests[1].body["messages"][2].to_string();
+    assert!(told.contains("Not allowed by the member's `blocked_patterns` (`*.env`)"), "{told}");
+    assert!(told.contains("a.txt") && told.contains("1 name not for you to see") && !told.contains("needle"), "{told}");
+    let ran = program.run(&["-p", "hi", "--agent", "bob"]);
+    assert!(ran.code == 3 && ran.err.contains("`max`, `leo`, `ada`, `ray`, `sam`"), "{ran:?}");
+}

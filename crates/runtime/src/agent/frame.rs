@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::hash::Hash;
+use max_team_core::policy::Sight;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
@@ -148,7 +149,8 @@ impl Frame {
     }
 
     pub(crate) fn context(&self, cancel: &CancellationToken) -> Cx {
-        Cx { root: Arc::clone(&self.walls), cancel: cancel.clone() }
+        let sight = Arc::new(Sight::of(&self.settings.constraints));
+        Cx { root: Arc::clone(&self.walls), sight, cancel: cancel.clone() }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -32,6 +32,9 @@ pub(crate) fn propose(
     place: &Place,
     make: impl FnOnce(Option<&Old>) -> Result<Vec<u8>, ToolError>,
 ) -> Result<Action, ToolError> {
+    if cx.hides(place) {
+        return Ok(Action { deed: Deed::Write, ..Action::read(place.to_string()) });
+    }
     let old = match Slot::find(&cx.root, place)? {
         Some(slot) => slot.look()?,
         None => None,

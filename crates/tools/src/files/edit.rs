@@ -51,7 +51,7 @@ fn action(cx: &Cx, args: &EditFile) -> Result<Action, ToolError> {
 }
 
 fn call(cx: &Cx, args: EditFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
-    let place = cx.root.place(&args.path)?;
+    let place = cx.seen(&args.path)?;
     let done = change::carry_out(cx, &place, intent, |old| edited(&place, old, &args))?;
     Ok(Output::text(match done {
         Done::Already if resumed => format!("edited `{place}`"),

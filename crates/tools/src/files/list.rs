@@ -43,14 +43,16 @@ pub(crate) fn list_dir() -> Typed<ListDir> {
 
 fn action(cx: &Cx, args: &ListDir) -> Result<Action, ToolError> {
     let place = cx.root.place(args.path.as_deref().unwrap_or("."))?;
-    cx.root.open_dir(place.as_path())?;
+    if !cx.hides(&place) {
+        cx.open_dir(place.as_path())?;
+    }
     Ok(Action::read(place.to_string()))
 }
 
 fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError> {
-    let place = cx.root.place(args.path.as_deref().unwrap_or("."))?;
+    let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
     let depth = args.depth.unwrap_or(1);
-    let dir = cx.root.open_dir(place.as_path())?;
+    let dir = cx.open_dir(place.as_path())?;
     let mut tree = Tree::default();
     let mut queue = VecDeque::from([Folder {
         row: None,
@@ -63,7 +65,7 @@ fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError
         cx.check()?;
         let opened = match first.take() {
             Some(dir) => Ok(dir),
-            None => cx.root.open_dir(&folder.path),
+            None => cx.open_dir(&folder.path),
         };
         match opened {
             Ok(dir) => folder.list(cx, &dir, depth, &mut tree, &mut queue),
@@ -99,11 +101,15 @@ impl Folder {
                 tree.ignored += 1;
                 continue;
             }
+            if !cx.sight.sees(&path.to_string_lossy()) {
+                tree.unseen += 1;
+                continue;
+            }
             if tree.rows.len() >= LIST_ENTRIES_MAX {
                 left_out += 1;
                 continue;
             }
-            let row = tree.add(self.row, label(dir, &entry));
+            let row = tree.add(self.row, label(cx, dir, &path, &entry));
             if is_dir && self.depth < depth_max && entry.name != ".git" {
                 queue.push_back(Folder { row: Some(row), path, depth: self.depth + 1, rules: rules.clone() });
             }
@@ -113,7 +119,7 @@ impl Folder {
 }
 
 /// One line about one name.
-fn label(dir: &OwnedFd, entry: &Entry) -> String {
+fn label(cx: &Cx, dir: &OwnedFd, full: &Path, entry: &Entry) -> String {
     let name = clip(&visible(&entry.name.to_string_lossy()), NAME_BYTES_MAX);
     let path = Path::new(&entry.name);
     match entry.kind {
@@ -123,11 +129,21 @@ fn label(dir: &OwnedFd, entry: &Entry) -> String {
             Err(_) => name,
         },
         FileType::Symlink => match readlinkat(dir, path, Vec::new()) {
-            Ok(target) => format!("{name} -> {}", clip(&visible(&target.to_string_lossy()), NAME_BYTES_MAX)),
-            Err(_) => format!("{name} -> ?"),
+            Ok(target) if is_seen(cx, full, &target.to_string_lossy()) => {
+                format!("{name} -> {}", clip(&visible(&target.to_string_lossy()), NAME_BYTES_MAX))
+            }
+            _ => format!("{name} -> ?"),
         },
         _ => format!("{name}  (not a file)"),
     }
+}
+
+/// Whether what a link points to may be named.
+fn is_seen(cx: &Cx, link: &Path, target: &str) -> bool {
+    let beside = link.parent().unwrap_or(Path::new("")).join(target);
+    // One that leads out names nothing that we keep, unless a part of it does.
+    let path = cx.root.place(&beside.to_string_lossy()).map_or_else(|_| target.to_owned(), |place| place.to_string());
+    cx.sight.is_whole() || cx.sight.sees(&path)
 }
 
 /// What was found, each row under the one it belongs to.
@@ -136,6 +152,7 @@ struct Tree {
     rows: Vec<Row>,
     top: Vec<usize>,
     ignored: usize,
+    unseen: usize,
     left_out: usize,
     unread: usize,
 }
@@ -172,7 +189,7 @@ impl Tree {
             stack.extend(row.below.iter().rev().map(|below| (*below, level + 1)));
         }
         let mut notes = Vec::new();
-        if self.rows.is_empty() && self.left_out == 0 {
+        if self.rows.is_empty() && self.left_out + self.unseen == 0 {
             notes.push("empty".to_owned());
         }
         let left_out = self.left_out + self.rows.len() - shown;
@@ -184,6 +201,9 @@ impl Tree {
         }
         if is_deep && self.ignored > 0 {
             notes.push(format!("{} ignored by .gitignore not shown", many(self.ignored, "name")));
+        }
+        if self.unseen > 0 {
+            notes.push(format!("{} not for you to see left out", many(self.unseen, "name")));
         }
         if self.unread > 0 {
             notes.push(format!("{} could not be read", many(self.unread, "folder")));

@@ -49,7 +49,10 @@ pub(crate) fn read_file() -> Typed<ReadFile> {
 
 fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
     let place = cx.root.place(&args.path)?;
-    Ok(read_action(&place, &cx.root.open_file(place.as_path())?))
+    if cx.hides(&place) {
+        return Ok(Action::read(place.to_string()));
+    }
+    Ok(read_action(&place, &cx.open_file(place.as_path())?))
 }
 
 /// What reading an open file means to the gate.
@@ -69,8 +72,8 @@ pub(crate) fn still_as_judged(place: &Place, opened: &Opened, intent: &Action) -
 }
 
 fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, ToolError> {
-    let place = cx.root.place(&args.path)?;
-    let opened = cx.root.open_file(place.as_path())?;
+    let place = cx.seen(&args.path)?;
+    let opened = cx.open_file(place.as_path())?;
     still_as_judged(&place, &opened, intent)?;
     let whole = opened.size();
     let mut file = opened.file;

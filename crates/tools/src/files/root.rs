@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use max_team_core::policy::Sight;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
 
@@ -96,8 +97,8 @@ impl Root {
     }
 
     /// Opens a regular file for reading; anything else is refused.
-    pub(crate) fn open_file(&self, path: &Path) -> Result<Opened, ToolError> {
-        let file = self.open_beneath(path, FILE).map_err(|errno| self.missing(path, errno))?;
+    pub(crate) fn open_file(&self, path: &Path, sight: &Sight) -> Result<Opened, ToolError> {
+        let file = self.open_beneath(path, FILE, sight).map_err(|errno| self.missing(path, errno, sight))?;
         let stat = fstat(&file).map_err(|errno| self.trouble("read", path, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Opened { file: file.into(), stat }),
@@ -106,25 +107,26 @@ impl Root {
     }
 
     /// Opens a folder for reading.
-    pub(crate) fn open_dir(&self, path: &Path) -> Result<OwnedFd, ToolError> {
-        self.open_beneath(path, DIR).map_err(|errno| match errno {
-            Errno::NOTDIR if self.open_beneath(path, FILE).is_ok() => {
+    pub(crate) fn open_dir(&self, path: &Path, sight: &Sight) -> Result<OwnedFd, ToolError> {
+        self.open_beneath(path, DIR, sight).map_err(|errno| match errno {
+            Errno::NOTDIR if self.open_beneath(path, FILE, sight).is_ok() => {
                 ToolError::correctable(format!("`{}` is not a folder; use `read_file`", path.display()))
             }
-            errno => self.missing(path, errno),
+            errno => self.missing(path, errno, sight),
         })
     }
 
     /// Whether there is a folder at that path.
-    pub(crate) fn is_dir(&self, path: &Path) -> bool {
-        self.open_beneath(path, DIR).is_ok()
+    pub(crate) fn is_dir(&self, path: &Path, sight: &Sight) -> bool {
+        self.open_beneath(path, DIR, sight).is_ok()
     }
 
-    fn open_beneath(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
+    /// Where something is out of sight, no link is followed: what was judged is the name, and a link has two.
+    fn open_beneath(&self, path: &Path, flags: OFlags, sight: &Sight) -> Result<OwnedFd, Errno> {
         match self.how {
             #[cfg(target_os = "linux")]
-            How::Kernel => by_kernel(self.dir(), path, flags),
-            How::Parts => by_parts(self.dir(), path, flags),
+            How::Kernel if sight.is_whole() => by_kernel(self.dir(), path, flags),
+            _ => by_parts(self.dir(), path, flags),
         }
     }
 
@@ -154,21 +156,22 @@ impl Root {
     }
 
     /// Like `trouble` while opening to read; names what the model may have meant.
-    fn missing(&self, path: &Path, errno: Errno) -> ToolError {
+    fn missing(&self, path: &Path, errno: Errno, sight: &Sight) -> ToolError {
         let told = self.trouble("open", path, errno);
         let (ToolError::Correctable(words), Errno::NOENT) = (&told, errno) else { return told };
-        let like = self.similar(path);
+        let like = self.similar(path, sight);
         if like.is_empty() { told } else { ToolError::correctable(format!("{words}; did you mean {like}?")) }
     }
 
-    fn similar(&self, path: &Path) -> String {
+    fn similar(&self, path: &Path, sight: &Sight) -> String {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
             return String::new();
         };
         let beside = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
-        let Ok(dir) = self.open_beneath(beside, DIR) else { return String::new() };
+        let Ok(dir) = self.open_beneath(beside, DIR, sight) else { return String::new() };
         let names = walk::entries(&dir).map(|found| found.entries).unwrap_or_default();
-        let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()));
+        let seen = |name: &&str| sight.sees(&folder.join(name).to_string_lossy());
+        let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()).filter(seen));
         let shown: Vec<_> = like.iter().map(|name| format!("`{}`", folder.join(name).display())).collect();
         shown.join(" or ")
     }

@@ -1,7 +1,8 @@
 //! What is in a folder, and what of it counts: names in order, ignore rules, and a walk over the files beneath.
 //!
 //! Folders are opened one from the other, never by their full path and never through a symbolic link, so a walk
-//! cannot be led out of the root by somebody who swaps a folder for a link meanwhile. Order is by name, always.
+//! cannot be led out of the root by somebody who swaps a folder for a link meanwhile. Order is by name, always. What
+//! is out of sight is passed over and counted.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,12 +14,13 @@ use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use max_team_core::policy::Sight;
 use rustix::fs::{AtFlags, Dir, FileType, fstat, statat};
 use rustix::io::Errno;
-use tokio_util::sync::CancellationToken;
 
 use super::place::Place;
 use super::root::{Root, open_part_dir, open_part_file};
+use crate::tool::Cx;
 
 /// Names of one folder that are looked at.
 const ENTRIES_MAX: usize = 100_000;
@@ -128,7 +130,8 @@ impl Rules {
         let texts = RULES_FILES.iter().filter(|name| is_top || !name.starts_with(".git/")).filter_map(|name| {
             let file = match name.rsplit_once('/') {
                 None => open_part_file(dir.as_fd(), name.as_ref()).ok()?,
-                Some(_) => root.open_file(&path.join(name)).ok()?.file.into(),
+                // Rules are read by us and never shown.
+                Some(_) => root.open_file(&path.join(name), &Sight::default()).ok()?.file.into(),
             };
             text_of(file.into())
         });
@@ -176,11 +179,12 @@ fn text_of(file: File) -> Option<String> {
 /// The files beneath a folder that are neither hidden nor ignored, in order. Symbolic links are passed over.
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
-    root: &'a Root,
-    cancel: &'a CancellationToken,
+    cx: &'a Cx,
     stack: Vec<Frame>,
     /// Folders that could not be looked into.
     pub(crate) unread: usize,
+    /// Names that are out of sight.
+    pub(crate) unseen: usize,
 }
 
 #[derive(Debug)]
@@ -194,9 +198,9 @@ struct Frame {
 impl<'a> Walk<'a> {
     /// A walk from `place`, which was opened as `dir`. The place itself is walked even if it is hidden or ignored:
     /// it was named.
-    pub(crate) fn new(root: &'a Root, cancel: &'a CancellationToken, place: &Place, dir: OwnedFd) -> Self {
-        let mut walk = Self { root, cancel, stack: Vec::new(), unread: 0 };
-        walk.enter(dir, place.parts().collect(), &Rules::at(root, place));
+    pub(crate) fn new(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
+        let mut walk = Self { cx, stack: Vec::new(), unread: 0, unseen: 0 };
+        walk.enter(dir, place.parts().collect(), &Rules::at(&cx.root, place));
         walk
     }
 
@@ -204,7 +208,7 @@ impl<'a> Walk<'a> {
         match entries(&dir) {
             Ok(found) if self.stack.len() < DEPTH_MAX => {
                 self.unread += usize::from(found.more);
-                let rules = above.within(self.root, &dir, &path);
+                let rules = above.within(&self.cx.root, &dir, &path);
                 self.stack.push(Frame { dir, path, rules, entries: found.entries.into_iter() });
             }
             _ => self.unread += 1,
@@ -216,7 +220,7 @@ impl Iterator for Walk<'_> {
     type Item = PathBuf;
 
     fn next(&mut self) -> Option<PathBuf> {
-        while !self.cancel.is_cancelled() {
+        while !self.cx.cancel.is_cancelled() {
             let frame = self.stack.last_mut()?;
             let Some(entry) = frame.entries.next() else {
                 self.stack.pop();
@@ -227,7 +231,11 @@ impl Iterator for Walk<'_> {
                 continue;
             }
             let path = frame.path.join(&entry.name);
-            if frame.rules.hide(&self.root.path().join(&path), is_dir) {
+            if frame.rules.hide(&self.cx.root.path().join(&path), is_dir) {
+                continue;
+            }
+            if !self.cx.sight.sees(&path.to_string_lossy()) {
+                self.unseen += 1;
                 continue;
             }
             if !is_dir {

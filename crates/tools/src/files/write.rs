@@ -33,7 +33,7 @@ fn action(cx: &Cx, args: &WriteFile) -> Result<Action, ToolError> {
 }
 
 fn call(cx: &Cx, args: WriteFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
-    let place = cx.root.place(&args.path)?;
+    let place = cx.seen(&args.path)?;
     let bytes = size(args.content.len() as u64);
     let done = change::carry_out(cx, &place, intent, |_| Ok(args.content.into_bytes()))?;
     Ok(Output::text(match done {

@@ -9,4 +9,5 @@ mod project;
 mod reading;
 mod registry;
 mod searching;
+mod sight;
 mod writing;

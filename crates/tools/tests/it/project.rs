@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
-use max_team_core::policy::Action;
+use max_team_core::policy::{Action, Sight};
+use max_team_core::team::Constraints;
 use max_team_tools::{Cx, Output, Registry, Root, ToolError};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -32,6 +33,12 @@ impl Project {
         fs::create_dir(base.path().join("out")).unwrap();
         let cx = Cx::new(Arc::new(open(base.path().join("in")).unwrap()));
         Self { cx, registry: Registry::builtin(), base }
+    }
+
+    /// The same as somebody sees it who is kept from the rest.
+    pub(crate) fn within(mut self, constraints: &Constraints) -> Self {
+        self.cx.sight = Arc::new(Sight::of(constraints));
+        self
     }
 
     /// A path in the folder that is worked in.

@@ -1,0 +1,102 @@
+//! Which tool is whose: the lead's, the members', or nobody's yet.
+//!
+//! The lead plans and asks and has no hands, by construction: no prompt can be talked out of that. Tools that the
+//! product will have later are known by name, so that a file written for them loads today.
+
+use std::collections::BTreeSet;
+
+use max_team_tools::Registry;
+
+use crate::config::{did_you_mean, near, quote};
+
+/// What a lead works with.
+pub(super) const TEAM: [&str; 6] =
+    ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
+/// What every member has, listed or not.
+const CLARIFY: &str = "need_clarify";
+/// Names that will mean something; a `*` at the end stands for any ending.
+const LATER: [&str; 14] = [
+    "git_status",
+    "git_diff",
+    "git_log",
+    "git_commit",
+    "run_test",
+    "coverage_report",
+    "run_shell",
+    "exec",
+    "query_log",
+    "query_metrics",
+    "http_get",
+    "mcp__*",
+    MEMORY,
+    "web_*",
+];
+/// The lead may remember, too.
+const MEMORY: &str = "memory_*";
+
+/// What becomes of a tool that a member lists.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Hand {
+    /// The member has it.
+    Has,
+    /// The member has it anyway.
+    Anyway,
+    /// It does not exist yet.
+    Later,
+    /// It cannot be meant; why, and what would do.
+    Wrong(String),
+}
+
+/// Judges one tool of the lead's or of a member's.
+pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
+    let is_later = LATER.iter().any(|later| fits(later, tool));
+    let is_team = TEAM.contains(&tool);
+    match (is_lead, is_team) {
+        (true, true) => Hand::Has,
+        (true, false) if fits(MEMORY, tool) => Hand::Later,
+        (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
+            "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
+            list(TEAM.into_iter())
+        )),
+        (false, true) => {
+            let instead =
+                if tool == "ask_user" { "; a member asks with `need_clarify`, which it has anyway" } else { "" };
+            Hand::Wrong(format!("`{tool}` belongs to the lead{instead}"))
+        }
+        (false, false) if tool == CLARIFY => Hand::Anyway,
+        (false, false) if known.get(tool).is_some() => Hand::Has,
+        (false, false) if is_later => Hand::Later,
+        _ => Hand::Wrong(unknown(known, tool, is_lead)),
+    }
+}
+
+fn unknown(known: &Registry, tool: &str, is_lead: bool) -> String {
+    let members = known.specs().map(|spec| spec.name.as_str()).chain(LATER).filter(|name| !name.ends_with('*'));
+    let names: BTreeSet<&str> = if is_lead { TEAM.into() } else { members.collect() };
+    let names: Vec<&str> = names.into_iter().collect();
+    match nearest(tool, &names) {
+        None => format!("there is no tool `{}`; the tools are {}", quote(tool), list(names.into_iter())),
+        near => format!("there is no tool `{}`{}", quote(tool), did_you_mean(near)),
+    }
+}
+
+/// The word that was probably meant.
+pub(super) fn nearest<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
+    // Comparing is quadratic, and files are not always friendly.
+    if asked.len() > 64 {
+        return None;
+    }
+    let slips = words.iter().filter_map(|word| Some((near(asked, word)?, *word)));
+    slips.min_by_key(|(slips, _)| *slips).map(|(_, word)| word)
+}
+
+fn fits(later: &str, tool: &str) -> bool {
+    match later.strip_suffix('*') {
+        Some(beginning) => tool.len() > beginning.len() && tool.starts_with(beginning),
+        None => later == tool,
+    }
+}
+
+fn list<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}

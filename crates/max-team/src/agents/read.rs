@@ -1,0 +1,357 @@
+//! An agents file, member by member.
+//!
+//! Reading goes on after a problem, so that one run names them all. Words are filled in from the environment as in the
+//! settings, never keys; a file that came with a project reads no variable of the user's and starts no program.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use max_team_core::policy::pattern::Glob;
+use max_team_core::team::{Constraints, Definition, McpServer, Member};
+
+use super::PROMPTS;
+use super::hands;
+use super::roll::{Roll, Row};
+use super::source::Found;
+use crate::config::expand::{self, Flaw};
+use crate::config::yaml::{Name, Node, Spot, Value};
+use crate::config::{ConfigError, Count, Env, File, Problem, Shape, Standing, Time, did_you_mean, found, quote, trust};
+
+/// Members of one team.
+const MEMBERS_MAX: usize = 64;
+/// Entries of one list.
+const LIST_MAX: usize = 256;
+/// Bytes of a name.
+const NAME_BYTES_MAX: usize = 32;
+/// Problems, and warnings, that one reading tells.
+pub(super) const TOLD_MAX: usize = 20;
+/// Names that mean somebody else.
+const TAKEN: [&str; 1] = ["user"];
+
+const TOP: [&str; 1] = ["agents"];
+const KEYS: [&str; 7] = ["name", "role", "model", "system_prompt", "tools", "mcp_servers", "constraints"];
+const LIMITS: [&str; 6] =
+    ["allowed_dirs", "blocked_patterns", "write_patterns", "allowed_commands", "max_tokens", "timeout"];
+const SERVER: [&str; 4] = ["name", "command", "args", "env"];
+
+/// Reads everybody.
+pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
+    let mut reader = Reader { file: &source.file, env, problems: Vec::new(), warnings: Vec::new() };
+    let rows = reader.rows(&source.node);
+    let Reader { mut problems, mut warnings, .. } = reader;
+    if !problems.is_empty() {
+        problems.truncate(TOLD_MAX);
+        return Err(ConfigError { problems });
+    }
+    if warnings.len() > TOLD_MAX {
+        let more = warnings.len() - TOLD_MAX;
+        warnings.truncate(TOLD_MAX);
+        warnings.push(format!("{}: {more} more warnings are not shown", source.file.shown));
+    }
+    let (file, end) = (source.file.clone(), source.node.spot);
+    Ok(Roll { file, rows, warnings, end, is_builtin: source.is_builtin })
+}
+
+struct Reader<'a> {
+    file: &'a File,
+    env: &'a Env,
+    problems: Vec<Problem>,
+    warnings: Vec<String>,
+}
+
+type Fields<'n> = BTreeMap<&'n str, &'n Node>;
+
+impl Reader<'_> {
+    fn rows(&mut self, top: &Node) -> Vec<Row> {
+        let Some(fields) = self.fields("the file", top, &TOP) else { return Vec::new() };
+        let items = match fields.get("agents").map(|node| (&node.value, node)) {
+            Some((Value::List(items), _)) => items.as_slice(),
+            Some((_, node)) => {
+                self.expected(node, "agents", "a list of agents");
+                &[]
+            }
+            None => {
+                self.rule(top.spot, "there is no list `agents`".to_owned());
+                &[]
+            }
+        };
+        if let Some(extra) = items.get(MEMBERS_MAX) {
+            self.rule(extra.spot, format!("{} agents are too many; a team has at most {MEMBERS_MAX}", items.len()));
+        }
+        let mut names = BTreeMap::new();
+        let mut rows = Vec::new();
+        for item in items.iter().take(MEMBERS_MAX) {
+            let Some(row) = self.row(item) else { continue };
+            let name = row.member.definition.name.clone();
+            if let Some(first) = names.insert(name.clone(), row.spot.line) {
+                self.rule(row.spot, format!("there is another `{name}` in line {first}; names are unique"));
+            }
+            rows.push(row);
+        }
+        rows
+    }
+
+    fn row(&mut self, node: &Node) -> Option<Row> {
+        let fields = self.fields("agent", node, &KEYS)?;
+        let name = fields.get("name").and_then(|node| Some((self.word("name", node)?, node.spot)));
+        let (name, spot) = match name {
+            Some(name) => name,
+            None if fields.contains_key("name") => return None,
+            None => {
+                self.rule(node.spot, "an agent has no `name`".to_owned());
+                return None;
+            }
+        };
+        self.check_name(&name, spot);
+        let called = quote(&name);
+        let key = |key: &str| format!("{called}.{key}");
+        let role = match fields.get("role") {
+            Some(node) => self.word(&key("role"), node),
+            None => {
+                self.rule(spot, format!("`{called}` has no `role`, such as `coder` or `team_lead`"));
+                None
+            }
+        };
+        let prompt = self.prompt(&called, spot, fields.get("system_prompt").copied());
+        let model = fields.get("model").and_then(|node| self.word(&key("model"), node));
+        let tools = fields.get("tools").map(|node| self.words(&key("tools"), node)).unwrap_or_default();
+        let mcp_servers = fields.get("mcp_servers").map(|node| self.servers(&called, node)).unwrap_or_default();
+        let constraints = fields.get("constraints").map(|node| self.constraints(&called, node)).unwrap_or_default();
+        let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new() };
+        let model = model.filter(|model| model != "inherit");
+        Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, tools })
+    }
+
+    fn check_name(&mut self, name: &str, spot: Spot) {
+        let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-".contains(letter);
+        let is_name = name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(letters);
+        if !is_name || name.len() > NAME_BYTES_MAX {
+            let wanted =
+                format!("a short name of small letters, digits, `_` and `-`, such as `leo` (at most {NAME_BYTES_MAX})");
+            let (place, found) = (self.file.place(spot), format!("`{}`", quote(name)));
+            self.problems.push(Problem::Value { place, key: "name".to_owned(), wanted, found });
+        } else if TAKEN.contains(&name) {
+            self.rule(spot, format!("`{name}` means somebody else; choose another name"));
+        }
+    }
+
+    fn prompt(&mut self, called: &str, spot: Spot, node: Option<&Node>) -> Option<String> {
+        let names = || PROMPTS.map(|(name, _)| format!("`@builtin/{name}`")).join(", ");
+        let Some(node) = node else {
+            self.rule(spot, format!("`{called}` has no `system_prompt`; write one, or name one of {}", names()));
+            return None;
+        };
+        let text = self.word(&format!("{called}.system_prompt"), node)?;
+        let Some(wanted) = text.strip_prefix("@builtin/") else { return Some(text) };
+        let built_in = PROMPTS.iter().find(|(name, _)| *name == wanted).map(|(_, text)| (*text).to_owned());
+        if built_in.is_none() {
+            let message = format!("`{called}`: there is no prompt `{}`; there are {}", quote(&text), names());
+            self.rule(node.spot, message);
+        }
+        built_in
+    }
+
+    fn constraints(&mut self, called: &str, node: &Node) -> Constraints {
+        let mut made = Constraints::default();
+        let Some(fields) = self.fields(called, node, &LIMITS) else { return made };
+        for (name, node) in fields {
+            let key = format!("{called}.constraints.{name}");
+            match name {
+                "max_tokens" => made.max_tokens = self.shaped::<Count<1, 10_000_000>>(&key, node),
+                "timeout" => {
+                    let time = self.shaped::<Time>(&key, node);
+                    made.timeout_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+                }
+                "allowed_commands" => made.allowed_commands = Some(plain(self.words(&key, node))),
+                "allowed_dirs" => made.allowed_dirs = self.dirs(&key, node),
+                "blocked_patterns" => made.blocked_patterns = self.globs(&key, node),
+                _ => made.write_patterns = self.globs(&key, node),
+            }
+        }
+        made
+    }
+
+    fn dirs(&mut self, key: &str, node: &Node) -> Vec<String> {
+        let words = self.words(key, node);
+        for (dir, spot) in &words {
+            if dir.starts_with(['/', '~']) || dir.split('/').any(|part| part == "..") {
+                let (place, found) = (self.file.place(*spot), format!("`{}`", quote(dir)));
+                let wanted = "a folder inside the project, such as `src` or `.`".to_owned();
+                self.problems.push(Problem::Value { place, key: key.to_owned(), wanted, found });
+            }
+        }
+        plain(words)
+    }
+
+    fn globs(&mut self, key: &str, node: &Node) -> Vec<String> {
+        let words = self.words(key, node);
+        for (text, spot) in &words {
+            if let Err(error) = Glob::new(text, true) {
+                self.rule(*spot, format!("`{key}`: the pattern `{}` cannot be used: {error}", quote(text)));
+            }
+        }
+        plain(words)
+    }
+
+    fn servers(&mut self, called: &str, node: &Node) -> Vec<McpServer> {
+        let key = format!("{called}.mcp_servers");
+        let Value::List(items) = &node.value else {
+            self.expected(node, &key, "a list of servers");
+            return Vec::new();
+        };
+        if self.is_strange() && !items.is_empty() {
+            self.warnings.push(format!(
+                "{}: `{key}` is held back: {}; to allow it, pass `--agents {}`",
+                self.file.place(node.spot),
+                trust::RUN,
+                self.file.shown
+            ));
+            return Vec::new();
+        }
+        let mut names = BTreeSet::new();
+        let mut servers = Vec::new();
+        for item in items.iter().take(LIST_MAX) {
+            let Some(server) = self.server(&key, item) else { continue };
+            if names.insert(server.name.clone()) {
+                servers.push(server);
+            } else {
+                self.rule(item.spot, format!("`{key}`: there is another `{}`; names are unique", quote(&server.name)));
+            }
+        }
+        servers
+    }
+
+    fn server(&mut self, key: &str, node: &Node) -> Option<McpServer> {
+        let fields = self.fields(key, node, &SERVER)?;
+        for needed in ["name", "command"] {
+            if !fields.contains_key(needed) {
+                self.rule(node.spot, format!("`{key}`: a server has no `{needed}`"));
+            }
+        }
+        let name = self.word(&format!("{key}.name"), fields.get("name")?);
+        let command = self.word(&format!("{key}.command"), fields.get("command")?);
+        let args = fields.get("args").map(|node| plain(self.words(&format!("{key}.args"), node))).unwrap_or_default();
+        let env = match fields.get("env").map(|node| (&node.value, node)) {
+            None => BTreeMap::new(),
+            Some((Value::Map(entries), _)) => entries.iter().filter_map(|entry| self.variable(key, entry)).collect(),
+            Some((_, node)) => {
+                self.expected(node, &format!("{key}.env"), "a map of variables");
+                BTreeMap::new()
+            }
+        };
+        Some(McpServer { name: name?, command: command?, args, env })
+    }
+
+    /// A variable for a server; it may be empty, and it is never shown.
+    fn variable(&mut self, key: &str, (name, node): &(Name, Node)) -> Option<(String, String)> {
+        let key = format!("{key}.env.{}", quote(&name.text));
+        let filled = self.filled(&key, node)?;
+        let Some(text) = filled.text() else {
+            let wanted = "a word".to_owned();
+            self.problems.push(Problem::Value {
+                place: self.file.place(node.spot),
+                key,
+                wanted,
+                found: "something else".into(),
+            });
+            return None;
+        };
+        Some((name.text.clone(), text.to_owned()))
+    }
+
+    /// The entries of a map that we know; what is null counts as not written. Others are told.
+    fn fields<'n>(&mut self, what: &str, node: &'n Node, keys: &[&'static str]) -> Option<Fields<'n>> {
+        let Value::Map(entries) = &node.value else {
+            if !node.is_null() || what == "the file" {
+                self.expected(node, what, &format!("a map with `{}`", keys.join("`, `")));
+            }
+            return None;
+        };
+        let mut fields = Fields::new();
+        for (name, node) in entries {
+            if keys.contains(&name.text.as_str()) {
+                if !node.is_null() {
+                    fields.insert(&name.text, node);
+                }
+            } else {
+                let near = did_you_mean(hands::nearest(&name.text, keys));
+                let key = quote(&name.text);
+                self.warnings.push(format!("{}: unknown key `{key}`{near}", self.file.place(name.spot)));
+            }
+        }
+        Some(fields)
+    }
+
+    fn word(&mut self, key: &str, node: &Node) -> Option<String> {
+        let filled = self.filled(key, node)?;
+        let text = filled.text().filter(|text| !text.is_empty()).map(str::to_owned);
+        if text.is_none() {
+            self.expected(&filled, key, "a word");
+        }
+        text
+    }
+
+    fn words(&mut self, key: &str, node: &Node) -> Vec<(String, Spot)> {
+        let Value::List(items) = &node.value else {
+            self.expected(node, key, "a list of words");
+            return Vec::new();
+        };
+        if let Some(extra) = items.get(LIST_MAX) {
+            self.rule(
+                extra.spot,
+                format!("`{key}`: {} entries are too many; at most {LIST_MAX} are taken", items.len()),
+            );
+        }
+        items.iter().take(LIST_MAX).filter_map(|item| Some((self.word(key, item)?, item.spot))).collect()
+    }
+
+    fn shaped<S: Shape>(&mut self, key: &str, node: &Node) -> Option<S::Value> {
+        let filled = self.filled(key, node)?;
+        let value = S::read(&filled);
+        if value.is_none() {
+            self.expected(&filled, key, &S::wanted());
+        }
+        value
+    }
+
+    /// The value with its variables filled in.
+    fn filled(&mut self, key: &str, node: &Node) -> Option<Node> {
+        let key = key.to_owned();
+        if self.is_strange()
+            && let Some(why) = trust::by_names(&expand::names(node))
+        {
+            let message = format!("`{key}`: {why}; to allow it, pass `--agents {}`", self.file.shown);
+            self.rule(node.spot, message);
+            return None;
+        }
+        let mut node = node.clone();
+        match expand::fill(&mut node, self.env) {
+            Ok(_) => return Some(node),
+            Err((spot, Flaw::Unset(name))) => {
+                self.problems.push(Problem::Unset { place: self.file.place(spot), key, name });
+            }
+            Err((spot, Flaw::Form(text))) => {
+                let text = quote(&text);
+                self.problems.push(Problem::Reference { place: self.file.place(spot), key, text });
+            }
+        }
+        None
+    }
+
+    /// Whether the file came with a project.
+    fn is_strange(&self) -> bool {
+        self.file.standing != Standing::Trusted
+    }
+
+    fn rule(&mut self, spot: Spot, message: String) {
+        self.problems.push(Problem::Rule { place: self.file.place(spot), message });
+    }
+
+    fn expected(&mut self, node: &Node, key: &str, wanted: &str) {
+        let (place, found) = (self.file.place(node.spot), found(node));
+        self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.to_owned(), found });
+    }
+}
+
+pub(super) fn plain(words: Vec<(String, Spot)>) -> Vec<String> {
+    words.into_iter().map(|(word, _)| word).collect()
+}

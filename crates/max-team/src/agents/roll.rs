@@ -1,0 +1,128 @@
+//! Everybody in a file, who of them leads, and what each works with.
+//!
+//! Which tools somebody may have depends on who leads, so this comes after the whole file was read. It reads nothing
+//! itself.
+
+use max_team_core::team::{Definition, Member};
+use max_team_tools::Registry;
+
+use super::hands::{self, Hand};
+use super::read::{TOLD_MAX, plain};
+use crate::config::yaml::Spot;
+use crate::config::{ConfigError, File, Problem};
+
+/// Everybody in the file, in its order, before it is known who leads.
+pub(super) struct Roll {
+    pub(super) file: File,
+    pub(super) rows: Vec<Row>,
+    pub(super) warnings: Vec<String>,
+    pub(super) end: Spot,
+    pub(super) is_builtin: bool,
+}
+
+/// A member, and the places that are spoken of later.
+pub(super) struct Row {
+    pub(super) member: Member,
+    pub(super) spot: Spot,
+    pub(super) tools: Vec<(String, Spot)>,
+}
+
+/// A team with its lead found.
+pub(super) struct Led {
+    pub(super) lead: Member,
+    pub(super) members: Vec<Member>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl Roll {
+    /// The names, for a message.
+    pub(super) fn names(&self) -> String {
+        let names: Vec<String> = self.rows.iter().map(|row| format!("`{}`", row.member.definition.name)).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+
+    /// One of them, with what its user should be told.
+    pub(super) fn one(mut self, name: &str) -> Option<Result<(Member, Vec<String>), ConfigError>> {
+        let at = self.rows.iter().position(|row| row.member.definition.name == name)?;
+        let is_lead = self.leads().contains(&at);
+        let mut problems = Vec::new();
+        let row = self.rows.swap_remove(at);
+        let member = self.equip(row, is_lead, &mut problems);
+        Some(if problems.is_empty() { Ok((member, self.warnings)) } else { Err(ConfigError { problems }) })
+    }
+
+    /// The team, if exactly one leads it.
+    pub(super) fn led(mut self) -> Result<Led, ConfigError> {
+        let mut problems = Vec::new();
+        let leads = self.leads();
+        match leads.as_slice() {
+            [] => problems.push(Problem::Rule { place: self.file.place(self.end), message: NO_LEAD.to_owned() }),
+            [first, others @ ..] => {
+                let name = |at: &usize| self.rows.get(*at).map_or("", |row| &row.member.definition.name);
+                for row in others.iter().filter_map(|at| self.rows.get(*at)) {
+                    let (place, second) = (self.file.place(row.spot), &row.member.definition.name);
+                    let message = format!(
+                        "`{second}` is a second lead beside `{}`; a team has one: give it another role",
+                        name(first)
+                    );
+                    problems.push(Problem::Rule { place, message });
+                }
+            }
+        }
+        let (mut lead, mut members) = (None, Vec::new());
+        for (at, row) in std::mem::take(&mut self.rows).into_iter().enumerate() {
+            let is_lead = leads.first() == Some(&at);
+            let member = self.equip(row, is_lead, &mut problems);
+            if is_lead { lead = Some(member) } else { members.push(member) }
+        }
+        problems.truncate(TOLD_MAX);
+        match lead {
+            Some(lead) if problems.is_empty() => Ok(Led { lead, members, warnings: self.warnings }),
+            _ => Err(ConfigError { problems }),
+        }
+    }
+
+    /// Gives a member the tools it lists, now that it is known whether it leads.
+    fn equip(&mut self, row: Row, is_lead: bool, problems: &mut Vec<Problem>) -> Member {
+        let Row { mut member, tools, spot } = row;
+        let (known, name) = (Registry::builtin(), &member.definition.name);
+        let (mut has, mut later) = (Vec::new(), Vec::new());
+        for (tool, spot) in tools {
+            match hands::hand(&known, &tool, is_lead) {
+                Hand::Has if has.contains(&tool) => {}
+                Hand::Has => has.push(tool),
+                Hand::Anyway => {}
+                Hand::Later => later.push((format!("`{tool}`"), spot)),
+                Hand::Wrong(why) => {
+                    problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
+                }
+            }
+        }
+        if let (Some((_, spot)), false) = (later.first(), self.is_builtin) {
+            let place = self.file.place(*spot);
+            self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", plain(later).join(", ")));
+        }
+        if is_lead && has.is_empty() {
+            has = hands::TEAM.map(str::to_owned).to_vec();
+        }
+        if is_lead && !member.mcp_servers.is_empty() {
+            let place = self.file.place(spot);
+            self.warnings.push(format!("{place}: `{name}` leads and has no hands: its `mcp_servers` are left out"));
+            member.mcp_servers.clear();
+        }
+        member.definition.tools = has;
+        member
+    }
+
+    /// Those whose role says that they lead; where nobody's does, whoever is called `max`.
+    fn leads(&self) -> Vec<usize> {
+        let of = |is: &dyn Fn(&Definition) -> bool| -> Vec<usize> {
+            let rows = self.rows.iter().enumerate();
+            rows.filter(|(_, row)| is(&row.member.definition)).map(|(at, _)| at).collect()
+        };
+        let by_role = of(&|definition| ["team_lead", "lead"].contains(&definition.role.as_str()));
+        if by_role.is_empty() { of(&|definition| definition.name == "max") } else { by_role }
+    }
+}
+
+const NO_LEAD: &str = "nobody leads the team: add `{name: max, role: team_lead, system_prompt: \"@builtin/max\"}`";

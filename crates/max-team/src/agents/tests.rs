@@ -1,0 +1,282 @@
+//! Agents files: what loads, what is said about those that do not, and who is whose.
+
+use std::fs;
+
+use max_team_core::policy::{Action, Deed, Mode, Rules, Verdict, judge};
+use tempfile::TempDir;
+
+use super::*;
+use crate::config::Env;
+
+/// The example of the first design, word for word.
+const FIRST_DESIGN: &str = include_str!("fixtures/first_design.yaml");
+
+struct Desk {
+    _folder: TempDir,
+    place: Place,
+}
+
+fn desk(files: &[(&str, &str)]) -> Desk {
+    let folder = TempDir::new().unwrap();
+    let cwd = folder.path().canonicalize().unwrap();
+    for (name, text) in files {
+        let path = cwd.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let env: Env = [("HOME", "/nowhere"), ("WHO", "a poet"), ("MAX_TEAM_PROJECT_LANG", "Go")].into_iter().collect();
+    Desk { place: Place { env, home: cwd.join("home"), cwd }, _folder: folder }
+}
+
+/// Reads a file that was named by the user.
+fn named(text: &str) -> Result<Team, Stop> {
+    let desk = desk(&[("a.yaml", text)]);
+    team(Some(Path::new("a.yaml")), &desk.place)
+}
+
+fn wrong(text: &str) -> String {
+    let stop = named(text).unwrap_err();
+    assert_eq!(stop.exit, Exit::Config);
+    stop.message
+}
+
+const MAX: &str = "agents:\n- {name: max, role: team_lead, system_prompt: x}\n";
+
+#[test]
+fn the_built_in_team_loads_and_is_quiet() {
+    let desk = desk(&[]);
+    let team = team(None, &desk.place).unwrap();
+    let names: Vec<&str> = team.members.iter().map(|member| member.definition.name.as_str()).collect();
+    assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
+    assert_eq!(names, ["leo", "ada", "ray", "sam"]);
+    assert_eq!(team.warnings, Vec::<String>::new());
+    assert_eq!(team.lead.definition.tools, hands::TEAM);
+    for member in team.members.iter().chain([&team.lead]) {
+        let lines = member.definition.prompt.lines().count();
+        assert!((25..=60).contains(&lines), "{}: {lines}", member.definition.name);
+        assert_eq!(member.model, None);
+        assert!(member.definition.prompt.lines().all(|line| line.chars().count() <= 120));
+    }
+    let known = Registry::builtin();
+    assert!(team.members.iter().flat_map(|member| &member.definition.tools).all(|tool| known.get(tool).is_some()));
+}
+
+#[test]
+fn the_built_in_tester_writes_tests_of_any_language_and_nothing_else() {
+    let desk = desk(&[]);
+    let team = team(None, &desk.place).unwrap();
+    let ray = team.members.iter().find(|member| member.definition.name == "ray").unwrap();
+    let rules =
+        Rules { mode: Mode::AcceptEdits, grants: &[], constraints: &ray.constraints, approved: true, owns: &[] };
+    let may = |path: &str| judge(&rules, &Action { deed: Deed::Write, ..Action::read(path) }).verdict == Verdict::Allow;
+    for path in [
+        "a/b_test.go",
+        "test_x.py",
+        "pkg/x_test.py",
+        "web/a.test.ts",
+        "web/a.spec.js",
+        "tests/it/main.rs",
+        "crates/x/tests/it/main.rs",
+        "src/XTest.java",
+        "x_test.rs",
+        "spec/models/a_spec.rb",
+        "web/src/__tests__/a.js",
+    ] {
+        assert!(may(path), "{path}");
+    }
+    for path in ["main.go", "src/lib.rs", "tests", "src/contest.py", "tests/.env", "tests/secrets/a.py"] {
+        assert!(!may(path), "{path}");
+    }
+}
+
+#[test]
+fn the_first_designs_own_file_loads() {
+    let team = named(FIRST_DESIGN).unwrap();
+    assert!(team.lead.definition.prompt.starts_with("你是 Max,一个专业的项目经理和私人助理。\n"));
+    assert_eq!(team.lead.definition.tools, ["task_create", "task_update", "task_query", "dispatch_task", "ask_user"]);
+    assert_eq!(team.lead.constraints.timeout_ms, Some(60_000));
+    let [leo, ada, ray, sam] = team.members.as_slice() else { panic!("{:?}", team.members) };
+    assert_eq!(leo.model.as_deref(), Some("claude-opus-4-7"));
+    assert_eq!(leo.mcp_servers[0].args, ["gitnexus-mcp"]);
+    let commands = leo.constraints.allowed_commands.as_ref().unwrap();
+    assert!(commands.contains(&"go mod tidy".to_owned()) && commands.len() == 10);
+    assert_eq!((leo.constraints.max_tokens, leo.constraints.timeout_ms), (Some(8_192), Some(300_000)));
+    assert_eq!(ada.mcp_servers.len(), 2);
+    assert_eq!(ray.constraints.write_patterns, ["*_test.go"]);
+    assert_eq!((sam.definition.tools.len(), sam.definition.role.as_str()), (0, "ops"));
+    assert!(team.warnings.iter().any(|warning| warning.contains("not available yet: left out `")));
+    assert!(team.warnings.iter().all(|warning| warning.starts_with("a.yaml:")), "{:?}", team.warnings);
+}
+
+#[test]
+fn a_project_brings_its_team_but_no_programs() {
+    let leo = |prompt: &str| FIRST_DESIGN.replace("你是 Leo", prompt);
+    let desk1 = desk(&[("config/agents.yaml", &leo("一")), (".max-team/agents.yaml", &leo("二"))]);
+    let found = team(None, &desk1.place).unwrap();
+    assert_eq!(found.source, "config/agents.yaml");
+    assert!(found.members[0].definition.prompt.starts_with('一') && found.members[0].mcp_servers.is_empty());
+    let held = "`leo.mcp_servers` is held back: a project's file may not choose programs to run; to allow it, pass \
+                `--agents config/agents.yaml`";
+    assert!(found.warnings.iter().any(|warning| warning.contains(held)), "{:?}", found.warnings);
+
+    // Another program's file under the common name is no mistake; its own name is.
+    let foreign = "researcher:\n  role: x\n  goal: y\n";
+    let desk2 = desk(&[("config/agents.yaml", foreign), (".max-team/agents.yaml", &leo("二"))]);
+    assert_eq!(team(None, &desk2.place).unwrap().source, ".max-team/agents.yaml");
+    let desk3 = desk(&[(".max-team/agents.yaml", foreign)]);
+    let stop = team(None, &desk3.place).unwrap_err();
+    assert!(stop.message.contains("there is no list `agents`"), "{}", stop.message);
+    let desk4 = desk(&[("config/agents.yaml", "agents:\n - {\n")]);
+    assert!(team(None, &desk4.place).unwrap_err().message.starts_with("config/agents.yaml:"));
+
+    let project = |prompt: &str| {
+        let text = format!("agents:\n- {{name: max, role: lead, system_prompt: \"{prompt}\"}}\n");
+        let desk = desk(&[("config/agents.yaml", &text)]);
+        team(None, &desk.place).map(|team| team.lead.definition.prompt).map_err(|stop| stop.message)
+    };
+    assert_eq!(project("${MAX_TEAM_PROJECT_LANG}"), Ok("Go".to_owned()));
+    assert!(project("${WHO}").unwrap_err().contains("MAX_TEAM_PROJECT_"));
+}
+
+#[test]
+fn variables_are_filled_in() {
+    let text = "agents:\n- {name: max, role: lead, system_prompt: \"you are ${WHO}, $${x}\", model: \"${M:-inherit}\"}\n\
+                - name: leo\n  role: coder\n  system_prompt: x\n  mcp_servers:\n  - {name: s, command: c, env: {A: \"${WHO}\", B: 1}}\n";
+    let team = named(text).unwrap();
+    assert_eq!((team.lead.definition.prompt.as_str(), team.lead.model), ("you are a poet, ${x}", None));
+    assert_eq!(team.members[0].mcp_servers[0].env["A"], "a poet");
+    assert!(wrong(&MAX.replace("x}", "\"${NOT}\"}")).contains("a.yaml:2:47: `max.system_prompt`: the variable `NOT`"));
+}
+
+#[test]
+fn mistakes_are_placed_and_plain() {
+    let with = |member: &str| format!("{MAX}- {member}\n");
+    let cases = [
+        ("", "a.yaml:1:1: `the file`: expected a map with `agents`, found nothing"),
+        ("agents: leo\n", "a.yaml:1:9: `agents`: expected a list of agents, found `leo`"),
+        ("agents: []\n", "a.yaml:1:1: nobody leads the team: add `{name: max, role: team_lead"),
+        (&with("{role: coder}"), "a.yaml:3:3: an agent has no `name`"),
+        (&with("{name: leo}"), "a.yaml:3:10: `leo` has no `role`, such as `coder`"),
+        (
+            &with("{name: leo, role: x}"),
+            "a.yaml:3:10: `leo` has no `system_prompt`; write one, or name one of `@builtin/max`",
+        ),
+        (&with("{name: leo, role: x, system_prompt: '@builtin/bob'}"), "there is no prompt `@builtin/bob`"),
+        (&with("{name: max, role: x, system_prompt: x}"), "a.yaml:3:10: there is another `max` in line 2"),
+        (&with("{name: Leo, role: x, system_prompt: x}"), "`name`: expected a short name of small letters"),
+        (&with("{name: user, role: x, system_prompt: x}"), "`user` means somebody else"),
+        (&with("{name: bob, role: lead, system_prompt: x}"), "a.yaml:3:10: `bob` is a second lead beside `max`"),
+        (&with("leo"), "a.yaml:3:3: `agent`: expected a map with `name`, `role`"),
+        (
+            &with("{name: leo, role: x, system_prompt: x, tools: read_file}"),
+            "`leo.tools`: expected a list of words, found `read_file`",
+        ),
+        (
+            &with("{name: leo, role: x, system_prompt: x, tools: [reed_file]}"),
+            "there is no tool `reed_file`, did you mean `read_file`?",
+        ),
+        (&with("{name: leo, role: x, system_prompt: x, tools: [fly]}"), "there is no tool `fly`; the tools are `"),
+        (
+            &with("{name: leo, role: x, system_prompt: x, tools: [ask_user]}"),
+            "`ask_user` belongs to the lead; a member asks with `need_clarify`",
+        ),
+        (
+            &with("{name: leo, role: x, system_prompt: x, constraints: {timeout: soon}}"),
+            "`leo.constraints.timeout`: expected a duration",
+        ),
+        (
+            &with("{name: leo, role: x, system_prompt: x, constraints: {max_tokens: 0}}"),
+            "`leo.constraints.max_tokens`: expected a whole number",
+        ),
+        (&with("{name: leo, role: x, system_prompt: x, constraints: {write_patterns: ['*.{a,b}']}}"), "a.yaml:3:"),
+        (
+            &with("{name: leo, role: x, system_prompt: x, constraints: {write_patterns: ['*.{a,b}']}}"),
+            "the pattern `*.{a,b}` cannot be used: braces",
+        ),
+        (&with("{name: leo, role: x, system_prompt: x, constraints: {blocked_patterns: ['[a']}}"), "a `[` has no `]`"),
+        (
+            &with("{name: leo, role: x, system_prompt: x, constraints: {allowed_dirs: [../x]}}"),
+            "expected a folder inside the project",
+        ),
+        (&with("{name: leo, role: x, system_prompt: x, mcp_servers: [{name: x}]}"), "a server has no `command`"),
+        (
+            &MAX.replace("x}", "x, tools: [submit_plan, read_file]}"),
+            "`max`: the lead has no hands: `read_file` belongs to a member",
+        ),
+        (&MAX.replace("x}", "x, tools: [run_shell]}"), "the lead has no hands"),
+        (&MAX.replace("x}", "x, tools: [submit_plam]}"), "there is no tool `submit_plam`, did you mean `submit_plan`?"),
+    ];
+    for (text, want) in cases {
+        let message = wrong(text);
+        assert!(message.contains(want), "{text}\n{message}\nwanted: {want}");
+    }
+    let message =
+        wrong(&with("{name: leo, role: x, system_prompt: x, tools: [fly], constraints: {timeout: x}}\n- {name: Y}"));
+    assert!(message.contains("timeout") && message.contains("`Y`"), "all at once: {message}");
+}
+
+#[test]
+fn bounds_hold() {
+    let many: String = (0..65).map(|n| format!("- {{name: a{n}, role: x, system_prompt: x}}\n")).collect();
+    assert!(wrong(&format!("{MAX}{many}")).contains("66 agents are too many; a team has at most 64"));
+    let long = format!("{MAX}# {}\n", "x".repeat(1 << 20));
+    assert!(wrong(&long).contains("larger than 1024 KiB"));
+    let stop = team(Some(Path::new("none.yaml")), &desk(&[]).place).unwrap_err();
+    assert!(stop.message.starts_with("none.yaml: cannot be read") && stop.exit == Exit::Config, "{}", stop.message);
+}
+
+#[test]
+fn strange_keys_and_tools_to_come_are_told() {
+    let text = "agents:\n- {name: max, role: lead, system_prompt: x, tool: []}\n- name: leo\n  role: x\n  system_prompt: x\n  \
+                tools: [read_file, read_file, need_clarify, mcp__git__log, memory_save]\n  constraints: {time_out: 5s, timeout: 250ms}\nteam: 1\n";
+    let team = named(text).unwrap();
+    assert_eq!(
+        team.warnings,
+        [
+            "a.yaml:8:1: unknown key `team`",
+            "a.yaml:2:45: unknown key `tool`, did you mean `tools`?",
+            "a.yaml:7:17: unknown key `time_out`, did you mean `timeout`?",
+            "a.yaml:6:47: `leo`: not available yet: left out `mcp__git__log`, `memory_save`",
+        ]
+    );
+    assert_eq!(team.members[0].definition.tools, ["read_file"]);
+    assert_eq!(team.members[0].constraints.timeout_ms, Some(250));
+    assert_eq!(team.lead.definition.tools, hands::TEAM, "a lead without tools has all of them");
+}
+
+#[test]
+fn whoever_is_called_max_leads_where_nobody_else_does() {
+    let text = "agents:\n- {name: leo, role: coder, system_prompt: x}\n- {name: max, role: boss, system_prompt: x}\n";
+    assert_eq!(named(text).unwrap().lead.definition.name, "max");
+    let text = text.replace("role: coder", "role: lead");
+    assert_eq!(named(&text).unwrap().lead.definition.name, "leo");
+}
+
+#[test]
+fn one_member_can_be_talked_to() {
+    let desk = desk(&[]);
+    let ask = |talk: Talk| choose(&talk, &desk.place);
+    let leo = ask(Talk { agent: Some("leo".into()), ..Talk::default() }).unwrap();
+    assert_eq!(leo.definition.role, "coder");
+    assert!(leo.constraints.blocked_patterns.contains(&"*.pem".to_owned()));
+    let stop = ask(Talk { agent: Some("bob".into()), ..Talk::default() }).err().unwrap();
+    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`";
+    assert_eq!((stop.exit, stop.message.as_str()), (Exit::Config, want));
+    assert_eq!(ask(Talk { solo: true, ..Talk::default() }).unwrap().definition, setup::solo());
+    assert_eq!(ask(Talk::default()).unwrap().definition, setup::solo());
+}
+
+#[test]
+fn the_lead_is_told_who_is_there() {
+    let text = "agents:\n- {name: max, role: lead, system_prompt: x}\n\
+                - {name: leo, role: coder, system_prompt: x, tools: [read_file, write_file], constraints: \
+                {allowed_dirs: [src, docs], blocked_patterns: ['*.env'], write_patterns: ['*.rs'], \
+                allowed_commands: [cargo test], timeout: 5m}}\n\
+                - {name: sam, role: ops, system_prompt: x, constraints: {allowed_dirs: [.]}}\n";
+    let want = "# Your team\n\n\
+        - `leo` (coder). Tools: `read_file`, `write_file`. Sees only `src`, `docs`. Neither sees nor touches `*.env`. \
+        Changes only `*.rs`. Runs only `cargo test`. Has 300 s per task.\n\
+        - `sam` (ops). Tools: none.\n";
+    assert_eq!(roster(&named(text).unwrap().members), want);
+    assert!(roster(&[]).contains("Nobody else"));
+}

@@ -1,0 +1,114 @@
+//! What is out of sight: not listed, not searched, not opened, not quoted, not guessed at.
+
+use std::os::unix::fs::symlink;
+
+use max_team_core::policy::{Deed, Mode, Rules, Verdict, judge};
+use max_team_core::team::Constraints;
+use serde_json::{Value, json};
+
+use crate::project::Project;
+
+fn constraints(dirs: &[&str], blocked: &[&str]) -> Constraints {
+    let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+    Constraints { allowed_dirs: list(dirs), blocked_patterns: list(blocked), ..Constraints::default() }
+}
+
+fn fill(project: &Project) {
+    project.write("prod.env", "KEY=needle\n");
+    project.write(".env", "KEY=needle\n");
+    project.write("src/main.rs", "// needle\n");
+    project.write("src/Secrets/a/b.txt", "needle\n");
+    project.write("docs/api/a.md", "needle\n");
+    project.write("docs/b.md", "needle\n");
+}
+
+#[test]
+fn blocked_names_are_neither_listed_nor_searched() {
+    let blocked = constraints(&["."], &["*.env", ".env*", "*secret*"]);
+    for project in Project::both() {
+        fill(&project);
+        let project = project.within(&blocked);
+        assert_eq!(
+            project.call("list_dir", json!({})).unwrap(),
+            "./\n  docs/\n  src/\n[2 names not for you to see left out]"
+        );
+        let deep = project.call("list_dir", json!({ "depth": 5 })).unwrap();
+        assert!(!deep.contains("Secrets") && !deep.contains("env") && deep.contains("[3 names not for"), "{deep}");
+        assert_eq!(
+            project.call("search_code", json!({ "pattern": "needle", "files_only": true })).unwrap(),
+            "docs/api/a.md\ndocs/b.md\nsrc/main.rs\n\n[3 files; 2 names not for you to see left out]"
+        );
+        let only = project.call("list_dir", json!({ "path": "src" })).unwrap();
+        assert_eq!(only, "src/\n  main.rs  10 bytes\n[1 name not for you to see left out]");
+    }
+}
+
+#[test]
+fn whoever_is_kept_to_a_folder_sees_the_way_there() {
+    for project in Project::both() {
+        fill(&project);
+        let project = project.within(&constraints(&["docs/api"], &[]));
+        assert_eq!(
+            project.call("list_dir", json!({ "depth": 5 })).unwrap(),
+            "./\n  docs/\n    api/\n      a.md  7 bytes\n[4 names not for you to see left out]"
+        );
+        let found = project.call("search_code", json!({ "pattern": "needle" })).unwrap();
+        assert_eq!(found, "docs/api/a.md\n1:needle\n\n[1 match in 1 file; 3 names not for you to see left out]");
+    }
+}
+
+/// The gate denies the name; that there is such a file, and what is in it, never gets as far as an action or an error.
+#[test]
+fn nothing_is_looked_at_before_the_gate_says_no() {
+    let blocked = constraints(&[], &["*.env"]);
+    for project in Project::both() {
+        fill(&project);
+        let project = project.within(&blocked);
+        let rules =
+            Rules { mode: Mode::BypassPermissions, grants: &[], constraints: &blocked, approved: true, owns: &[] };
+        let calls: [(&str, Value, Deed); 6] = [
+            ("read_file", json!({ "path": "prod.env" }), Deed::Read),
+            ("read_file", json!({ "path": "missing.env" }), Deed::Read),
+            ("search_code", json!({ "pattern": "KEY", "path": "prod.env" }), Deed::Read),
+            ("list_dir", json!({ "path": "x.env" }), Deed::Read),
+            ("write_file", json!({ "path": "prod.env", "content": "KEY=needle\n" }), Deed::Write),
+            ("edit_file", json!({ "path": "prod.env", "old": "KEY=needl", "new": "" }), Deed::Write),
+        ];
+        for (tool, input, deed) in calls {
+            let action = project.action(tool, &input).unwrap();
+            let bare = (action.deed, action.preview.as_str(), action.before, action.after);
+            assert_eq!(bare, (deed, "", None, None), "{tool}");
+            assert_eq!(judge(&rules, &action).verdict, Verdict::Deny, "{tool}");
+            assert!(project.run(tool, &input, &action, false).is_err(), "{tool}: a second wall");
+        }
+        let quoted = project.action("edit_file", &json!({ "path": "prod.env", "old": "KEY =needle", "new": "x" }));
+        assert!(!format!("{quoted:?}").contains("KEY=needle"));
+        let guess = project.refused("read_file", json!({ "path": "prod.en" }));
+        assert!(!guess.contains("prod.env"), "{guess}");
+        assert_eq!(project.read("prod.env"), "KEY=needle\n");
+    }
+}
+
+#[test]
+fn links_are_no_way_around() {
+    let blocked = constraints(&[], &["*.env", "*secret*"]);
+    for project in Project::both() {
+        fill(&project);
+        symlink("prod.env", project.inside("notes.txt")).unwrap();
+        symlink("src/Secrets", project.inside("open")).unwrap();
+        symlink("src/main.rs", project.inside("main")).unwrap();
+        symlink("../prod.env", project.inside("docs/x")).unwrap();
+        let project = project.within(&blocked);
+        for (tool, path) in [("read_file", "notes.txt"), ("list_dir", "open"), ("read_file", "open/a/b.txt")] {
+            let words = project.refused(tool, json!({ "path": path }));
+            assert!(words.contains("symbolic link"), "{path}: {words}");
+        }
+        let words = project.refused("search_code", json!({ "pattern": "needle", "path": "open" }));
+        assert!(words.contains("symbolic link"), "{words}");
+        let listed = project.call("list_dir", json!({ "depth": 2 })).unwrap();
+        for line in ["notes.txt -> ?", "open -> ?", "main -> src/main.rs", "x -> ?"] {
+            assert!(listed.contains(line), "{listed}");
+        }
+        assert!(!listed.contains("env") && !listed.contains("Secrets"), "{listed}");
+    }
+}
