@@ -4,6 +4,7 @@
 //! ([`Tool::call`]), bound to what was judged. Everything here is blocking and runs on a blocking thread of the
 //! caller; nothing here asks, approves, journals or prints. Files are reached only through [`Root`].
 
+pub mod command;
 mod files;
 mod registry;
 mod search;

@@ -31,6 +31,8 @@ pub enum Deed {
     ReadLinked,
     /// Changes a file inside the walls.
     Write,
+    /// Runs a command of the project.
+    Execute,
     /// Hands the final answer over; touches nothing.
     Answer,
 }

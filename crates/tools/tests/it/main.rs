@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests, too")]
 
+mod commands;
 mod disk;
 mod escapes;
 mod listing;
