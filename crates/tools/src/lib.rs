@@ -6,6 +6,7 @@
 
 pub mod command;
 mod files;
+pub mod git;
 mod registry;
 mod search;
 mod structured;

@@ -9,5 +9,6 @@ mod listing;
 mod project;
 mod reading;
 mod registry;
+mod repository;
 mod searching;
 mod writing;
