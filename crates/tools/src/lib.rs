@@ -4,7 +4,9 @@
 //! ([`Tool::call`]), bound to what was judged. Everything here is blocking and runs on a blocking thread of the
 //! caller; nothing here asks, approves, journals or prints. Files are reached only through [`Root`].
 
+pub mod command;
 mod files;
+pub mod git;
 mod registry;
 mod search;
 mod structured;

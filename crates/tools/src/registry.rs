@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::text::{clip, nearest, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
-use crate::{files, search};
+use crate::{files, git, search};
 
 /// Faults of one input that are told at once.
 const FAULTS_MAX: usize = 8;
@@ -64,7 +64,7 @@ impl Registry {
         Self::default()
     }
 
-    /// The built-in tools: files and search.
+    /// The built-in tools: files, search, git and tests.
     pub fn builtin() -> Self {
         let mut registry = Self::new();
         registry.insert(Arc::new(files::read_file()));
@@ -72,6 +72,10 @@ impl Registry {
         registry.insert(Arc::new(files::write_file()));
         registry.insert(Arc::new(files::edit_file()));
         registry.insert(Arc::new(search::search_code()));
+        registry.insert(Arc::new(git::git_status()));
+        registry.insert(Arc::new(git::git_diff()));
+        registry.insert(Arc::new(git::git_log()));
+        registry.insert(Arc::new(git::git_commit()));
         registry
     }
 

@@ -2,12 +2,14 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests, too")]
 
+mod commands;
 mod disk;
 mod escapes;
 mod listing;
 mod project;
 mod reading;
 mod registry;
+mod repository;
 mod searching;
 mod sight;
 mod writing;

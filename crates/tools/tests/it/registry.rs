@@ -99,7 +99,7 @@ fn every_tool_explains_itself() {
             let words = about["description"].as_str().unwrap_or_default();
             assert!(words.len() > 10 && words.ends_with('.'), "{name}.{property}: {words:?}");
             assert!(about["type"].is_string(), "{name}.{property}: {about}");
-            let known = ["description", "type", "minimum", "maximum"];
+            let known = ["description", "type", "minimum", "maximum", "items"];
             assert!(about.as_object().unwrap().keys().all(|key| known.contains(&key.as_str())), "{about}");
         }
     }

@@ -1,0 +1,100 @@
+//! What git knows about a folder: what has changed, and what has changed since a moment.
+//!
+//! Everything is asked through `repo`, which runs nothing that a repository brings along. Looking never changes the
+//! repository, its index included; only `commit` does. No network, no remote, no push.
+
+mod commit;
+mod look;
+mod patch;
+mod repo;
+mod since;
+mod tree;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use self::repo::Repo;
+use self::tree::Changes;
+use crate::command::CommandError;
+use crate::tool::ToolError;
+
+pub use commit::GitCommit;
+pub(crate) use commit::git_commit;
+pub use look::{GitDiff, GitLog, GitStatus};
+pub(crate) use look::{git_diff, git_log, git_status};
+pub use patch::DIFF_BYTES_MAX;
+pub use since::{Snapshot, diff_since, snapshot};
+
+/// Files of one diff that are counted and named.
+pub const FILES_MAX: usize = 2_000;
+
+/// How a working tree differs from something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Diff {
+    /// A unified diff, within [`DIFF_BYTES_MAX`]; it says what it leaves out.
+    pub text: String,
+    /// The files that differ, by path; of more than [`FILES_MAX`], the first.
+    pub files: Vec<FileStat>,
+    /// Whether anything was left out.
+    pub cut: bool,
+}
+
+/// How much of one file differs. Of a file that is not text, no lines are counted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileStat {
+    /// Its path, relative to the folder.
+    pub path: String,
+    /// Lines that are new.
+    pub added: u64,
+    /// Lines that are gone.
+    pub removed: u64,
+}
+
+/// Why git gave no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// It could not be run.
+    #[error(transparent)]
+    Command(#[from] CommandError),
+    /// The folder cannot be opened.
+    #[error("cannot open the folder `{0}`: {1}")]
+    Folder(String, String),
+    /// A path that leads nowhere good.
+    #[error("{0}")]
+    Path(String),
+    /// It says no.
+    #[error("git cannot {doing}: {words}")]
+    Failed {
+        /// What it was asked to do.
+        doing: String,
+        /// What it says.
+        words: String,
+    },
+    /// It took too long.
+    #[error("git did not answer within {0} seconds; name fewer paths")]
+    TimedOut(u64),
+    /// Nobody wants the answer any more.
+    #[error("stopped before it was done")]
+    Stopped,
+}
+
+impl From<GitError> for ToolError {
+    fn from(err: GitError) -> Self {
+        Self::correctable(err.to_string())
+    }
+}
+
+/// How the working tree differs from the last commit, files that are new and not ignored included. `paths` are paths
+/// or globs relative to `root`; none means everything beneath it. `None`: there is no git repository here. Blocking.
+pub fn diff(root: &Path, paths: &[String], cancel: &CancellationToken) -> Result<Option<Diff>, GitError> {
+    let Some(repo) = Repo::open(root, cancel)? else { return Ok(None) };
+    let specs = repo.specs(paths)?;
+    let mut changes = Changes::default();
+    changes.tracked(&repo, &specs)?;
+    for path in tree::untracked(&repo, &specs)?.paths(&mut changes.patch.cut) {
+        changes.untracked(&repo, &path);
+    }
+    Ok(Some(changes.finish()))
+}

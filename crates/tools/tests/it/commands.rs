@@ -1,0 +1,169 @@
+//! Commands as they run: real processes, whole process trees, outputs without end.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use max_team_tools::command::{CommandError, Ended, OUTPUT_BYTES_MAX, Ran, is_secret, run};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn argv(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn ran(dir: &Path, words: &[&str], timeout: Duration) -> Ran {
+    run(&argv(words), dir, timeout, &CancellationToken::new()).unwrap()
+}
+
+/// A script, written by another process: a file that this one has open for writing cannot be run meanwhile.
+fn script(dir: &Path, name: &str, text: &str) {
+    assert!(ran(dir, &["sh", "-c", &format!("printf '%s\n' '{text}' > {name} && chmod 755 {name}")], LONG).ok());
+}
+
+/// Whether a process is there and not merely waiting to be reaped.
+fn is_alive(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_some_and(|rest| !rest.is_empty() && !rest.trim_start().starts_with('Z'))
+}
+
+/// Waits for what a signal does, which is soon but not at once.
+fn soon(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+#[test]
+fn a_command_says_how_it_went() {
+    let dir = TempDir::new().unwrap();
+    let fine = ran(dir.path(), &["sh", "-c", "echo one; echo two >&2; echo three; pwd"], LONG);
+    let here = dir.path().canonicalize().unwrap();
+    assert_eq!(fine.output, format!("one\ntwo\nthree\n{}\n", here.display()));
+    assert!(fine.ok() && fine.code == Some(0) && fine.signal.is_none() && fine.ended == Ended::Exited);
+
+    let bad = ran(dir.path(), &["sh", "-c", "exit 3"], LONG);
+    assert_eq!((bad.ok(), bad.code, bad.signal, bad.ended), (false, Some(3), None, Ended::Exited));
+    let hit = ran(dir.path(), &["sh", "-c", "kill -9 $$"], LONG);
+    assert_eq!((hit.ok(), hit.code, hit.signal, hit.ended), (false, None, Some(9), Ended::Exited));
+
+    let odd = ran(dir.path(), &["printf", "caf\\351"], LONG);
+    assert_eq!(odd.output, "caf\u{fffd}");
+    let still = ran(dir.path(), &["cat"], LONG);
+    assert_eq!((still.ok(), still.output.as_str()), (true, ""), "there is nothing to read");
+    assert_eq!(ran(dir.path(), &["echo", "a b", "$HOME", "*"], LONG).output, "a b $HOME *\n");
+}
+
+#[test]
+fn what_cannot_be_run_is_named() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("plain"), "x").unwrap();
+    script(dir.path(), "script", "#!/nowhere/at/all");
+    let told = |words: &[&str], dir: &Path| run(&argv(words), dir, LONG, &CancellationToken::new()).unwrap_err();
+    assert!(
+        matches!(told(&["no-such-program-here"], dir.path()), CommandError::NotFound(name) if name == "no-such-program-here")
+    );
+    assert!(matches!(told(&["./none"], dir.path()), CommandError::NotFound(_)));
+    assert!(matches!(told(&["./plain"], dir.path()), CommandError::Denied(_)));
+    assert!(matches!(told(&["./script"], dir.path()), CommandError::Interpreter(_)));
+    assert!(matches!(told(&[], dir.path()), CommandError::Empty));
+    assert!(matches!(told(&["echo", "a\0b"], dir.path()), CommandError::Io { .. }));
+    assert!(matches!(told(&["echo"], &dir.path().join("none")), CommandError::Folder(_)));
+    let words = told(&["no-such-program-here"], dir.path()).to_string();
+    assert_eq!(words, "the program `no-such-program-here` was not found; install it, or check its name");
+}
+
+#[test]
+fn a_path_is_relative_to_the_folder() {
+    let dir = TempDir::new().unwrap();
+    script(dir.path(), "run.sh", "#!/bin/sh\necho ran");
+    assert_eq!(ran(dir.path(), &["./run.sh"], LONG).output, "ran\n");
+}
+
+#[test]
+fn time_ends_a_whole_tree() {
+    let dir = TempDir::new().unwrap();
+    let script = "echo $$; sleep 100 & echo $!; sleep 100";
+    let over = ran(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
+    assert_eq!(over.ended, Ended::TimedOut);
+    assert!(!over.ok() && over.code.is_none() && over.signal == Some(15), "{over:?}");
+    assert!(over.ms < 5_000, "{over:?}");
+    let pids: Vec<&str> = over.output.lines().collect();
+    assert_eq!(pids.len(), 2, "{over:?}");
+    assert!(soon(|| pids.iter().all(|pid| !is_alive(pid))), "{pids:?}");
+}
+
+#[test]
+fn a_tree_that_does_not_listen_is_killed() {
+    let dir = TempDir::new().unwrap();
+    let script = "trap '' TERM; echo $$; (trap '' TERM; sleep 100) & echo $!; while :; do sleep 1; done";
+    let over = ran(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
+    assert_eq!((over.ended, over.signal), (Ended::TimedOut, Some(9)), "{over:?}");
+    assert!(over.ms < 10_000, "{over:?}");
+    assert!(soon(|| over.output.lines().all(|pid| !is_alive(pid))), "{over:?}");
+}
+
+#[test]
+fn a_command_ends_when_nobody_wants_it() {
+    let dir = TempDir::new().unwrap();
+    let cancel = CancellationToken::new();
+    let over = std::thread::scope(|scope| {
+        let running = scope.spawn(|| run(&argv(&["sh", "-c", "touch started; sleep 100"]), dir.path(), LONG, &cancel));
+        assert!(soon(|| dir.path().join("started").exists()));
+        cancel.cancel();
+        running.join().unwrap().unwrap()
+    });
+    assert_eq!(over.ended, Ended::Cancelled);
+    assert!(over.ms < 20_000, "{over:?}");
+    let already = run(&argv(&["sleep", "100"]), dir.path(), LONG, &cancel).unwrap();
+    assert_eq!(already.ended, Ended::Cancelled);
+}
+
+#[test]
+fn what_stays_behind_does_not_hold_us() {
+    let dir = TempDir::new().unwrap();
+    let script = "sleep 100 & echo $!";
+    let over = ran(dir.path(), &["sh", "-c", script], LONG);
+    assert!(over.ok() && over.ms < 20_000, "{over:?}");
+    assert!(soon(|| !is_alive(over.output.trim())), "it ends with its leader: {over:?}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn what_leaves_the_group_does_not_hold_us_either() {
+    let dir = TempDir::new().unwrap();
+    let over = ran(dir.path(), &["setsid", "sh", "-c", "setsid sleep 7 & echo left"], LONG);
+    assert!(over.ok() && over.ms < 5_000 && over.output == "left\n", "{over:?}");
+}
+
+#[test]
+fn output_without_end_is_kept_in_bounds() {
+    let dir = TempDir::new().unwrap();
+    let bytes = 50 << 20;
+    let script = format!("echo first; head -c {bytes} /dev/zero | tr '\\0' x; echo; echo last");
+    let over = ran(dir.path(), &["sh", "-c", &script], LONG);
+    assert!(over.ok());
+    assert!(over.output.len() < OUTPUT_BYTES_MAX + 100, "{}", over.output.len());
+    assert!(over.output.starts_with("first\n") && over.output.ends_with("\nlast\n"));
+    let cut = 6 + bytes + 1 + 5 - OUTPUT_BYTES_MAX;
+    assert!(over.output.contains(&format!("[… {cut} bytes cut …]")));
+    let endless = ran(dir.path(), &["yes"], Duration::from_millis(300));
+    assert_eq!(endless.ended, Ended::TimedOut);
+    assert!(endless.ms < 5_000);
+}
+
+#[test]
+fn a_command_sees_no_secrets() {
+    let dir = TempDir::new().unwrap();
+    let seen = ran(dir.path(), &["env"], LONG).output;
+    assert!(seen.contains("PATH="));
+    let names = seen.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
+    assert_eq!(names.filter(|name| is_secret(name)).count(), 0);
+}
