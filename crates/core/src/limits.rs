@@ -108,3 +108,11 @@ pub const TASK_BACKOFF_MS_MAX: u64 = 60_000;
 pub const READY_SCANNED_MAX: usize = 256;
 /// Bytes of one glob over paths.
 pub const GLOB_BYTES_MAX: usize = 512;
+/// Bytes of upstream results that a task's text carries …
+pub const UPSTREAM_BYTES_MAX: usize = 64 << 10;
+/// … and of one of them; a larger one is left as a file to read.
+pub const UPSTREAM_ITEM_BYTES_MAX: usize = 24 << 10;
+/// Milliseconds that one check of a task may take.
+pub const CHECK_MS_MAX: u64 = 10 * 60_000;
+/// Bytes of a failed check's output that are kept as evidence.
+pub const EVIDENCE_BYTES_MAX: usize = 2 << 10;

@@ -39,6 +39,25 @@ pub enum RuntimeError {
         /// The bound.
         max: usize,
     },
+    /// Nobody asks this.
+    #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
+    NoQuestion(String),
+    /// Several questions have ids that end so.
+    #[error("several questions end in `{0}`; give more of the id (`max-team inbox` shows them)")]
+    Ambiguous(String),
+    /// Somebody was faster.
+    #[error("this was already answered: {by} {said}, {}", max_team_core::time::rfc3339(*at_ms))]
+    Answered {
+        /// Who.
+        by: String,
+        /// What they said.
+        said: String,
+        /// When.
+        at_ms: i64,
+    },
+    /// A plan that cannot run.
+    #[error("{0}")]
+    Plan(String),
     /// Too much is queued.
     #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
     QueueFull(usize),

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use max_team_core::event::Event;
@@ -20,7 +21,7 @@ use tokio::task::JoinSet;
 
 use crate::agent::{Agent, Control, Frame, SNAPSHOT_VERSION, Seat};
 use crate::error::RuntimeError;
-use crate::handle::{Mate, Notice, Origin, Team};
+use crate::handle::{Mate, Notice, Team};
 use crate::house::{Shared, lock};
 use crate::plan::{PlanLoop, plan_stream};
 use crate::purse::Purse;
@@ -63,6 +64,7 @@ pub(crate) struct Floor {
     frames: Mutex<HashMap<String, Frame>>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
+    closing: AtomicBool,
     /// Whether everybody is told that there is nothing to do.
     quiet: Mutex<bool>,
 }
@@ -96,6 +98,7 @@ impl Floor {
             frames: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
+            closing: AtomicBool::new(false),
             quiet: Mutex::new(false),
         }
     }
@@ -332,6 +335,7 @@ impl Floor {
 
     /// Lets everybody park what they do.
     pub(crate) async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
         let stops: Vec<mpsc::Sender<Control>> = lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
         for controls in stops {
             // A loop that has already gone needs no telling.
@@ -341,8 +345,9 @@ impl Floor {
         while loops.join_next().await.is_some() {}
     }
 
-    pub(crate) fn lead_origin(&self, name: &str) -> Origin {
-        Origin { agent: Some(self.lead), plan: None, name: name.into(), lead: true, task: None }
+    /// Whether everybody is being parked.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
     }
 }
 

@@ -3,19 +3,23 @@
 //! A command is acknowledged after its commit, never before. Notices of events come in the order of the journal
 //! and push back when a face is slow; deltas of a model's answer are only for show and may be dropped.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use max_team_core::chat::{Message, Usage};
 use max_team_core::event::Event;
-use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
+use max_team_core::plan::event::{Approve, Say};
+use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer};
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Model, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::error::RuntimeError;
+use crate::floor::fold_plan;
 use crate::house::House;
 use crate::session::{SessionRow, Sessions};
 
@@ -52,6 +56,29 @@ pub enum Command {
         question: QuestionId,
         /// The answer.
         answer: Answer,
+    },
+    /// Say something about a plan: the answer to one of its questions.
+    Decide {
+        /// The question.
+        question: QuestionId,
+        /// What to say.
+        say: Say,
+    },
+    /// Put a plan before the user, without asking the lead for one.
+    Propose {
+        /// The session.
+        session: SessionId,
+        /// The plan.
+        draft: Box<Draft>,
+        /// Where it comes from.
+        source: String,
+    },
+    /// Stop a plan, or one of its tasks; everything under it stops too.
+    Stop {
+        /// The plan.
+        plan: PlanId,
+        /// The task.
+        task: Option<String>,
     },
     /// Stop the turn; what is done is kept.
     Interrupt {
@@ -90,6 +117,30 @@ pub struct Open {
     pub settings: Settings,
     /// The user's JSON Schema for a structured answer.
     pub schema: Option<serde_json::Value>,
+    /// The colleagues of the lead; without them it works alone.
+    pub team: Option<Team>,
+}
+
+/// Who works for a lead, and how.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Team {
+    /// The members.
+    pub members: Vec<Mate>,
+    /// When a person is asked while plans are approved and carried out.
+    pub approve: Approve,
+    /// Tasks that may run at once.
+    pub max_parallel: u32,
+    /// Models that a plan or a ruling may name.
+    pub models: BTreeMap<String, Model>,
+}
+
+/// A member, resolved.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mate {
+    /// What makes it itself.
+    pub definition: Definition,
+    /// What it works under.
+    pub settings: Settings,
 }
 
 /// An open session.
@@ -109,6 +160,8 @@ pub struct Opened {
     pub last: Option<max_team_core::event::TurnEnded>,
     /// Questions that wait for an answer since before; they are not published again.
     pub asked: Vec<Asked>,
+    /// Plans that are not over.
+    pub plans: Vec<PlanId>,
     /// Instruction files that apply here, with their bytes, and what the user should know about them.
     pub instructions: Vec<(String, usize)>,
     /// What the user should know about them.
@@ -124,6 +177,8 @@ pub struct Asked {
     pub tool: String,
     /// What would be done.
     pub action: Action,
+    /// Who asks.
+    pub by: String,
 }
 
 /// How a session stands.
@@ -160,6 +215,33 @@ pub enum Delta {
     Waiting(std::time::Duration),
 }
 
+/// Where a notice comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The agent, if it is one.
+    pub agent: Option<AgentId>,
+    /// The plan, if it is one.
+    pub plan: Option<PlanId>,
+    /// The agent's name.
+    pub name: Arc<str>,
+    /// Whether it is the session's lead.
+    pub lead: bool,
+    /// The task that the agent is at: plan and name.
+    pub task: Option<(PlanId, String)>,
+}
+
+impl Origin {
+    /// Something with a name.
+    pub fn named(name: &str) -> Self {
+        Self { agent: None, plan: None, name: name.into(), lead: false, task: None }
+    }
+
+    /// An agent.
+    pub fn agent(agent: AgentId) -> Self {
+        Self { agent: Some(agent), ..Self::named("") }
+    }
+}
+
 /// What a face is told.
 #[derive(Debug, Clone)]
 pub enum Notice {
@@ -167,6 +249,8 @@ pub enum Notice {
     Event {
         /// The session.
         session: SessionId,
+        /// Who did it.
+        from: Arc<Origin>,
         /// When.
         at_ms: i64,
         /// What.
@@ -176,6 +260,8 @@ pub enum Notice {
     Delta {
         /// The session.
         session: SessionId,
+        /// Whose.
+        from: Arc<Origin>,
         /// What.
         delta: Delta,
     },
@@ -183,6 +269,8 @@ pub enum Notice {
     Idle {
         /// The session.
         session: SessionId,
+        /// Whether somebody waits for a person: a question, a plan to approve.
+        waiting: bool,
     },
     /// The session's agent cannot go on.
     Stopped {
@@ -223,6 +311,11 @@ impl TeamHandle {
     /// The sessions of the journal, last used first.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
         Sessions::new(&self.house.shared.journal).list(limit)
+    }
+
+    /// A plan of the journal, as it stands.
+    pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
+        Ok(fold_plan(&self.house.shared, plan)?.0)
     }
 
     /// What was said in a session, open or not.

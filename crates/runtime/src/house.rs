@@ -4,29 +4,40 @@
 //! starts the loop. Saying something is one transaction: the words in the session's stream and the letter in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{AgentStarted, Event, Said, SessionOpened, VERSION};
-use max_team_core::id::{AgentId, SessionId};
-use max_team_core::limits::{CONTROLS_MAX, MESSAGE_BYTES_MAX, NOTICES_MAX, QUEUE_MAX};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::limits::{MESSAGE_BYTES_MAX, NOTICES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
+use max_team_core::plan::Draft;
 use max_team_core::turn::{Effect, Turn};
-use max_team_journal::{Append, Commit, Entry, Fence, Journal, JournalError, Strength, Worker};
+use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::Registry;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, SNAPSHOT_VERSION, Seat};
+use crate::agent::{Agent, Control, Frame, Seat};
 use crate::audit::{Audit, AuditOptions};
 use crate::error::RuntimeError;
-use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Status, TeamHandle, Which};
-use crate::session::{self, Sessions, event_of};
+use crate::floor::Floor;
+use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
+use crate::plan::{letters, propose};
+use crate::post::{self, Post};
+use crate::rows::{self, Matter};
+use crate::session::{self, Sessions};
+use crate::team_tools;
+
+/// How long what was read of the instruction files holds.
+const INSTRUCTIONS_FRESH: Duration = Duration::from_secs(1);
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -56,6 +67,9 @@ pub(crate) struct Shared {
     pub tools: Registry,
     pub home: PathBuf,
     pub surroundings: String,
+    /// Blobs that this process has put into the journal.
+    pub stored: Mutex<HashSet<Hash>>,
+    read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
 }
@@ -81,6 +95,20 @@ impl Shared {
         }
     }
 
+    /// The instruction files of a directory, read again unless they have just been: a wave of members reads them once.
+    pub(crate) fn instructions(&self, root: &Path) -> Arc<Instructions> {
+        let mut read = lock(&self.read);
+        if let Some((path, at, known)) = &*read
+            && path == root
+            && at.elapsed() < INSTRUCTIONS_FRESH
+        {
+            return Arc::clone(known);
+        }
+        let known = Arc::new(session::instructions::read(root, Some(&self.home)));
+        *read = Some((root.to_path_buf(), Instant::now(), Arc::clone(&known)));
+        known
+    }
+
     pub(crate) fn audit(&self, agent: &str, at_ms: i64, event: &Event) {
         if let Some(audit) = &self.audit {
             audit.record(agent, at_ms, event);
@@ -93,33 +121,45 @@ impl Shared {
 pub struct House {
     pub(crate) shared: Arc<Shared>,
     desks: Mutex<HashMap<SessionId, Desk>>,
+    /// Set once this process hears what others write.
+    listening: AtomicBool,
 }
 
 /// An open session.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Desk {
-    agent: AgentId,
+    floor: Arc<Floor>,
     epoch: u64,
     root: String,
-    controls: mpsc::Sender<Control>,
-    task: JoinHandle<()>,
 }
 
 impl House {
     /// Builds the house; nothing runs until a session is opened.
     #[must_use]
     pub fn build(options: Options) -> TeamHandle {
+        let mut tools = options.tools;
+        for tool in team_tools::all() {
+            // One that somebody has put there before is theirs to answer for.
+            drop(tools.add(tool));
+        }
         let shared = Shared {
             journal: options.journal,
             worker: options.worker,
             router: options.router,
-            tools: options.tools,
+            tools,
             home: options.home,
             surroundings: options.surroundings,
+            stored: Mutex::new(HashSet::new()),
+            read: Mutex::new(None),
             audit: options.audit.map(Audit::new),
             watchers: Mutex::new(Vec::new()),
         };
-        TeamHandle { house: Arc::new(Self { shared: Arc::new(shared), desks: Mutex::new(HashMap::new()) }) }
+        let house = Self {
+            shared: Arc::new(shared),
+            desks: Mutex::new(HashMap::new()),
+            listening: AtomicBool::new(false),
+        };
+        TeamHandle { house: Arc::new(house) }
     }
 
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
@@ -128,7 +168,7 @@ impl House {
         receiver
     }
 
-    pub(crate) async fn open(&self, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
+    pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
         let sessions = Sessions::new(&self.shared.journal);
         let found = match open.which {
             Which::New => None,
@@ -146,7 +186,10 @@ impl House {
         let resource = session::stream(session);
         let epoch = self.shared.journal.claim(&resource, &self.shared.worker).await?;
         let fence = Fence { resource, worker: self.shared.worker.id(), epoch };
-        let opened = self.seat(session, agent, fence.clone(), &root, by, &open, resumed).await;
+        let cap = crate::plan::cap(&open.settings);
+        let team = open.team.clone();
+        let floor = Floor::new(Arc::clone(&self.shared), session, agent, fence.clone(), root, team, cap);
+        let opened = self.seat(&Arc::new(floor), by, &open, resumed).await;
         if opened.is_err() {
             // What could not be opened is not kept from others.
             drop(self.shared.journal.release(&fence.resource, &self.shared.worker, epoch).await);
@@ -154,77 +197,129 @@ impl House {
         opened
     }
 
-    /// Folds what is there, writes down what is new, and starts the loop.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one session, used once")]
+    /// Folds what is there, writes down what is new, and starts the loops.
     async fn seat(
-        &self,
-        session: SessionId,
-        agent: AgentId,
-        fence: Fence,
-        root: &Path,
+        self: &Arc<Self>,
+        floor: &Arc<Floor>,
         by: Principal,
         open: &Open,
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
-        let (turn, head) = if resumed { self.fold(agent)? } else { (Turn::new(), 0) };
+        let (session, lead) = (floor.session, floor.lead);
+        let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
-        let frame = Frame::new(&self.shared, root, definition, open.settings.clone(), open.schema.clone())?;
-        let mut seat = Seat { session, agent, fence, head, turn, frame };
-        self.settle_in(&mut seat, by, root, open, resumed).await?;
-        let waiting = self.shared.journal.pending_mail(&session::agent_stream(agent))?;
+        let frame = Frame::new(&self.shared, &floor.root, definition, open.settings.clone(), open.schema.clone())?;
+        let mut seat = Seat { agent: lead, head, turn, frame, purse: Arc::clone(&floor.purse), lead: true };
+        self.settle_in(floor, &mut seat, by, open, resumed).await?;
+        let stream = session::agent_stream(lead);
+        let waiting = self.shared.journal.pending_mail(&stream)?;
+        let (plans, working) = if resumed { self.unfinished(session)? } else { (Vec::new(), Vec::new()) };
+        if floor.purse.is_bounded() && resumed {
+            self.charge(floor, &seat.turn)?;
+        }
         let opened = Opened {
             session,
-            agent,
+            agent: lead,
             resumed,
-            continuing: seat.turn.is_busy() || waiting.iter().any(|mail| mail.kind == Kind::UserInput),
+            continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty(),
             history: seat.turn.history().to_vec(),
             last: seat.turn.last().cloned(),
-            asked: asked(&seat.turn),
+            asked: self.asked(session, &seat.turn)?,
+            plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
         };
-        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
-        let epoch = seat.fence.epoch;
-        let task = tokio::spawn(watch_over(
-            Arc::clone(&self.shared),
-            session,
-            Agent::new(Arc::clone(&self.shared), seat).run(receiver),
-        ));
-        lock(&self.desks).insert(session, Desk { agent, epoch, root: root.display().to_string(), controls, task });
+        let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
+        lock(&self.desks).insert(session, desk);
+        if let Some(place) = floor.sit(&stream) {
+            let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
+            floor.spawn(stream, agent.run(place.controls));
+        }
+        for plan in plans {
+            floor.seat_plan(plan)?;
+        }
+        for agent in working {
+            floor.seat_agent(agent, None)?;
+        }
+        if open.team.is_some() {
+            self.listen();
+        }
         Ok(opened)
+    }
+
+    /// Plans that are not over, and agents that have something to do outside any plan.
+    fn unfinished(&self, session: SessionId) -> Result<(Vec<PlanId>, Vec<AgentId>), RuntimeError> {
+        let mine = session.to_string();
+        let journal = &self.shared.journal;
+        let of_mine = |table| -> Result<Vec<String>, RuntimeError> {
+            let rows = rows::rows::<String>(journal, table)?;
+            Ok(rows.into_iter().filter(|(_, session)| *session == mine).map(|(key, _)| key).collect())
+        };
+        let plans = of_mine(rows::PLAN_OPEN)?.iter().filter_map(|key| key.parse().ok()).collect();
+        let agents = of_mine(rows::WORKING)?.iter().filter_map(|key| key.parse().ok()).collect();
+        Ok((plans, agents))
+    }
+
+    /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
+    fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
+        let ledger = lead.ledger();
+        let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano).saturating_add(ledger.reserved_nano);
+        floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
+        let journal = &self.shared.journal;
+        for (key, agent) in rows::rows::<rows::AgentRow>(journal, &rows::agents_of(&floor.session.to_string()))? {
+            if agent.agent == floor.lead {
+                continue;
+            }
+            let plan = agent.assignment.as_ref().and_then(|assignment| assignment.plan);
+            let purse = plan.map_or_else(|| Arc::clone(&floor.purse), |plan| floor.plan_purse(plan, None));
+            for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
+                for charge in cost.charges {
+                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                }
+            }
+            // Whoever is in the middle of something has spent more than its finished turns say.
+            let (turn, _) = self.shared.fold_agent(agent.agent)?;
+            if turn.is_busy() {
+                let open: u64 = turn.charges().iter().map(|charge| charge.nano).sum();
+                purse.charge(open.saturating_add(turn.ledger().reserved_nano), 0);
+            }
+        }
+        Ok(())
     }
 
     /// Writes down that the session and its agent exist, and the settings if they are not the ones of before.
     async fn settle_in(
         &self,
+        floor: &Floor,
         seat: &mut Seat,
         by: Principal,
-        root: &Path,
         open: &Open,
         resumed: bool,
     ) -> Result<(), RuntimeError> {
         let at_ms = now_ms();
         let stream = session::agent_stream(seat.agent);
         let mut commit = commit_at(at_ms);
-        commit.fence = Some(seat.fence.clone());
+        commit.fence = Some(floor.fence.clone());
         let mut events = Vec::new();
         if !resumed {
             let opened = Event::SessionOpened(SessionOpened {
-                session: seat.session,
+                session: floor.session,
                 lead: seat.agent,
-                cwd: root.display().to_string(),
+                cwd: floor.root.display().to_string(),
                 by,
             });
-            let session_stream = session::stream(seat.session);
-            commit.projections.extend(session::project(&session_stream, at_ms, &opened));
+            let session_stream = session::stream(floor.session);
+            commit.projections.extend(rows::project(&session_stream, at_ms, &opened));
             commit.appends.push(append(&session_stream, &opened, "house")?);
             let definition = open.definition.clone();
-            events.push(Event::AgentStarted(AgentStarted { agent: seat.agent, session: seat.session, definition }));
+            let (agent, session) = (seat.agent, floor.session);
+            events.push(Event::AgentStarted(AgentStarted { agent, session, definition, assignment: None }));
         }
         if seat.turn.settings() != Some(&open.settings) {
             events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));
         }
         for event in &events {
+            commit.projections.extend(rows::project(&stream, at_ms, event));
             commit.appends.push(append(&stream, event, "house")?);
         }
         if commit.appends.is_empty() {
@@ -236,27 +331,43 @@ impl House {
         Ok(())
     }
 
-    fn fold(&self, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
-        let apply = |turn: &mut Turn, entry: &Entry| {
-            turn.apply(&event_of(entry)?);
-            Ok::<_, RuntimeError>(())
-        };
-        let stream = session::agent_stream(agent);
-        let folded = self.shared.journal.fold(&stream, SNAPSHOT_VERSION, Turn::new(), apply)?;
-        Ok((folded.state, folded.stream_seq))
+    /// Hears what other processes write into our mailboxes. Nothing listens before somebody could write.
+    fn listen(self: &Arc<Self>) {
+        if self.listening.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Ok(mut nudges) = self.shared.journal.nudges() else { return };
+        let house = Arc::downgrade(self);
+        tokio::spawn(async move {
+            while nudges.next().await.is_ok() {
+                let Some(house) = house.upgrade() else { return };
+                let floors: Vec<Arc<Floor>> = lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
+                floors.iter().for_each(Floor::ring_all);
+            }
+        });
     }
 
     pub(crate) async fn command(&self, order: Order) -> Result<(), RuntimeError> {
+        let post = Post::new(&self.shared.journal);
         match order.command {
             Command::Say { session, ref text } => self.say(session, text, &order).await,
-            Command::Answer { session, question, ref answer } => {
-                let body = json!({ "question": question, "answer": answer });
-                let mut commit = commit_at(now_ms());
-                commit.sends.push(self.letter(session, &order, Kind::PermissionResponse, body)?);
-                // The answer lets a tool run: it must not be forgotten.
-                commit.strength = Strength::Full;
-                self.shared.journal.commit(commit).await?;
-                self.tell(session, Control::Mail).await
+            Command::Answer { question, ref answer, .. } => {
+                let address = post.answer(&order.by, order.key, question, answer).await?;
+                self.ring(&address);
+                Ok(())
+            }
+            Command::Decide { question, ref say } => {
+                let address = post.decide(&order.by, order.key, question, say).await?;
+                self.ring(&address);
+                Ok(())
+            }
+            Command::Stop { plan, ref task } => {
+                let address = post.stop(&order.by, order.key, plan, task.as_deref()).await?;
+                self.ring(&address);
+                Ok(())
+            }
+            Command::Propose { session, ref draft, ref source } => {
+                self.propose(session, &order, (**draft).clone(), source).await
             }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {
@@ -265,16 +376,56 @@ impl House {
         }
     }
 
+    async fn propose(
+        &self,
+        session: SessionId,
+        order: &Order,
+        draft: Draft,
+        source: &str,
+    ) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let team = floor.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
+        let plan = PlanId::new(order.key.uuid());
+        let proposed = propose::propose(&floor, &team, plan, draft, source.to_owned(), None).map_err(RuntimeError::Plan)?;
+        let (letter, projections) = letters::proposal(&floor, &order.by.address(), *proposed);
+        let mut commit = commit_at(now_ms());
+        commit.strength = Strength::Full;
+        commit.projections = projections;
+        let said = Event::Said(Said {
+            envelope: order.key,
+            text: format!("run {source}"),
+            by: order.by.clone(),
+            cwd: floor.root.display().to_string(),
+        });
+        let stream = session::stream(session);
+        commit.projections.extend(rows::project(&stream, commit.at_ms, &said));
+        commit.appends.push(append(&stream, &said, &order.by.address())?);
+        commit.sends.push(letter);
+        self.shared.journal.commit(commit).await?;
+        floor.seat_plan(plan)
+    }
+
     async fn say(&self, session: SessionId, text: &str, order: &Order) -> Result<(), RuntimeError> {
         if text.len() > MESSAGE_BYTES_MAX {
             return Err(RuntimeError::TooLong { bytes: text.len(), max: MESSAGE_BYTES_MAX });
         }
-        let letter = self.letter(session, order, Kind::UserInput, json!({ "text": text }))?;
+        let floor = self.floor(session)?;
+        let letter = Envelope {
+            id: order.key,
+            from: order.by.address(),
+            to: session::agent_stream(floor.lead),
+            kind: Kind::UserInput,
+            body: json!({ "text": text }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
         if self.shared.journal.has_mail(letter.id)? {
             // The same order came twice: it was acknowledged, and is again.
             return Ok(());
         }
-        if self.shared.journal.pending_mail(&letter.to)?.len() >= QUEUE_MAX {
+        let queued = self.shared.journal.pending_mail(&letter.to)?;
+        if queued.iter().filter(|letter| letter.kind == Kind::UserInput).count() >= QUEUE_MAX {
             return Err(RuntimeError::QueueFull(QUEUE_MAX));
         }
         let at_ms = now_ms();
@@ -283,40 +434,34 @@ impl House {
         let stream = session::stream(session);
         let mut commit = commit_at(at_ms);
         commit.strength = Strength::Full;
-        commit.projections.extend(session::project(&stream, at_ms, &said));
+        commit.projections.extend(rows::project(&stream, at_ms, &said));
         commit.appends.push(append(&stream, &said, &order.by.address())?);
+        let address = letter.to.clone();
         commit.sends.push(letter);
         self.shared.journal.commit(commit).await?;
         // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
-        self.shared.show(&Notice::Event { session, at_ms, event: Arc::new(said) });
-        self.tell(session, Control::Mail).await
+        let from = Arc::new(Origin::named(&order.by.user));
+        self.shared.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
+        floor.ring(&address);
+        Ok(())
     }
 
-    fn letter(
-        &self,
-        session: SessionId,
-        order: &Order,
-        kind: Kind,
-        body: serde_json::Value,
-    ) -> Result<Envelope, RuntimeError> {
-        let agent = lock(&self.desks).get(&session).map(|desk| desk.agent).ok_or(RuntimeError::NotOpen(session))?;
-        Ok(Envelope {
-            id: order.key,
-            from: order.by.address(),
-            to: session::agent_stream(agent),
-            kind,
-            body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        })
+    fn floor(&self, session: SessionId) -> Result<Arc<Floor>, RuntimeError> {
+        let desk = lock(&self.desks).get(&session).map(|desk| Arc::clone(&desk.floor));
+        desk.ok_or(RuntimeError::NotOpen(session))
+    }
+
+    /// Rings an address, if its session is open here; otherwise its owner hears of the letter by itself.
+    fn ring(&self, address: &str) {
+        let session = post::session_at(&self.shared.journal, address);
+        if let Some(floor) = session.and_then(|session| self.floor(session).ok()) {
+            floor.ring(address);
+        }
     }
 
     async fn tell(&self, session: SessionId, control: Control) -> Result<(), RuntimeError> {
-        let controls = lock(&self.desks).get(&session).map(|desk| desk.controls.clone());
-        let controls = controls.ok_or(RuntimeError::NotOpen(session))?;
-        let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
-        controls.send(control).await.map_err(gone)
+        let floor = self.floor(session)?;
+        floor.tell(&session::agent_stream(floor.lead), control).await
     }
 
     pub(crate) async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
@@ -328,9 +473,7 @@ impl House {
     pub(crate) async fn close_session(&self, session: SessionId) {
         let desk = lock(&self.desks).remove(&session);
         if let Some(desk) = desk {
-            // A loop that has already gone needs no telling.
-            drop(desk.controls.send(Control::Stop).await);
-            drop(desk.task.await);
+            desk.floor.close().await;
             // A claim that cannot be given back dies with the process.
             drop(self.shared.journal.release(&session::stream(session), &self.shared.worker, desk.epoch).await);
         }
@@ -343,22 +486,25 @@ impl House {
         }
         Ok(self.shared.journal.close().await?)
     }
-}
 
-/// Questions that were open when the last process went.
-fn asked(turn: &Turn) -> Vec<Asked> {
-    let open = turn.pending().into_iter().filter_map(|effect| match effect {
-        Effect::Ask { question, tool, action } => Some(Asked { question, tool, action }),
-        _ => None,
-    });
-    open.collect()
-}
-
-/// Runs an agent's loop; if it crashes, the faces are told instead of waiting for ever. The log knows where it was.
-async fn watch_over(shared: Arc<Shared>, session: SessionId, work: impl Future<Output = ()> + Send + 'static) {
-    if let Err(crash) = tokio::spawn(work).await {
-        let error = Arc::new(RuntimeError::AgentStopped(format!("{crash}; go on with `max-team -r {session}`")));
-        shared.publish(Notice::Stopped { session, error }).await;
+    /// Questions that were open when the last process went.
+    fn asked(&self, session: SessionId, lead: &Turn) -> Result<Vec<Asked>, RuntimeError> {
+        let name = lead.identity().map_or("", |(_, _, definition)| &definition.name).to_owned();
+        let own = lead.pending().into_iter().filter_map(|effect| match effect {
+            Effect::Ask { question, tool, action } => Some(Asked { question, tool, action, by: name.clone() }),
+            _ => None,
+        });
+        let mut asked: Vec<Asked> = own.collect();
+        for pending in Post::new(&self.shared.journal).inbox()? {
+            let known = asked.iter().any(|asked| asked.question == pending.row.question);
+            if let Matter::Tool { tool, action } = pending.row.matter
+                && pending.session == Some(session)
+                && !known
+            {
+                asked.push(Asked { question: pending.row.question, tool, action, by: pending.who });
+            }
+        }
+        Ok(asked)
     }
 }
 
@@ -389,6 +535,6 @@ pub(crate) fn now_ms() -> i64 {
 }
 
 /// A lock whose holder panicked still guards plain data.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -7,13 +7,22 @@
 mod agent;
 mod audit;
 mod error;
+mod floor;
 mod handle;
 mod house;
+mod plan;
+mod post;
+mod purse;
+mod rows;
 mod session;
+mod team_tools;
 
 pub use audit::{AuditLevel, AuditOptions};
 pub use error::RuntimeError;
-pub use handle::{Asked, Command, Delta, Notice, Open, Opened, Order, Status, TeamHandle, Which};
+pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
 pub use house::{House, Options};
 pub use session::instructions;
-pub use session::{SessionRow, Sessions, project_entry};
+pub use post::{Pending, Post};
+pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};
+pub use session::{SessionRow, Sessions};
+pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE};

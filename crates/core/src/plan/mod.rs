@@ -11,6 +11,7 @@ pub mod edit;
 pub mod event;
 pub mod forecast;
 pub mod graph;
+mod look;
 pub mod machine;
 mod near;
 

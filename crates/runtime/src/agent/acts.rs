@@ -183,12 +183,7 @@ impl Agent {
             };
             let (turn, appends, projections) = newcomer(&self.floor, child, &mate, mate.settings.clone(), assignment)?;
             fresh = Some((turn, 2));
-            let mut extra = Extra { appends, projections, ..Extra::send(letter) };
-            let sends = std::mem::take(&mut extra.sends);
-            // The bell must not ring before somebody sits there.
-            let mut quiet = extra;
-            quiet.sends = Vec::new();
-            self.commit_quietly(quiet, sends).await?;
+            self.commit_quietly(Extra { appends, projections, ..Extra::send(letter) }).await?;
         }
         self.floor.seat_agent(child, fresh)?;
         self.flights.push(self.cancelled(key.to_owned(), Some(child)));
@@ -221,13 +216,13 @@ impl Agent {
     }
 
     /// A commit whose letters go to somebody who is only about to be seated.
-    async fn commit_quietly(&mut self, extra: Extra, sends: Vec<Envelope>) -> Result<(), RuntimeError> {
+    async fn commit_quietly(&mut self, extra: Extra) -> Result<(), RuntimeError> {
         let mut commit = crate::house::commit_at(now_ms());
         commit.fence = Some(self.floor.fence.clone());
         commit.actor = format!("agent:{}", self.origin.name);
         commit.appends = extra.appends;
         commit.projections = extra.projections;
-        commit.sends = sends;
+        commit.sends = extra.sends;
         self.floor.shared.journal.commit(commit).await?;
         Ok(())
     }
@@ -238,6 +233,10 @@ impl Agent {
         let by = self.origin.name.to_string();
         Box::pin(async move {
             cancel.cancelled().await;
+            if floor.is_closing() {
+                // Parked, not stopped: it goes on in the next process.
+                return Landed { flight: Flight::Tool(key), input: None };
+            }
             if let Some(child) = child {
                 floor.interrupt(child, &by);
             }

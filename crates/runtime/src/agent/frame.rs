@@ -16,12 +16,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::house::{Shared, lock};
-use crate::session::instructions;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     root: PathBuf,
-    home: PathBuf,
     surroundings: String,
     definition: Definition,
     settings: Settings,
@@ -77,7 +75,6 @@ impl Frame {
         let settings_blob = settings_blob(&settings);
         let mut frame = Self {
             root: root.to_path_buf(),
-            home: shared.home.clone(),
             surroundings: shared.surroundings.clone(),
             definition,
             settings,
@@ -89,13 +86,13 @@ impl Frame {
             notes: Vec::new(),
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
         };
-        frame.refresh();
+        frame.refresh(shared);
         Ok(frame)
     }
 
     /// Reads the instruction files again.
-    pub(crate) fn refresh(&mut self) {
-        let read = instructions::read(&self.root, Some(&self.home));
+    pub(crate) fn refresh(&mut self, shared: &Shared) {
+        let read = shared.instructions(&self.root);
         let mut system = self.definition.prompt.trim_end().to_owned();
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",
@@ -111,7 +108,7 @@ impl Frame {
             *instructions = Blob::new(system.as_bytes().to_vec());
             self.system = Arc::from(system);
         }
-        (self.files, self.notes) = (read.files, read.notes);
+        (self.files, self.notes) = (read.files.clone(), read.notes.clone());
     }
 
     pub(crate) fn configure(&mut self, settings: &Settings) {

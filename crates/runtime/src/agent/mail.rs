@@ -13,7 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::Answer;
-use max_team_core::turn::Input;
+use max_team_core::turn::{Effect, Input};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -80,13 +80,24 @@ impl Agent {
 
     /// Something that a call of ours has been waiting for.
     async fn take_result(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
-        let key = text_at(&letter.body, "call");
+        let asked = letter.reply_to.and_then(|asked| self.asked_with(asked));
+        let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
         let is_error = letter.body.get("is_error").and_then(Value::as_bool).unwrap_or_default();
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
         let content = vec![Part::text(text_at(&letter.body, "text"))];
         self.in_flight.remove(&Flight::Tool(key.clone()));
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
         self.step(ended, Extra::acks(vec![letter.id])).await
+    }
+
+    /// The call that asked with this letter.
+    fn asked_with(&self, letter: EnvelopeId) -> Option<String> {
+        self.turn.pending().into_iter().find_map(|effect| match effect {
+            Effect::RunTool { key, .. } => {
+                (derived(&[self.stream.as_bytes(), key.as_bytes(), b"clarify"]) == letter).then_some(key)
+            }
+            _ => None,
+        })
     }
 
     /// The letter to whoever waits for this turn.

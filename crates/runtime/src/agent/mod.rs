@@ -39,7 +39,9 @@ use crate::purse::{self, Purse};
 use crate::{rows, session};
 
 use flight::{Flight, Landed};
+pub(crate) use acts::{newcomer, shown};
 pub(crate) use frame::Frame;
+pub(crate) use mail::{derived, text_at};
 
 /// How long parking waits for what is under way.
 const PARK_WAIT: Duration = Duration::from_secs(2);

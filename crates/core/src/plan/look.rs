@@ -1,0 +1,62 @@
+//! What others ask about a plan.
+
+use super::event::About;
+use super::machine::{Plan, State};
+
+impl Plan {
+    /// Whether a task failed and somebody must say what to do.
+    pub fn awaits_ruling(&self, task: usize) -> bool {
+        self.slots.get(task).is_some_and(|slot| slot.state == State::Failed { settled: false })
+    }
+
+    /// Whether any task failed and somebody must say what to do.
+    pub fn needs_ruling(&self) -> bool {
+        !self.with_lead.is_empty() || self.asked.values().any(|about| matches!(about, About::Failure { .. }))
+    }
+
+    /// Whether the lead is to say something: about a failure, or to somebody who asked.
+    pub fn awaits_lead(&self) -> bool {
+        self.ended.is_none() && !(self.with_lead.is_empty() && self.asking.is_empty())
+    }
+
+    /// Tasks whose owners wait for an answer.
+    pub fn asking(&self) -> Vec<usize> {
+        self.asking.iter().copied().collect()
+    }
+
+    /// What the owner of a task that goes on was told, and the letter that had asked.
+    pub fn answer_to(&self, task: usize) -> Option<(&str, crate::id::EnvelopeId)> {
+        match &self.slots.get(task)?.state {
+            State::Answered { answer, letter, .. } => Some((answer, *letter)),
+            _ => None,
+        }
+    }
+
+    /// Whether tasks wait for money.
+    pub fn is_paused(&self) -> bool {
+        !self.paused.is_empty()
+    }
+
+    /// What a task's owner said last.
+    pub fn output(&self, task: usize) -> &str {
+        self.slots.get(task).map_or("", |slot| &slot.output)
+    }
+}
+
+impl Plan {
+    /// Tasks that have their answer and wait for a place: what they were told, and the letter that had asked.
+    pub fn tasks_told(&self) -> impl Iterator<Item = (&str, &str, crate::id::EnvelopeId)> {
+        self.answered.iter().filter_map(|task| {
+            let (answer, letter) = self.answer_to(*task)?;
+            Some((self.draft()?.tasks.get(*task)?.id.as_str(), answer, letter))
+        })
+    }
+
+    /// The letter with which a task's owner asked.
+    pub fn question_letter(&self, task: usize) -> Option<crate::id::EnvelopeId> {
+        match &self.slots.get(task)?.state {
+            State::Asking { letter, .. } | State::Answered { letter, .. } => Some(*letter),
+            _ => None,
+        }
+    }
+}

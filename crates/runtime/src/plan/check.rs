@@ -1,0 +1,199 @@
+//! Looking at what a task left behind: code, not a model's word.
+//!
+//! Declared files must be there, declared commands must pass, and what a role always leaves (a diff, a test report) is
+//! collected here. The verdict follows from what was seen: nothing declared and nothing seen is `unverified`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
+use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
+use max_team_core::plan::{Findings, Task};
+use max_team_tools::{command, git, project, tests};
+use tokio_util::sync::CancellationToken;
+
+/// What a role leaves behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leaves {
+    /// Changes in the project.
+    Diff,
+    /// A test report.
+    Tests,
+    /// A design, in words.
+    Design,
+    /// A report, in words.
+    Report,
+    /// An answer, in words.
+    Words,
+}
+
+impl Leaves {
+    /// What a role leaves, by the names people use for roles.
+    pub(crate) fn of(role: &str) -> Self {
+        let role = role.to_lowercase();
+        let is = |names: &[&str]| names.iter().any(|name| role.contains(name));
+        if is(&["coder", "developer", "programmer"]) {
+            Self::Diff
+        } else if is(&["test", "qa"]) {
+            Self::Tests
+        } else if is(&["architect", "design"]) {
+            Self::Design
+        } else if is(&["ops", "sre"]) {
+            Self::Report
+        } else {
+            Self::Words
+        }
+    }
+
+    fn words_name(self) -> &'static str {
+        match self {
+            Self::Design => "design_doc",
+            Self::Report => "ops_report",
+            Self::Diff | Self::Tests | Self::Words => "answer",
+        }
+    }
+}
+
+/// What is looked at, and what is known from before.
+pub(crate) struct Look<'a> {
+    pub root: &'a Path,
+    pub task: &'a Task,
+    pub leaves: Leaves,
+    /// What the owner said.
+    pub output: &'a str,
+    /// How the tree was when the task began.
+    pub before: Option<&'a git::Snapshot>,
+    /// Hashes of the declared files then.
+    pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
+}
+
+/// Whether anything has to be looked at; what is only words needs no look.
+pub(crate) fn needs_a_look(task: &Task, leaves: Leaves) -> bool {
+    !task.outputs.is_empty() || !task.verify.is_empty() || matches!(leaves, Leaves::Diff | Leaves::Tests)
+}
+
+/// What the words alone amount to.
+pub(crate) fn words(leaves: Leaves, output: &str) -> Findings {
+    Findings { proof: Proof::Unverified, evidence: Vec::new(), artifacts: vec![said(leaves, output)] }
+}
+
+fn said(leaves: Leaves, output: &str) -> Artifact {
+    Artifact { name: leaves.words_name().to_owned(), kind: ArtifactType::Text, content: output.to_owned() }
+}
+
+/// Looks. Blocking.
+pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
+    let mut findings = words(look.leaves, look.output);
+    let mut proven = 0;
+    for (index, path) in look.task.outputs.iter().enumerate() {
+        let before = look.outputs_before.get(index).copied().flatten();
+        let (evidence, changed) = output(look.root, path, before);
+        proven += usize::from(evidence.ok && changed);
+        if evidence.ok {
+            findings.artifacts.push(Artifact {
+                name: path.clone(),
+                kind: ArtifactType::FilePath,
+                content: path.clone(),
+            });
+        }
+        findings.evidence.push(evidence);
+    }
+    for line in &look.task.verify {
+        let evidence = passes(look.root, line, cancel);
+        proven += usize::from(evidence.ok);
+        findings.evidence.push(evidence);
+    }
+    match look.leaves {
+        Leaves::Diff => findings.artifacts.extend(diff(look, cancel)),
+        Leaves::Tests => {
+            if let Some((artifact, evidence)) = test_report(look.root, cancel) {
+                findings.artifacts.push(artifact);
+                proven += usize::from(evidence.as_ref().is_some_and(|evidence| evidence.ok));
+                findings.evidence.extend(evidence);
+            }
+        }
+        Leaves::Design | Leaves::Report | Leaves::Words => {}
+    }
+    findings.proof = if findings.evidence.iter().any(|evidence| !evidence.ok) {
+        Proof::Failed
+    } else if proven > 0 {
+        Proof::Verified
+    } else {
+        Proof::Unverified
+    };
+    findings
+}
+
+/// The hash of a declared file, `None` if it is not there.
+pub(crate) fn hash(root: &Path, path: &str) -> Option<max_team_core::hash::Hash> {
+    let real = root.join(path).canonicalize().ok()?;
+    let inside = root.canonicalize().ok().is_some_and(|root| real.starts_with(root));
+    let bytes = if inside && real.is_file() { std::fs::read(real).ok()? } else { return None };
+    Some(max_team_core::hash::Hash::of(bytes))
+}
+
+/// Whether a declared file is there, and whether this task had a hand in it.
+fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) -> (Evidence, bool) {
+    let real = root.join(path).canonicalize().ok();
+    let inside = |real: &Path| root.canonicalize().is_ok_and(|root| real.starts_with(root));
+    let size = real.filter(|real| inside(real)).and_then(|real| std::fs::metadata(real).ok());
+    let evidence = |ok, detail: String| Evidence { what: path.to_owned(), ok, detail };
+    match size {
+        None => (evidence(false, "the file does not exist".to_owned()), false),
+        Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
+        Some(meta) => {
+            let changed = meta.is_dir() || before.is_none() || hash(root, path) != before;
+            let words = if changed { "" } else { ", unchanged by this task" };
+            (evidence(true, format!("{} bytes{words}", meta.len())), changed)
+        }
+    }
+}
+
+fn passes(root: &Path, line: &str, cancel: &CancellationToken) -> Evidence {
+    let evidence = |ok, detail: String| Evidence { what: line.to_owned(), ok, detail };
+    let argv = match command::split(line) {
+        Ok(argv) => argv,
+        Err(error) => return evidence(false, error.to_string()),
+    };
+    match command::run(&argv, root, Duration::from_millis(CHECK_MS_MAX), cancel) {
+        Err(error) => evidence(false, error.to_string()),
+        Ok(ran) if ran.ok() => evidence(true, format!("exit 0 after {} ms", ran.ms)),
+        Ok(ran) => {
+            let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
+            let how = if ran.ended == command::Ended::TimedOut { "took too long".to_owned() } else { code };
+            evidence(false, format!("{how}: {}", tail(&ran.output)))
+        }
+    }
+}
+
+/// The end of an output: where programs say what went wrong.
+fn tail(output: &str) -> &str {
+    let output = output.trim_end();
+    let from = output.ceil_char_boundary(output.len().saturating_sub(EVIDENCE_BYTES_MAX));
+    output.get(from..).unwrap_or(output)
+}
+
+fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
+    let found = match look.before {
+        Some(before) => git::diff_since(look.root, before, &look.task.owns, cancel),
+        None => git::diff(look.root, &look.task.owns, cancel),
+    };
+    let diff = found.ok()??;
+    let artifact = |content| Artifact { name: "code_diff".to_owned(), kind: ArtifactType::Text, content };
+    (!diff.text.is_empty()).then(|| artifact(diff.text))
+}
+
+/// Runs the project's tests. No project, no evidence; no tests, a report that says so.
+fn test_report(root: &Path, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
+    let projects = project::detect(root);
+    let first = projects.first()?;
+    let report = tests::run(root, first, None, Duration::from_millis(CHECK_MS_MAX), cancel).ok()?;
+    let none = report.ok && report.passed + report.failed == 0;
+    let counts = format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped);
+    let evidence = (!none).then(|| {
+        let detail = if report.ok { counts } else { format!("{counts}: {}", tail(&report.output)) };
+        Evidence { what: report.command.clone(), ok: report.ok, detail }
+    });
+    let content = serde_json::to_string_pretty(&report).unwrap_or_default();
+    Some((Artifact { name: "test_report".to_owned(), kind: ArtifactType::Json, content }, evidence))
+}

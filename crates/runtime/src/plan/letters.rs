@@ -1,0 +1,304 @@
+//! The letters that a plan's events send: tasks to members, news to the lead.
+//!
+//! Every word that a model is told here is in a file under `prompts/`; this module only fills them in, within named
+//! bounds. What is too large to be told is left as a file to read.
+
+use std::path::Path;
+
+use max_team_core::event::Event;
+use max_team_core::id::PlanId;
+use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::plan::event::{Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, TaskAssigned};
+use max_team_core::plan::{Plan, Status, TaskView};
+use max_team_journal::Projection;
+use serde_json::json;
+
+use super::plan_stream;
+use crate::agent::derived;
+use crate::floor::Floor;
+use crate::house::now_ms;
+use crate::{rows, session};
+
+const TASK: &str = include_str!("../../../../prompts/task.md");
+const DELEGATED: &str = include_str!("../../../../prompts/delegated.md");
+const FAILED: &str = include_str!("../../../../prompts/failed.md");
+const CLARIFY: &str = include_str!("../../../../prompts/clarify.md");
+const CHANGES: &str = include_str!("../../../../prompts/changes.md");
+const REPORT: &str = include_str!("../../../../prompts/report.md");
+
+/// Tasks that a report names one by one; of more, those that did not go well.
+const REPORT_TASKS_MAX: usize = 60;
+/// Characters of one task's line in a report.
+const REPORT_CHARS_MAX: usize = 600;
+
+/// Fills a text's `{names}` in, in one pass, so that what is filled in is never read again.
+fn fill(text: &str, values: &[(&str, &str)]) -> String {
+    let mut filled = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        let (before, after) = rest.split_at(open);
+        filled.push_str(before);
+        let found = values.iter().find(|(name, _)| {
+            after.get(1..).is_some_and(|after| after.strip_prefix(name).is_some_and(|after| after.starts_with('}')))
+        });
+        match found {
+            Some((name, value)) => {
+                filled.push_str(value);
+                rest = after.get(name.len() + 2..).unwrap_or_default();
+            }
+            None => {
+                filled.push('{');
+                rest = after.get(1..).unwrap_or_default();
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}
+
+/// What a member is told that the lead gives one thing to do.
+pub(crate) fn delegated(description: &str) -> String {
+    fill(DELEGATED, &[("description", description)])
+}
+
+/// The letter that makes a plan begin, and the row that lets the next process find it.
+pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> (Envelope, Vec<Projection>) {
+    let to = plan_stream(proposed.plan);
+    let plan = proposed.plan.to_string();
+    let letter = Envelope {
+        id: derived(&[to.as_bytes(), b"proposal"]),
+        from: from.to_owned(),
+        to,
+        kind: Kind::PlanApprovalRequest,
+        body: json!({ "session": floor.session, "proposed": proposed }),
+        reply_to: None,
+        cause: None,
+        sent_at_ms: now_ms(),
+    };
+    let rows = rows::put(rows::PLAN_OPEN, &plan, letter.sent_at_ms, &floor.session.to_string());
+    (letter, rows)
+}
+
+/// The letter that brings a task to its owner.
+pub(super) fn assignment(floor: &Floor, plan: &Plan, id: PlanId, assigned: &TaskAssigned) -> Option<Envelope> {
+    let index = plan.graph()?.index(&assigned.task)?;
+    let view = plan.task(index)?;
+    let stream = plan_stream(id);
+    let assignment = Assignment {
+        reply_to: stream.clone(),
+        plan: Some(id),
+        task: assigned.task.clone(),
+        attempt: assigned.attempt,
+    };
+    Some(Envelope {
+        id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
+        from: stream,
+        to: session::agent_stream(assigned.agent),
+        kind: Kind::TaskAssign,
+        body: json!({ "text": task_text(floor, plan, id, &view, &assigned.note), "assignment": assignment }),
+        reply_to: None,
+        cause: None,
+        sent_at_ms: now_ms(),
+    })
+}
+
+fn task_text(floor: &Floor, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: &str) -> String {
+    let task = view.task;
+    let list = |items: &[String]| items.iter().map(|item| format!("- `{item}`\n")).collect::<String>();
+    let mut proof = String::new();
+    if !task.outputs.is_empty() {
+        proof.push_str(&format!("\n## Files that must exist afterwards\n{}", list(&task.outputs)));
+    }
+    if !task.verify.is_empty() {
+        proof.push_str(&format!("\n## Commands that must pass afterwards\n{}", list(&task.verify)));
+    }
+    let owned = match task.owns.as_slice() {
+        [] => String::new(),
+        owns => format!("\n## Files that are yours to change\n{}", list(owns)),
+    };
+    let mut upstream = String::new();
+    let mut room = UPSTREAM_BYTES_MAX;
+    for (need, artifacts) in plan.upstream(view.index) {
+        for artifact in artifacts {
+            let told = tell(floor, id, need, artifact, &mut room);
+            upstream.push_str(&format!("\n### {} of `{need}`\n{told}\n", artifact.name));
+        }
+    }
+    if let Some((failed, error)) = plan.upstream_error(view.index) {
+        upstream.push_str(&format!("\n### Why `{failed}` failed\n{error}\n"));
+    }
+    if !upstream.is_empty() {
+        upstream.insert_str(0, "\n## What you build on\n");
+    }
+    let note = if note.is_empty() { String::new() } else { format!("\n## Before you begin\n{note}\n") };
+    let description = if task.description.trim().is_empty() { &task.title } else { &task.description };
+    let values = [
+        ("title", task.caption()),
+        ("description", description.as_str()),
+        ("proof", proof.as_str()),
+        ("owned", owned.as_str()),
+        ("upstream", upstream.as_str()),
+        ("note", note.as_str()),
+    ];
+    fill(TASK, &values)
+}
+
+/// An artifact within the room there is; a larger one as a file to read.
+fn tell(floor: &Floor, plan: PlanId, task: &str, artifact: &Artifact, room: &mut usize) -> String {
+    if artifact.kind == ArtifactType::FilePath {
+        return format!("The file `{}`: read it.", artifact.content);
+    }
+    let bytes = artifact.content.len();
+    if bytes <= UPSTREAM_ITEM_BYTES_MAX && bytes <= *room {
+        *room -= bytes;
+        return artifact.content.clone();
+    }
+    match keep(&floor.root, plan, task, artifact) {
+        Ok(path) => format!("It has {bytes} bytes and is in the file `{path}`: read it."),
+        Err(_) => {
+            let most = UPSTREAM_ITEM_BYTES_MAX.min(*room);
+            let cut = artifact.content.floor_char_boundary(most);
+            *room -= cut;
+            format!("{}\n[cut: {cut} of {bytes} bytes]", artifact.content.get(..cut).unwrap_or_default())
+        }
+    }
+}
+
+/// Leaves a large artifact where members can read it; git does not see the folder.
+fn keep(root: &Path, plan: PlanId, task: &str, artifact: &Artifact) -> std::io::Result<String> {
+    let folder = root.join(".max-team/artifacts");
+    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
+    let ending = if artifact.kind == ArtifactType::Json { "json" } else { "txt" };
+    let name = format!("{}-{}-{}.{ending}", plan, plain(task), plain(&artifact.name));
+    std::fs::create_dir_all(&folder)?;
+    if !folder.canonicalize()?.starts_with(root.canonicalize()?) {
+        return Err(std::io::Error::other("the folder leads out of the project"));
+    }
+    std::fs::write(folder.join(".gitignore"), "*\n")?;
+    std::fs::write(folder.join(&name), &artifact.content)?;
+    Ok(format!(".max-team/artifacts/{name}"))
+}
+
+/// What an event is to the lead, if anything.
+pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Option<(Kind, String)> {
+    let name = id.to_string();
+    let view = |task: &str| plan.task(plan.graph()?.index(task)?);
+    match event {
+        Event::TaskFailed(failed) if failed.retry_at_ms.is_none() => {
+            let view = view(&failed.task)?;
+            if !plan.awaits_ruling(view.index) {
+                return None;
+            }
+            let attempt = failed.attempt.to_string();
+            let values = [
+                ("task", failed.task.as_str()),
+                ("plan", &name),
+                ("member", view.member),
+                ("attempt", &attempt),
+                ("error", &failed.error),
+                ("caption", view.task.caption()),
+            ];
+            Some((Kind::TaskFailed, fill(FAILED, &values)))
+        }
+        Event::TaskAsked(asked) => {
+            let view = view(&asked.task)?;
+            let values = [
+                ("member", view.member),
+                ("task", asked.task.as_str()),
+                ("plan", &name),
+                ("caption", view.task.caption()),
+                ("question", &asked.question),
+            ];
+            Some((Kind::NeedClarify, fill(CLARIFY, &values)))
+        }
+        Event::PlanAnswered(answered) => match &answered.say {
+            Say::Changes(comment) => Some((Kind::PlanApprovalResponse, changes(&name, comment))),
+            Say::Reject(reason) if !reason.trim().is_empty() && plan.ended() == Some(PlanEnd::Rejected) => {
+                Some((Kind::PlanApprovalResponse, changes(&name, &format!("They reject it: {reason}"))))
+            }
+            _ => None,
+        },
+        Event::PlanEnded(ended) => {
+            let told = matches!(ended.end, PlanEnd::Done | PlanEnd::Partial | PlanEnd::Failed | PlanEnd::Stopped);
+            (told && ended.tally.ran > 0 && !replaced).then(|| (Kind::AllTasksDone, report(plan, &name)))
+        }
+        _ => None,
+    }
+}
+
+fn changes(plan: &str, comment: &str) -> String {
+    fill(CHANGES, &[("plan", plan), ("comment", comment)])
+}
+
+fn report(plan: &Plan, id: &str) -> String {
+    let tally = plan.tally();
+    let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
+    let (ran, tasks) = (tally.ran.to_string(), tally.tasks.to_string());
+    let values = [("plan", id), ("goal", goal), ("summary", &summary(plan)), ("ran", &ran), ("tasks", &tasks)];
+    fill(REPORT, &values)
+}
+
+/// What came of a plan, task by task.
+pub(crate) fn summary(plan: &Plan) -> String {
+    let tally = plan.tally();
+    let mut text = format!(
+        "{} of {} tasks ran: {} done ({} verified, {} unverified), {} failed{}, {} skipped, {} given up. Cost: ${:.4}, {} tokens, {} s of work.\n",
+        tally.ran,
+        tally.tasks,
+        tally.done,
+        tally.verified,
+        tally.done.saturating_sub(tally.verified),
+        tally.failed,
+        if tally.mended > 0 { format!(" ({} of them made up for)", tally.mended) } else { String::new() },
+        tally.skipped,
+        tally.cancelled,
+        dollars(tally.spent.nano),
+        tally.spent.usage.input_total() + tally.spent.usage.output,
+        tally.spent.ms / 1_000,
+    );
+    let few = tally.tasks <= REPORT_TASKS_MAX;
+    for view in plan.tasks().filter(|view| few || view.status != Status::Done).take(REPORT_TASKS_MAX) {
+        let line = line(&view);
+        let cut = line.char_indices().nth(REPORT_CHARS_MAX).map_or(line.len(), |(cut, _)| cut);
+        text.push_str(line.get(..cut).unwrap_or(&line));
+        text.push('\n');
+    }
+    text
+}
+
+fn line(view: &TaskView<'_>) -> String {
+    let proof = match view.result {
+        Some(result) if result.proof == Proof::Verified => " (verified)",
+        Some(_) => " (unverified)",
+        None => "",
+    };
+    let mut line =
+        format!("- {} by {}: {}{proof}, ${:.4}", view.task.id, view.member, view.status.name(), dollars(view.spent.nano));
+    if let Some(result) = view.result {
+        for evidence in &result.evidence {
+            line.push_str(&format!("; {} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what));
+        }
+        let said = result.output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        line.push_str(&format!(" | {said}"));
+    } else if !view.error.is_empty() {
+        line.push_str(&format!(": {}", view.error));
+    }
+    line
+}
+
+#[expect(clippy::cast_precision_loss, reason = "for people; a nano-dollar is nothing")]
+fn dollars(nano: u64) -> f64 {
+    nano as f64 / 1e9
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_in_is_not_read_again() {
+        assert_eq!(fill("{a} {b} {c}", &[("a", "{b}"), ("b", "2")]), "{b} 2 {c}");
+        assert_eq!(fill("{", &[("a", "1")]), "{");
+    }
+}

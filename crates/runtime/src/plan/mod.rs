@@ -1,0 +1,570 @@
+//! One plan's loop: decide, commit, do; the mechanics that no model is asked about.
+//!
+//! The loop owns its [`Plan`] and is the only writer of the plan's stream. It takes results, answers and rulings from
+//! its mailbox, all that have come in one commit; gives tasks to members in the same commit as the fact that they have
+//! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
+
+mod check;
+pub(crate) mod letters;
+pub(crate) mod propose;
+
+use std::collections::{HashMap, HashSet};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use max_team_core::event::{End, Event};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId};
+use max_team_core::message::{Assignment, Envelope, Kind, Principal};
+use max_team_core::plan::event::{About, Approve, PlanEdited, PlanProposed, Say, Spent, TaskAssigned};
+use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
+use max_team_core::policy::{By, Mode};
+use max_team_core::team::Settings;
+use max_team_core::turn::Turn;
+use max_team_journal::{Append, Expect, Projection};
+use max_team_tools::git;
+use serde_json::{Value, json};
+use tokio::sync::{Notify, mpsc};
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::{Control, derived, newcomer, text_at};
+use crate::error::RuntimeError;
+use crate::floor::{Activity, Floor};
+use crate::handle::{Mate, Notice, Origin};
+use crate::house::{append, commit_at, now_ms};
+use crate::team_tools::Says;
+use crate::{rows, session};
+use check::{Leaves, Look};
+
+/// What a worker is told whose question nobody could answer.
+const UNANSWERED: &str = "Nobody could answer. Decide as you think best, and say what you assumed.";
+
+/// The stream of a plan; also the address of its mailbox.
+pub(crate) fn plan_stream(plan: PlanId) -> String {
+    format!("plan/{plan}")
+}
+
+type Flight = Pin<Box<dyn Future<Output = Landed> + Send>>;
+
+enum Landed {
+    Checked { task: usize, attempt: u32, findings: Findings },
+    Woke,
+}
+
+/// How things were when a task began.
+#[derive(Default)]
+struct Before {
+    tree: Option<git::Snapshot>,
+    outputs: Vec<Option<Hash>>,
+}
+
+pub(crate) struct PlanLoop {
+    floor: Arc<Floor>,
+    id: PlanId,
+    stream: String,
+    origin: Arc<Origin>,
+    plan: Plan,
+    head: u64,
+    bell: Arc<Notify>,
+    flights: FuturesUnordered<Flight>,
+    checking: HashSet<(usize, u32)>,
+    asleep_until: Option<i64>,
+    before: HashMap<usize, Before>,
+    cancel: CancellationToken,
+    /// A new plan takes this one's place: its end is not worth a word.
+    replaced: bool,
+}
+
+/// What has been decided and not committed yet.
+#[derive(Default)]
+struct Batch {
+    events: Vec<Event>,
+    acks: Vec<EnvelopeId>,
+    sends: Vec<Envelope>,
+}
+
+impl PlanLoop {
+    pub(crate) fn new(floor: Arc<Floor>, id: PlanId, plan: Plan, head: u64, bell: Arc<Notify>) -> Self {
+        let origin = Origin { plan: Some(id), ..Origin::named("plan") };
+        Self {
+            floor,
+            id,
+            stream: plan_stream(id),
+            origin: Arc::new(origin),
+            plan,
+            head,
+            bell,
+            flights: FuturesUnordered::new(),
+            checking: HashSet::new(),
+            asleep_until: None,
+            before: HashMap::new(),
+            cancel: CancellationToken::new(),
+            replaced: false,
+        }
+    }
+
+    /// Runs until the plan is over, it is told to stop, or the journal fails.
+    pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
+        if let Err(error) = self.work(&mut controls).await {
+            let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
+            self.floor.shared.publish(stopped).await;
+        }
+        self.cancel.cancel();
+    }
+
+    async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
+        if let Some(budget) = self.plan.draft().map(|draft| draft.budget) {
+            self.floor.plan_purse(self.id, Some(budget));
+        }
+        self.step(Input::Recovered).await?;
+        self.reseat()?;
+        loop {
+            self.take_mail().await?;
+            if self.plan.awaits_lead() && self.floor.is_lead_idle() {
+                self.lead_is_silent().await?;
+            }
+            if self.plan.is_paused() && self.has_money() {
+                self.step(Input::Resume { by: "a larger budget".to_owned() }).await?;
+            }
+            self.launch();
+            self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
+            if self.plan.ended().is_some() && self.floor.leave(&self.stream, controls).await {
+                return Ok(());
+            }
+            tokio::select! {
+                biased;
+                control = controls.recv() => match control {
+                    None | Some(Control::Stop) => return Ok(()),
+                    Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
+                    Some(Control::Configure(_) | Control::Status(_)) => {}
+                },
+                () = self.bell.notified() => {}
+                Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
+            }
+        }
+    }
+
+    fn activity(&self) -> Activity {
+        match self.plan.ended() {
+            Some(_) => Activity::Idle,
+            None if self.plan.active().next().is_some() || !self.flights.is_empty() => Activity::Busy,
+            None if self.plan.is_moving() && self.plan.asked().next().is_none() => Activity::Busy,
+            None => Activity::Waiting,
+        }
+    }
+
+    fn has_money(&self) -> bool {
+        let left = self.floor.plan_purse(self.id, None).left();
+        left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0)
+    }
+
+    /// Whoever had a task when the last process went sits down again.
+    fn reseat(&self) -> Result<(), RuntimeError> {
+        let asking = self.plan.asking();
+        for index in self.plan.active().chain(asking) {
+            let checks = self.plan.pending().iter().any(|effect| matches!(effect, Effect::Check { task, .. } if *task == index));
+            if let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| !checks) {
+                self.floor.seat_agent(agent, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes everything there is, in one commit.
+    async fn take_mail(&mut self) -> Result<(), RuntimeError> {
+        let mut batch = Batch::default();
+        for letter in self.floor.shared.journal.pending_mail(&self.stream)? {
+            batch.acks.push(letter.id);
+            if let Some(input) = self.read(&letter) {
+                self.decide(input, &mut batch);
+            }
+        }
+        self.commit(batch).await
+    }
+
+    fn read(&mut self, letter: &Envelope) -> Option<Input> {
+        let body = &letter.body;
+        match letter.kind {
+            Kind::PlanApprovalRequest => {
+                let proposed: PlanProposed = serde_json::from_value(body.get("proposed")?.clone()).ok()?;
+                self.floor.plan_purse(self.id, Some(proposed.draft.budget));
+                Some(Input::Propose(Box::new(proposed)))
+            }
+            Kind::PlanApprovalResponse => {
+                let question: QuestionId = body.get("question")?.as_str()?.parse().ok()?;
+                let say: Say = serde_json::from_value(body.get("say")?.clone()).ok()?;
+                let by: Principal = serde_json::from_value(body.get("by")?.clone()).ok()?;
+                if let Say::Edit(edits) = &say {
+                    return self.edited(edits, by);
+                }
+                let by = By::Person(format!("{} at {}", by.user, by.door));
+                Some(Input::Answered { question, say, by })
+            }
+            Kind::TaskResult => self.reported(body),
+            Kind::NeedClarify => {
+                let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
+                let task = self.plan.graph()?.index(&assignment.task)?;
+                let question = text_at(body, "question");
+                Some(Input::Asked { task, attempt: assignment.attempt, question, letter: letter.id })
+            }
+            Kind::TaskUpdate => {
+                let task = self.plan.graph()?.index(&text_at(body, "task"))?;
+                let by = text_at(body, "by");
+                match serde_json::from_value(body.get("says")?.clone()).ok()? {
+                    Says::Answer(answer) => Some(Input::Told { task, answer, by }),
+                    Says::Rule(ruling) => Some(Input::Rule { task, ruling, by }),
+                }
+            }
+            Kind::Shutdown => {
+                self.replaced = body.get("replaced").and_then(Value::as_bool).unwrap_or_default();
+                let task = match body.get("task").and_then(Value::as_str) {
+                    Some(name) => Some(self.plan.graph()?.index(name)?),
+                    None => None,
+                };
+                Some(Input::Stop { task, by: text_at(body, "by") })
+            }
+            _ => None,
+        }
+    }
+
+    /// Edits that lead to a plan that cannot run change nothing; whoever made them checked before.
+    fn edited(&self, edits: &[max_team_core::plan::Edit], by: Principal) -> Option<Input> {
+        let team = self.floor.team()?;
+        let mut draft = self.plan.draft()?.clone();
+        for change in edits {
+            draft = edit(&draft, change).ok()?;
+        }
+        let (graph, _) = propose::check(&team, &draft).ok()?;
+        let forecast = propose::expect(&team, &draft, &graph);
+        Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
+    }
+
+    fn reported(&self, body: &Value) -> Option<Input> {
+        let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
+        let task = self.plan.graph()?.index(&assignment.task)?;
+        let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
+        let end: End = serde_json::from_value(body.get("end")?.clone()).ok()?;
+        let output = text_at(body, "output");
+        let ok = body.get("ok").and_then(Value::as_bool).unwrap_or_default();
+        let report = match end {
+            _ if ok => {
+                let written = self.plan.draft()?.tasks.get(task)?;
+                let leaves = self.leaves(task);
+                let looked = !check::needs_a_look(written, leaves);
+                let findings = looked.then(|| check::words(leaves, &output));
+                Report::Done { output, findings }
+            }
+            End::Budget => Report::OutOfMoney { output },
+            End::Interrupted => Report::Stopped,
+            _ => Report::Failed { error: text_at(body, "error") },
+        };
+        Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
+    }
+
+    fn leaves(&self, task: usize) -> Leaves {
+        let member = self.plan.task(task).map(|view| view.member.to_owned()).unwrap_or_default();
+        self.floor.mate(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role))
+    }
+
+    async fn lead_is_silent(&mut self) -> Result<(), RuntimeError> {
+        let mut batch = Batch::default();
+        self.decide(Input::LeadSilent, &mut batch);
+        for task in self.plan.asking() {
+            let (answer, by) = (UNANSWERED.to_owned(), "nobody".to_owned());
+            self.decide(Input::Told { task, answer, by }, &mut batch);
+        }
+        self.commit(batch).await
+    }
+
+    async fn step(&mut self, input: Input) -> Result<(), RuntimeError> {
+        let mut batch = Batch::default();
+        self.decide(input, &mut batch);
+        self.commit(batch).await
+    }
+
+    /// Decides, and writes the letters that follow, while the plan still knows what it knew.
+    fn decide(&mut self, input: Input, batch: &mut Batch) {
+        let told: HashMap<String, (String, EnvelopeId)> = self
+            .plan
+            .tasks_told()
+            .map(|(task, answer, letter)| (task.to_owned(), (answer.to_owned(), letter)))
+            .collect();
+        let answer = match &input {
+            Input::Told { task, answer, .. } => self.plan.question_letter(*task).map(|letter| (*task, answer.clone(), letter)),
+            _ => None,
+        };
+        let events = self.plan.step(input, Now { at_ms: now_ms() });
+        for event in &events {
+            if let Event::TaskResumed(resumed) = event {
+                let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
+                let fresh = answer.as_ref().filter(|(task, ..)| Some(*task) == index);
+                let found = fresh.map(|(_, answer, letter)| (answer.clone(), *letter)).or_else(|| told.get(&resumed.task).cloned());
+                let agent = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent);
+                if let (Some((answer, letter)), Some(agent)) = (found, agent) {
+                    batch.sends.push(self.answer_letter(agent, letter, &answer));
+                }
+            }
+        }
+        batch.events.extend(events);
+    }
+
+    fn answer_letter(&self, agent: AgentId, asked: EnvelopeId, answer: &str) -> Envelope {
+        Envelope {
+            id: derived(&[asked.to_string().as_bytes(), b"answer"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(agent),
+            kind: Kind::Text,
+            body: json!({ "text": answer, "asked": asked }),
+            reply_to: Some(asked),
+            cause: None,
+            sent_at_ms: now_ms(),
+        }
+    }
+
+    async fn commit(&mut self, mut batch: Batch) -> Result<(), RuntimeError> {
+        if batch.events.is_empty() && batch.acks.is_empty() && batch.sends.is_empty() {
+            return Ok(());
+        }
+        let at_ms = now_ms();
+        let mut commit = commit_at(at_ms);
+        commit.fence = Some(self.floor.fence.clone());
+        commit.expect.push((self.stream.clone(), Expect::At(self.head)));
+        commit.actor = "plan".to_owned();
+        let mut newcomers: Vec<(AgentId, Option<(Turn, u64)>)> = Vec::new();
+        self.remember(&batch.events).await;
+        for event in &batch.events {
+            commit.appends.push(append(&self.stream, event, "plan")?);
+            commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            if let Event::TaskAssigned(assigned) = event {
+                let (letter, fresh, appends, projections) = self.hand_over(assigned)?;
+                batch.sends.extend(letter);
+                commit.appends.extend(appends);
+                commit.projections.extend(projections);
+                newcomers.push((assigned.agent, fresh));
+            }
+            if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
+                batch.sends.push(self.to_lead(kind, text, event, at_ms));
+            }
+            batch.sends.extend(self.replacing(event));
+        }
+        let rings: Vec<String> = batch.sends.iter().map(|letter| letter.to.clone()).collect();
+        commit.sends = batch.sends;
+        commit.acks = batch.acks;
+        self.floor.shared.journal.commit(commit).await?;
+        self.head += batch.events.len() as u64;
+        for (agent, fresh) in newcomers {
+            self.floor.seat_agent(agent, fresh)?;
+        }
+        for address in &rings {
+            if !address.starts_with("agent/") || *address == session::agent_stream(self.floor.lead) {
+                self.floor.ring(address);
+            }
+        }
+        self.after(&batch.events, &rings);
+        for event in batch.events {
+            self.floor.shared.audit("plan", at_ms, &event);
+            let from = Arc::clone(&self.origin);
+            let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
+            self.floor.shared.publish(notice).await;
+        }
+        Ok(())
+    }
+
+    /// What is done about events besides the letters they send.
+    fn after(&mut self, events: &[Event], rings: &[String]) {
+        for address in rings.iter().filter(|address| address.starts_with("agent/")) {
+            self.floor.ring(address);
+        }
+        for event in events {
+            let (task, by) = match event {
+                Event::TaskFailed(failed) => (&failed.task, "its time is over"),
+                Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
+                _ => continue,
+            };
+            let index = self.plan.graph().and_then(|graph| graph.index(task));
+            if let Some(agent) = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent) {
+                self.floor.interrupt(agent, by);
+            }
+        }
+    }
+
+    fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
+        let what = serde_json::to_vec(event).unwrap_or_default();
+        Envelope {
+            id: derived(&[self.stream.as_bytes(), &what, &self.head.to_be_bytes()]),
+            from: self.stream.clone(),
+            to: session::agent_stream(self.floor.lead),
+            kind,
+            body: json!({ "text": text, "plan": self.id }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: at_ms,
+        }
+    }
+
+    /// An approved revision ends the plan whose place it takes.
+    fn replacing(&self, event: &Event) -> Option<Envelope> {
+        let Event::PlanAnswered(answered) = event else { return None };
+        let old = self.plan.proposed()?.revises?;
+        matches!(answered.say, Say::Approve | Say::FirstWave).then(|| Envelope {
+            id: derived(&[self.stream.as_bytes(), b"replaces"]),
+            from: self.stream.clone(),
+            to: plan_stream(old),
+            kind: Kind::Shutdown,
+            body: json!({ "by": "a new plan", "replaced": true }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        })
+    }
+
+    /// The letter with the task, and whoever is to read it if they do not exist yet.
+    #[expect(clippy::type_complexity, reason = "the parts of one commit, used once")]
+    fn hand_over(
+        &self,
+        assigned: &TaskAssigned,
+    ) -> Result<(Option<Envelope>, Option<(Turn, u64)>, Vec<Append>, Vec<Projection>), RuntimeError> {
+        let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
+        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&session::agent_stream(assigned.agent))? > 0;
+        let Some(mate) = self.floor.mate(&assigned.member).filter(|_| !known) else {
+            return Ok((letter, None, Vec::new(), Vec::new()));
+        };
+        let settings = self.settings(&mate, assigned);
+        let assignment = Assignment {
+            reply_to: self.stream.clone(),
+            plan: Some(self.id),
+            task: assigned.task.clone(),
+            attempt: assigned.attempt,
+        };
+        let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
+        Ok((letter, Some((turn, 2)), appends, rows))
+    }
+
+    /// What a member works under in this plan. Never more than in the session.
+    fn settings(&self, mate: &Mate, assigned: &TaskAssigned) -> Settings {
+        let mut settings = mate.settings.clone();
+        let task = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
+        let task = task.and_then(|index| self.plan.draft()?.tasks.get(index));
+        if let Some(task) = task {
+            settings.owns.clone_from(&task.owns);
+            settings.budget_nano = task.budget.nano.or(settings.budget_nano);
+        }
+        match self.plan.approve() {
+            Approve::Each => {}
+            Approve::Never if settings.mode == Mode::Default => (settings.approved, settings.mode) = (true, Mode::DontAsk),
+            Approve::Never | Approve::Plan | Approve::Risky => settings.approved = true,
+        }
+        if let Some(team) = self.floor.team()
+            && let Some(model) = assigned.model.as_ref().and_then(|name| team.models.get(name))
+        {
+            settings.model = model.clone();
+            let constraints = settings.constraints.clone();
+            settings = settings.under(&constraints);
+        }
+        settings
+    }
+
+    /// How things are before tasks begin, for what they will be found to have changed.
+    async fn remember(&mut self, events: &[Event]) {
+        let mut begun = Vec::new();
+        for event in events {
+            let Event::TaskAssigned(assigned) = event else { continue };
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
+            let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
+            let (outputs, coder) = (outputs.unwrap_or_default(), self.leaves(index) == Leaves::Diff);
+            if !self.before.contains_key(&index) && (coder || !outputs.is_empty()) {
+                begun.push((index, outputs, coder));
+            }
+        }
+        if begun.is_empty() {
+            return;
+        }
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        let look = move || {
+            let any = begun.iter().any(|(_, _, coder)| *coder);
+            let tree = if any { git::snapshot(&root, &cancel).ok().flatten() } else { None };
+            let seen = begun.into_iter().map(|(index, outputs, coder)| {
+                let outputs = outputs.iter().map(|path| check::hash(&root, path)).collect();
+                (index, Before { tree: tree.clone().filter(|_| coder), outputs })
+            });
+            seen.collect::<Vec<_>>()
+        };
+        self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
+    }
+
+    fn launch(&mut self) {
+        for effect in self.plan.pending() {
+            match effect {
+                Effect::Check { task, attempt } => {
+                    if self.checking.insert((task, attempt))
+                        && let Some(flight) = self.check(task, attempt)
+                    {
+                        self.flights.push(flight);
+                    }
+                }
+                Effect::Sleep { until_ms } => {
+                    if self.asleep_until.is_none_or(|until| until > until_ms) {
+                        self.asleep_until = Some(until_ms);
+                        let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
+                        self.flights.push(Box::pin(async move {
+                            tokio::time::sleep(Duration::from_millis(wait)).await;
+                            Landed::Woke
+                        }));
+                    }
+                }
+            }
+        }
+    }
+
+    fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
+        let task = self.plan.draft()?.tasks.get(index)?.clone();
+        let leaves = self.leaves(index);
+        let output = self.plan.output(index).to_owned();
+        let before = self.before.remove(&index).unwrap_or_default();
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        Some(Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || {
+                let outputs_before = &before.outputs;
+                let look = Look { root: &root, task: &task, leaves, output: &output, before: before.tree.as_ref(), outputs_before };
+                check::look(&look, &cancel)
+            });
+            let findings = looked.await.unwrap_or_default();
+            Landed::Checked { task: index, attempt, findings }
+        }))
+    }
+
+    async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
+        match landed {
+            Landed::Checked { task, attempt, findings } => {
+                self.checking.remove(&(task, attempt));
+                if self.cancel.is_cancelled() {
+                    return Ok(());
+                }
+                self.step(Input::Checked { task, attempt, findings }).await
+            }
+            Landed::Woke => {
+                self.asleep_until = None;
+                self.step(Input::Woke).await
+            }
+        }
+    }
+}
+
+/// What people read who are asked about a plan.
+pub(crate) fn about_words(about: &About) -> String {
+    match about {
+        About::Proposal => "may this plan run?".to_owned(),
+        About::Rest => "the first wave is over; may the rest run?".to_owned(),
+        About::Start { task } => format!("may task `{task}` start?"),
+        About::Failure { task, error } => format!("task `{task}` failed: {error}"),
+        About::Budget => "the budget is used up; is there more?".to_owned(),
+    }
+}
+
+/// The cap of a session, as a budget.
+pub(crate) fn cap(settings: &Settings) -> Budget {
+    Budget { nano: settings.budget_nano, ..Budget::default() }
+}
