@@ -5,10 +5,12 @@
 mod commands;
 mod disk;
 mod escapes;
+mod kinds;
 mod listing;
 mod project;
 mod reading;
 mod registry;
 mod repository;
 mod searching;
+mod testing;
 mod writing;
