@@ -95,7 +95,9 @@ fn parent(path: &str) -> String {
 fn go(argv: &mut Vec<String>, chosen: &Chosen) {
     let packages = match chosen {
         Chosen::Name(name) => {
-            argv.splice(2..2, ["-run".to_owned(), name.clone()]);
+            // Behind `go test`.
+            let at = argv.len().min(2);
+            argv.splice(at..at, ["-run".to_owned(), name.clone()]);
             return;
         }
         Chosen::Folder(path) if path == "." => "./...".to_owned(),

@@ -59,7 +59,7 @@ fn missing(kind: Kind, report: &Report) -> Option<&'static str> {
     }
 }
 
-/// Go writes a profile, which another command adds up.
+/// Go writes a profile, which another command adds up. The profile goes to a folder of ours, not into the project.
 fn go(root: &Path, argv: &[String], timeout: Duration, cancel: &CancellationToken) -> Result<Report, TestError> {
     let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
     let profile = folder.0.join("coverage.out").display().to_string();
