@@ -2,14 +2,17 @@
 //!
 //! A tool says first what a call *would* do ([`Tool::action`], which the gate judges) and does it later
 //! ([`Tool::call`]), bound to what was judged. Everything here is blocking and runs on a blocking thread of the
-//! caller; nothing here asks, approves, journals or prints. Files are reached only through [`Root`].
+//! caller; nothing here asks, approves, journals or prints. Files are reached only through [`Root`]; programs are run
+//! only through [`command`], without a shell.
 
 pub mod command;
 mod files;
 pub mod git;
+pub mod project;
 mod registry;
 mod search;
 mod structured;
+pub mod tests;
 mod text;
 mod tool;
 mod typed;

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::text::{clip, nearest, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
-use crate::{files, git, search};
+use crate::{files, git, search, tests};
 
 /// Faults of one input that are told at once.
 const FAULTS_MAX: usize = 8;
@@ -76,6 +76,8 @@ impl Registry {
         registry.insert(Arc::new(git::git_diff()));
         registry.insert(Arc::new(git::git_log()));
         registry.insert(Arc::new(git::git_commit()));
+        registry.insert(Arc::new(tests::run_test()));
+        registry.insert(Arc::new(tests::coverage_report()));
         registry
     }
 

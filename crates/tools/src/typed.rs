@@ -80,7 +80,9 @@ fn plain_schema<A: JsonSchema>() -> (String, Value) {
         if let Some(Value::String(words)) = whole.shift_remove("description") {
             description = reflow(&words);
         }
-        if let Some(Value::Object(properties)) = whole.get_mut("properties") {
+        // There even where it is empty: some providers take no object without it.
+        let properties = whole.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        if let Some(properties) = properties.as_object_mut() {
             properties.values_mut().for_each(make_plain);
         }
     }

@@ -85,6 +85,9 @@ impl<'a> Job<'a> {
         if !self.dir.is_dir() {
             return Err(CommandError::Folder(self.dir.to_owned()));
         }
+        if cancel.is_cancelled() {
+            return Ok(Over { code: None, signal: None, ms: 0, ended: Ended::Cancelled });
+        }
         let started = Instant::now();
         let broken = |source| CommandError::Io { program: program.clone(), source };
         let (mut child, pipes) = self.spawn(program)?;

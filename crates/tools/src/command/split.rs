@@ -127,7 +127,9 @@ fn is_name(word: &str) -> bool {
 
 /// One word so that [`split`], and any shell, gives it back.
 pub fn quote(word: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+^".contains(letter);
+    let is_option = word.starts_with('-');
+    let plain =
+        |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+^".contains(letter) || (letter == '=' && is_option);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
     } else {

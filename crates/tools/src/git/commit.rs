@@ -16,6 +16,7 @@ use super::look::{open, places, summary};
 use super::repo::Repo;
 use super::since::{differing, fingerprint};
 use super::{Diff, GitError, diff};
+use crate::text::{many, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
@@ -70,7 +71,8 @@ fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
 }
 
 fn preview(args: &GitCommit, shown: &Diff) -> String {
-    format!("commit: {}\n[{}]\n{}", crate::text::visible(args.message.trim()), summary(shown), shown.text)
+    let message: Vec<String> = args.message.trim().lines().map(visible).collect();
+    format!("commit: {}\n[{}]\n{}", message.join("\n"), summary(shown), shown.text)
 }
 
 fn check(args: &GitCommit) -> Result<(), ToolError> {
@@ -130,7 +132,7 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
     let commit = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--message", &message, "--only", "--"];
     repo.told(&[&commit, specs.as_slice()].concat(), "commit").map_err(busy)?;
     let commit = find(&repo, key)?.unwrap_or_else(|| "HEAD".to_owned());
-    Ok(Output::text(format!("committed as `{commit}` ({})", crate::text::many(files.len(), "file"))))
+    Ok(Output::text(format!("committed as `{commit}` ({})", many(files.len(), "file"))))
 }
 
 fn busy(err: GitError) -> ToolError {

@@ -86,7 +86,7 @@ fn status(cx: &Cx, _: GitStatus, _: &Action, _: bool) -> Result<Output, ToolErro
         "status",
         "--short",
         "--branch",
-        "--untracked-files=all",
+        "--untracked-files=normal",
         "--ignore-submodules=dirty",
         "--no-renames",
         "--",

@@ -204,9 +204,9 @@ impl Within {
         for path in paths {
             if path.contains(['*', '?', '[']) {
                 globs.add_line(None, &format!("/{path}")).map_err(|err| GitError::Path(err.to_string()))?;
-            } else {
-                plain.push(PathBuf::from(if path == "." { "" } else { path }));
             }
+            // A name may have brackets in it and mean them.
+            plain.push(PathBuf::from(if path == "." { "" } else { path }));
         }
         let globs = globs.build().map_err(|err| GitError::Path(err.to_string()))?;
         Ok(Self { globs, plain })
@@ -235,6 +235,7 @@ mod tests {
             ("*.rs", "b.rs", true),
             ("*.rs", "a/b.rs", false),
             ("a/**", "b/a/c", false),
+            ("a/[id]/b", "a/[id]/b", true),
         ];
         for (glob, path, want) in table {
             let within = Within::new(&[glob.to_owned()]).unwrap();

@@ -58,9 +58,24 @@ impl Named {
     }
 }
 
-/// Files that git does not know and was not told to ignore.
+/// What builds and package managers leave behind, where nobody told git to ignore it. It would drown everything else.
+const LEFTOVERS: [&str; 9] = [
+    "--exclude=node_modules/",
+    "--exclude=__pycache__/",
+    "--exclude=.venv/",
+    "--exclude=.pytest_cache/",
+    "--exclude=.gradle/",
+    "--exclude=**/target/debug/",
+    "--exclude=**/target/release/",
+    "--exclude=**/target/CACHEDIR.TAG",
+    "--exclude=**/target/.rustc_info.json",
+];
+
+/// Files that git does not know and was not told to ignore, except for what builds leave behind.
 pub(crate) fn untracked(repo: &Repo<'_>, specs: &[String]) -> Result<Named, GitError> {
-    let mut args = vec!["ls-files", "--others", "--exclude-standard", "-z", "--"];
+    let mut args = vec!["ls-files", "--others", "--exclude-standard", "-z"];
+    args.extend(LEFTOVERS);
+    args.push("--");
     args.extend(specs.iter().map(String::as_str));
     repo.told(&args, "list new files").map(Named)
 }

@@ -5,11 +5,16 @@
 mod commands;
 mod disk;
 mod escapes;
+mod kinds;
 mod listing;
 mod project;
 mod reading;
 mod registry;
 mod repository;
 mod searching;
+<<<<<<< HEAD
 mod sight;
+=======
+mod testing;
+>>>>>>> helper-a
 mod writing;

@@ -122,6 +122,10 @@ fn changes_are_told_and_nothing_is_touched() {
     assert_eq!(stats(&differs(&project, &["src/*.rs"])).len(), 3);
     assert_eq!(stats(&differs(&project, &["src/a.rs", "staged"])), [("src/a.rs", 2, 1), ("staged", 1, 0)]);
     assert_eq!(stats(&differs(&project, &["notes"])), []);
+    for left in ["node_modules/x/i.js", "py/__pycache__/a.pyc", "target/debug/a", "c/target/debug/a", ".venv/bin/p"] {
+        project.write(left, "left by a build\n");
+    }
+    assert_eq!(stats(&differs(&project, &[])), want, "what builds leave behind does not drown the rest");
     assert_eq!(state(&project.inside(".git")), before, "looking changes nothing");
     let err = diff(&project.inside(""), &owned(&["../out"]), &CancellationToken::new()).unwrap_err();
     assert!(err.to_string().contains("outside the project folder"), "{err}");
@@ -348,6 +352,7 @@ fn a_commit_is_shown_then_made_once() {
     let input = json!({ "message": "Change a\n\nBecause.", "paths": ["src"] });
     let intent = project.action("git_commit", &input).unwrap();
     assert_eq!((intent.deed, intent.target.as_str()), (Deed::Write, "src"));
+    assert!(intent.preview.starts_with("commit: Change a\n\nBecause.\n[3 files, +2 −2 lines]\n"), "{}", intent.preview);
     assert!(intent.preview.contains("+changed") && intent.preview.contains("+new"), "{}", intent.preview);
     assert!(!intent.preview.contains("staged"), "{}", intent.preview);
 

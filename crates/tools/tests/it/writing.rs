@@ -54,9 +54,15 @@ fn classes_say_what_a_crash_means() {
     let classes: Vec<(&str, Class)> =
         project.registry.specs().map(|Spec { name, class, .. }| (name.as_str(), *class)).collect();
     let want = [
+        ("coverage_report", Class::Opaque),
         ("edit_file", Class::Idempotent),
+        ("git_commit", Class::Keyed),
+        ("git_diff", Class::Pure),
+        ("git_log", Class::Pure),
+        ("git_status", Class::Pure),
         ("list_dir", Class::Pure),
         ("read_file", Class::Pure),
+        ("run_test", Class::Opaque),
         ("search_code", Class::Pure),
         ("write_file", Class::Idempotent),
     ];

@@ -1,0 +1,103 @@
+//! How much of a project its tests reach, by the tool that the project's world has for it.
+//!
+//! The number is the tool's own. Where the tool is not installed, that is said together with what to install; a
+//! number is never made up, and a run that measured nothing has none.
+
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+
+use super::{Report, TestError, execute};
+use crate::project::{Kind, Project};
+
+/// Names that are tried for a temporary folder.
+const NAMES_MAX: u32 = 100;
+
+/// Runs the tests of a project and measures. Blocking.
+pub fn coverage(
+    root: &Path,
+    project: &Project,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> Result<Report, TestError> {
+    let argv = project.coverage.as_ref().ok_or_else(|| {
+        TestError::Unavailable(format!(
+            "nothing is known that measures a {} project; add a `coverage` command to it",
+            project.kind
+        ))
+    })?;
+    if project.kind == Kind::Go {
+        return go(root, argv, timeout, cancel);
+    }
+    let report = execute(root, project.kind, argv, timeout, cancel)?;
+    match missing(project.kind, &report) {
+        Some(what) if report.coverage.is_none() => Err(TestError::Unavailable(what.to_owned())),
+        _ => Ok(report),
+    }
+}
+
+/// What is not installed, going by what was printed.
+fn missing(kind: Kind, report: &Report) -> Option<&'static str> {
+    let says = |words: &str| !report.ok && report.output.contains(words);
+    match kind {
+        Kind::Cargo if says("no such command") => {
+            Some("`cargo llvm-cov` is not installed; install it with `cargo install cargo-llvm-cov`")
+        }
+        Kind::Pytest | Kind::Unittest if says("No module named pytest") => {
+            Some("pytest is not installed; install it with `python3 -m pip install pytest pytest-cov`")
+        }
+        Kind::Pytest | Kind::Unittest if says("unrecognized arguments: --cov") => {
+            Some("pytest-cov is not installed; install it with `python3 -m pip install pytest-cov`")
+        }
+        Kind::Npm | Kind::Pnpm | Kind::Yarn | Kind::Bun if says("bad option") => {
+            Some("this node does not measure coverage; install node 20 or newer")
+        }
+        _ => None,
+    }
+}
+
+/// Go writes a profile, which another command adds up. The profile goes to a folder of ours, not into the project.
+fn go(root: &Path, argv: &[String], timeout: Duration, cancel: &CancellationToken) -> Result<Report, TestError> {
+    let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
+    let profile = folder.0.join("coverage.out").display().to_string();
+    let placed = |word: &String| match word.strip_prefix("-coverprofile=") {
+        Some(_) => format!("-coverprofile={profile}"),
+        None => word.clone(),
+    };
+    let argv: Vec<String> = argv.iter().map(placed).collect();
+    let mut report = execute(root, Kind::Go, &argv, timeout, cancel)?;
+    if Path::new(&profile).exists() {
+        let total = ["go", "tool", "cover"].map(str::to_owned).into_iter().chain([format!("-func={profile}")]);
+        report.coverage = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, cancel)?.coverage;
+    }
+    Ok(report)
+}
+
+/// A folder of our own that goes away again.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> std::io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let mut last = std::io::Error::other("all names are taken");
+        for _ in 0..NAMES_MAX {
+            let name = format!("max-team-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            let path = std::env::temp_dir().join(name);
+            // What is there already is never used: it may be somebody else's.
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(err) => last = err,
+            }
+        }
+        Err(last)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,235 @@
+//! `run_test` and `coverage_report`: a project's own tests, for a model.
+//!
+//! The command is worked out from the project's files, never written by the model; the gate judges the exact line.
+//! If the project has become another one since, nothing is run. What the tests do is theirs: after a crash nobody can
+//! tell, so they are never run again silently.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use max_team_core::policy::{Action, Class, Deed};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Report, TestError, command, coverage, execute};
+use crate::command::{Ended, join};
+use crate::project::{Project, detect};
+use crate::text::{many, visible};
+use crate::tool::{Cx, Output, ToolError};
+use crate::typed::Typed;
+
+/// How long tests may take unless told otherwise, in seconds.
+const TIMEOUT_S_DEFAULT: u32 = 300;
+/// Bytes of output that a model sees of a run that failed.
+const SHOWN_FAILED: usize = 16 << 10;
+/// Bytes of output that a model sees of a run that went well.
+const SHOWN_FINE: usize = 2 << 10;
+
+/// Run the tests of the project, or some of them, and count what passed and failed. The command is found out from the
+/// project's files (Cargo, Go, npm, pytest and others). Give a test file or a part of a test's name to run only that
+/// while you work; run everything before you say that something is done.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunTest {
+    /// A test file or folder, or a folder that is a project of its own, relative to the project folder.
+    path: Option<String>,
+    /// Run only tests whose name contains this.
+    filter: Option<String>,
+    /// Which kind, like `cargo` or `npm`, where the folder is several kinds of project at once.
+    kind: Option<String>,
+    /// Seconds after which the run is ended. Default: 300.
+    #[schemars(range(min = 1, max = 3600))]
+    timeout_s: Option<u32>,
+}
+
+/// Run the tests of the project and measure how much of its code they reach, in percent. It needs what the project's
+/// world measures with (`cargo llvm-cov`, pytest-cov, Go, node) and says what to install if that is missing.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CoverageReport {
+    /// A folder that is a project of its own, relative to the project folder. Default: the project folder.
+    path: Option<String>,
+    /// Which kind, like `cargo` or `npm`, where the folder is several kinds of project at once.
+    kind: Option<String>,
+}
+
+/// The tool.
+pub(crate) fn run_test() -> Typed<RunTest> {
+    let action = |cx: &Cx, args: &RunTest| Run::of_tests(cx, args).map(|run| run.action());
+    Typed::new("run_test", Class::Opaque, action, test)
+}
+
+/// The tool.
+pub(crate) fn coverage_report() -> Typed<CoverageReport> {
+    let action = |cx: &Cx, args: &CoverageReport| Run::of_coverage(cx, args).map(|run| run.action());
+    Typed::new("coverage_report", Class::Opaque, action, measure)
+}
+
+impl From<TestError> for ToolError {
+    fn from(err: TestError) -> Self {
+        Self::correctable(err.to_string())
+    }
+}
+
+/// A run as it is judged.
+struct Run {
+    project: Project,
+    dir: PathBuf,
+    /// The folder as the model knows it.
+    shown: String,
+    argv: Vec<String>,
+}
+
+impl Run {
+    fn of_tests(cx: &Cx, args: &RunTest) -> Result<Self, ToolError> {
+        let (dir, shown, projects) = folder(cx, args.path.as_deref())?;
+        // A path that is no project of its own chooses among the tests of the whole.
+        let (is_choice, filter) = match (&args.path, &args.filter) {
+            (Some(path), filter) if shown == "." && cx.root.place(path)?.to_string() != "." => {
+                if filter.is_some() {
+                    return Err(ToolError::correctable(
+                        "give `path` or `filter`, not both, unless `path` is a project of its own",
+                    ));
+                }
+                (true, Some(path.as_str()))
+            }
+            (_, filter) => (false, filter.as_deref()),
+        };
+        if let (true, Some(path)) = (is_choice, filter) {
+            let place = cx.root.place(path)?;
+            if !cx.root.is_dir(place.as_path()) {
+                cx.root.open_file(place.as_path())?;
+            }
+        }
+        let project = one(projects, args.kind.as_deref(), &shown)?;
+        let argv = command(&dir, &project, filter)?;
+        Ok(Self { project, dir, shown, argv })
+    }
+
+    fn of_coverage(cx: &Cx, args: &CoverageReport) -> Result<Self, ToolError> {
+        let (dir, shown, projects) = folder(cx, args.path.as_deref())?;
+        let project = one(projects, args.kind.as_deref(), &shown)?;
+        let argv = project.coverage.clone().unwrap_or_default();
+        if argv.is_empty() {
+            // The same words as when it is run.
+            coverage(&dir, &project, Duration::ZERO, &cx.cancel)?;
+        }
+        Ok(Self { project, dir, shown, argv })
+    }
+
+    fn action(&self) -> Action {
+        let line = visible(&join(&self.argv));
+        let place = if self.shown == "." { String::new() } else { format!(" (in `{}`)", self.shown) };
+        Action { deed: Deed::Execute, preview: format!("{line}{place}"), ..Action::read(line) }
+    }
+
+    fn is_judged(&self, intent: &Action) -> Result<(), ToolError> {
+        if self.action() == *intent {
+            return Ok(());
+        }
+        Err(ToolError::correctable(
+            "the project's test command has changed since it was shown; nothing was run, call again",
+        ))
+    }
+}
+
+/// The project folder, or the folder inside it that is a project of its own.
+fn folder(cx: &Cx, path: Option<&str>) -> Result<(PathBuf, String, Vec<Project>), ToolError> {
+    if let Some(path) = path {
+        let place = cx.root.place(path)?;
+        if cx.root.is_dir(place.as_path()) {
+            let dir = cx.root.path().join(place.as_path());
+            // Tests of a folder are not made a project by a few test files.
+            let is_own = [
+                "Cargo.toml",
+                "go.mod",
+                "package.json",
+                "pyproject.toml",
+                "setup.py",
+                "pom.xml",
+                "build.gradle",
+                "build.gradle.kts",
+                "Makefile",
+                "CMakeLists.txt",
+            ];
+            if is_own.iter().any(|name| dir.join(name).is_file()) {
+                let projects = detect(&dir);
+                return Ok((dir, place.to_string(), projects));
+            }
+        }
+    }
+    Ok((cx.root.path().to_owned(), ".".to_owned(), detect(cx.root.path())))
+}
+
+fn one(projects: Vec<Project>, kind: Option<&str>, shown: &str) -> Result<Project, ToolError> {
+    let kinds: Vec<String> = projects.iter().map(|project| format!("`{}`", project.kind)).collect();
+    let mut fitting = projects.into_iter().filter(|project| kind.is_none_or(|kind| project.kind.name() == kind));
+    let first = fitting.next();
+    let tested = if first.as_ref().is_some_and(|project| !project.test.is_empty()) {
+        first
+    } else {
+        fitting.find(|project| !project.test.is_empty()).or(first)
+    };
+    tested.ok_or_else(|| {
+        ToolError::correctable(match kind {
+            Some(kind) if !kinds.is_empty() => {
+                format!("`{shown}` is no `{}` project; it is {}", visible(kind), kinds.join(", "))
+            }
+            _ => format!(
+                "no known kind of project is in `{shown}` (no Cargo.toml, go.mod, package.json, pyproject.toml, Makefile, …); create its project file first, or name a folder with one in `path`"
+            ),
+        })
+    })
+}
+
+fn test(cx: &Cx, args: RunTest, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    let run = Run::of_tests(cx, &args)?;
+    run.is_judged(intent)?;
+    let timeout = Duration::from_secs(args.timeout_s.unwrap_or(TIMEOUT_S_DEFAULT).into());
+    let report = execute(&run.dir, run.project.kind, &run.argv, timeout, &cx.cancel)?;
+    cx.check()?;
+    Ok(Output::text(told(&report)))
+}
+
+fn measure(cx: &Cx, args: CoverageReport, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    let run = Run::of_coverage(cx, &args)?;
+    run.is_judged(intent)?;
+    let timeout = Duration::from_secs(TIMEOUT_S_DEFAULT.into());
+    let report = coverage(&run.dir, &run.project, timeout, &cx.cancel)?;
+    cx.check()?;
+    let measured = match report.coverage {
+        Some(percent) => format!("coverage: {percent} %"),
+        None => "coverage was not measured; see the output for why".to_owned(),
+    };
+    Ok(Output::text(format!("{measured}\n{}", told(&report))))
+}
+
+/// A report in words: the result first, then the names, then what was printed.
+fn told(report: &Report) -> String {
+    let Report { passed, failed, skipped, .. } = report;
+    let how = match (report.ended, report.ok) {
+        (Ended::TimedOut, _) => "TIMED OUT",
+        (Ended::Cancelled, _) => "STOPPED",
+        (Ended::Exited, true) => "ok",
+        (Ended::Exited, false) => "FAILED",
+    };
+    let seconds = report.ms / 1_000;
+    let mut text = format!(
+        "{how}: {passed} passed, {failed} failed, {skipped} skipped in {seconds} s (`{}`)\n",
+        visible(&report.command)
+    );
+    if passed + failed == 0 {
+        text.push_str("no test was counted: either none was run, or what the runner printed is not understood\n");
+    }
+    if !report.failures.is_empty() {
+        text.push_str("failed:\n");
+        text.extend(report.failures.iter().map(|name| format!("- {name}\n")));
+    }
+    let most = if report.ok { SHOWN_FINE } else { SHOWN_FAILED };
+    let from = report.output.ceil_char_boundary(report.output.len().saturating_sub(most));
+    let shown = report.output.get(from..).unwrap_or_default();
+    let cut = if from > 0 { format!("[{} cut]\n", many(from, "byte")) } else { String::new() };
+    text.push_str(&format!("output:\n{cut}"));
+    text.extend(shown.lines().map(|line| visible(line) + "\n"));
+    text
+}

@@ -1,0 +1,108 @@
+//! What kind of project a folder is, by the files in it.
+
+use max_team_tools::command::join;
+use max_team_tools::project::{Kind, describe, detect};
+
+use crate::project::Project;
+
+/// Files with their content.
+type Files = &'static [(&'static str, &'static str)];
+
+#[test]
+fn projects_are_known_by_their_files() {
+    let table: &[(Files, &[(Kind, &str)])] = &[
+        (&[], &[]),
+        (&[("README.md", "# x\n")], &[]),
+        (&[("Cargo.toml", "[package]\n")], &[(Kind::Cargo, "cargo test --no-fail-fast")]),
+        (&[("Cargo.toml", "[workspace]\n")], &[(Kind::Cargo, "cargo test --no-fail-fast --workspace")]),
+        (&[("go.mod", "module x\n")], &[(Kind::Go, "go test -v '-gcflags=all=-N -l' ./...")]),
+        (&[("package.json", r#"{"scripts":{"test":"jest"}}"#)], &[(Kind::Npm, "npm run test")]),
+        (
+            &[("package.json", r#"{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}"#)],
+            &[(Kind::Npm, "")],
+        ),
+        (&[("package.json", "{}"), ("test/a.js", "")], &[(Kind::Npm, "node --test")]),
+        (&[("package.json", "{}"), ("a.test.mjs", "")], &[(Kind::Npm, "node --test")]),
+        (&[("package.json", "not json")], &[(Kind::Npm, "")]),
+        (
+            &[("package.json", r#"{"scripts":{"test":"vitest"}}"#), ("pnpm-lock.yaml", "")],
+            &[(Kind::Pnpm, "pnpm run test")],
+        ),
+        (
+            &[("package.json", r#"{"scripts":{"test":"x"},"packageManager":"yarn@4.1.0"}"#)],
+            &[(Kind::Yarn, "yarn run test")],
+        ),
+        (&[("package.json", r#"{"scripts":{"test":"x"}}"#), ("bun.lockb", "")], &[(Kind::Bun, "bun run test")]),
+        (&[("pyproject.toml", "[tool.pytest.ini_options]\n")], &[(Kind::Pytest, "python3 -m pytest")]),
+        (&[("pytest.ini", "")], &[(Kind::Pytest, "python3 -m pytest")]),
+        (&[("tests/test_a.py", "def test_a():\n    pass\n")], &[(Kind::Pytest, "python3 -m pytest")]),
+        (&[("tests/test_a.py", "import unittest\n")], &[(Kind::Unittest, "python3 -m unittest discover -v -s tests")]),
+        (
+            &[("tests/test_a.py", "import unittest\n"), ("tests/__init__.py", "")],
+            &[(Kind::Unittest, "python3 -m unittest discover -v")],
+        ),
+        (&[("test_a.py", "import unittest\n")], &[(Kind::Unittest, "python3 -m unittest discover -v")]),
+        (
+            &[("setup.py", ""), (".venv/bin/python", "")],
+            &[(Kind::Unittest, ".venv/bin/python -m unittest discover -v")],
+        ),
+        (&[("pom.xml", ""), ("mvnw", "")], &[(Kind::Maven, "./mvnw -B test")]),
+        (&[("build.gradle.kts", "")], &[(Kind::Gradle, "gradle --no-daemon --console=plain test")]),
+        (&[("CMakeLists.txt", "enable_testing()\n")], &[(Kind::Cmake, "ctest --test-dir build --output-on-failure")]),
+        (&[("CMakeLists.txt", "project(x)\n")], &[(Kind::Cmake, "")]),
+        (&[("Makefile", "all: x\n\ttest: no\nTEST := 1\ntest :=2\n# test: no\n")], &[]),
+        (&[("Makefile", ".PHONY: test\nlint test: x\n\ttrue\n")], &[(Kind::Make, "make test")]),
+        (
+            &[("go.mod", ""), ("Makefile", "check:\n")],
+            &[(Kind::Go, "go test -v '-gcflags=all=-N -l' ./..."), (Kind::Make, "make check")],
+        ),
+    ];
+    for (files, want) in table {
+        let project = Project::new();
+        for (path, content) in *files {
+            project.write(path, content);
+        }
+        let found = detect(&project.inside(""));
+        let found: Vec<(Kind, String)> = found.iter().map(|found| (found.kind, join(&found.test))).collect();
+        let want: Vec<(Kind, String)> = want.iter().map(|(kind, test)| (*kind, (*test).to_owned())).collect();
+        assert_eq!(found, want, "{files:?}");
+    }
+}
+
+#[test]
+fn coverage_is_the_projects_own_where_it_has_one() {
+    let table = [
+        (r#"{"scripts":{"test":"jest","coverage":"jest --coverage"}}"#, Some("npm run coverage")),
+        (r#"{"scripts":{"test":"node --test"}}"#, Some("node --test --experimental-test-coverage")),
+        (r#"{"scripts":{"test":"jest"}}"#, Some("npm run test -- --coverage")),
+        (r#"{"scripts":{"test":"mocha"}}"#, None),
+    ];
+    for (package, want) in table {
+        let project = Project::new();
+        project.write("package.json", package);
+        let found = detect(&project.inside(""));
+        assert_eq!(found[0].coverage.as_deref().map(join).as_deref(), want, "{package}");
+    }
+}
+
+#[test]
+fn a_prompt_is_told_in_lines() {
+    let project = Project::new();
+    project.write("go.mod", "module x\n");
+    project.write("Makefile", "test:\n\ngo: x\nbuild:\n");
+    assert_eq!(
+        describe(&detect(&project.inside(""))),
+        "go: test `go test -v '-gcflags=all=-N -l' ./...`; build `go build ./...`; coverage `go test -coverprofile=coverage.out ./...`; test files `**/*_test.go`\n\
+         make: test `make test`; build `make build`; test files `tests/**`, `test/**`"
+    );
+    assert_eq!(describe(&[]), "no known kind of project");
+    assert!(detect(&project.inside("none")).is_empty());
+}
+
+#[test]
+fn files_elsewhere_are_not_read() {
+    let project = Project::new();
+    std::fs::write(project.outside("package.json"), r#"{"scripts":{"test":"x"}}"#).unwrap();
+    std::os::unix::fs::symlink(project.outside("package.json"), project.inside("package.json")).unwrap();
+    assert!(detect(&project.inside("")).is_empty());
+}
