@@ -6,6 +6,7 @@
 
 pub mod draft;
 pub mod edit;
+mod flaw;
 pub mod forecast;
 pub mod graph;
 mod near;
