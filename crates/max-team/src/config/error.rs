@@ -128,12 +128,12 @@ impl fmt::Display for ConfigError {
     }
 }
 
-pub(super) fn did_you_mean(near: Option<&str>) -> String {
+pub(crate) fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
 }
 
 /// A file's own words, fit for a terminal: one line, no control characters, not too long.
-pub(super) fn quote(text: &str) -> String {
+pub(crate) fn quote(text: &str) -> String {
     let mut quoted = String::new();
     for letter in text.chars().take(QUOTE_MAX) {
         if letter.is_control() { quoted.extend(letter.escape_default()) } else { quoted.push(letter) }

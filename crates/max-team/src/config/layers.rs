@@ -217,7 +217,8 @@ fn mistake(place: String, key: &Key, wanted: String, node: &Node) -> Problem {
     Problem::Value { place, key: key.path.to_owned(), wanted, found }
 }
 
-fn found(node: &Node) -> String {
+/// What stands there instead of what was wanted.
+pub(crate) fn found(node: &Node) -> String {
     match &node.value {
         Value::Scalar(Scalar { json, .. }) if json.is_null() => "nothing".to_owned(),
         Value::Scalar(Scalar { text, .. }) => format!("`{}`", quote(text)),

@@ -22,14 +22,18 @@ mod table;
 mod tests;
 mod time;
 mod trust;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use env::Env;
-pub(crate) use error::ConfigError;
+pub(crate) use error::{ConfigError, Problem, did_you_mean, quote};
+pub(crate) use layers::found;
+pub(crate) use shape::{Shape, Switch, Usd};
+pub(crate) use suggest::among;
 pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Ui};
+pub(crate) use time::duration;
 
 use explain::{Source, Trail};
 use layers::Layers;

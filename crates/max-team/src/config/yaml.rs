@@ -16,26 +16,28 @@ use serde_saphyr::{DuplicateKeyPolicy, Location, Spanned};
 const DEPTH_MAX: usize = 32;
 /// Anchors and aliases included, so that a few lines cannot grow into gigabytes.
 const NODES_MAX: usize = 50_000;
+/// A map or a list has a beginning and an end; the document around them has two of its own.
+const EVENTS_PER_NODE_MAX: usize = 4;
 
 /// A place in a file, counted from one as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Spot {
-    pub(super) line: u64,
-    pub(super) col: u64,
+pub(crate) struct Spot {
+    pub(crate) line: u64,
+    pub(crate) col: u64,
 }
 
 /// A value and where it stands. It prints itself only in tests, because it may hold a key.
 #[derive(Clone)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Node {
-    pub(super) value: Value,
-    pub(super) spot: Spot,
+pub(crate) struct Node {
+    pub(crate) value: Value,
+    pub(crate) spot: Spot,
 }
 
 /// The three things YAML is made of.
 #[derive(Clone)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) enum Value {
+pub(crate) enum Value {
     Scalar(Scalar),
     Map(Vec<(Name, Node)>),
     List(Vec<Node>),
@@ -44,31 +46,40 @@ pub(super) enum Value {
 /// A scalar as written, and as YAML's core schema understands it.
 #[derive(Clone)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Scalar {
-    pub(super) text: String,
-    pub(super) json: Json,
+pub(crate) struct Scalar {
+    pub(crate) text: String,
+    pub(crate) json: Json,
 }
 
 /// The name of one entry of a map.
 #[derive(Clone)]
 #[cfg_attr(test, derive(Debug, PartialEq))]
-pub(super) struct Name {
-    pub(super) text: String,
-    pub(super) spot: Spot,
+pub(crate) struct Name {
+    pub(crate) text: String,
+    pub(crate) spot: Spot,
 }
 
 /// Why a text is not YAML that we take.
 #[derive(Debug, PartialEq)]
-pub(super) struct Fault {
-    pub(super) spot: Spot,
-    pub(super) message: String,
+pub(crate) struct Fault {
+    pub(crate) spot: Spot,
+    pub(crate) message: String,
 }
 
-/// Reads one document; an empty one is null.
-pub(super) fn parse(text: &str) -> Result<Node, Fault> {
+/// Reads one document of the size of a configuration; an empty one is null.
+pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
+    parse_up_to(text, NODES_MAX)
+}
+
+/// The same for a document that may have more in it.
+pub(crate) fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX, max_nodes: NODES_MAX },
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_nodes: nodes_max,
+            max_events: nodes_max.saturating_mul(EVENTS_PER_NODE_MAX),
+        },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: NODES_MAX },
         duplicate_keys: DuplicateKeyPolicy::Error,
         strict_booleans: true,
@@ -81,17 +92,17 @@ pub(super) fn parse(text: &str) -> Result<Node, Fault> {
 
 impl Node {
     /// A word that was not read from a file.
-    pub(super) fn word(text: &str) -> Self {
+    pub(crate) fn word(text: &str) -> Self {
         let json = if text == "null" { Json::Null } else { Json::String(text.to_owned()) };
         Self { value: Value::Scalar(Scalar { text: text.to_owned(), json }), spot: Spot::default() }
     }
 
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar(scalar) if scalar.json.is_null())
     }
 
     /// The text of a scalar as written, whatever YAML makes of it; none for null.
-    pub(super) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(scalar) if !scalar.json.is_null() => Some(scalar.text.trim()),
             _ => None,
@@ -99,7 +110,7 @@ impl Node {
     }
 
     /// The whole tree as JSON; what is a number and what a word is YAML's decision here.
-    pub(super) fn json(&self) -> Json {
+    pub(crate) fn json(&self) -> Json {
         match &self.value {
             Value::Scalar(scalar) => scalar.json.clone(),
             Value::Map(entries) => entries.iter().map(|(name, node)| (name.text.clone(), node.json())).collect(),
