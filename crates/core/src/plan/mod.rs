@@ -5,6 +5,7 @@
 //! asked are effects that the runtime carries out.
 
 pub mod draft;
+pub mod drawing;
 pub mod edit;
 mod flaw;
 pub mod forecast;
@@ -12,6 +13,7 @@ pub mod graph;
 mod near;
 
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
+pub use drawing::{DRAWN_TASKS_MAX, draw, mermaid};
 pub use edit::{Edit, edit};
 pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};
