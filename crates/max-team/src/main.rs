@@ -12,6 +12,8 @@ mod exit;
 mod headless;
 mod keys;
 mod models;
+#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "no command reads or writes plan files yet"))]
+mod plan_file;
 mod setup;
 mod signals;
 mod stdin;

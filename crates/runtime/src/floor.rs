@@ -336,7 +336,8 @@ impl Floor {
     /// Lets everybody park what they do.
     pub(crate) async fn close(&self) {
         self.closing.store(true, Ordering::Release);
-        let stops: Vec<mpsc::Sender<Control>> = lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+        let stops: Vec<mpsc::Sender<Control>> =
+            lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
         for controls in stops {
             // A loop that has already gone needs no telling.
             drop(controls.send(Control::Stop).await);

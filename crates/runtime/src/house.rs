@@ -154,11 +154,8 @@ impl House {
             audit: options.audit.map(Audit::new),
             watchers: Mutex::new(Vec::new()),
         };
-        let house = Self {
-            shared: Arc::new(shared),
-            desks: Mutex::new(HashMap::new()),
-            listening: AtomicBool::new(false),
-        };
+        let house =
+            Self { shared: Arc::new(shared), desks: Mutex::new(HashMap::new()), listening: AtomicBool::new(false) };
         TeamHandle { house: Arc::new(house) }
     }
 
@@ -376,17 +373,12 @@ impl House {
         }
     }
 
-    async fn propose(
-        &self,
-        session: SessionId,
-        order: &Order,
-        draft: Draft,
-        source: &str,
-    ) -> Result<(), RuntimeError> {
+    async fn propose(&self, session: SessionId, order: &Order, draft: Draft, source: &str) -> Result<(), RuntimeError> {
         let floor = self.floor(session)?;
         let team = floor.team().ok_or_else(|| RuntimeError::Plan("there is no team in this session".to_owned()))?;
         let plan = PlanId::new(order.key.uuid());
-        let proposed = propose::propose(&floor, &team, plan, draft, source.to_owned(), None).map_err(RuntimeError::Plan)?;
+        let proposed =
+            propose::propose(&floor, &team, plan, draft, source.to_owned(), None).map_err(RuntimeError::Plan)?;
         let (letter, projections) = letters::proposal(&floor, &order.by.address(), *proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Strength::Full;

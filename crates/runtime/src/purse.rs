@@ -109,7 +109,8 @@ mod tests {
     #[test]
     fn the_inner_purse_never_holds_more_than_the_outer() {
         let outer = Arc::new(Purse::new(Budget { nano: Some(100), ..Budget::default() }, None));
-        let inner = Purse::new(Budget { nano: Some(80), tokens: Some(10), ..Budget::default() }, Some(Arc::clone(&outer)));
+        let inner =
+            Purse::new(Budget { nano: Some(80), tokens: Some(10), ..Budget::default() }, Some(Arc::clone(&outer)));
         let other = Purse::new(Budget::default(), Some(Arc::clone(&outer)));
         assert_eq!(inner.left(), Left { nano: Some(80), tokens: Some(10) });
         other.reserve(50, 3);

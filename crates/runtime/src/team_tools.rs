@@ -150,7 +150,9 @@ impl Act {
             TASK_UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
             TASK_QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
             DISPATCH_TASK => Self::Dispatch(serde_json::from_value(input).map_err(misfit)?),
-            NEED_CLARIFY => Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() },
+            NEED_CLARIFY => {
+                Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
+            }
             _ => return Err(format!("`{tool}` is not a tool of the team")),
         })
     }
@@ -204,7 +206,12 @@ pub(crate) fn all() -> Vec<TeamTool> {
     };
     vec![
         tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
-        tool(TASK_CREATE, Deed::Team, "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.", task_schema()),
+        tool(
+            TASK_CREATE,
+            Deed::Team,
+            "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.",
+            task_schema(),
+        ),
         tool(
             TASK_UPDATE,
             Deed::Team,

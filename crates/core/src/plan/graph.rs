@@ -4,33 +4,15 @@
 //! linear in tasks and edges; what it answers afterwards does not depend on how large the plan is.
 
 use std::collections::HashMap;
-use std::fmt;
 
-use super::{Draft, Task, Wanted};
-use crate::limits::{
-    PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_NEEDS_MAX,
-    TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX,
-};
+pub use super::flaw::Flaw;
+use super::flaw::{self, Flaws, quote};
+use super::near::did_you_mean;
+use super::{Draft, Wanted};
+use crate::limits::{PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_NEEDS_MAX};
 
-/// Flaws that are told at once.
-const FLAWS_MAX: usize = 12;
 /// Names of a cycle that are told.
 const CYCLE_SHOWN_MAX: usize = 20;
-
-/// What is wrong with a draft, and where.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flaw {
-    /// The task; empty for the plan as a whole.
-    pub task: String,
-    /// What is wrong, and what would be right.
-    pub words: String,
-}
-
-impl fmt::Display for Flaw {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.task.is_empty() { f.write_str(&self.words) } else { write!(f, "task `{}`: {}", self.task, self.words) }
-    }
-}
 
 /// A checked plan's shape. Tasks are known by their place in the draft.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,40 +31,24 @@ impl Graph {
     /// Checks a draft. `members` are the names that may own a task. All flaws come back, up to a bound.
     pub fn new(draft: &Draft, members: &[&str]) -> Result<Self, Vec<Flaw>> {
         let mut flaws = Flaws::default();
-        if draft.tasks.is_empty() {
-            flaws.plan("a plan needs at least one task".to_owned());
-        }
-        if draft.tasks.len() > PLAN_TASKS_MAX {
-            let words = format!("{} tasks are too many; at most {PLAN_TASKS_MAX}", draft.tasks.len());
-            flaws.plan(words);
-            return Err(flaws.0);
+        // What is far too large is refused before anything is built from it.
+        for (count, what) in [(draft.tasks.len(), "tasks"), (draft.gates.len(), "gates")] {
+            if count > PLAN_TASKS_MAX {
+                flaws.plan(|| format!("{count} {what} are too many; at most {PLAN_TASKS_MAX}"));
+                return Err(flaws.list());
+            }
         }
         let index = names(draft, &mut flaws);
-        for task in &draft.tasks {
-            check(task, members, &mut flaws);
-        }
+        flaw::check(draft, members, &mut flaws);
         let (needs, conditions) = edges(draft, &index, &mut flaws);
-        let mut gated = vec![false; draft.tasks.len()];
-        for gate in &draft.gates {
-            match index.get(&gate.before).and_then(|task| gated.get_mut(*task)) {
-                Some(gated) => *gated = true,
-                None => flaws.plan(format!("a gate stands before `{}`, which is no task of this plan", gate.before)),
-            }
+        let gated = gates(draft, &index, &mut flaws);
+        let dependents = turned(&needs);
+        let order = order(&needs, &dependents);
+        // While two tasks share a name, what looks like a cycle may be none.
+        if order.is_none() && index.len() == draft.tasks.len() {
+            flaws.plan(|| cycle_words(draft, &needs));
         }
-        if !flaws.0.is_empty() {
-            return Err(flaws.0);
-        }
-        let mut dependents = vec![Vec::new(); needs.len()];
-        for (task, needs) in needs.iter().enumerate() {
-            for need in needs {
-                if let Some(list) = dependents.get_mut(*need) {
-                    list.push(task);
-                }
-            }
-        }
-        let Some(order) = order(&needs, &dependents) else {
-            return Err(vec![Flaw { task: String::new(), words: cycle_words(draft, &needs) }]);
-        };
+        let order = order.filter(|_| flaws.is_empty()).ok_or_else(|| flaws.list())?;
         let (wave_of, waves) = waves(&needs, &order);
         if waves.len() > PLAN_DEPTH_MAX {
             let words = format!("{} tasks wait for each other in a row; at most {PLAN_DEPTH_MAX}", waves.len());
@@ -156,113 +122,78 @@ impl Graph {
     }
 }
 
-#[derive(Default)]
-struct Flaws(Vec<Flaw>);
-
-impl Flaws {
-    fn task(&mut self, task: &Task, words: String) {
-        self.push(task.id.clone(), words);
-    }
-
-    fn plan(&mut self, words: String) {
-        self.push(String::new(), words);
-    }
-
-    fn push(&mut self, task: String, words: String) {
-        if self.0.len() < FLAWS_MAX {
-            self.0.push(Flaw { task, words });
-        }
-    }
-}
-
 fn names(draft: &Draft, flaws: &mut Flaws) -> HashMap<String, usize> {
     let mut index = HashMap::with_capacity(draft.tasks.len());
     for (place, task) in draft.tasks.iter().enumerate() {
-        let id = task.id.as_str();
-        let plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');
-        if id.is_empty() {
-            flaws.plan(format!("task number {} has no `id`", place + 1));
-        } else if id.len() > TASK_ID_BYTES_MAX || !id.chars().all(plain) {
-            let words = format!("an id has letters, digits, `-` and `_`, at most {TASK_ID_BYTES_MAX} bytes");
-            flaws.task(task, words);
-        } else if index.insert(task.id.clone(), place).is_some() {
-            flaws.task(task, "two tasks have this id; ids must be unique".to_owned());
+        if flaw::check_id(task, place, flaws) && index.insert(task.id.clone(), place).is_some() {
+            flaws.task(task, || "two tasks have this id; ids must be unique".to_owned());
         }
     }
     index
 }
 
-fn check(task: &Task, members: &[&str], flaws: &mut Flaws) {
-    if task.description.trim().is_empty() && task.title.trim().is_empty() {
-        flaws.task(task, "`description` is missing: say what is to be done".to_owned());
-    }
-    if task.description.len() > TASK_TEXT_BYTES_MAX {
-        let words = format!("`description` has {} bytes; at most {TASK_TEXT_BYTES_MAX}", task.description.len());
-        flaws.task(task, words);
-    }
-    if task.agent.is_empty() {
-        flaws.task(task, format!("`agent` is missing; the members are {}", listed(members)));
-    } else if !members.contains(&task.agent.as_str()) {
-        flaws.task(task, format!("there is no member `{}`; the members are {}", task.agent, listed(members)));
-    }
-    if task.retry > TASK_RETRIES_MAX {
-        flaws.task(task, format!("`retry` is {}; at most {TASK_RETRIES_MAX}", task.retry));
-    }
-    for (name, list) in [("outputs", &task.outputs), ("verify", &task.verify), ("owns", &task.owns)] {
-        if list.len() > TASK_CLAIMS_MAX {
-            flaws.task(task, format!("`{name}` has {} entries; at most {TASK_CLAIMS_MAX}", list.len()));
-        }
-        if list.iter().any(|entry| entry.trim().is_empty()) {
-            flaws.task(task, format!("`{name}` has an empty entry"));
-        }
-    }
-    for path in task.outputs.iter().chain(&task.owns) {
-        if path.starts_with('/') || path.split('/').any(|part| part == "..") {
-            flaws.task(task, format!("`{path}` leads out of the project; paths are relative to its root"));
-        }
-    }
-}
-
-fn listed(members: &[&str]) -> String {
-    members.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
-}
-
 type Edges = (Vec<Vec<usize>>, Vec<Option<(usize, Wanted)>>);
 
 fn edges(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Edges {
-    let mut needs = Vec::with_capacity(draft.tasks.len());
-    let mut conditions = Vec::with_capacity(draft.tasks.len());
+    let mut needs = vec![Vec::new(); draft.tasks.len()];
+    let mut conditions = vec![None; draft.tasks.len()];
     let mut edges = 0;
-    for (place, task) in draft.tasks.iter().enumerate() {
+    for (place, (task, (list, slot))) in draft.tasks.iter().zip(needs.iter_mut().zip(&mut conditions)).enumerate() {
         if task.needs.len() > TASK_NEEDS_MAX {
-            flaws.task(task, format!("it needs {} tasks; at most {TASK_NEEDS_MAX}", task.needs.len()));
+            flaws.task(task, || format!("it needs {} tasks; at most {TASK_NEEDS_MAX}", task.needs.len()));
         }
-        let mut list = Vec::with_capacity(task.needs.len());
-        let condition = match task.condition() {
-            Ok(condition) => condition,
-            Err(text) => {
-                flaws.task(task, format!("`when: {text}` cannot be read; write `ID.ok` or `ID.failed`"));
-                None
-            }
-        };
-        let named = task.needs.iter().map(String::as_str).chain(condition.map(|(id, _)| id));
-        for id in named.take(TASK_NEEDS_MAX + 1) {
+        let condition = task.condition().unwrap_or_else(|text| {
+            flaws.task(task, || format!("`when: {}` cannot be read; write `ID.ok` or `ID.failed`", quote(text)));
+            None
+        });
+        let named = task.needs.iter().take(TASK_NEEDS_MAX).map(String::as_str).chain(condition.map(|(id, _)| id));
+        for id in named {
             match index.get(id) {
-                Some(need) if *need == place => flaws.task(task, "it waits for itself".to_owned()),
+                Some(need) if *need == place => flaws.task(task, || "it waits for itself".to_owned()),
                 Some(need) => list.push(*need),
-                None => flaws.task(task, format!("it needs `{id}`, which is no task of this plan")),
+                None => flaws.task(task, || {
+                    let near = did_you_mean(id, draft.tasks.iter().map(|task| task.id.as_str()));
+                    format!("it needs `{}`, which is no task of this plan{near}", quote(id))
+                }),
             }
         }
         list.sort_unstable();
         list.dedup();
+        *slot = condition.and_then(|(id, wanted)| Some((*index.get(id)?, wanted)));
         edges += list.len();
-        needs.push(list);
-        conditions.push(condition.and_then(|(id, wanted)| Some((*index.get(id)?, wanted))));
-    }
-    if edges > PLAN_EDGES_MAX {
-        flaws.plan(format!("{edges} dependencies are too many; at most {PLAN_EDGES_MAX}"));
+        if edges > PLAN_EDGES_MAX {
+            flaws.plan(|| format!("more than {PLAN_EDGES_MAX} dependencies are too many"));
+            break;
+        }
     }
     (needs, conditions)
+}
+
+fn gates(draft: &Draft, index: &HashMap<String, usize>, flaws: &mut Flaws) -> Vec<bool> {
+    let mut gated = vec![false; draft.tasks.len()];
+    for gate in &draft.gates {
+        match index.get(&gate.before).and_then(|task| gated.get_mut(*task)) {
+            Some(gated) => *gated = true,
+            None => flaws.plan(|| {
+                let near = did_you_mean(&gate.before, draft.tasks.iter().map(|task| task.id.as_str()));
+                format!("a gate stands before `{}`, which is no task of this plan{near}", quote(&gate.before))
+            }),
+        }
+    }
+    gated
+}
+
+/// The same edges seen from the other end.
+fn turned(needs: &[Vec<usize>]) -> Vec<Vec<usize>> {
+    let mut dependents = vec![Vec::new(); needs.len()];
+    for (task, needs) in needs.iter().enumerate() {
+        for need in needs {
+            if let Some(list) = dependents.get_mut(*need) {
+                list.push(task);
+            }
+        }
+    }
+    dependents
 }
 
 /// The tasks so that each comes after what it needs; `None` if some wait for each other.
@@ -364,3 +295,6 @@ fn set(colour: &mut [u8], task: usize, to: u8) {
         *slot = to;
     }
 }
+
+#[cfg(test)]
+mod tests;

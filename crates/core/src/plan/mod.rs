@@ -7,8 +7,10 @@
 mod apply;
 mod decide;
 pub mod draft;
+pub mod drawing;
 pub mod edit;
 pub mod event;
+mod flaw;
 pub mod forecast;
 pub mod graph;
 mod look;
@@ -17,6 +19,7 @@ mod near;
 
 pub use decide::{Findings, Input, Now, Report};
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
+pub use drawing::{DRAWN_TASKS_MAX, draw, mermaid};
 pub use edit::{Edit, edit};
 pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};

@@ -31,10 +31,10 @@ pub(crate) use env::Env;
 pub(crate) use error::{ConfigError, Problem, did_you_mean, quote};
 pub(crate) use files::{File, Standing};
 pub(crate) use layers::found;
-pub(crate) use shape::{Count, Shape};
-pub(crate) use suggest::near;
+pub(crate) use shape::{Count, Shape, Switch, Usd};
+pub(crate) use suggest::{among, near};
 pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Ui};
-pub(crate) use time::Time;
+pub(crate) use time::{Time, duration};
 
 use explain::{Source, Trail};
 use layers::Layers;

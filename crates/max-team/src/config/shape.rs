@@ -29,7 +29,7 @@ pub(crate) trait Shape {
 }
 
 /// `true` or `false`, and YAML 1.1's other words for them.
-pub(super) struct Switch;
+pub(crate) struct Switch;
 
 impl Shape for Switch {
     type Value = bool;
@@ -90,7 +90,7 @@ impl Shape for Port {
 }
 
 /// An amount of money.
-pub(super) struct Usd;
+pub(crate) struct Usd;
 
 impl Shape for Usd {
     type Value = f64;

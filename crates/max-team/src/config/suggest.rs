@@ -28,6 +28,12 @@ fn cost(section: &str, name: &str, key: &Key) -> Option<usize> {
     Some(whole.into_iter().chain(part).min()? + elsewhere)
 }
 
+/// The nearest of some words, if any is near.
+pub(crate) fn among(asked: &str, words: &[&'static str]) -> Option<&'static str> {
+    let words = words.iter().filter(|_| asked.len() <= LENGTH_MAX);
+    words.filter_map(|word| Some((near(asked, word)?, *word))).min_by_key(|(slips, _)| *slips).map(|(_, word)| word)
+}
+
 /// The number of slips between two words; none when they are simply different words.
 pub(crate) fn near(asked: &str, word: &str) -> Option<usize> {
     let slips = strsim::osa_distance(asked, word);

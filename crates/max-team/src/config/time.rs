@@ -35,7 +35,8 @@ impl Shape for Time {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+/// The duration that a text names, of any length.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
     if let Ok(seconds) = text.parse() {
         return Duration::try_from_secs_f64(seconds).ok();
     }

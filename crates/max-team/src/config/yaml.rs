@@ -16,6 +16,8 @@ use serde_saphyr::{DuplicateKeyPolicy, Location, Spanned};
 const DEPTH_MAX: usize = 32;
 /// Anchors and aliases included, so that a few lines cannot grow into gigabytes.
 const NODES_MAX: usize = 50_000;
+/// A map or a list has a beginning and an end; the document around them has two of its own.
+const EVENTS_PER_NODE_MAX: usize = 4;
 
 /// A place in a file, counted from one as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -64,11 +66,20 @@ pub(crate) struct Fault {
     pub(crate) message: String,
 }
 
-/// Reads one document; an empty one is null.
+/// Reads one document of the size of a configuration; an empty one is null.
 pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
+    parse_up_to(text, NODES_MAX)
+}
+
+/// The same for a document that may have more in it.
+pub(crate) fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: DEPTH_MAX, max_nodes: NODES_MAX },
+        budget: serde_saphyr::budget! {
+            max_depth: DEPTH_MAX,
+            max_nodes: nodes_max,
+            max_events: nodes_max.saturating_mul(EVENTS_PER_NODE_MAX),
+        },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: NODES_MAX },
         duplicate_keys: DuplicateKeyPolicy::Error,
         strict_booleans: true,

@@ -156,7 +156,8 @@ impl Agent {
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str());
         let Some(mate) = self.floor.mate(name) else {
             let team = self.floor.team();
-            let names: Vec<String> = team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone()).collect();
+            let names: Vec<String> =
+                team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone()).collect();
             let words = format!("there is no member `{name}`; the members are {}", names.join(", "));
             return Ok(Some(Done::wrong(words)));
         };
@@ -168,8 +169,7 @@ impl Agent {
         let id = derived(&fields);
         let mut fresh = None;
         if !self.floor.shared.journal.has_mail(id)? {
-            let assignment =
-                Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
+            let assignment = Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
             let text = letters::delegated(text);
             let letter = Envelope {
                 id,

@@ -38,8 +38,8 @@ use crate::house::{append, commit_at, lock, now_ms};
 use crate::purse::{self, Purse};
 use crate::{rows, session};
 
-use flight::{Flight, Landed};
 pub(crate) use acts::{newcomer, shown};
+use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
 

@@ -85,12 +85,8 @@ pub(super) fn assignment(floor: &Floor, plan: &Plan, id: PlanId, assigned: &Task
     let index = plan.graph()?.index(&assigned.task)?;
     let view = plan.task(index)?;
     let stream = plan_stream(id);
-    let assignment = Assignment {
-        reply_to: stream.clone(),
-        plan: Some(id),
-        task: assigned.task.clone(),
-        attempt: assigned.attempt,
-    };
+    let assignment =
+        Assignment { reply_to: stream.clone(), plan: Some(id), task: assigned.task.clone(), attempt: assigned.attempt };
     Some(Envelope {
         id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
         from: stream,
@@ -273,8 +269,13 @@ fn line(view: &TaskView<'_>) -> String {
         Some(_) => " (unverified)",
         None => "",
     };
-    let mut line =
-        format!("- {} by {}: {}{proof}, ${:.4}", view.task.id, view.member, view.status.name(), dollars(view.spent.nano));
+    let mut line = format!(
+        "- {} by {}: {}{proof}, ${:.4}",
+        view.task.id,
+        view.member,
+        view.status.name(),
+        dollars(view.spent.nano)
+    );
     if let Some(result) = view.result {
         for evidence in &result.evidence {
             line.push_str(&format!("; {} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what));

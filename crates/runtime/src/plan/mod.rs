@@ -165,7 +165,8 @@ impl PlanLoop {
     fn reseat(&self) -> Result<(), RuntimeError> {
         let asking = self.plan.asking();
         for index in self.plan.active().chain(asking) {
-            let checks = self.plan.pending().iter().any(|effect| matches!(effect, Effect::Check { task, .. } if *task == index));
+            let checks =
+                self.plan.pending().iter().any(|effect| matches!(effect, Effect::Check { task, .. } if *task == index));
             if let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| !checks) {
                 self.floor.seat_agent(agent, None)?;
             }
@@ -293,7 +294,9 @@ impl PlanLoop {
             .map(|(task, answer, letter)| (task.to_owned(), (answer.to_owned(), letter)))
             .collect();
         let answer = match &input {
-            Input::Told { task, answer, .. } => self.plan.question_letter(*task).map(|letter| (*task, answer.clone(), letter)),
+            Input::Told { task, answer, .. } => {
+                self.plan.question_letter(*task).map(|letter| (*task, answer.clone(), letter))
+            }
             _ => None,
         };
         let events = self.plan.step(input, Now { at_ms: now_ms() });
@@ -301,7 +304,9 @@ impl PlanLoop {
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
                 let fresh = answer.as_ref().filter(|(task, ..)| Some(*task) == index);
-                let found = fresh.map(|(_, answer, letter)| (answer.clone(), *letter)).or_else(|| told.get(&resumed.task).cloned());
+                let found = fresh
+                    .map(|(_, answer, letter)| (answer.clone(), *letter))
+                    .or_else(|| told.get(&resumed.task).cloned());
                 let agent = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent);
                 if let (Some((answer, letter)), Some(agent)) = (found, agent) {
                     batch.sends.push(self.answer_letter(agent, letter, &answer));
@@ -454,7 +459,9 @@ impl PlanLoop {
         }
         match self.plan.approve() {
             Approve::Each => {}
-            Approve::Never if settings.mode == Mode::Default => (settings.approved, settings.mode) = (true, Mode::DontAsk),
+            Approve::Never if settings.mode == Mode::Default => {
+                (settings.approved, settings.mode) = (true, Mode::DontAsk)
+            }
             Approve::Never | Approve::Plan | Approve::Risky => settings.approved = true,
         }
         if let Some(team) = self.floor.team()
@@ -528,7 +535,14 @@ impl PlanLoop {
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
                 let outputs_before = &before.outputs;
-                let look = Look { root: &root, task: &task, leaves, output: &output, before: before.tree.as_ref(), outputs_before };
+                let look = Look {
+                    root: &root,
+                    task: &task,
+                    leaves,
+                    output: &output,
+                    before: before.tree.as_ref(),
+                    outputs_before,
+                };
                 check::look(&look, &cancel)
             });
             let findings = looked.await.unwrap_or_default();

@@ -62,9 +62,9 @@ fn complete(team: &Team, draft: &mut Draft) {
 /// Checks the shape, the owners, the commands, the globs and the models.
 pub(crate) fn check(team: &Team, draft: &Draft) -> Result<(Graph, Vec<String>), String> {
     let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
-    let flawed = |flaws: Vec<String>| format!("this plan cannot run: {}. Mend it and submit it again.", flaws.join("; "));
-    let graph = Graph::new(draft, &names)
-        .map_err(|flaws| flawed(flaws.iter().map(ToString::to_string).collect()))?;
+    let flawed =
+        |flaws: Vec<String>| format!("this plan cannot run: {}. Mend it and submit it again.", flaws.join("; "));
+    let graph = Graph::new(draft, &names).map_err(|flaws| flawed(flaws.iter().map(ToString::to_string).collect()))?;
     let (mut flaws, mut risks) = (Vec::new(), Vec::new());
     for task in &draft.tasks {
         for glob in &task.owns {
@@ -149,9 +149,10 @@ pub(crate) fn open_plans(floor: &Floor) -> Result<Vec<(PlanId, Plan)>, RuntimeEr
 /// The open plan that has a task of this name.
 pub(crate) fn find(floor: &Floor, wanted: Option<PlanId>, task: &str) -> Result<Option<(PlanId, usize)>, RuntimeError> {
     let open = open_plans(floor)?;
-    let found = open.iter().filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id)).find_map(|(id, plan)| {
-        Some((*id, plan.graph()?.index(task)?))
-    });
+    let found = open
+        .iter()
+        .filter(|(id, _)| wanted.is_none_or(|wanted| wanted == *id))
+        .find_map(|(id, plan)| Some((*id, plan.graph()?.index(task)?)));
     Ok(found)
 }
 

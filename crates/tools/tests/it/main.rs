@@ -12,9 +12,6 @@ mod reading;
 mod registry;
 mod repository;
 mod searching;
-<<<<<<< HEAD
 mod sight;
-=======
 mod testing;
->>>>>>> helper-a
 mod writing;
