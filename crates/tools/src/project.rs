@@ -12,6 +12,7 @@ use serde_json::Value;
 
 use crate::command::join;
 use crate::files::Root;
+use max_team_core::policy::Sight;
 
 /// Bytes of a project file that are read.
 const FILE_BYTES_MAX: u64 = 1 << 20;
@@ -147,14 +148,18 @@ impl Folder {
 
     /// The beginning of a file; a link that leads out of the folder is not followed.
     fn text(&self, path: &str) -> Option<String> {
-        let opened = self.root.open_file(Path::new(path)).ok()?;
+        let opened = self.root.open_file(Path::new(path), &Sight::default()).ok()?;
         let mut bytes = Vec::new();
         (&opened.file).take(FILE_BYTES_MAX).read_to_end(&mut bytes).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     fn inner(&self, folder: &str) -> BTreeSet<String> {
-        if self.root.is_dir(Path::new(folder)) { names(&self.root.path().join(folder)) } else { BTreeSet::new() }
+        if self.root.is_dir(Path::new(folder), &Sight::default()) {
+            names(&self.root.path().join(folder))
+        } else {
+            BTreeSet::new()
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use max_team_core::hash::Hash;
+use max_team_core::policy::Sight;
 use rustix::fs::Stat;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
@@ -163,7 +164,7 @@ impl Mark {
         if let Some(target) = tree::link(repo, path) {
             return bare(Some(Hash::of_fields(&[b"link", target.as_os_str().as_bytes()])));
         }
-        let Ok(opened) = repo.root.open_file(path) else {
+        let Ok(opened) = repo.root.open_file(path, &Sight::default()) else {
             let is_there = repo.root.path().join(path).symlink_metadata().is_ok();
             return bare(is_there.then(|| Hash::of_fields(&[b"not a file"])));
         };

@@ -12,6 +12,7 @@ use super::patch::Patch;
 use super::repo::{Answer, Repo};
 use super::{Diff, FILES_MAX, FileStat, GitError};
 use crate::text::visible;
+use max_team_core::policy::Sight;
 
 /// Bytes of a new file that are read.
 const NEW_BYTES_MAX: u64 = 4 << 20;
@@ -192,7 +193,7 @@ impl New {
         if let Some(target) = link(repo, path) {
             return Self::Link(target.to_string_lossy().into_owned());
         }
-        let opened = match repo.root.open_file(path) {
+        let opened = match repo.root.open_file(path, &Sight::default()) {
             Ok(opened) if opened.is_linked() => return Self::Hidden("it has other names (hard links)".to_owned()),
             Ok(opened) => opened,
             Err(err) => return Self::Hidden(err.to_string()),

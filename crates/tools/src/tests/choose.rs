@@ -7,6 +7,7 @@ use std::path::Path;
 use super::TestError;
 use crate::files::Root;
 use crate::project::{Kind, Project};
+use max_team_core::policy::Sight;
 
 /// The argv that runs the tests of a project, or some of them.
 pub fn command(root: &Path, project: &Project, filter: Option<&str>) -> Result<Vec<String>, TestError> {
@@ -52,8 +53,8 @@ impl Chosen {
     fn new(root: &Path, filter: &str) -> Self {
         let found = Root::open(root).ok().and_then(|root| {
             let place = root.place(filter).ok()?;
-            let is_file = root.open_file(place.as_path()).is_ok();
-            let is_folder = !is_file && root.is_dir(place.as_path());
+            let is_file = root.open_file(place.as_path(), &Sight::default()).is_ok();
+            let is_folder = !is_file && root.is_dir(place.as_path(), &Sight::default());
             let path = place.to_string();
             if is_file { Some(Self::File(path)) } else { is_folder.then_some(Self::Folder(path)) }
         });

@@ -97,8 +97,8 @@ impl Run {
         };
         if let (true, Some(path)) = (is_choice, filter) {
             let place = cx.root.place(path)?;
-            if !cx.root.is_dir(place.as_path()) {
-                cx.root.open_file(place.as_path())?;
+            if !cx.root.is_dir(place.as_path(), &cx.sight) {
+                cx.root.open_file(place.as_path(), &cx.sight)?;
             }
         }
         let project = one(projects, args.kind.as_deref(), &shown)?;
@@ -137,7 +137,7 @@ impl Run {
 fn folder(cx: &Cx, path: Option<&str>) -> Result<(PathBuf, String, Vec<Project>), ToolError> {
     if let Some(path) = path {
         let place = cx.root.place(path)?;
-        if cx.root.is_dir(place.as_path()) {
+        if cx.root.is_dir(place.as_path(), &cx.sight) {
             let dir = cx.root.path().join(place.as_path());
             // Tests of a folder are not made a project by a few test files.
             let is_own = [
