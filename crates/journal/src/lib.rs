@@ -48,7 +48,7 @@ pub use self::read::{Cursor, Item, Snapshot};
 pub use self::sqlite::Options;
 pub use self::timer::{Timer, TimerOp};
 pub use self::verify::{Fault, FaultKind, Report};
-pub use self::watch::Watch;
+pub use self::watch::{Nudges, Watch};
 pub use self::worker::{Worker, WorkerInfo};
 
 use self::entry::Head;
@@ -278,6 +278,15 @@ impl Journal {
         match &self.engine {
             Engine::Sqlite(sqlite) => Ok(Watch::new(self.clone(), sqlite.listen()?, after_seq)),
             Engine::Memory(memory) => Ok(Watch::new(self.clone(), memory.bell(), after_seq)),
+        }
+    }
+
+    /// Hints that other processes write, without following what they write. This process's own commits give none,
+    /// except in memory, where all handles share one bell.
+    pub fn nudges(&self) -> Result<Nudges, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => Ok(Nudges::new(sqlite.listen_to_others()?)),
+            Engine::Memory(memory) => Ok(Nudges::new(memory.bell())),
         }
     }
 

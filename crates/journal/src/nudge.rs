@@ -38,8 +38,8 @@ impl Ear {
         Self { folder, name, listening: Mutex::new(false), deaf: Arc::default() }
     }
 
-    /// Starts to listen, once; every nudge rings the bell.
-    pub(crate) fn listen(&self, bell: &Arc<Bell>) -> io::Result<()> {
+    /// Starts to listen, once; every nudge rings the bells.
+    pub(crate) fn listen(&self, bells: [&Arc<Bell>; 2]) -> io::Result<()> {
         let mut listening = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if *listening {
             return Ok(());
@@ -48,11 +48,11 @@ impl Ear {
         let making = self.name.replace(".sock", ".new");
         let ear = reach(&self.folder, &making, |path| UnixDatagram::bind(path))?;
         fs::rename(self.folder.join(&making), self.folder.join(&self.name))?;
-        let (bell, deaf) = (Arc::clone(bell), Arc::clone(&self.deaf));
+        let (bells, deaf) = (bells.map(Arc::clone), Arc::clone(&self.deaf));
         thread::Builder::new().name("journal-ear".to_owned()).spawn(move || {
             let mut byte = [0];
             while ear.recv(&mut byte).is_ok() && !deaf.load(Ordering::Acquire) {
-                bell.ring();
+                bells.iter().for_each(|bell| bell.ring());
             }
         })?;
         *listening = true;

@@ -29,6 +29,21 @@ impl Bell {
     }
 }
 
+/// Hints that another process may have written something.
+#[derive(Debug)]
+pub struct Nudges(watch::Receiver<()>);
+
+impl Nudges {
+    pub(crate) fn new(bell: &Bell) -> Self {
+        Self(bell.0.subscribe())
+    }
+
+    /// The next hint; several that come together are one. Ends with `Closed` when the journal is gone.
+    pub async fn next(&mut self) -> Result<(), JournalError> {
+        self.0.changed().await.map_err(|_| JournalError::Closed)
+    }
+}
+
 /// The log from some entry on, including what is yet to come.
 #[derive(Debug)]
 pub struct Watch {

@@ -15,8 +15,12 @@
 //!   - text: Done.
 //!     after_error: I could not.    # instead, if a tool failed or was refused just before
 //!   - fails: overloaded            # a failure by its name
+//! members:                         # what others say: by name, or by name and task
+//!   leo/impl:
+//!     - text: Done.
 //! ```
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
@@ -49,10 +53,17 @@ pub enum BadRecording {
 /// A recorded model.
 #[derive(Debug, Clone, Default)]
 pub struct Replay {
+    lead: Voice,
+    members: BTreeMap<String, Voice>,
+    pause: Duration,
+}
+
+/// What one speaker says.
+#[derive(Debug, Clone, Default)]
+struct Voice {
     ends: Vec<Result<Answer, (Failure, String)>>,
     /// What is said instead of an answer, by position, if a tool has just failed.
     after_errors: Vec<Option<String>>,
-    pause: Duration,
 }
 
 #[derive(Deserialize)]
@@ -61,6 +72,8 @@ struct Recording {
     #[serde(default)]
     delta_ms: u64,
     answers: Vec<Recorded>,
+    #[serde(default)]
+    members: BTreeMap<String, Vec<Recorded>>,
 }
 
 #[derive(Deserialize)]
@@ -99,19 +112,25 @@ struct Tokens {
 impl Replay {
     /// A model that gives these answers in turn.
     pub fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
-        Self { ends: answers.into_iter().map(Ok).collect(), ..Self::default() }
+        let lead = Voice { ends: answers.into_iter().map(Ok).collect(), ..Voice::default() };
+        Self { lead, ..Self::default() }
     }
 
     /// Reads a recording in YAML (or JSON).
     pub fn read(text: &str) -> Result<Self, BadRecording> {
         let recording: Recording = yaml::read(text).map_err(BadRecording::Unreadable)?;
-        let after_errors = recording.answers.iter().map(|recorded| recorded.after_error.clone()).collect();
-        let ends = recording.answers.into_iter().enumerate().map(|(index, recorded)| {
-            let number = index + 1;
-            recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
-        });
-        let pause = Duration::from_millis(recording.delta_ms);
-        Ok(Self { ends: ends.collect::<Result<_, _>>()?, after_errors, pause })
+        let members = recording.members.into_iter().map(|(name, answers)| Ok((name, Voice::read(answers)?)));
+        Ok(Self {
+            lead: Voice::read(recording.answers)?,
+            members: members.collect::<Result<_, BadRecording>>()?,
+            pause: Duration::from_millis(recording.delta_ms),
+        })
+    }
+
+    /// Who answers a request: the member at its task, the member, or everybody's one voice.
+    fn voice(&self, speaker: &str) -> &Voice {
+        let name = speaker.split_once('/').map_or(speaker, |(name, _)| name);
+        self.members.get(speaker).or_else(|| self.members.get(name)).unwrap_or(&self.lead)
     }
 
     /// The same without pauses, for where nobody watches.
@@ -128,17 +147,19 @@ impl Replay {
         cancel: &CancellationToken,
         sink: &mut Sink<'_>,
     ) -> Result<Answer, CallError> {
+        let voice = self.voice(&request.speaker);
         let at = usize::try_from(request.number).ok().and_then(|number| number.checked_sub(1));
-        let mut answer = match at.and_then(|at| self.ends.get(at)) {
+        let mut answer = match at.and_then(|at| voice.ends.get(at)) {
             Some(Ok(answer)) => answer.clone(),
             Some(Err((failure, detail))) => return Err(CallError::failed(failure.clone(), detail)),
             None => {
-                let detail =
-                    format!("the recording has {} answers, and this is call {}", self.ends.len(), request.number);
+                let (known, number) = (voice.ends.len(), request.number);
+                let of = if request.speaker.is_empty() { String::new() } else { format!(" of `{}`", request.speaker) };
+                let detail = format!("the recording has {known} answers{of}, and this is call {number}");
                 return Err(CallError::failed(Failure::Unrecorded, detail));
             }
         };
-        let instead = at.and_then(|at| self.after_errors.get(at)?.as_ref());
+        let instead = at.and_then(|at| voice.after_errors.get(at)?.as_ref());
         if let Some(text) = instead.filter(|_| has_error(&request.body)) {
             answer.message = Message::assistant(vec![Part::text(text.clone())]);
             answer.stop = Stop::EndTurn;
@@ -186,6 +207,17 @@ impl Replay {
         if !self.pause.is_zero() {
             tokio::time::sleep(self.pause).await;
         }
+    }
+}
+
+impl Voice {
+    fn read(answers: Vec<Recorded>) -> Result<Self, BadRecording> {
+        let after_errors = answers.iter().map(|recorded| recorded.after_error.clone()).collect();
+        let ends = answers.into_iter().enumerate().map(|(index, recorded)| {
+            let number = index + 1;
+            recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
+        });
+        Ok(Self { ends: ends.collect::<Result<_, _>>()?, after_errors })
     }
 }
 

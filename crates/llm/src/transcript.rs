@@ -38,6 +38,7 @@ pub struct Transcript {
     head: Head,
     pieces: Vec<Piece>,
     ids: Ids,
+    speaker: Arc<str>,
 }
 
 /// What every request begins with.
@@ -76,7 +77,13 @@ impl Halves {
 impl Transcript {
     /// An empty conversation with a model.
     pub fn new(wire: Wire) -> Self {
-        Self { wire: Arc::new(wire), head: Head::default(), pieces: Vec::new(), ids: Ids::default() }
+        Self {
+            wire: Arc::new(wire),
+            head: Head::default(),
+            pieces: Vec::new(),
+            ids: Ids::default(),
+            speaker: Arc::from(""),
+        }
     }
 
     /// The same conversation with another model, or with other instructions.
@@ -87,6 +94,13 @@ impl Transcript {
             transcript.push(message);
         }
         transcript
+    }
+
+    /// Whose conversation it is: `leo/impl` for a member at a task. A recording answers by it; a provider never sees it.
+    pub fn belongs_to(&mut self, speaker: &str) {
+        if *self.speaker != *speaker {
+            self.speaker = Arc::from(speaker);
+        }
     }
 
     /// How its model is spoken to.
@@ -132,7 +146,12 @@ impl Transcript {
             .filter(|(_, halves)| !halves.is_empty())
             .collect();
         let body = dialect::body(&self.wire, &self.head, call, &shown);
-        Request { wire: self.wire.clone(), number: call.number, body: Bytes::from(body) }
+        Request {
+            wire: self.wire.clone(),
+            number: call.number,
+            speaker: Arc::clone(&self.speaker),
+            body: Bytes::from(body),
+        }
     }
 }
 

@@ -93,6 +93,8 @@ pub struct Request {
     pub wire: Arc<Wire>,
     /// Counts the agent's calls from 1; a recorded model answers by it.
     pub number: u32,
+    /// Whose conversation it is; a recorded model answers by it.
+    pub speaker: Arc<str>,
     /// The body.
     pub body: Bytes,
 }

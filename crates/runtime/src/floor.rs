@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::CONTROLS_MAX;
+use max_team_core::message::Assignment;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
@@ -26,7 +27,7 @@ use crate::house::{Shared, lock};
 use crate::plan::{PlanLoop, plan_stream};
 use crate::purse::Purse;
 use crate::rows::{self, event_of};
-use crate::session;
+use crate::{post, session};
 
 /// What a loop is doing, as far as others care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -246,6 +247,11 @@ impl Floor {
         {
             drop(self.seat_agent(agent, None));
         }
+        if let Some(plan) = address.strip_prefix("plan/").and_then(|id| id.parse().ok())
+            && post::session_at(&self.shared.journal, address) == Some(self.session)
+        {
+            drop(self.seat_plan(plan));
+        }
     }
 
     /// Somebody outside this process wrote something: everybody looks into their mailbox.
@@ -272,6 +278,15 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get(&address) {
             // A queue that is full of orders has one to stop in it.
             drop(chair.controls.try_send(Control::Interrupt { by: by.to_owned() }));
+        }
+    }
+
+    /// Somebody has begun with a task: its plan is told, if it listens.
+    pub(crate) fn begun(&self, assignment: &Assignment) {
+        if let Some(chair) = lock(&self.chairs).get(&assignment.reply_to) {
+            let (task, attempt) = (assignment.task.clone(), assignment.attempt);
+            // Only for show: a plan that is too busy to hear it hears of the result.
+            drop(chair.controls.try_send(Control::Begun { task, attempt }));
         }
     }
 

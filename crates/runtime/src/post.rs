@@ -3,7 +3,7 @@
 //! A letter needs no open session: whoever owns it hears of it by a nudge, or finds it when it is opened. Whoever
 //! answers first wins; everybody later is told who did, and where.
 
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By};
@@ -207,9 +207,4 @@ pub(crate) fn session_at(journal: &Journal, address: &str) -> Option<SessionId> 
     }
     let plan = address.strip_prefix("plan/")?;
     rows::row::<String>(journal, rows::PLAN_OPEN, plan).ok()??.parse().ok()
-}
-
-/// The id as an agent's.
-pub fn agent_of(address: &str) -> Option<AgentId> {
-    address.strip_prefix("agent/")?.parse().ok()
 }

@@ -51,6 +51,8 @@ pub(crate) struct Sqlite {
     readers: Mutex<Vec<Db>>,
     closed: AtomicBool,
     bell: Arc<Bell>,
+    /// Rings only for what other processes write.
+    others: Arc<Bell>,
     ear: Ear,
 }
 
@@ -74,6 +76,7 @@ impl Sqlite {
             readers: Mutex::default(),
             closed: AtomicBool::new(false),
             bell: Arc::default(),
+            others: Arc::default(),
         })
     }
 
@@ -158,9 +161,15 @@ impl Sqlite {
     pub(crate) fn listen(&self) -> Result<&Bell, JournalError> {
         let folder = self.make_workers()?;
         self.ear
-            .listen(&self.bell)
+            .listen([&self.bell, &self.others])
             .map_err(|error| JournalError::Unwritable { path: folder, detail: error.to_string() })?;
         Ok(&self.bell)
+    }
+
+    /// The bell that only others ring.
+    pub(crate) fn listen_to_others(&self) -> Result<&Bell, JournalError> {
+        self.listen()?;
+        Ok(&self.others)
     }
 
     /// Reads on a connection of its own, in this thread.

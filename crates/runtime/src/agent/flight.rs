@@ -131,10 +131,19 @@ impl Agent {
             wire.transcript.instruct(&self.frame.system, &self.frame.tools);
             wire.system = Arc::clone(&self.frame.system);
         }
+        wire.transcript.belongs_to(&self.speaker());
         for message in self.turn.history().iter().skip(wire.transcript.len()) {
             wire.transcript.push(message);
         }
         &self.wire.insert(wire).transcript
+    }
+
+    /// Whose words they are: the member's, at its task.
+    fn speaker(&self) -> String {
+        match &self.origin.task {
+            Some((_, task)) => format!("{}/{task}", self.origin.name),
+            None => self.origin.name.to_string(),
+        }
     }
 
     fn prepare(&self, flight: Flight, keys: &[String]) -> Future {

@@ -75,6 +75,9 @@ impl Agent {
         };
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
         self.know_task();
+        if let Some(assignment) = self.turn.assignment() {
+            self.floor.begun(assignment);
+        }
         Ok(())
     }
 

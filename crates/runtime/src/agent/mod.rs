@@ -54,6 +54,11 @@ pub(crate) enum Control {
     Interrupt {
         by: String,
     },
+    /// Somebody has begun with a task.
+    Begun {
+        task: String,
+        attempt: u32,
+    },
     Configure(Box<Settings>),
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
@@ -73,7 +78,6 @@ pub(crate) struct Seat {
 
 pub(crate) struct Agent {
     floor: Arc<Floor>,
-    agent: AgentId,
     stream: String,
     session_stream: String,
     origin: Arc<Origin>,
@@ -120,7 +124,6 @@ impl Agent {
         let name = seat.turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
         let held = (seat.turn.ledger().reserved_nano, 0);
         let mut agent = Self {
-            agent: seat.agent,
             stream: session::agent_stream(seat.agent),
             session_stream: session::stream(floor.session),
             origin: Arc::new(Origin { name: name.into(), lead: seat.lead, ..Origin::agent(seat.agent) }),
@@ -189,6 +192,7 @@ impl Agent {
                         self.frame.configure(&settings);
                         self.step(Input::Configure(settings), Extra::default()).await?;
                     }
+                    Some(Control::Begun { .. }) => {}
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
                 },

@@ -139,6 +139,7 @@ impl PlanLoop {
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
+                    Some(Control::Begun { task, attempt }) => self.begun(task, attempt, controls).await?,
                     Some(Control::Configure(_) | Control::Status(_)) => {}
                 },
                 () = self.bell.notified() => {}
@@ -263,6 +264,35 @@ impl PlanLoop {
             _ => Report::Failed { error: text_at(body, "error") },
         };
         Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
+    }
+
+    /// Whoever has begun by now, in one commit.
+    async fn begun(
+        &mut self,
+        task: String,
+        attempt: u32,
+        controls: &mut mpsc::Receiver<Control>,
+    ) -> Result<(), RuntimeError> {
+        let mut batch = Batch::default();
+        let mut next = Some((task, attempt));
+        while let Some((task, attempt)) = next {
+            if let Some(index) = self.plan.graph().and_then(|graph| graph.index(&task)) {
+                self.decide(Input::Begun { task: index, attempt }, &mut batch);
+            }
+            next = match controls.try_recv() {
+                Ok(Control::Begun { task, attempt }) => Some((task, attempt)),
+                Ok(Control::Interrupt { by }) => {
+                    self.decide(Input::Stop { task: None, by }, &mut batch);
+                    None
+                }
+                Ok(Control::Stop) => {
+                    controls.close();
+                    None
+                }
+                Ok(Control::Configure(_) | Control::Status(_)) | Err(_) => None,
+            };
+        }
+        self.commit(batch).await
     }
 
     fn leaves(&self, task: usize) -> Leaves {

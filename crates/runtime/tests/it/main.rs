@@ -1,6 +1,8 @@
 //! The team through its one seam: a recorded model, real tools, the journal in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a broken fixture must fail the test loudly")]
 
+mod team;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -63,7 +65,7 @@ fn open(which: Which) -> Open {
     };
     let tools = ["read_file", "edit_file"].map(str::to_owned).to_vec();
     let definition = Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools };
-    Open { which, definition, settings: Settings::new(model), schema: None }
+    Open { which, definition, settings: Settings::new(model), schema: None, team: None }
 }
 
 async fn order(team: &TeamHandle, command: Command) -> Result<(), RuntimeError> {
@@ -121,8 +123,9 @@ async fn a_question_is_rows_until_somebody_answers() {
     let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
     assert_eq!((&ended.end, ended.text.as_str()), (&End::Answered, "It says two now."));
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "two\n");
-    // Answering once more changes nothing.
-    order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
+    // Whoever answers later is told who was faster.
+    let late = order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await;
+    assert!(matches!(&late, Err(RuntimeError::Answered { by, .. }) if by == "ada at test"), "{late:?}");
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
     let ended = until(&mut notices, "turn_ended").await;
     let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
