@@ -6,13 +6,16 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
+
+use crate::team::{PARALLEL_DEFAULT, Ways};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
 #[command(name = "max-team", version, about, max_term_width = 100, args_conflicts_with_subcommands = true)]
 #[command(after_help = "No key yet? `max-team demo` shows everything with a recorded model.\n\
-Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval, 6 budget, 7 limit, 130, 143.")]
+Exit codes: 0 ok, 1 failed, 2 usage, 3 config, 4 no key, 5 denied or needs approval, 6 budget, 7 limit, 8 partly done, 130, 143.")]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -78,6 +81,14 @@ pub(crate) struct Talk {
     /// Stop before the session has cost more than this
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<String>,
+    /// When to ask while a plan is approved and carried out: never (what lies outside the members' constraints is
+    /// refused), plan (the plan as a whole, then only what lies outside it), each (the plan, then every change),
+    /// risky (only plans that do something risky)
+    #[arg(long, value_name = "WHEN", value_parser = approve)]
+    pub(crate) approve: Option<Approve>,
+    /// Tasks of a plan that may run at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) max_parallel: Option<u32>,
     /// A JSON Schema (text, or @FILE) that the answer must follow
     #[arg(long, value_name = "SCHEMA", requires = "print")]
     pub(crate) json_schema: Option<String>,
@@ -87,6 +98,9 @@ pub(crate) struct Talk {
     /// Language of the interface
     #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
     pub(crate) lang: Option<String>,
+    /// Plans are approved as they come (`run --yes`)
+    #[arg(skip)]
+    pub(crate) yes_to_plans: bool,
 }
 
 /// Everything that is not talking.
@@ -94,6 +108,32 @@ pub(crate) struct Talk {
 pub(crate) enum Command {
     /// See it work without a key: a recorded model, real tools, a scratch project
     Demo(Demo),
+    /// Have Max propose a plan, and write it to a file; nothing runs
+    Plan {
+        /// What for
+        goal: String,
+        /// The file (YAML); standard output without it
+        #[arg(short = 'o', long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        team: TeamFlags,
+    },
+    /// Carry a plan file out
+    Run {
+        /// The plan (YAML or JSON)
+        file: PathBuf,
+        /// Only show it: waves, critical path, forecast
+        #[arg(long)]
+        dry_run: bool,
+        /// Approve it without being asked
+        #[arg(long)]
+        yes: bool,
+        /// How to print what happens
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        output_format: Format,
+        #[command(flatten)]
+        team: TeamFlags,
+    },
     /// Sessions of the journal
     #[command(subcommand)]
     Sessions(Sessions),
@@ -112,6 +152,66 @@ pub(crate) enum Command {
     },
     /// Print the manual page
     Man,
+}
+
+/// The flags of commands that put a team to work.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TeamFlags {
+    /// The model: a name, an alias or provider/name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+    /// The provider (a row of the catalogue)
+    #[arg(long, value_name = "NAME")]
+    pub(crate) provider: Option<String>,
+    /// The provider's address
+    #[arg(long, value_name = "URL")]
+    pub(crate) base_url: Option<String>,
+    /// A settings file to use instead of the project's own
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// A file that defines the team
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
+    /// When to ask: never, plan, each, risky
+    #[arg(long, value_name = "WHEN", value_parser = approve)]
+    pub(crate) approve: Option<Approve>,
+    /// Tasks that may run at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) max_parallel: Option<u32>,
+    /// Stop before it has cost more than this
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_budget_usd: Option<String>,
+    /// How freely members may act (see `max-team --help`)
+    #[arg(long, value_name = "MODE", value_parser = mode)]
+    pub(crate) permission_mode: Option<Mode>,
+}
+
+impl From<TeamFlags> for Talk {
+    fn from(flags: TeamFlags) -> Self {
+        let TeamFlags {
+            model,
+            provider,
+            base_url,
+            config,
+            agents,
+            approve,
+            max_parallel,
+            max_budget_usd,
+            permission_mode,
+        } = flags;
+        Self {
+            model,
+            provider,
+            base_url,
+            config,
+            agents,
+            approve,
+            max_parallel,
+            max_budget_usd,
+            permission_mode,
+            ..Self::default()
+        }
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -198,6 +298,18 @@ pub(crate) enum Format {
     Json,
     /// A JSON line per event
     StreamJson,
+}
+
+impl Talk {
+    /// How the team works.
+    pub(crate) fn ways(&self) -> Ways {
+        Ways { approve: self.approve.unwrap_or_default(), max_parallel: self.max_parallel.unwrap_or(PARALLEL_DEFAULT) }
+    }
+}
+
+fn approve(text: &str) -> Result<Approve, String> {
+    let found = Approve::NAMES.iter().find(|(name, _)| name.eq_ignore_ascii_case(text)).map(|(_, approve)| *approve);
+    found.ok_or_else(|| "it is one of never, plan, each, risky".to_owned())
 }
 
 fn mode(text: &str) -> Result<Mode, String> {

@@ -16,6 +16,7 @@ pub(crate) enum Exit {
     Denied = 5,
     Budget = 6,
     Limit = 7,
+    Partial = 8,
     Interrupted = 130,
     Terminated = 143,
 }
@@ -30,7 +31,7 @@ impl Exit {
     /// The code for how a turn ended.
     pub(crate) fn of(end: &End) -> Self {
         match end {
-            End::Answered => Self::Ok,
+            End::Answered | End::Proposed => Self::Ok,
             End::Budget => Self::Budget,
             End::Rounds | End::Looping | End::Truncated | End::Unstructured => Self::Limit,
             End::Interrupted => Self::Interrupted,

@@ -4,32 +4,62 @@
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use max_team_core::event::{End, Ending, Event, Outcome, TurnEnded};
-use max_team_core::id::{EnvelopeId, SessionId, TurnId};
+use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use max_team_core::message::Principal;
+use max_team_core::plan::Draft;
+use max_team_core::plan::event::{About, PlanEnd, Say};
 use max_team_core::policy::{Answer, By};
-use max_team_runtime::{Asked, Command, Notice, Open, Opened, Order, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Opened, Order, Origin, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
+use crate::plan_file;
+use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
 use crate::terminal::text::clean;
+
+/// What the lead is told when only a plan is wanted.
+const PROPOSE: &str = include_str!("../../../prompts/propose.md");
 
 /// One headless run.
 pub(crate) struct Headless {
     pub(crate) handle: TeamHandle,
     pub(crate) by: Principal,
     pub(crate) cwd: std::path::PathBuf,
-    pub(crate) prompt: String,
+    pub(crate) task: Task,
     pub(crate) format: Format,
     pub(crate) partial: bool,
     pub(crate) key_source: String,
+    /// Plans are approved as they come.
+    pub(crate) yes: bool,
+}
+
+/// What a headless run is for.
+pub(crate) enum Task {
+    /// Answer this; without words, go on with what is open.
+    Say(String),
+    /// Carry this plan out.
+    Run {
+        /// The plan.
+        draft: Box<Draft>,
+        /// Where it comes from.
+        source: String,
+    },
+    /// Only propose: the plan goes here, or to standard output.
+    Plan {
+        /// What for.
+        goal: String,
+        /// The file.
+        output: Option<PathBuf>,
+    },
 }
 
 /// What is known when it is over.
@@ -41,6 +71,12 @@ struct Tally {
     denials: Vec<Value>,
     unasked: bool,
     ended: Option<TurnEnded>,
+    /// Whether the session has a team, and so more than one turn may belong to the answer.
+    team: bool,
+    /// Letters that a turn has begun with.
+    heard: Vec<EnvelopeId>,
+    /// Plans by id: the last question that is open, and how it ended.
+    plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
 }
 
 impl Tally {
@@ -53,6 +89,28 @@ impl Tally {
             denials: Vec::new(),
             unasked: false,
             ended: None,
+            team: false,
+            heard: Vec::new(),
+            plans: Vec::new(),
+        }
+    }
+
+    /// Whether what we asked for has been taken up.
+    fn begun(&self, waits_for: Option<EnvelopeId>) -> bool {
+        !self.plans.is_empty() || waits_for.is_some_and(|key| self.heard.contains(&key))
+    }
+
+    /// What is known of a plan.
+    fn plan(&mut self, plan: PlanId, event: &Event) {
+        if !self.plans.iter().any(|(known, ..)| *known == plan) {
+            self.plans.push((plan, None, None));
+        }
+        let Some((_, asked, end)) = self.plans.iter_mut().find(|(known, ..)| *known == plan) else { return };
+        match event {
+            Event::PlanAsked(question) => *asked = Some(question.question),
+            Event::PlanAnswered(answered) if *asked == Some(answered.question) => *asked = None,
+            Event::PlanEnded(ended) => (*asked, *end) = (None, Some(ended.end)),
+            _ => {}
         }
     }
 
@@ -72,9 +130,18 @@ impl Headless {
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
         let key = EnvelopeId::new(Uuid::now_v7());
         let mut tally = Tally::new(session, open.settings.retries_max);
-        let waits_for = if self.prompt.is_empty() { None } else { Some(key) };
-        if waits_for.is_some() {
-            self.order(key, Command::Say { session, text: self.prompt.clone() }).await?;
+        tally.team = open.team.is_some();
+        let command = match &self.task {
+            Task::Say(text) if text.is_empty() => None,
+            Task::Say(text) => Some(Command::Say { session, text: text.clone() }),
+            Task::Plan { goal, .. } => Some(Command::Say { session, text: format!("{PROPOSE}\n\n{goal}") }),
+            Task::Run { draft, source } => {
+                Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
+            }
+        };
+        let waits_for = command.is_some().then_some(key);
+        if let Some(command) = command {
+            self.order(key, command).await?;
         }
         for asked in &opened.asked {
             self.refuse(session, asked, None, &mut tally).await?;
@@ -123,29 +190,62 @@ impl Headless {
                 notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, "the team stopped without a word"))?,
             };
             match notice {
-                Notice::Event { event, at_ms, .. } => {
-                    self.note(session, at_ms, &event, tally).await?;
+                Notice::Event { from, event, at_ms, .. } => {
+                    self.note(session, at_ms, &from, &event, tally).await?;
                     match &*event {
+                        _ if tally.team || !from.lead => {}
                         Event::TurnStarted(started) if Some(started.envelope) == waits_for => ours = Some(started.turn),
                         Event::TurnEnded(ended) if Some(ended.turn) == ours => return Ok(stopped),
                         Event::TurnEnded(_) if stopped.is_some() => return Ok(stopped),
                         _ => {}
                     }
                 }
+                Notice::Delta { from, .. } if !from.lead => {}
                 Notice::Delta { delta, .. } => {
                     tally.first_ms.get_or_insert_with(|| millis(began));
                     if self.partial {
                         self.emit_stream(|| stream_json::delta(session, &delta))?;
                     }
                 }
-                Notice::Idle { .. } if waits_for.is_none() => return Ok(stopped),
+                Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
+                    return Ok(stopped);
+                }
                 Notice::Idle { .. } => {}
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
     }
 
-    async fn note(&self, session: SessionId, at_ms: i64, event: &Event, tally: &mut Tally) -> anyhow::Result<()> {
+    async fn note(
+        &self,
+        session: SessionId,
+        at_ms: i64,
+        from: &Origin,
+        event: &Event,
+        tally: &mut Tally,
+    ) -> anyhow::Result<()> {
+        if let Some(plan) = from.plan {
+            tally.plan(plan, event);
+            if let (true, Event::PlanAsked(asked)) = (self.yes, event)
+                && asked.about == About::Proposal
+            {
+                let command = Command::Decide { question: asked.question, say: Say::Approve };
+                self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
+            }
+            self.tell(plan, event)?;
+        }
+        match event {
+            Event::TurnStarted(started) => tally.heard.push(started.envelope),
+            Event::QuestionAsked(asked) if !from.lead => {
+                let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
+                let by = from.name.to_string();
+                self.refuse(session, &Asked { question, tool, action, by }, None, tally).await?;
+            }
+            _ => {}
+        }
+        if !from.lead {
+            return self.emit_stream_some(|| stream_json::of_team(session, from, at_ms, event));
+        }
         match event {
             Event::TurnStarted(_) => tally.rounds = 0,
             Event::LlmIntent(intent) if intent.attempt == 1 => tally.rounds += 1,
@@ -159,7 +259,8 @@ impl Headless {
             }
             Event::QuestionAsked(asked) => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                self.refuse(session, &Asked { question, tool, action }, Some(&asked.key), tally).await?;
+                let by = String::new();
+                self.refuse(session, &Asked { question, tool, action, by }, Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
@@ -197,6 +298,9 @@ impl Headless {
         started: Instant,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
+        if let Some(exit) = self.finish_plan(opened, tally)? {
+            return Ok(exit);
+        }
         let Some(ended) = &tally.ended else {
             talk("there is nothing to go on with in this session; give a prompt with -p");
             return Ok(Exit::Ok);
@@ -205,6 +309,9 @@ impl Headless {
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
         if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
             exit = Exit::Denied;
+        }
+        if exit == Exit::Ok {
+            exit = tally.plans.last().map_or(Exit::Ok, |(_, asked, end)| exit_of_plan(asked.is_some(), *end));
         }
         let result = stream_json::Result {
             session: opened.session,
@@ -229,6 +336,49 @@ impl Headless {
         Ok(exit)
     }
 
+    /// What is said of plans that wait for a person, or that were all that was wanted.
+    fn finish_plan(&self, opened: &Opened, tally: &Tally) -> anyhow::Result<Option<Exit>> {
+        let Some((plan, asked, _)) = tally.plans.last() else { return Ok(None) };
+        let state = self.handle.plan(*plan)?;
+        if let (Task::Plan { output, .. }, Some(draft)) = (&self.task, state.draft()) {
+            let text = plan_file::write(draft);
+            match output {
+                Some(path) => std::fs::write(path, text)?,
+                None => crate::commands::print(&text)?,
+            }
+            return Ok(Some(Exit::Ok));
+        }
+        if asked.is_none() {
+            return Ok(None);
+        }
+        if self.format == Format::Text {
+            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH))?;
+        }
+        let session = opened.session;
+        talk(&format!(
+            "the plan waits for a person: `max-team approve {plan}` or `max-team deny {plan} -m WHY`, then go on with \
+             `max-team -r {session} -p \"\"`; `--approve never` asks nobody"
+        ));
+        Ok(Some(Exit::Denied))
+    }
+
+    /// One line per step of a plan, for whoever watches.
+    fn tell(&self, _: PlanId, event: &Event) -> anyhow::Result<()> {
+        if self.format == Format::Text
+            && let Some(line) = sheet::step(event)
+        {
+            talk(&line);
+        }
+        Ok(())
+    }
+
+    fn emit_stream_some(&self, line: impl FnOnce() -> Option<Value>) -> anyhow::Result<()> {
+        if self.format != Format::StreamJson {
+            return Ok(());
+        }
+        line().map_or(Ok(()), |line| print_line(&line))
+    }
+
     fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {
         match &ended.structured {
             Some(value) => print_line(value),
@@ -249,10 +399,22 @@ impl Headless {
     }
 }
 
+/// The code for how a plan stands.
+fn exit_of_plan(asked: bool, end: Option<PlanEnd>) -> Exit {
+    match end {
+        None if asked => Exit::Denied,
+        None | Some(PlanEnd::Done | PlanEnd::Replaced) => Exit::Ok,
+        Some(PlanEnd::Partial) => Exit::Partial,
+        Some(PlanEnd::Failed) => Exit::Failed,
+        Some(PlanEnd::Stopped) => Exit::Interrupted,
+        Some(PlanEnd::Rejected) => Exit::Denied,
+    }
+}
+
 /// Why a turn ended without a plain answer, and what to do next.
 pub(crate) fn explain(end: &End) -> Option<String> {
     Some(match end {
-        End::Answered | End::Interrupted => return None,
+        End::Answered | End::Proposed | End::Interrupted => return None,
         End::Truncated => "the answer was cut at the model's output limit; raise llm.max_tokens or ask for less".into(),
         End::Refused => "the model refused to answer; rephrase, or use another model".into(),
         End::Empty => "the model kept answering with nothing; try again or use another model".into(),

@@ -12,13 +12,14 @@ mod exit;
 mod headless;
 mod keys;
 mod models;
-#[cfg_attr(not(test), expect(dead_code, unused_imports, reason = "no command reads or writes plan files yet"))]
 mod plan_file;
 mod setup;
+mod sheet;
 mod signals;
 mod stdin;
 mod stream_json;
 mod talk;
+mod team;
 mod terminal;
 
 use std::process::ExitCode;
@@ -77,6 +78,11 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
         Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
         Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),
+        Some(Command::Plan { goal, output, team }) => return commands::plan::plan(&Place::here()?, goal, output, team),
+        Some(Command::Run { file, dry_run, yes, output_format, team }) => {
+            let options = commands::plan::RunOptions { dry_run, yes, format: output_format, flags: team };
+            return commands::plan::run(&Place::here()?, &file, options);
+        }
         None => return talk::run(&Place::here()?, cli.talk),
     }
     Ok(Exit::Ok)

@@ -10,7 +10,7 @@ use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::SessionId;
 use max_team_core::ledger::NANO;
 use max_team_core::turn::call_key;
-use max_team_runtime::{Delta, Open, Opened, Status};
+use max_team_runtime::{Delta, Open, Opened, Origin, Status};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -21,6 +21,20 @@ pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_sour
         "cwd": cwd, "model": open.settings.model.name, "permissionMode": open.settings.mode.name(),
         "tools": open.definition.tools, "mcp_servers": [], "slash_commands": [], "agents": [open.definition.name],
         "skills": [], "plugins": [], "apiKeySource": key_source, "output_style": "default",
+    })
+}
+
+/// What the team does, as lines that other readers skip.
+pub(crate) fn of_team(session: SessionId, from: &Origin, at_ms: i64, event: &Event) -> Option<Value> {
+    let (plan, task) = from.task.as_ref().map_or((from.plan, None), |(plan, task)| (Some(*plan), Some(task)));
+    let kind = if from.plan.is_some() { "plan" } else { "agent" };
+    // Requests and answers of members are long; what they do is what is of interest.
+    let told = !matches!(event, Event::LlmIntent(_) | Event::Configured(_) | Event::AgentStarted(_));
+    told.then(|| {
+        json!({
+            "type": "max", "subtype": kind, "session_id": session, "uuid": Uuid::now_v7(), "at_ms": at_ms,
+            "agent": &*from.name, "plan": plan, "task": task, "event": event,
+        })
     })
 }
 
@@ -221,7 +235,7 @@ fn dollars(nano: u64) -> f64 {
 
 fn subtype(end: &End) -> (&'static str, bool) {
     match end {
-        End::Answered => ("success", false),
+        End::Answered | End::Proposed => ("success", false),
         End::Truncated | End::Refused | End::Empty | End::Looping | End::Failed { .. } | End::Broken { .. } => {
             ("error_during_execution", true)
         }

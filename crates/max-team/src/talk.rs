@@ -11,17 +11,18 @@ use max_team_llm::Router;
 use max_team_runtime::{Open, TeamHandle, Which};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Demo, Talk};
+use crate::args::{Demo, Format, Talk};
 use crate::config::Config;
 use crate::config::choice::{Face, Language};
 use crate::demo;
 use crate::exit::{Exit, Stop};
-use crate::headless::{self, Headless};
+use crate::headless::{self, Headless, Task};
 use crate::models::{self, Chosen};
 use crate::setup::{self, Place};
 use crate::signals::Signals;
+use crate::stdin;
+use crate::team::{Seated, Who};
 use crate::terminal::{self, ChatOptions, ExitReason, Lang, Models};
-use crate::{agents, stdin};
 
 /// Threads for tools; each is only there while it works.
 const TOOL_THREADS_MAX: usize = 8;
@@ -32,8 +33,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
     }
-    let agent = agents::choose(&talk, place)?;
-    let config = place.settings(talk.config.as_deref(), setup::overrides(&talk, agent.model))?;
+    let who = Who::read(&talk, place)?;
+    let config = place.settings(talk.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     if config.server.mode == Face::Web {
         headless::talk("server.mode is `web`, but there is no web page in this version; the terminal is used");
@@ -46,8 +47,9 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         }
         chosen => chosen?,
     };
-    let settings = setup::settings_for(&chosen, &config, schema.is_some())?.under(&agent.constraints);
-    let open = Open { which, definition: agent.definition, settings, schema };
+    let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
+    let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
+    let open = Open { which, definition, settings, schema, team: colleagues };
     let root = setup::project_root(place, &config)?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
@@ -63,15 +65,42 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             handle: team.clone(),
             by: place.principal("headless"),
             cwd: root,
-            prompt,
+            task: Task::Say(prompt),
             format: talk.output_format,
             partial: talk.include_partial_messages,
             key_source: chosen.key_source.clone(),
+            yes: false,
         };
         return drive(&team, |signals| face.run(open, signals));
     }
     let seating = Seating { root, first: talk.prompt, no_color: talk.no_color, yes: false, scratch: false };
     chat(place, &config, &team, Some(chosen), open, seating)
+}
+
+/// `plan` and `run`: the team at work without a chat.
+pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> anyhow::Result<Exit> {
+    let who = Who::read(talk, place)?;
+    let config = place.settings(talk.config.as_deref(), setup::overrides(talk, who.model()))?;
+    config.warnings.iter().for_each(|warning| headless::talk(warning));
+    let chosen = models::choose(&config, &place.env)?;
+    let settings = setup::settings_for(&chosen, &config, false)?;
+    let Seated { definition, settings, team } = who.seat(&chosen, &settings, talk.ways())?;
+    let open = Open { which: Which::New, definition, settings, schema: None, team };
+    let root = setup::project_root(place, &config)?;
+    warm(&chosen.router, &chosen.model.provider);
+    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
+    let face = Headless {
+        handle: house.clone(),
+        by: place.principal("headless"),
+        cwd: root,
+        task,
+        format,
+        partial: false,
+        key_source: chosen.key_source.clone(),
+        yes: talk.yes_to_plans,
+    };
+    drive(&house, |signals| face.run(open, signals))
 }
 
 /// A recorded model against real tools, in a scratch project with a journal of its own.
@@ -90,7 +119,8 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let away = Place { env: place.env.clone(), cwd: root.clone(), home: folder.join("home") };
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let team = setup::house(&away, &config, journal, tape.router(options.yes)?, "the demo")?;
-    let open = Open { which: Which::New, definition: setup::solo(), settings: demo::settings(), schema: None };
+    let open =
+        Open { which: Which::New, definition: setup::solo(), settings: demo::settings(), schema: None, team: None };
     crate::commands::print(&format!("{} {}\n\n", tape.intro, root.display()))?;
     if options.yes {
         // Where nobody types, the question would go unseen.

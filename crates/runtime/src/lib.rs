@@ -21,6 +21,7 @@ pub use audit::{AuditLevel, AuditOptions};
 pub use error::RuntimeError;
 pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
 pub use house::{House, Options};
+pub use plan::propose::preview;
 pub use post::{Pending, Post};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;

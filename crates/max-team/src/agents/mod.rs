@@ -36,7 +36,6 @@ const PROMPTS: [(&str, &str); 5] = [
 
 /// A whole team.
 #[derive(Debug)]
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever starts the whole team reads it"))]
 pub(crate) struct Team {
     /// Who talks to the user.
     pub(crate) lead: Member,
@@ -49,7 +48,6 @@ pub(crate) struct Team {
 }
 
 /// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one.
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever starts the whole team calls it"))]
 pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
     let found = source::find(path, place).map_err(wrong)?;
@@ -59,7 +57,6 @@ pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
 }
 
 /// What the lead is told about the others.
-#[cfg_attr(not(test), expect(dead_code, reason = "whoever starts the whole team calls it"))]
 pub(crate) fn roster(members: &[Member]) -> String {
     let mut text = String::from("# Your team\n\n");
     if members.is_empty() {

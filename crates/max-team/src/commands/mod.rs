@@ -4,6 +4,7 @@ pub(crate) mod audit;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod manual;
+pub(crate) mod plan;
 pub(crate) mod sessions;
 
 use std::io::Write;

@@ -13,7 +13,7 @@ use max_team_core::id::{EnvelopeId, QuestionId, SessionId};
 use max_team_core::message::Principal;
 use max_team_core::policy::Answer;
 use max_team_core::team::{Definition, Settings};
-use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, TeamHandle, Which};
+use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
 use uuid::Uuid;
 
 /// Sessions that `/resume` lists.
@@ -83,6 +83,7 @@ pub(super) struct Desk {
     pub(super) by: Principal,
     pub(super) cwd: PathBuf,
     pub(super) definition: Definition,
+    pub(super) team: Option<Team>,
     pub(super) session: SessionId,
 }
 
@@ -148,7 +149,7 @@ impl Desk {
 
     /// The other session is opened first: if that fails, this one is still there.
     async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
-        let open = Open { which, definition: self.definition.clone(), settings, schema: None };
+        let open = Open { which, definition: self.definition.clone(), settings, schema: None, team: self.team.clone() };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.

@@ -95,6 +95,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let notices = handle.watch();
     let settings = open.settings.clone();
     let definition = open.definition.clone();
+    let team = open.team.clone();
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
     let place = cwd.display().to_string();
@@ -103,7 +104,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     if let Some(first) = first {
         session.say(first);
     }
-    let link = Link::new(Desk { handle, by, cwd, definition, session: opened.session });
+    let link = Link::new(Desk { handle, by, cwd, definition, team, session: opened.session });
     if plain {
         return plain::run(session, begun, link, notices, yes, shutdown).await;
     }

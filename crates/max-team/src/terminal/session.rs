@@ -204,15 +204,19 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
-            Notice::Event { session, at_ms, event } if *session == self.id => {
+            Notice::Event { session, from, at_ms, event }
+                if *session == self.id && (from.lead || from.agent.is_none()) =>
+            {
                 if let Some(index) = self.seen.iter().position(|(at, seen)| at == at_ms && *seen == **event) {
                     self.seen.remove(index);
                     return Vec::new();
                 }
                 self.apply(*at_ms, event)
             }
-            Notice::Delta { session, delta } if *session == self.id => self.transcript.delta(delta, now_ms),
-            Notice::Idle { session } if *session == self.id => {
+            Notice::Delta { session, from, delta } if *session == self.id && from.lead => {
+                self.transcript.delta(delta, now_ms)
+            }
+            Notice::Idle { session, .. } if *session == self.id => {
                 self.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()

@@ -60,7 +60,7 @@ pub(super) fn glyph_width(grapheme: &str) -> usize {
 }
 
 /// The columns that a text takes on one line.
-pub(super) fn width(text: &str) -> usize {
+pub(crate) fn width(text: &str) -> usize {
     text.graphemes(true).map(glyph_width).sum()
 }
 

@@ -259,7 +259,7 @@ impl Lang {
     /// How a turn ended, if it is worth a line, and what to do next.
     pub(super) fn end(self, end: &End) -> Option<String> {
         let (en, zh) = match end {
-            End::Answered => return None,
+            End::Answered | End::Proposed => return None,
             End::Failed { failure, detail } => {
                 let what = self.failure(failure);
                 return Some(format!("{what}: {detail}\n{}", self.remedy(failure)));

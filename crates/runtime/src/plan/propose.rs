@@ -3,9 +3,9 @@
 //! Everything that is wrong with a draft comes back in words that whoever wrote it can act on. Nothing here is
 //! written anywhere.
 
-use max_team_core::id::PlanId;
+use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::event::{Approve, Carried, PlanProposed};
-use max_team_core::plan::{Draft, Forecast, Graph, Plan, Rate, Task, TaskView, Waits, forecast};
+use max_team_core::plan::{Draft, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, forecast};
 use max_team_core::policy::pattern;
 use max_team_core::team::Model;
 
@@ -49,6 +49,28 @@ pub(crate) fn propose(
         carried,
         risks,
     }))
+}
+
+/// A plan as it would be put before the user, without any session: for looking at a file.
+pub fn preview(team: &Team, mut draft: Draft) -> Result<Plan, String> {
+    complete(team, &mut draft);
+    let (graph, risks) = check(team, &draft)?;
+    let proposed = PlanProposed {
+        plan: PlanId::new(uuid::Uuid::now_v7()),
+        session: SessionId::new(uuid::Uuid::nil()),
+        lead: AgentId::new(uuid::Uuid::nil()),
+        forecast: expect(team, &draft, &graph),
+        draft,
+        approve: Approve::Plan,
+        max_parallel: team.max_parallel,
+        by: "a file".to_owned(),
+        revises: None,
+        carried: Vec::new(),
+        risks,
+    };
+    let mut plan = Plan::new();
+    plan.step(Input::Propose(Box::new(proposed)), Now { at_ms: 0 });
+    Ok(plan)
 }
 
 /// What a task leaves open is what its owner usually has.

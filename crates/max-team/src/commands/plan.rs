@@ -1,0 +1,71 @@
+//! `plan` and `run`: plans as files.
+
+use std::path::{Path, PathBuf};
+
+use max_team_core::plan::event::Approve;
+use max_team_runtime::{Team, preview};
+
+use crate::args::{Format, Talk, TeamFlags};
+use crate::commands::print;
+use crate::exit::{Exit, Stop};
+use crate::headless::{self, Task};
+use crate::setup::{self, Place};
+use crate::team::{Seated, Who};
+use crate::{models, plan_file, sheet, talk};
+
+/// Bytes of a plan file.
+const FILE_BYTES_MAX: u64 = 16 << 20;
+
+/// Has the lead propose a plan and writes it down.
+pub(crate) fn plan(place: &Place, goal: String, output: Option<PathBuf>, flags: TeamFlags) -> anyhow::Result<Exit> {
+    if goal.trim().is_empty() {
+        return Err(Stop::new(Exit::Usage, "say what the plan is for: `max-team plan \"add CSV import\"`").into());
+    }
+    // A plan that nobody may approve here must not run by itself either.
+    let flags = Talk { approve: Some(Approve::Plan), ..flags.into() };
+    talk::work(place, &flags, Task::Plan { goal, output }, Format::Text)
+}
+
+/// What `run` is told besides the file.
+pub(crate) struct RunOptions {
+    pub(crate) dry_run: bool,
+    pub(crate) yes: bool,
+    pub(crate) format: Format,
+    pub(crate) flags: TeamFlags,
+}
+
+/// Carries a plan file out.
+pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
+    let source = file.display().to_string();
+    let unreadable = |error: std::io::Error| Stop::new(Exit::Config, format!("`{source}` cannot be read: {error}"));
+    let size = std::fs::metadata(file).map_err(unreadable)?.len();
+    if size > FILE_BYTES_MAX {
+        let words = format!("`{source}` has {size} bytes; a plan has at most {FILE_BYTES_MAX}");
+        return Err(Stop::new(Exit::Config, words).into());
+    }
+    let text = std::fs::read_to_string(file).map_err(unreadable)?;
+    let plan_file::Read { draft, warnings } = plan_file::read(&text, &source)?;
+    warnings.iter().for_each(|warning| headless::talk(warning));
+    let mut flags: Talk = options.flags.into();
+    if options.dry_run {
+        let team = team(place, &flags)?;
+        let shown = preview(&team, draft).map_err(|words| Stop::new(Exit::Config, format!("`{source}`: {words}")))?;
+        print(&sheet::sheet(&shown, sheet::WIDTH))?;
+        return Ok(Exit::Ok);
+    }
+    if options.yes {
+        // Whoever says yes to the whole has seen it; the risky parts are theirs too.
+        flags.yes_to_plans = true;
+    }
+    talk::work(place, &flags, Task::Run { draft: Box::new(draft), source }, options.format)
+}
+
+/// The team with what it costs.
+fn team(place: &Place, talk: &Talk) -> anyhow::Result<Team> {
+    let who = Who::read(talk, place)?;
+    let config = place.settings(talk.config.as_deref(), setup::overrides(talk, who.model()))?;
+    let chosen = models::choose(&config, &place.env)?;
+    let settings = setup::settings_for(&chosen, &config, false)?;
+    let Seated { team, .. } = who.seat(&chosen, &settings, talk.ways())?;
+    Ok(team.ok_or_else(|| Stop::new(Exit::Usage, "a plan needs a team: leave --solo and --agent out"))?)
+}

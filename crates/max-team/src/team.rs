@@ -1,0 +1,125 @@
+//! The team of a session: members from the agents file, each with its own model, tools and walls.
+//!
+//! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
+//! catalogue once. It starts nothing.
+
+use std::collections::BTreeMap;
+
+use max_team_core::plan::event::Approve;
+use max_team_core::team::{Constraints, Definition, Member, Settings};
+use max_team_core::turn::SUBMIT_PLAN;
+use max_team_runtime::{ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team};
+
+use crate::agents;
+use crate::args::Talk;
+use crate::exit::{Exit, Stop};
+use crate::headless;
+use crate::models::Chosen;
+use crate::setup::Place;
+
+/// The tools of a lead.
+const LEAD_TOOLS: [&str; 6] = [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER];
+/// Tasks that run at once, unless somebody says otherwise.
+pub(crate) const PARALLEL_DEFAULT: u32 = 8;
+
+/// Who is talked to: one agent with hands, or a lead with a team.
+pub(crate) enum Who {
+    Alone(agents::Agent),
+    Team(Led),
+}
+
+impl Who {
+    /// As the flags say.
+    pub(crate) fn read(talk: &Talk, place: &Place) -> Result<Self, Stop> {
+        if talk.solo || talk.agent.is_some() {
+            return agents::choose(talk, place).map(Self::Alone);
+        }
+        let (led, warnings) = read(talk.agents.as_deref(), place)?;
+        warnings.iter().for_each(|warning| headless::talk(warning));
+        Ok(Self::Team(led))
+    }
+
+    /// The model that whoever is talked to asks for.
+    pub(crate) fn model(&self) -> Option<String> {
+        match self {
+            Self::Alone(agent) => agent.model.clone(),
+            Self::Team(led) => led.model.clone(),
+        }
+    }
+
+    /// What the session is opened with.
+    pub(crate) fn seat(self, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Seated, Stop> {
+        match self {
+            Self::Alone(agent) => Ok(Seated {
+                definition: agent.definition,
+                settings: settings.clone().under(&agent.constraints),
+                team: None,
+            }),
+            Self::Team(led) => {
+                let team = Some(resolve(&led, chosen, settings, ways)?);
+                Ok(Seated { settings: settings.clone().under(&led.constraints), definition: led.definition, team })
+            }
+        }
+    }
+}
+
+/// Who leads a session, under what, with whom.
+pub(crate) struct Seated {
+    pub(crate) definition: Definition,
+    pub(crate) settings: Settings,
+    pub(crate) team: Option<Team>,
+}
+
+/// How the team works, as far as flags and settings say.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ways {
+    pub(crate) approve: Approve,
+    pub(crate) max_parallel: u32,
+}
+
+/// A lead with its team.
+pub(crate) struct Led {
+    pub(crate) definition: Definition,
+    pub(crate) model: Option<String>,
+    pub(crate) constraints: Constraints,
+    members: Vec<Member>,
+}
+
+/// Reads who is on the team.
+pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
+    let agents::Team { lead, members, warnings, .. } = agents::team(file, place)?;
+    let Member { mut definition, model, constraints, .. } = lead;
+    // Whoever wrote the file may not know all of them; none of them can do anything by itself.
+    for tool in LEAD_TOOLS {
+        if !definition.tools.iter().any(|known| known == tool) {
+            definition.tools.push(tool.to_owned());
+        }
+    }
+    definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(&members));
+    Ok((Led { definition, model, constraints, members }, warnings))
+}
+
+/// Resolves the members under the session's settings. Nobody gets more than the session has.
+pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
+    let mut members = Vec::new();
+    for member in &led.members {
+        let mut own = settings.clone();
+        own.structured = false;
+        own.budget_nano = None;
+        if let Some(name) = &member.model {
+            let bad = |error: Stop| {
+                let who = &member.definition.name;
+                Stop::new(Exit::Config, format!("the model of member `{who}`: {}", error.message))
+            };
+            own.model = chosen.resolve(name).map_err(bad)?;
+        }
+        let mut definition = member.definition.clone();
+        if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            definition.tools.push(NEED_CLARIFY.to_owned());
+        }
+        members.push(Mate { definition, settings: own.under(&member.constraints) });
+    }
+    let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
+    let models: BTreeMap<_, _> = known.collect();
+    Ok(Team { members, approve: ways.approve, max_parallel: ways.max_parallel, models })
+}
