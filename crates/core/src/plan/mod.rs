@@ -4,21 +4,26 @@
 //! machine that takes it from proposal to report. Nothing here runs anything: who works, what is verified and who is
 //! asked are effects that the runtime carries out.
 
+mod advance;
 mod apply;
+mod claims;
 mod decide;
 pub mod draft;
 pub mod edit;
 pub mod event;
 pub mod forecast;
 pub mod graph;
+mod input;
 pub mod machine;
 mod near;
+mod settle;
+mod slot;
 
-pub use decide::{Findings, Input, Now, Report};
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
 pub use edit::{Edit, edit};
 pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};
+pub use input::{Findings, Input, Now, Report};
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
 
 use crate::policy::pattern::overlap;
