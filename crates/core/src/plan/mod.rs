@@ -18,6 +18,8 @@ pub mod machine;
 mod near;
 mod settle;
 mod slot;
+#[cfg(test)]
+mod tests;
 
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
 pub use edit::{Edit, edit};
