@@ -86,14 +86,13 @@ impl Plan {
             return events;
         }
         let mut taken: Vec<usize> = Vec::new();
-        for (_, task) in self.ready.iter().take(READY_SCANNED_MAX) {
-            if free == 0 {
-                break;
-            }
-            if !self.is_blocked(*task) && !taken.iter().any(|other| self.collide(*task, *other)) {
-                events.extend(self.assign(*task, now));
-                taken.push(*task);
-                free -= 1;
+        let mut next = self.ready.next().take(free + READY_SCANNED_MAX);
+        while taken.len() < free
+            && let Some(task) = next.next()
+        {
+            if !self.is_blocked(task) && !taken.iter().any(|other| self.collide(task, *other)) {
+                events.extend(self.assign(task, now));
+                taken.push(task);
             }
         }
         events

@@ -7,6 +7,7 @@ use super::event::{
     TaskFailed, TaskReported, TaskResult,
 };
 use super::machine::Plan;
+use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
 use super::{Draft, Graph};
 use crate::event::Event;
@@ -103,6 +104,7 @@ impl Plan {
     /// Makes the records for the draft as it stands.
     fn reshape(&mut self, graph: Graph) {
         self.slots = (0..graph.len()).map(|task| Slot { open: graph.needs(task).len(), ..Slot::default() }).collect();
+        self.ready = self.draft().map(Ready::new).unwrap_or_default();
         self.unsettled = graph.len();
         self.tally = super::event::Tally { tasks: graph.len(), ..Default::default() };
         self.graph = Some(graph);

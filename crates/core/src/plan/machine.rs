@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::claims::Claims;
 use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
+use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
 use super::{Draft, Forecast, Graph, Task};
 use crate::hash::Hash;
@@ -19,8 +20,8 @@ pub struct Plan {
     pub(super) proposed: Option<Box<PlanProposed>>,
     pub(super) graph: Option<Graph>,
     pub(super) slots: Vec<Slot>,
-    /// Tasks whose needs are settled and that may run, the longest chain behind them first.
-    pub(super) ready: BTreeSet<(std::cmp::Reverse<u32>, usize)>,
+    /// Tasks whose needs are settled and that may run.
+    pub(super) ready: Ready,
     /// Tasks that could run but for a person's word that nobody has asked for yet; and those that have it.
     pub(super) gated: BTreeSet<usize>,
     pub(super) passed: BTreeSet<usize>,

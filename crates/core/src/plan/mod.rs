@@ -16,6 +16,7 @@ pub mod graph;
 mod input;
 pub mod machine;
 mod near;
+mod ready;
 mod settle;
 mod slot;
 #[cfg(test)]

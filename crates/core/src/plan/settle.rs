@@ -1,8 +1,11 @@
 //! The end of a task, and what it means for those that build on it: they become ready, or will never run.
 
+use std::cmp::Reverse;
+
 use super::Wanted;
 use super::event::{SkipReason, Spent, TaskResult};
 use super::machine::Plan;
+use super::ready::Rank;
 use super::slot::{Doom, Slot, State};
 
 impl Plan {
@@ -154,15 +157,13 @@ impl Plan {
         if self.graph.as_ref().is_some_and(|graph| graph.is_gated(task)) && !self.passed.contains(&task) {
             self.gated.insert(task);
         } else {
-            let key = self.key(task);
-            self.ready.insert(key);
+            self.ready.insert(self.rank(task));
         }
     }
 
     pub(super) fn doom(&mut self, task: usize, doom: Doom) {
         if self.slots.get(task).is_some_and(|slot| !slot.state.is_settled()) {
-            let key = self.key(task);
-            self.ready.remove(&key);
+            self.ready.remove(self.rank(task));
             self.gated.remove(&task);
             self.doomed.insert(task, doom);
         }
@@ -178,8 +179,7 @@ impl Plan {
         if let Some(at_ms) = at_ms {
             self.clock.remove(&(at_ms, task));
         }
-        let key = self.key(task);
-        self.ready.remove(&key);
+        self.ready.remove(self.rank(task));
         self.doomed.remove(&task);
         let sets = [&mut self.active, &mut self.asking, &mut self.answered, &mut self.unchecked];
         for set in sets.into_iter().chain([&mut self.with_lead, &mut self.gated]) {
@@ -201,8 +201,8 @@ impl Plan {
         }
     }
 
-    pub(super) fn key(&self, task: usize) -> (std::cmp::Reverse<u32>, usize) {
-        (std::cmp::Reverse(self.graph.as_ref().map_or(0, |graph| graph.tail(task))), task)
+    fn rank(&self, task: usize) -> Rank {
+        (Reverse(self.graph.as_ref().map_or(0, |graph| graph.tail(task))), task)
     }
 
     pub(super) fn spend(&mut self, task: usize, spent: Spent) {

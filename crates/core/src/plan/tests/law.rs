@@ -142,11 +142,11 @@ impl Play {
         for task in waiting.filter(|_| plan.ended().is_none()) {
             let open = graph.needs(task).iter().filter(|need| !plan.slots[**need].state.is_settled()).count();
             assert_eq!(plan.slots[task].open, open);
-            let kept = plan.asked_of.contains_key(&Some(task)) || plan.ready.contains(&plan.key(task));
+            let kept = plan.asked_of.contains_key(&Some(task)) || plan.ready.all().contains(&task);
             assert_eq!(kept, open == 0, "task {task} is lost, or too early");
         }
         let idle = plan.active.len() < plan.places() && plan.paused.is_empty() && plan.ended().is_none();
-        for (_, task) in plan.ready.iter().filter(|_| idle) {
+        for task in plan.ready.all().iter().filter(|_| idle) {
             let holders = (0..graph.len()).filter(|other| is_at_work(&plan.slots[*other]));
             assert!(holders.into_iter().any(|other| self.overlaps[*task][other]), "task {task} could run");
         }
