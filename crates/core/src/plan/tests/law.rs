@@ -204,7 +204,10 @@ impl Play {
             match (&plan.asked[question], state) {
                 (About::Start { .. }, state) => assert_eq!(state, Some(&State::Approved)),
                 (About::Failure { .. }, state) => assert_eq!(state, Some(&State::Failed { settled: false })),
-                (_, state) => assert_eq!(state, None),
+                (About::Budget, None) => assert!(!plan.paused.is_empty(), "nobody needs the money"),
+                (About::Rest, None) => assert_eq!(plan.open, 0),
+                (About::Proposal, None) => assert!(!plan.is_approved()),
+                (about, state) => panic!("{about:?} {state:?}"),
             }
         }
         for view in plan.tasks() {
