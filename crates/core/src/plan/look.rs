@@ -1,7 +1,8 @@
 //! What others ask about a plan.
 
 use super::event::About;
-use super::machine::{Plan, State};
+use super::machine::Plan;
+use super::slot::State;
 
 impl Plan {
     /// Whether a task failed and somebody must say what to do.
