@@ -151,8 +151,9 @@ impl PlanLoop {
     fn activity(&self) -> Activity {
         match self.plan.ended() {
             Some(_) => Activity::Idle,
-            None if self.plan.active().next().is_some() || !self.flights.is_empty() => Activity::Busy,
-            None if self.plan.is_moving() && self.plan.asked().next().is_none() => Activity::Busy,
+            // Whoever has a task, a check that runs, a retry that is due: something will come by itself.
+            None if self.plan.active().next().is_some() || !self.plan.pending().is_empty() => Activity::Busy,
+            // The lead, or a person.
             None => Activity::Waiting,
         }
     }
@@ -239,7 +240,7 @@ impl PlanLoop {
         for change in edits {
             draft = edit(&draft, change).ok()?;
         }
-        let (graph, _) = propose::check(&team, &draft).ok()?;
+        let (graph, _) = propose::check(&team, &self.floor.root, &draft).ok()?;
         let forecast = propose::expect(&team, &draft, &graph);
         Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
     }

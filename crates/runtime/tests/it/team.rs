@@ -98,7 +98,9 @@ impl Heard {
 pub(crate) async fn rest(notices: &mut mpsc::Receiver<Notice>) -> Heard {
     let mut events = Vec::new();
     loop {
-        match notices.recv().await.unwrap() {
+        // A session that never comes to rest must fail the test, not hang it.
+        let notice = tokio::time::timeout(std::time::Duration::from_secs(20), notices.recv()).await;
+        match notice.unwrap_or_else(|_| panic!("no rest after {events:#?}")).unwrap() {
             Notice::Event { from, event, .. } => events.push((from.name.to_string(), (*event).clone())),
             Notice::Idle { waiting, .. } => return Heard { events, waiting },
             Notice::Stopped { error, .. } => panic!("{error}"),
@@ -225,15 +227,19 @@ async fn a_false_done_comes_out_as_failed() {
     let folder = repository();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), FALSE_CLAIMS);
-    let (_, mut notices) = ask(&team, folder.path(), Approve::Never).await;
+    let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
     let mut heard = rest(&mut notices).await;
-    while heard.waiting || !heard.names().contains(&"plan_ended") {
+    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    loop {
         let more = rest(&mut notices).await;
         heard.events.extend(more.events);
-        heard.waiting = more.waiting;
-        if let Some((question, About::Failure { .. })) = open_question(&journal) {
-            let say = Say::Rule(max_team_core::plan::event::Ruling::GiveUp);
-            drop(order(&team, Command::Decide { question, say }).await);
+        // The recorded lead decides about what it hears of first; whatever is left is the user's.
+        match open_question(&journal) {
+            Some((question, About::Failure { .. })) => {
+                let say = Say::Rule(max_team_core::plan::event::Ruling::GiveUp);
+                order(&team, Command::Decide { question, say }).await.unwrap();
+            }
+            _ => break,
         }
     }
     let plan = team.plan(heard.plan()).unwrap();
@@ -250,7 +256,7 @@ async fn a_false_done_comes_out_as_failed() {
     assert!(failed.iter().any(|error| error.contains("false: exit 1")), "{failed:?}");
     let tally = plan.tally();
     assert_eq!((tally.done, tally.verified), (1, 0));
-    assert!(matches!(plan.ended(), Some(PlanEnd::Partial | PlanEnd::Done)), "{:?}", plan.ended());
+    assert_eq!(plan.ended(), Some(PlanEnd::Partial));
 }
 
 fn open_question(journal: &Journal) -> Option<(QuestionId, About)> {
