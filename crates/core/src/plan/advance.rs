@@ -124,6 +124,7 @@ impl Plan {
             model,
             deadline_ms: now.at_ms.saturating_add(self.timeout_ms(task)),
             note: slot.note.clone(),
+            before: Vec::new(),
         }))
     }
 

@@ -216,6 +216,10 @@ impl Plan {
             slot.member = Some(assigned.member.clone());
             slot.model.clone_from(&assigned.model);
             slot.assigned_at_ms = at_ms;
+            // What the first attempt found is what the task as a whole is measured against.
+            if slot.before.is_empty() {
+                slot.before.clone_from(&assigned.before);
+            }
             slot.output.clear();
             slot.by_hand = false;
         });

@@ -33,6 +33,11 @@ impl Plan {
         }
     }
 
+    /// Hashes of a task's declared files when it was first given to somebody.
+    pub fn before(&self, task: usize) -> &[Option<crate::hash::Hash>] {
+        self.slots.get(task).map_or(&[], |slot| &slot.before)
+    }
+
     /// Whether tasks wait for money.
     pub fn is_paused(&self) -> bool {
         !self.paused.is_empty()

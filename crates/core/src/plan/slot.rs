@@ -4,6 +4,7 @@
 
 use super::event::{Proof, SkipReason, Spent, TaskResult};
 use super::machine::Status;
+use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
 
 /// Why a task will not run.
@@ -31,6 +32,8 @@ pub(super) struct Slot {
     pub spent: Spent,
     pub result: Option<Box<TaskResult>>,
     pub assigned_at_ms: i64,
+    /// Hashes of its declared files when it was last given to somebody.
+    pub before: Vec<Option<Hash>>,
     pub ended_at_ms: i64,
     /// The letter that last asked something: the same one again is no second question.
     pub letter: Option<EnvelopeId>,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::chat::Usage;
+use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
 
 /// A task is in its owner's mailbox.
@@ -24,6 +25,9 @@ pub struct TaskAssigned {
     /// What the last attempt came to, for this one to know.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
+    /// Hashes of its declared files then; `None` for one that was not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Option<Hash>>,
 }
 
 /// Its owner has begun.
