@@ -9,8 +9,8 @@ use std::collections::hash_map::Entry;
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::plan::Plan;
 use max_team_core::plan::event::{About, Say};
+use max_team_core::plan::{Plan, Status};
 use max_team_core::policy::{Answer, By};
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
@@ -123,7 +123,8 @@ impl<'j> Post<'j> {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => place.insert(census::fold_plan(self.journal, plan)?.0),
         };
-        if state.ended().is_some() || !state.asked().any(|(question, _)| question == row.question) {
+        let open = state.asked().any(|(question, about)| question == row.question && matters(state, about));
+        if state.ended().is_some() || !open {
             return Ok(None);
         }
         let task = match &row.matter {
@@ -291,6 +292,17 @@ impl<'j> Post<'j> {
         commit.strength = Strength::Full;
         self.journal.commit(commit).await?;
         Ok(address)
+    }
+}
+
+/// Whether a question of a plan still waits for anybody: its task may have been stopped since.
+fn matters(plan: &Plan, about: &About) -> bool {
+    let view = |name: &str| plan.tasks().find(|view| view.task.id == name);
+    match about {
+        About::Proposal | About::Rest => true,
+        About::Start { task } => view(task).is_some_and(|view| view.status == Status::Approved),
+        About::Failure { task, .. } => view(task).is_some_and(|view| plan.awaits_ruling(view.index)),
+        About::Budget => plan.is_paused(),
     }
 }
 

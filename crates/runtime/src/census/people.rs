@@ -369,7 +369,7 @@ impl Room<'_> {
         if self.pid.is_none() {
             person.state = Standing::Stopped;
             let words = format!("nobody runs this session: max-team -r {}", self.row.session);
-            person.reason = Some(Reason::Blocked(words));
+            (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
         }
         self.people.push(person);
     }
