@@ -11,6 +11,7 @@ use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{PlanEnd, Proof, Say};
 use max_team_core::policy::By;
+use max_team_core::turn::call_key;
 use serde::Serialize;
 
 use super::Census;
@@ -160,8 +161,14 @@ impl Census<'_> {
 
     /// The turns of an agent and what happened in them.
     fn turns(&self, agent: AgentId, name: &str, agents: &[AgentRow]) -> Result<Turns, RuntimeError> {
-        let mut reader =
-            Reader { name, turns: Vec::new(), calling: None, tools: HashMap::new(), asked: HashMap::new() };
+        let mut reader = Reader {
+            name,
+            turns: Vec::new(),
+            calling: None,
+            tools: HashMap::new(),
+            names: HashMap::new(),
+            asked: HashMap::new(),
+        };
         for (at_ms, event) in self.events(&session::agent_stream(agent))? {
             reader.take(at_ms, &event);
         }
@@ -218,6 +225,8 @@ struct Reader<'a> {
     turns: Turns,
     calling: Option<(LlmIntent, Span)>,
     tools: HashMap<String, Span>,
+    /// What the calls of answers are called, for those that never began.
+    names: HashMap<String, String>,
     asked: HashMap<QuestionId, String>,
 }
 
@@ -232,7 +241,14 @@ impl Reader<'_> {
                 let span = Span::new(SpanKind::Model, format!("{}{again}", intent.model.name), at_ms);
                 self.calling = Some((intent.clone(), span));
             }
-            Event::LlmEnded(ended) => self.end_call(at_ms, &ended.outcome, ended.ms),
+            Event::LlmEnded(ended) => {
+                if let Outcome::Done(answer) = &ended.outcome {
+                    let uses = answer.message.tool_uses().enumerate();
+                    let keyed = uses.map(|(index, (_, name, _))| (call_key(ended.call, index), name.to_owned()));
+                    self.names.extend(keyed);
+                }
+                self.end_call(at_ms, &ended.outcome, ended.ms);
+            }
             Event::QuestionAsked(asked) => {
                 let name = format!("may it {} {}?", asked.tool, asked.action.target);
                 let mut span = Span::new(SpanKind::Question, name, at_ms);
@@ -251,8 +267,9 @@ impl Reader<'_> {
             }
             Event::ToolIntent(intent) => self.begin_tool(at_ms, intent),
             Event::ToolDone(done) => {
-                let nameless = || Span::new(SpanKind::Tool, format!("{} call", done.key), at_ms);
-                let mut span = self.tools.remove(&done.key).unwrap_or_else(nameless);
+                let name = self.names.remove(&done.key).unwrap_or_default();
+                let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key), at_ms);
+                let mut span = self.tools.remove(&done.key).unwrap_or_else(unbegun);
                 let outcome = match done.ending {
                     Ending::Ran if done.is_error => "failed",
                     Ending::Ran => "ok",
