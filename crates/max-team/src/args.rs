@@ -304,6 +304,9 @@ pub(crate) struct Doctor {
     /// Make all lists and mailboxes again from the log
     #[arg(long)]
     pub(crate) rebuild: bool,
+    /// A file that defines the team
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
     /// A settings file to use instead of the project's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::process::{Child, Stdio};
 
+use max_team_journal::{Journal, Options};
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
@@ -104,6 +105,14 @@ fn a_plan_is_denied_with_a_reason() {
     let answered: Vec<&Value> = answers.iter().filter(|entry| entry["event"] == "plan_answered").collect();
     assert!(answered.len() == 1 && answered[0].to_string().contains("not on a Friday"), "{answered:?}");
     assert!(ok(program.run(&["inbox"])).out.contains("nothing waits"));
+}
+
+/// Follows the log until something has happened.
+fn wait_for(program: &Program, event: &str) {
+    let journal = Journal::open(program.home(), Options::default()).unwrap();
+    let mut watch = journal.watch(0).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { while watch.next().await.unwrap().event != event {} });
 }
 
 /// A program that must not outlive its test.
@@ -272,12 +281,8 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
     let mut keys = chat.stdin.take().unwrap();
     let chat = Running(Some(chat));
     keys.write_all(b"have a.txt written\n").unwrap();
-    let asked = loop {
-        let asked = ok(program.run(&["inbox", "--json"])).json();
-        if !asked.as_array().unwrap().is_empty() {
-            break asked;
-        }
-    };
+    wait_for(&program, "question_asked");
+    let asked = ok(program.run(&["inbox", "--json"])).json();
     assert_eq!(
         (&asked[0]["who"], &asked[0]["tool"], &asked[0]["target"]),
         (&json!("leo"), &json!("write_file"), &json!("a.txt"))
@@ -294,4 +299,49 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
     let ran = chat.finish();
     assert!(ran.out.contains("Leo wrote it."), "{ran:?}");
     assert_eq!(program.read("a.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn the_audit_file_tells_of_members_plans_and_letters() {
+    let server = server(&Gate::new());
+    let config = "audit:\n  enabled: true\n  output: logs/audit.jsonl\n  level: debug\n";
+    let program = Program::with(&server).file("plan.yaml", PLAN).file(".max-team/config.yaml", config);
+    ok(program.run(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]));
+    let text = program.read("logs/audit.jsonl");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| -> Vec<&Value> { lines.iter().filter(|line| line["type"] == kind).collect() };
+    assert!(lines.iter().all(|line| line["ts"].as_str().unwrap().ends_with('Z') && line["agent"].is_string()));
+    let tool = of("tool_exec")[0];
+    assert_eq!(
+        (&tool["agent"], &tool["data"]["tool"], &tool["data"]["success"]),
+        (&json!("leo"), &json!("write_file"), &json!(true))
+    );
+    assert!(tool["data"]["duration"].as_str().unwrap().ends_with("ms"), "{tool}");
+    let steps: Vec<(&str, &str)> = of("task_update")
+        .iter()
+        .filter_map(|line| Some((line["data"]["task"].as_str()?, line["data"]["status"].as_str()?)))
+        .collect();
+    for step in [("design", "dispatched"), ("design", "done"), ("write", "checking"), ("write", "done")] {
+        assert!(steps.contains(&step), "{step:?}: {steps:?}");
+    }
+    assert!(of("task_update").iter().all(|line| line["data"]["plan"].as_str().unwrap().starts_with("pln_")), "{text}");
+    let answered = of("approval").into_iter().find(|line| line["agent"] == "plan").unwrap();
+    assert_eq!((&answered["data"]["where"], &answered["data"]["what"]), (&json!("rule"), &json!("approved")));
+    assert_eq!(of("llm_call").len(), 4, "{text}");
+    assert_eq!(of("msg_sent")[0]["data"]["kind"], "plan_approval_request", "{text}");
+}
+
+#[test]
+fn the_doctor_knows_the_team() {
+    let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
+    let ran = program.run(&["doctor"]);
+    assert!(ran.out.contains("ok    team: the built-in team: max (team_lead) leads leo (coder), ada"), "{ran:?}");
+    assert!(ran.out.contains("query_log") && ran.out.contains("not available yet"), "{ran:?}");
+    let file = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  - name: leo\n    role: coder\n    \
+        system_prompt: code\n    tools: [read_file, http_get]\n    mcp_servers:\n      - {name: nexus, command: npx}\n";
+    let program = program.file("mine.yaml", file);
+    let ran = ok(program.run(&["doctor", "--agents", "mine.yaml"]));
+    assert!(ran.out.contains("ok    team: mine.yaml: max (team_lead) leads leo (coder)\n"), "{ran:?}");
+    assert!(ran.out.contains("note  mcp servers: leo: nexus: read, not connected in this version"), "{ran:?}");
+    assert!(ran.out.contains("note  tools: leo: http_get: not available yet"), "{ran:?}");
 }
