@@ -107,12 +107,20 @@ fn a_plan_is_denied_with_a_reason() {
     assert!(ok(program.run(&["inbox"])).out.contains("nothing waits"));
 }
 
-/// Follows the log until something has happened.
-fn wait_for(program: &Program, event: &str) {
+/// Follows the log until something has happened, about these words.
+fn wait_for(program: &Program, event: &str, words: &str) {
     let journal = Journal::open(program.home(), Options::default()).unwrap();
     let mut watch = journal.watch(0).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    runtime.block_on(async { while watch.next().await.unwrap().event != event {} });
+    runtime.block_on(async {
+        loop {
+            let entry = watch.next().await.unwrap();
+            let payload = String::from_utf8(entry.payload.unwrap_or_default()).unwrap();
+            if entry.event == event && payload.contains(words) {
+                return;
+            }
+        }
+    });
 }
 
 /// A program that must not outlive its test.
@@ -194,6 +202,29 @@ fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     assert!(noted.err.contains("it is noted"), "{noted:?}");
     gate.open();
     assert_eq!(program.run(&["-r", session, "-p", ""]).code, 130);
+}
+
+#[test]
+fn a_failure_is_decided_about() {
+    let server = server(&Gate::new());
+    let plan = "goal: Say hello\ntasks:\n  - {id: speak, agent: ada, do: Speak up., outputs: [never.txt], retry: 0}\n";
+    let program = Program::with(&server).file("plan.yaml", plan);
+    let child = Running(Some(program.start(&["run", "plan.yaml", "--approve", "never"])));
+    wait_for(&program, "plan_asked", "never.txt");
+    drop(child);
+    let listed = ok(program.run(&["inbox"])).out;
+    assert!(listed.contains("task `speak` failed") && listed.contains("--skip | --fixed | --give-up"), "{listed}");
+    assert_eq!(program.run(&["approve", "--first-wave"]).code, 2);
+    let unknown = program.run(&["approve", "--retry", "--by", "bob"]);
+    assert!(unknown.code == 2 && unknown.err.contains("ada, leo, ray, sam"), "{unknown:?}");
+    let skipped = ok(program.run(&["approve", "--skip"]));
+    assert!(skipped.out.contains("decided: task `speak` failed"), "{skipped:?}");
+    let session = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    program.run(&["-r", &session, "-p", ""]);
+    let plan = ok(program.run(&["plans", "show", "--json"])).json();
+    assert_eq!(plan["tasks"][0]["status"], "skipped", "{plan}");
+    let trace = ok(program.run(&["trace"])).out;
+    assert!(trace.contains("decided  [owner at cli]"), "{trace}");
 }
 
 #[test]
@@ -281,7 +312,7 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
     let mut keys = chat.stdin.take().unwrap();
     let chat = Running(Some(chat));
     keys.write_all(b"have a.txt written\n").unwrap();
-    wait_for(&program, "question_asked");
+    wait_for(&program, "question_asked", "write_file");
     let asked = ok(program.run(&["inbox", "--json"])).json();
     assert_eq!(
         (&asked[0]["who"], &asked[0]["tool"], &asked[0]["target"]),
