@@ -6,6 +6,7 @@
 
 use max_team_core::chat::{Answer, Part, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
+use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::Price;
 use max_team_core::policy::Action;
 use max_team_core::recovery::Failure;
@@ -27,6 +28,8 @@ pub(super) enum Item {
     Text(String),
     TextEnd,
     Row(Row),
+    /// A row that is worth printing only where nothing else shows it live.
+    Minor(Row),
 }
 
 /// What is going on.
@@ -152,6 +155,11 @@ impl Transcript {
         (usage, nano)
     }
 
+    /// Somebody is in the middle of a turn whose beginning nobody heard.
+    pub(super) fn join(&mut self, at_ms: i64) {
+        self.turn = Some(Turn::new(at_ms));
+    }
+
     /// The agent is gone in the middle of whatever it did.
     pub(super) fn stop(&mut self) {
         self.turn = None;
@@ -187,7 +195,12 @@ impl Transcript {
         match event {
             Event::Configured(configured) => self.settings = configured.settings.clone(),
             Event::TurnStarted(started) => {
-                out.push(Item::Row(Row::Said(text_of(&started.input))));
+                let row = if is_news(started.envelope) {
+                    Row::Note(format!("✉ {}", self.lang.news()))
+                } else {
+                    Row::Said(text_of(&started.input))
+                };
+                out.push(Item::Row(row));
                 self.turn = Some(Turn::new(at_ms));
             }
             Event::TurnEnded(ended) => self.ended(ended, at_ms, &mut out),
@@ -213,7 +226,7 @@ impl Transcript {
     }
 
     fn called(&mut self, intent: &LlmIntent, out: &mut Vec<Item>) {
-        let Self { settings, turn: Some(turn), lang } = self else { return };
+        let Self { turn: Some(turn), lang, .. } = self else { return };
         turn.retry_at_ms = None;
         let failure = turn.failure.take();
         if intent.fallback && !turn.fallback {
@@ -222,8 +235,7 @@ impl Transcript {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }
         turn.fallback = intent.fallback;
-        let model = settings.fallback.as_ref().filter(|_| intent.fallback).unwrap_or(&settings.model);
-        turn.call = Some(Call::new(model.price));
+        turn.call = Some(Call::new(intent.model.price));
     }
 
     fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {
@@ -339,6 +351,11 @@ impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
         Self { key, name, target, preview: String::new(), running_since_ms: None }
     }
+}
+
+/// Whether a letter is the house's own: its id then follows from what it is about, and people's ids never do.
+fn is_news(letter: EnvelopeId) -> bool {
+    letter.uuid().get_version() == Some(uuid::Version::Custom)
 }
 
 /// The calls of an answer, under the keys that their events will carry.
