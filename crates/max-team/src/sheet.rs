@@ -44,7 +44,7 @@ pub(crate) fn sheet_in(plan: &Plan, width: usize, lang: Lang) -> String {
     }
     let critical: Vec<&str> =
         graph.critical().iter().filter_map(|task| draft.tasks.get(*task)).map(|task| task.id.as_str()).collect();
-    let path = clip(&critical.join(" → "), width.saturating_sub(40));
+    let path = clip(&critical.join(" → "), width.saturating_sub(40).max(20));
     let _ = writeln!(text, "\n{}", lang.shape(draft.tasks.len(), graph.waves().len(), &path));
     let _ = writeln!(text, "{}", forecast_in(&proposed.forecast, lang));
     for risk in &proposed.risks {

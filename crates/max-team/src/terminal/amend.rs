@@ -12,7 +12,7 @@ use ratatui::text::{Line, Span};
 use super::dialog::Scene;
 use super::editor::Editor;
 use super::figures::dollars;
-use super::gate::{indented, members, unknown_member};
+use super::gate::{breaks_line, indented, members, unknown_member};
 use super::rows::Look;
 use super::text::{self, clean_line};
 use super::words::Lang;
@@ -128,6 +128,7 @@ impl Amend {
                     self.step = Step::Field;
                     Change::None
                 }
+                KeyCode::Enter if breaks_line(key, editor) => Change::None,
                 KeyCode::Enter => {
                     let words = editor.whole();
                     self.written(words.trim(), draft, scene.team, lang)

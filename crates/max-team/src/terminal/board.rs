@@ -47,6 +47,8 @@ struct Sketch {
     columns: usize,
     rows: usize,
     lines: Vec<Line<'static>>,
+    /// Whether anything was heard since.
+    touched: bool,
 }
 
 impl Board {
@@ -64,9 +66,17 @@ impl Board {
         };
     }
 
-    /// When what is shown is no longer good enough.
-    pub(super) fn stale_at_ms(&self) -> Option<i64> {
-        self.drawn.as_ref().map(|drawn| drawn.at_ms.saturating_add_unsigned(FRESH_MS))
+    /// Something was heard that may look different.
+    pub(super) fn touch(&mut self) {
+        if let Some(drawn) = &mut self.drawn {
+            drawn.touched = true;
+        }
+    }
+
+    /// When what is shown is no longer good enough; never, if nothing has changed and nothing `moves`.
+    pub(super) fn stale_at_ms(&self, moves: bool) -> Option<i64> {
+        let drawn = self.drawn.as_ref().filter(|drawn| drawn.touched || moves);
+        drawn.map(|drawn| drawn.at_ms.saturating_add_unsigned(FRESH_MS))
     }
 
     /// The rows, at most so many.
@@ -82,7 +92,7 @@ impl Board {
             return drawn.lines.clone();
         }
         let lines = self.draw(session, rows, look, now_ms);
-        self.drawn = Some(Sketch { at_ms: now_ms, columns: look.columns, rows, lines: lines.clone() });
+        self.drawn = Some(Sketch { at_ms: now_ms, columns: look.columns, rows, lines: lines.clone(), touched: false });
         lines
     }
 
@@ -189,8 +199,9 @@ fn row(
 ) -> Line<'static> {
     let Look { columns, theme, lang } = look;
     let mate = session.crew().at(known.id, &view.task.id);
-    let sign = sheet::mark(view);
-    let style = style_of(view, look);
+    let asks = session.questions.all().any(|question| question.by.is_at(&view.task.id));
+    let sign = if asks { '?' } else { sheet::mark(view) };
+    let style = if asks { theme.warning() } else { style_of(view, look) };
     let mut spans = vec![
         Span::styled(format!("  {sign} "), style),
         Span::styled(pad(&clean_line(&view.task.id), id_columns), theme.strong()),

@@ -190,8 +190,8 @@ impl Chat {
         let quiet_at_ms = self.typed_at_ms.saturating_add_unsigned(QUIET_MS);
         let quiet = (self.session.questions.first().is_some() && quiet_at_ms > self.now_ms).then_some(quiet_at_ms);
         let moves = self.session.is_team_at_work();
-        let board = self.board.stale_at_ms().filter(|at_ms| moves || *at_ms > self.now_ms);
-        let board = board.or_else(|| moves.then(|| self.now_ms.saturating_add_unsigned(CLOCK_MS)));
+        let board =
+            self.board.stale_at_ms(moves).or_else(|| moves.then(|| self.now_ms.saturating_add_unsigned(CLOCK_MS)));
         quiet.into_iter().chain(board).min()
     }
 
@@ -241,11 +241,13 @@ impl Chat {
 
     pub(super) fn notice(&mut self, notice: &Notice) {
         let items = self.session.notice(notice, self.now_ms);
+        self.board.touch();
         self.show(items);
     }
 
     pub(super) fn done(&mut self, done: Done) {
         let items = self.session.done(done, self.now_ms);
+        self.board.touch();
         self.show(items);
         for text in self.session.take_returned() {
             if !self.editor.is_empty() {

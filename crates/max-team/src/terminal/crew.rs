@@ -88,14 +88,15 @@ impl Crew {
     /// Something happened to a member. Returns the row that is left of what the lead gave it to do.
     pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
         let agent = from.agent?;
-        if matches!(event, Event::AgentStarted(_) | Event::Configured(_)) {
-            return None;
-        }
-        let over = matches!(event, Event::TurnEnded(_));
+        // Only what begins something makes a member known: the ends of what was given up may come late.
+        let begins = matches!(
+            event,
+            Event::TurnStarted(_) | Event::LlmIntent(_) | Event::ToolIntent(_) | Event::QuestionAsked(_)
+        );
         let known = self.mates.iter().position(|mate| mate.agent == agent);
         let index = match known {
             Some(index) => index,
-            None if over => return None,
+            None if !begins => return None,
             None => {
                 let mut transcript = Transcript::new(self.lang, self.settings.clone());
                 transcript.join(at_ms);
@@ -131,7 +132,7 @@ impl Crew {
         }
     }
 
-    /// A plan has counted what a task came to, or given it to somebody anew.
+    /// A plan has counted what a task came to.
     pub(super) fn counted(&mut self, plan: PlanId, event: &Event) {
         let task = match event {
             Event::TaskReported(reported) => &reported.task,
@@ -139,7 +140,6 @@ impl Crew {
             Event::TaskFailed(failed) => &failed.task,
             Event::TaskCancelled(cancelled) => &cancelled.task,
             Event::TaskPaused(paused) => &paused.task,
-            Event::TaskAssigned(assigned) => &assigned.task,
             Event::PlanEnded(_) => {
                 return self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, _)| *at != plan));
             }

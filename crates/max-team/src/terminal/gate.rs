@@ -123,6 +123,7 @@ impl Gate {
                 let pick = *pick;
                 match key.code {
                     KeyCode::Esc => self.step = Step::Choose,
+                    KeyCode::Enter if breaks_line(key, editor) => {}
                     KeyCode::Enter => {
                         let words = editor.whole().trim().to_owned();
                         return self.written(pick, words, scene.team, lang);
@@ -331,6 +332,15 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
         lines.push(Line::from(Span::styled(format!("  {}", lang.more_lines(hidden)), theme.faint())));
     }
     lines
+}
+
+/// Whether Enter only begins a new line.
+pub(super) fn breaks_line(key: KeyEvent, editor: &mut Editor) -> bool {
+    let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+    if shift {
+        editor.insert("\n");
+    }
+    shift || editor.continue_line()
 }
 
 pub(super) fn indented(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {

@@ -233,13 +233,16 @@ mod tests {
     use std::sync::Arc;
 
     use max_team_core::event::{Event, QuestionAsked};
+    use max_team_core::plan::event::{PlanAsked, Say};
+    use max_team_core::plan::{Draft, Task};
     use max_team_core::policy::{Action, Answer, By, Class};
-    use max_team_runtime::Delta;
+    use max_team_runtime::{Delta, Origin, preview};
     use uuid::Uuid;
 
     use super::super::link::Act;
     use super::super::panel::PLACE;
     use super::super::tests::stage;
+    use super::super::tests::team::team;
     use super::super::words::Lang;
     use super::ask::NOBODY;
     use super::*;
@@ -315,6 +318,56 @@ mod tests {
         plain.event(stage::ended(max_team_core::event::End::Rounds));
         let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. Say “continue” to go on.\n";
         assert!(plain.printed().starts_with(want), "{}", plain.printed());
+    }
+
+    /// A plan is proposed; returns what asks about it.
+    fn proposes(plain: &mut Plain<Vec<u8>>) -> QuestionId {
+        let task = Task { id: "a".into(), agent: "leo".into(), description: "do it".into(), ..Task::default() };
+        let draft = Draft { goal: "g".into(), tasks: vec![task], ..Draft::default() };
+        let shown = preview(&team(), draft).unwrap();
+        let id = shown.id().unwrap();
+        let from = Arc::new(Origin { plan: Some(id), ..Origin::named("plan") });
+        let (question, about) = shown.asked().next().map(|(question, about)| (question, about.clone())).unwrap();
+        let proposed = Event::PlanProposed(shown.proposed().unwrap().clone());
+        for event in [proposed, Event::PlanAsked(PlanAsked { question, about })] {
+            let (session, event) = (stage::session_id(), Arc::new(event));
+            let items = plain.session.notice(&Notice::Event { session, from: from.clone(), at_ms: 0, event }, 0);
+            plain.print(items).unwrap();
+        }
+        plain.questions().unwrap();
+        question
+    }
+
+    #[test]
+    fn a_plan_waits_where_nobody_can_be_asked() {
+        let mut plain = plain(false);
+        let question = proposes(&mut plain);
+        assert!(plain.printed().contains("· a (leo): do it") && plain.printed().contains("waits for a person"));
+        assert!(plain.session.take_acts().iter().all(|act| !matches!(act, Act::Decide { .. })));
+        assert!(plain.session.questions.all().any(|waiting| waiting.id == question));
+    }
+
+    #[test]
+    fn a_line_decides_about_a_plan() {
+        let table = [
+            ("y", Some(Say::Approve)),
+            ("1", Some(Say::FirstWave)),
+            ("c split it", Some(Say::Changes("split it".into()))),
+            ("N too dear", Some(Say::Reject("too dear".into()))),
+            ("c", None),
+            ("maybe", None),
+            ("l", None),
+        ];
+        for (line, want) in table {
+            let mut plain = plain(true);
+            proposes(&mut plain);
+            plain.line(line).unwrap();
+            let acts = plain.session.take_acts();
+            let said =
+                acts.into_iter().find_map(|act| if let Act::Decide { say, .. } = act { Some(say) } else { None });
+            assert_eq!(said, want, "{line}");
+            assert_eq!(plain.session.questions.count(), usize::from(matches!(line, "c" | "maybe")), "{line}");
+        }
     }
 
     #[test]

@@ -138,6 +138,11 @@ impl Plans {
         self.known.iter().find(|known| known.id == id)
     }
 
+    /// All that are known, oldest first.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Known> {
+        self.known.iter()
+    }
+
     /// The plans that are not over, oldest first.
     pub(super) fn open(&self) -> impl Iterator<Item = &Known> {
         self.known.iter().filter(|known| known.is_open())

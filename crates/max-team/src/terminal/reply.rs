@@ -8,6 +8,7 @@ use max_team_core::policy::{Answer, By};
 use ratatui::text::{Line, Span};
 
 use super::editor::Editor;
+use super::gate::breaks_line;
 use super::panel::PLACE;
 use super::question::Words;
 use super::rows::Look;
@@ -29,8 +30,7 @@ impl Reply {
         match key.code {
             KeyCode::Esc if fresh => return Some(answer(false, String::new())),
             KeyCode::Esc => self.editor.clear(),
-            KeyCode::Enter if key.modifiers.contains(KeyModifiers::SHIFT) => self.editor.insert("\n"),
-            KeyCode::Enter if self.editor.continue_line() => {}
+            KeyCode::Enter if breaks_line(key, &mut self.editor) => {}
             KeyCode::Enter if fresh => {
                 return words.options.get(self.chosen).map(|option| answer(true, option.clone()));
             }

@@ -10,6 +10,7 @@ use max_team_runtime::{Mate, SessionRow, Status, Team};
 
 use super::crew::Crew;
 use super::figures::{bytes, dollars, since, tokens};
+use super::plans::Plans;
 use super::question::{Matter, Question};
 use super::rows::Row;
 use super::slash;
@@ -20,6 +21,8 @@ const BYTES_PER_TOKEN: usize = 4;
 /// Columns of a session's last words in the list.
 const PREVIEW_COLUMNS: usize = 50;
 
+/// Columns of a plan's goal in a list.
+const GOAL_COLUMNS: usize = 30;
 /// Columns of what waits in the list.
 const INBOX_COLUMNS: usize = 120;
 
@@ -50,7 +53,7 @@ pub(super) fn help(lang: Lang) -> Vec<Row> {
     vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(KEYS.iter().map(key).collect())]
 }
 
-pub(super) fn cost(lang: Lang, ledger: &Ledger) -> Row {
+pub(super) fn cost(lang: Lang, ledger: &Ledger, plans: &Plans) -> Row {
     let mut rows = vec![
         (lang.spent(), dollars(ledger.spent_nano)),
         (lang.tokens_in(), tokens(ledger.usage.input)),
@@ -67,7 +70,13 @@ pub(super) fn cost(lang: Lang, ledger: &Ledger) -> Row {
     if ledger.unpriced_calls > 0 {
         rows.push((lang.unpriced(), ledger.unpriced_calls.to_string()));
     }
-    Row::Table(rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let mut rows: Vec<(String, String)> = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    // The team's work is on its plans' accounts, not on the lead's.
+    for (known, draft) in plans.all().filter_map(|known| Some((known, known.plan.draft()?))) {
+        let name = format!("{}: {}", lang.plan(), super::text::cut(&draft.goal, GOAL_COLUMNS));
+        rows.push((name, dollars(known.plan.tally().spent.nano)));
+    }
+    Row::Table(rows)
 }
 
 pub(super) fn context(lang: Lang, status: &Status) -> Row {

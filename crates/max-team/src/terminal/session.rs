@@ -321,11 +321,10 @@ impl Session {
             }
             Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
                 // Somebody was faster, or nobody asks any more: asking again would help nobody.
-                match error {
-                    RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) => {
-                        drop(self.questions.answered(question))
-                    }
-                    _ => self.questions.reopen(question),
+                if let RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) = error {
+                    self.questions.answered(question);
+                } else {
+                    self.questions.reopen(question);
                 }
                 failed(&error)
             }
@@ -334,7 +333,11 @@ impl Session {
                 self.plans.forget(plan);
                 failed(&error)
             }
-            Done::Interrupted(Err(error)) | Done::Proposed(Err(error)) | Done::Stopped(Err(error)) => failed(&error),
+            Done::Proposed(Err(error)) => {
+                self.quiet = true;
+                failed(&error)
+            }
+            Done::Interrupted(Err(error)) | Done::Stopped(Err(error)) => failed(&error),
             Done::Configured(Err(error)) => {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
@@ -342,7 +345,7 @@ impl Session {
             Done::Status { reason, outcome: Ok(status) } => {
                 let items = match reason {
                     Reason::Footer => Vec::new(),
-                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status.ledger))],
+                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status.ledger, &self.plans))],
                     Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
                 };
                 self.status = Some(*status);

@@ -118,11 +118,12 @@ impl Session {
             }
             Event::PlanAnswered(answered) => {
                 let elsewhere = self.questions.answered(answered.question);
-                let words = match elsewhere {
-                    true => self.lang.answered_by(&answered.say, &answered.by.name()),
-                    false => format!("{}: {}", self.lang.plan_word(), self.lang.said(&answered.say)),
-                };
-                items.push(note(words));
+                if elsewhere {
+                    items.push(note(self.lang.answered_by(&answered.say, &answered.by.name())));
+                } else if !matches!(answered.say, Say::Rule(_)) {
+                    // What becomes of a task says so itself.
+                    items.push(note(format!("{}: {}", self.lang.plan_word(), self.lang.said(&answered.say))));
+                }
             }
             Event::PlanEnded(_) => {
                 if let Some(known) = self.plans.get(id) {

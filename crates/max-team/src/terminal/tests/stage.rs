@@ -17,7 +17,7 @@ use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Price;
 use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::team::{Model, Settings};
-use max_team_runtime::{Delta, Notice, Opened, Origin};
+use max_team_runtime::{Delta, Notice, Opened, Origin, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
 use uuid::Uuid;
@@ -95,9 +95,14 @@ impl Stage {
     }
 
     pub(super) fn with(columns: u16, rows: u16, color: bool, lang: Lang) -> Self {
+        Self::led(columns, rows, color, lang, None, &opened())
+    }
+
+    /// With a team, or after a resume.
+    pub(super) fn led(columns: u16, rows: u16, color: bool, lang: Lang, team: Option<Team>, opened: &Opened) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut session = Session::new(lang, "Max".into(), settings(), models(), &opened());
-        let begun = session.begin(&opened(), Vec::new());
+        let mut session = Session::new(lang, "Max".into(), settings(), models(), opened).with_team(team);
+        let begun = session.begin(opened, Vec::new());
         let history = folder.path().join("history");
         let mut chat = Chat::new(session, history, "/home/me/project".into(), Theme { color }, columns.into());
         chat.at(START_MS);
@@ -122,6 +127,10 @@ impl Stage {
         let mut bytes = Vec::new();
         self.screen.paint(&mut bytes, &self.chat.take_finished(), &live).unwrap();
         self.glass.feed(&bytes);
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_ms
     }
 
     pub(super) fn wait(&mut self, ms: i64) {
