@@ -3,6 +3,7 @@
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
+use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -73,6 +74,8 @@ struct Tally {
     ended: Option<TurnEnded>,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     team: bool,
+    /// Questions that we have answered and whose answer is on its way.
+    sent: HashSet<QuestionId>,
     /// Letters that a turn has begun with.
     heard: Vec<EnvelopeId>,
     /// Plans by id: the last question that is open, and how it ended.
@@ -90,6 +93,7 @@ impl Tally {
             unasked: false,
             ended: None,
             team: false,
+            sent: HashSet::new(),
             heard: Vec::new(),
             plans: Vec::new(),
         }
@@ -142,6 +146,10 @@ impl Headless {
         let waits_for = command.is_some().then_some(key);
         if let Some(command) = command {
             self.order(key, command).await?;
+        }
+        for plan in &opened.plans {
+            let asked = self.handle.plan(*plan)?.asked().next().map(|(question, _)| question);
+            tally.plans.push((*plan, asked, None));
         }
         for asked in &opened.asked {
             self.refuse(session, asked, None, &mut tally).await?;
@@ -207,6 +215,8 @@ impl Headless {
                         self.emit_stream(|| stream_json::delta(session, &delta))?;
                     }
                 }
+                // What we have said ourselves is still to be heard.
+                Notice::Idle { .. } if !tally.sent.is_empty() => {}
                 Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
                     return Ok(stopped);
                 }
@@ -230,12 +240,15 @@ impl Headless {
                 && asked.about == About::Proposal
             {
                 let command = Command::Decide { question: asked.question, say: Say::Approve };
+                tally.sent.insert(asked.question);
                 self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
             }
             self.tell(plan, event)?;
         }
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
+            Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
+            Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             Event::QuestionAsked(asked) if !from.lead => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
                 let by = from.name.to_string();
@@ -282,6 +295,7 @@ impl Headless {
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
         tally.unasked = true;
+        tally.sent.insert(asked.question);
         if key.is_none() {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
@@ -355,11 +369,29 @@ impl Headless {
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH))?;
         }
         let session = opened.session;
-        talk(&format!(
-            "the plan waits for a person: `max-team approve {plan}` or `max-team deny {plan} -m WHY`, then go on with \
-             `max-team -r {session} -p \"\"`; `--approve never` asks nobody"
-        ));
-        Ok(Some(Exit::Denied))
+        let words = match state.asked().next() {
+            Some((question, About::Failure { task, .. })) => format!(
+                "task `{task}` failed and somebody must decide: `max-team approve {question} --retry`, `--skip`, \
+                 `--fixed` or `--give-up`"
+            ),
+            Some((question, About::Budget)) => {
+                format!(
+                    "the budget is used up: go on with a larger --max-budget-usd, or `max-team deny {question} -m WHY`"
+                )
+            }
+            Some((question, About::Start { .. } | About::Rest)) => {
+                format!(
+                    "the plan waits for a person: `max-team approve {question}` or `max-team deny {question} -m WHY`"
+                )
+            }
+            Some((_, About::Proposal)) | None => format!(
+                "the plan waits for a person: `max-team approve {plan}` or `max-team deny {plan} -m WHY` \
+                 (`--approve never` asks nobody)"
+            ),
+        };
+        talk(&format!("{words}; then go on with `max-team -r {session} -p \"\"`"));
+        let budget = state.asked().any(|(_, about)| *about == About::Budget);
+        Ok(Some(if budget { Exit::Budget } else { Exit::Denied }))
     }
 
     /// One line per step of a plan, for whoever watches.

@@ -1,9 +1,12 @@
 //! What the product costs by itself, held against a minimal client in the same run. Started by `scripts/bench.sh`.
 //!
-//! `bench --bin PATH --floor PATH --journal PATH [NAME] [--json]`. The model is the scripted server in this process,
+//! `bench --bin PATH --examples FOLDER [NAME] [--json]`; the folder has the built examples of the workspace. The model is the scripted server in this process,
 //! so arrival times and the client's start share one clock. Medians; one line per benchmark; exit 1 if a bar is missed.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
+
+mod makespan;
+mod steps;
 
 use std::fs::File;
 use std::io::Write;
@@ -21,8 +24,7 @@ const REQUEST_BYTES: usize = 80_000;
 
 struct Bench {
     bin: PathBuf,
-    floor: PathBuf,
-    journal: PathBuf,
+    examples: PathBuf,
     scratch: tempfile::TempDir,
     json: bool,
     missed: bool,
@@ -30,31 +32,32 @@ struct Bench {
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    let (mut paths, mut name, mut json) = ([const { None }; 3], None, false);
+    let (mut paths, mut name, mut json) = ([const { None }; 2], None, false);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bin" => paths[0] = args.next(),
-            "--floor" => paths[1] = args.next(),
-            "--journal" => paths[2] = args.next(),
+            "--examples" => paths[1] = args.next(),
             "--json" => json = true,
             _ => name = Some(arg),
         }
     }
-    let [Some(bin), Some(floor), Some(journal)] = paths else {
-        eprintln!("usage: bench --bin PATH --floor PATH --journal PATH [NAME] [--json]");
+    let [Some(bin), Some(examples)] = paths else {
+        eprintln!("usage: bench --bin PATH --examples FOLDER [NAME] [--json]");
         return ExitCode::from(2);
     };
     let scratch = tempfile::tempdir().unwrap();
-    let [bin, floor, journal] = [bin, floor, journal].map(|path| PathBuf::from(path).canonicalize().unwrap());
-    let mut bench = Bench { bin, floor, journal, scratch, json, missed: false };
+    let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
+    let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 6] = [
+    let steps: [(&str, Step); 8] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
         ("rss", Bench::rss),
         ("turn", Bench::turn),
         ("journal", Bench::journal),
+        ("steps", steps::steps),
+        ("plan", makespan::plan),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));
@@ -88,6 +91,19 @@ impl Bench {
         println!("{verdict} {name:<22} {ours:>9.3} {unit} (bar {bar} {unit}){against}  {extra}");
     }
 
+    /// A row for what could not be measured; it misses no bar.
+    fn skip(&self, name: &str, reason: &str) {
+        if self.json {
+            println!("{}", json!({ "bench": name, "skipped": reason }));
+        } else {
+            println!("skip   {name:<22} {reason}");
+        }
+    }
+
+    fn example(&self, name: &str) -> PathBuf {
+        self.examples.join(name)
+    }
+
     fn program(&self, home: &Path, url: &str) -> Command {
         let mut command = Command::new(&self.bin);
         command
@@ -118,7 +134,7 @@ impl Bench {
             assert!(Command::new(path).arg("--version").stdout(Stdio::null()).status().unwrap().success());
             millis(start.elapsed())
         };
-        let (bin, floor) = (self.bin.clone(), self.floor.clone());
+        let (bin, floor) = (self.bin.clone(), self.example("floor"));
         let ours = median((0..SPAWNS).map(|_| spawn(&bin)));
         let other = median((0..SPAWNS).map(|_| spawn(&floor)));
         self.report("version", ours, "ms", 5.0, Some(other), json!({}));
@@ -141,7 +157,7 @@ impl Bench {
         let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hi"))));
         median((0..SPAWNS).map(|n| {
             let start = Instant::now();
-            let mut child = Command::new(&self.floor)
+            let mut child = Command::new(self.example("floor"))
                 .args(["loop", "--url", &server.url(), "--turns", "0", "--pad", "10000"])
                 .stdout(Stdio::null())
                 .spawn()
@@ -162,8 +178,9 @@ impl Bench {
 
     fn first_million(&mut self) {
         let home = self.scratch.path().join("million");
-        let filled =
-            Command::new(&self.journal).args(["--fill", home.to_str().unwrap(), "--entries", "1000000"]).status();
+        let filled = Command::new(self.example("journal_bench"))
+            .args(["--fill", home.to_str().unwrap(), "--entries", "1000000"])
+            .status();
         assert!(filled.unwrap().success());
         let (ours, other) = (self.first_request(&home), self.floor_first());
         self.report("first-million", ours, "ms", 25.0, Some(other), json!({ "entries": 1_000_000 }));
@@ -224,7 +241,7 @@ impl Bench {
             command
         });
         let other = self.own_time(|url| {
-            let mut command = Command::new(&self.floor);
+            let mut command = Command::new(self.example("floor"));
             command.args(["loop", "--url", url, "--turns", "50", "--pad", &REQUEST_BYTES.to_string()]);
             command.current_dir(self.project()).stdout(Stdio::null());
             command
@@ -276,8 +293,10 @@ impl Bench {
     }
 
     fn journal(&mut self) {
-        let output =
-            Command::new(&self.journal).args(["--dir", self.scratch.path().to_str().unwrap()]).output().unwrap();
+        let output = Command::new(self.example("journal_bench"))
+            .args(["--dir", self.scratch.path().to_str().unwrap()])
+            .output()
+            .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let measured: Value = serde_json::from_slice(&output.stdout).unwrap();
         let number = |name: &str| measured[name].as_f64().unwrap();

@@ -2,10 +2,13 @@
 //!
 //! `floor loop --url URL --turns 50 --pad 100000` runs an agent loop over one raw connection: it sends the whole
 //! growing history, parses the stream, runs `read_file` for real, until the model answers with text.
+//! `floor dag --url URL --layers 10 --width 10 --bytes 8000` runs a plan: so many calls side by side, layer after layer,
+//! with request bodies of that size; `makespan_ms` is from the first request sent to the last answer whole.
 //! `floor fsync --writes 200 --bytes 4096 --dir .` measures the disk: the time of one append and fdatasync.
-//! Both print one line of JSON. There is no journal, no gate, no retry: that is the point.
+//! Each prints one line of JSON. There is no journal, no gate, no retry: that is the point.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
+mod dag;
 mod disk;
 mod flags;
 mod talk;
@@ -20,12 +23,15 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.split_first() {
         Some((word, rest)) if word == "loop" => turns(rest),
+        Some((word, rest)) if word == "dag" => dag(rest),
         Some((word, rest)) if word == "fsync" => fsync(rest),
         Some((word, [])) if word == "--version" => {
             println!("floor {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
-        _ => Err("usage: floor loop --url URL --turns N --pad BYTES | fsync --writes N --bytes N --dir D".into()),
+        _ => Err("usage: floor loop --url URL --turns N --pad BYTES | dag --url URL --layers N --width N --bytes N | \
+                  fsync --writes N --bytes N --dir D"
+            .into()),
     };
     match result {
         Ok(report) => {
@@ -41,19 +47,39 @@ fn main() -> ExitCode {
 
 fn turns(args: &[String]) -> Result<Value, String> {
     let flags = Flags::parse(args, &["--url", "--turns", "--pad"])?;
-    let url: String = flags.get("--url", String::new())?;
-    let host = url.strip_prefix("http://").ok_or("--url must be http://HOST:PORT")?.trim_end_matches('/');
+    let host = host(&flags)?;
     let start = Instant::now();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .build()
-        .map_err(|error| format!("no runtime: {error}"))?;
-    let end = runtime.block_on(talk::run(host, flags.get("--turns", 50)?, flags.get("--pad", 0)?))?;
+    let end = runtime()?.block_on(talk::run(&host, flags.get("--turns", 50)?, flags.get("--pad", 0)?))?;
     let wall = start.elapsed();
     Ok(json!({
         "wall_ms": wall.as_secs_f64() * 1e3, "cpu_ms": cpu_ms()?, "rss_kb": rss_kb()?,
         "turns": end.turns, "final": end.text,
     }))
+}
+
+fn dag(args: &[String]) -> Result<Value, String> {
+    let flags = Flags::parse(args, &["--url", "--layers", "--width", "--bytes"])?;
+    let host = host(&flags)?;
+    let shape = dag::Shape {
+        layers: flags.get("--layers", 10)?,
+        width: flags.get("--width", 10)?,
+        bytes: flags.get("--bytes", 0)?,
+    };
+    let makespan = runtime()?.block_on(dag::run(&host, shape))?;
+    Ok(json!({
+        "makespan_ms": makespan.as_secs_f64() * 1e3, "cpu_ms": cpu_ms()?, "rss_kb": rss_kb()?,
+        "layers": shape.layers, "width": shape.width, "bytes": shape.bytes,
+    }))
+}
+
+fn host(flags: &Flags) -> Result<String, String> {
+    let url: String = flags.get("--url", String::new())?;
+    let host = url.strip_prefix("http://").ok_or("--url must be http://HOST:PORT")?;
+    Ok(host.trim_end_matches('/').to_owned())
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, String> {
+    tokio::runtime::Builder::new_current_thread().enable_io().build().map_err(|error| format!("no runtime: {error}"))
 }
 
 fn fsync(args: &[String]) -> Result<Value, String> {

@@ -5,11 +5,14 @@
 //! stream counts as two events, its halves, so `cut_after(1)` cuts it in the middle. A number past the end is a mistake
 //! in the test and is answered with HTTP 500 that says so.
 
+use std::time::Duration;
+
 use crate::gate::Gate;
 use crate::reply::Reply;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Delivery {
+    pub(crate) delay: Option<Duration>,
     pub(crate) before: Option<Gate>,
     /// What happens after so many events, in the order it was asked for.
     pub(crate) marks: Vec<(usize, Mark)>,
@@ -30,6 +33,14 @@ pub(crate) enum Mark {
 }
 
 impl Reply {
+    /// Holds the whole response until so long after the request arrived: a model that thinks. Good to a fraction of a
+    /// millisecond, for any number of requests at once. It is for benches; a test that waits for something uses a
+    /// [`Gate`].
+    pub fn delay(mut self, delay: Duration) -> Reply {
+        self.delivery.delay = Some(delay);
+        self
+    }
+
     /// Holds the whole response, its status line included, until the gate opens.
     pub fn gate_before(mut self, gate: &Gate) -> Reply {
         self.delivery.before = Some(gate.clone());

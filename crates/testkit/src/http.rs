@@ -21,6 +21,8 @@ pub(crate) struct Request {
     pub(crate) target: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
+    /// When its last byte was read.
+    pub(crate) arrived: Instant,
 }
 
 impl Request {
@@ -80,6 +82,7 @@ impl Connection {
         }
         let next = self.buffer.split_off(length);
         request.body = std::mem::replace(&mut self.buffer, next);
+        request.arrived = Instant::now();
         Ok(Some(request))
     }
 
@@ -127,7 +130,8 @@ fn parse(head: &str) -> Result<Request, String> {
     if headers.len() > HEADERS_MAX {
         return Err(format!("{} headers are over {HEADERS_MAX}", headers.len()));
     }
-    Ok(Request { method: method.to_owned(), target: target.to_owned(), headers, body: Vec::new() })
+    let (method, target) = (method.to_owned(), target.to_owned());
+    Ok(Request { method, target, headers, body: Vec::new(), arrived: Instant::now() })
 }
 
 /// How the client learns where a body ends.

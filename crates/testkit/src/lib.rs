@@ -3,7 +3,8 @@
 //! A test writes a [`Script`] of [`Reply`]s, starts a [`ModelServer`] and points the product at its URL. The same
 //! reply is rendered as Anthropic Messages or as OpenAI chat completions, whichever endpoint is asked, streamed or
 //! whole. Replies can also fail the way providers and networks fail, and [`Gate`]s stop the server at a known byte, so
-//! that a crash test needs no sleeps. It never judges a request: it records it, and the test looks.
+//! that a crash test needs no sleeps; for benches a reply can come after a [delay](Reply::delay). It never judges a
+//! request: it records it, and the test looks.
 //!
 //! ```
 //! use max_team_testkit::{ModelServer, Reply};
@@ -19,6 +20,7 @@
 //! ```
 #![expect(clippy::expect_used, clippy::panic, reason = "test support: a broken fixture must fail the test loudly")]
 
+mod clock;
 mod fault;
 mod gate;
 mod http;

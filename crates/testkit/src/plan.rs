@@ -4,8 +4,12 @@
 //! lies past the end. Bytes that nothing separates are one write: head, events and closing chunk of a plain reply
 //! leave in a single system call.
 
+use std::sync::LazyLock;
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
+use crate::clock::Clock;
 use crate::fault::Mark;
 use crate::gate::Gate;
 use crate::http::{Connection, Framing, head};
@@ -22,6 +26,7 @@ pub(crate) struct Plan {
 #[derive(Debug)]
 enum Step {
     Write(Vec<u8>),
+    Until(Instant),
     Gate(Gate),
     Stall,
 }
@@ -49,10 +54,12 @@ impl Plan {
         Plan::json(status, &json!({"error": {"type": "testkit", "message": message}}))
     }
 
-    /// A scripted reply, or what is wrong with the script.
-    pub(crate) fn reply(reply: &Reply, ask: &Ask) -> Result<Plan, String> {
+    /// A scripted reply to a request that arrived just then, or what is wrong with the script.
+    pub(crate) fn reply(reply: &Reply, ask: &Ask, arrived: Instant) -> Result<Plan, String> {
         let delivery = &reply.delivery;
-        let mut plan = Plan { steps: delivery.before.iter().cloned().map(Step::Gate).collect(), close: delivery.close };
+        let delay = delivery.delay.map(|delay| Step::Until(arrived + delay));
+        let gate = delivery.before.clone().map(Step::Gate);
+        let mut plan = Plan { steps: delay.into_iter().chain(gate).collect(), close: delivery.close };
         if delivery.silent {
             plan.close = true;
             return Ok(plan);
@@ -93,10 +100,11 @@ impl Plan {
     }
 
     /// Carries it out. An error means that the client has gone.
-    pub(crate) async fn deliver(&self, connection: &mut Connection) -> std::io::Result<()> {
+    pub(crate) async fn deliver(&self, connection: &mut Connection, clock: &LazyLock<Clock>) -> std::io::Result<()> {
         for step in &self.steps {
             match step {
                 Step::Write(bytes) => connection.write(bytes).await?,
+                Step::Until(at) => clock.until(*at).await,
                 Step::Gate(gate) => gate.pass().await,
                 // Ends when the server stops and drops this task.
                 Step::Stall => std::future::pending().await,

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hasher};
 use serde_json::Value;
 
 use crate::http::Request;
-use crate::wire::{Dialect, tool_results};
+use crate::wire::{Dialect, tool_results, user_text};
 
 #[derive(Clone, Debug)]
 pub struct Recorded {
@@ -26,6 +26,8 @@ pub struct Recorded {
     pub bytes: usize,
     /// Equal bodies have equal hashes, within one process.
     pub hash: u64,
+    /// The [label](crate::Reply::label) of the reply it got. It stays when a lean script forgets the body.
+    pub label: Option<String>,
     /// When the last byte of the request was read.
     pub arrive_us: u64,
     /// When the last write of the response began; none while it is under way. A client's own time is its next
@@ -48,6 +50,7 @@ impl Recorded {
             bytes: request.body.len(),
             hash: hasher.finish(),
             raw: request.body,
+            label: None,
             arrive_us,
             send_us: None,
             end_us: None,
@@ -78,6 +81,16 @@ impl Recorded {
         self.body.get("messages").and_then(Value::as_array).into_iter().flatten().map(tool_results).sum()
     }
 
+    /// What the user said, message by message. A message of tool results alone says nothing and is left out.
+    pub fn user_texts(&self) -> Vec<String> {
+        self.body.get("messages").and_then(Value::as_array).into_iter().flatten().filter_map(user_text).collect()
+    }
+
+    /// What the user said last; empty when that was nothing yet.
+    pub fn last_user(&self) -> String {
+        self.user_texts().pop().unwrap_or_default()
+    }
+
     /// The path without its query.
     pub(crate) fn route(&self) -> &str {
         self.path.split('?').next().unwrap_or_default()
@@ -96,6 +109,7 @@ impl Recorded {
             headers: Vec::new(),
             body: Value::Null,
             raw: Vec::new(),
+            label: self.label.clone(),
             ..*self
         }
     }

@@ -20,6 +20,7 @@ pub struct Reply {
     pub(crate) failure: Option<Failure>,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) request_id: Option<String>,
+    pub(crate) label: Option<String>,
     pub(crate) delivery: Delivery,
 }
 
@@ -79,6 +80,7 @@ impl Default for Reply {
             failure: None,
             headers: Vec::new(),
             request_id: None,
+            label: None,
             delivery: Delivery::default(),
         }
     }
@@ -145,6 +147,13 @@ impl Reply {
     /// The provider's id of the request, in its header. By default `req_` and the arrival number.
     pub fn request_id(mut self, id: impl Into<String>) -> Reply {
         self.request_id = Some(id.into());
+        self
+    }
+
+    /// A word that [`Recorded::label`](crate::Recorded::label) gives back for each request that got this reply. The
+    /// client does not see it.
+    pub fn label(mut self, label: impl Into<String>) -> Reply {
+        self.label = Some(label.into());
         self
     }
 

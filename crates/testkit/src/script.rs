@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -17,6 +18,7 @@ type Rule = Box<dyn FnMut(&Recorded) -> Option<Reply> + Send>;
 pub struct Script {
     replies: VecDeque<Reply>,
     rules: Vec<Rule>,
+    delay: Option<Duration>,
     pub(crate) models: Vec<String>,
     pub(crate) lean: bool,
 }
@@ -52,6 +54,31 @@ impl Script {
         self
     }
 
+    /// Adds a rule: each request that `fits` gets a copy of `reply`.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use max_team_testkit::{Reply, Script};
+    /// use serde_json::json;
+    ///
+    /// // A team whose model takes 50 ms: workers answer, the lead plans when it is first spoken to.
+    /// let plan = Reply::new().tool("t1", "submit_plan", json!({"goal": "…", "tasks": []}));
+    /// Script::new()
+    ///     .on(|request| request.last_user().starts_with("# Your task"), Reply::text("done").label("task"))
+    ///     .on(|request| request.last_user().contains("is over:"), Reply::text("All done."))
+    ///     .on(|request| request.user_texts().len() == 1 && request.tool_results() == 0, plan)
+    ///     .delay(Duration::from_millis(50));
+    /// ```
+    pub fn on(self, fits: impl Fn(&Recorded) -> bool + Send + 'static, reply: Reply) -> Script {
+        self.when(move |request| fits(request).then(|| reply.clone()))
+    }
+
+    /// The [delay](Reply::delay) of every reply that has none of its own.
+    pub fn delay(mut self, delay: Duration) -> Script {
+        self.delay = Some(delay);
+        self
+    }
+
     /// The models that `/v1/models` and `/api/tags` list.
     pub fn models<M: Into<String>>(mut self, models: impl IntoIterator<Item = M>) -> Script {
         self.models.extend(models.into_iter().map(Into::into));
@@ -69,7 +96,10 @@ impl Script {
     }
 
     pub(crate) fn reply(&mut self, request: &Recorded) -> Option<Reply> {
-        self.rules.iter_mut().find_map(|rule| rule(request)).or_else(|| self.replies.pop_front())
+        let ruled = self.rules.iter_mut().find_map(|rule| rule(request));
+        let mut reply = ruled.or_else(|| self.replies.pop_front())?;
+        reply.delivery.delay = reply.delivery.delay.or(self.delay);
+        Some(reply)
     }
 }
 

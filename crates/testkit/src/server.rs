@@ -5,7 +5,7 @@
 //! `/_log` for benches, which is not recorded itself.
 
 use std::net::{SocketAddr, TcpListener};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
+use crate::clock::Clock;
 use crate::http::{Connection, Request};
 use crate::plan::Plan;
 use crate::record::Recorded;
@@ -35,12 +36,16 @@ struct Desk {
     started: Instant,
     script: Mutex<Script>,
     log: Signal<Log>,
+    /// Started by the first delay.
+    clock: LazyLock<Clock>,
 }
 
 #[derive(Debug, Default)]
 struct Log {
     /// How many have arrived; more than `requests` holds once a bench has cleared it.
     arrived: usize,
+    /// How many of them have been answered, well or badly.
+    answered: usize,
     requests: Vec<Recorded>,
     problems: Vec<String>,
 }
@@ -54,8 +59,12 @@ impl ModelServer {
     pub fn start_on(port: u16, script: impl Into<Script>) -> ModelServer {
         let listener = TcpListener::bind(("127.0.0.1", port)).expect("bind the model server");
         let address = listener.local_addr().expect("the model server's address");
-        let desk =
-            Arc::new(Desk { started: Instant::now(), script: Mutex::new(script.into()), log: Signal::default() });
+        let desk = Arc::new(Desk {
+            started: Instant::now(),
+            script: Mutex::new(script.into()),
+            log: Signal::default(),
+            clock: LazyLock::new(Clock::start),
+        });
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new().name("model-server".into()).spawn({
             let desk = desk.clone();
@@ -92,6 +101,13 @@ impl ModelServer {
     /// Blocks until `count` requests have arrived. In async tests use [`ModelServer::arrived`].
     pub fn wait_requests(&self, count: usize) {
         self.desk.wait(count);
+    }
+
+    /// Blocks until `count` requests have been answered, so that their times are whole: a client may have its answer
+    /// before the server has written that down.
+    pub fn wait_answered(&self, count: usize) {
+        let story = |log: &Log| format!("{} of {count} requests were answered: {:#?}", log.answered, log.problems);
+        self.desk.log.wait(|log| log.answered >= count, story);
     }
 
     pub async fn arrived(&self, count: usize) {
@@ -137,13 +153,13 @@ impl Desk {
                 Ok(Some(request)) => request,
                 Ok(None) => return,
                 Err(message) => {
-                    let _ = self.trouble(400, message).deliver(&mut connection).await;
+                    let _ = self.trouble(400, message).deliver(&mut connection, &self.clock).await;
                     return;
                 }
             };
             let closes = request.closes();
             let (n, plan) = self.answer(request);
-            let delivered = plan.deliver(&mut connection).await;
+            let delivered = plan.deliver(&mut connection, &self.clock).await;
             if let Some(n) = n {
                 self.ended(n, connection.wrote_at);
             }
@@ -163,8 +179,8 @@ impl Desk {
             }
             _ => {}
         }
-        let arrive_us = self.us(Instant::now());
-        let request = Recorded::new(self.log.read(|log| log.arrived), arrive_us, request);
+        let arrived = request.arrived;
+        let request = Recorded::new(self.log.read(|log| log.arrived), self.us(arrived), request);
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = if script.lean { request.stub() } else { request.clone() };
         self.log.update(|log| {
@@ -172,7 +188,7 @@ impl Desk {
             log.requests.push(kept);
         });
         let plan = match (request.dialect(), request.method.as_str(), request.route()) {
-            (Some(dialect), ..) => self.reply(&mut script, dialect, &request),
+            (Some(dialect), ..) => self.reply(&mut script, dialect, &request, arrived),
             (None, "GET", "/v1/models") => Plan::json(200, &model_list(&script.models)),
             (None, "GET", "/api/tags") => Plan::json(200, &tag_list(&script.models)),
             (None, method, path) => Plan::error(404, &format!("nothing at {method} {path}")),
@@ -180,14 +196,17 @@ impl Desk {
         (Some(request.n), plan)
     }
 
-    fn reply(&self, script: &mut Script, dialect: Dialect, request: &Recorded) -> Plan {
+    fn reply(&self, script: &mut Script, dialect: Dialect, request: &Recorded, arrived: Instant) -> Plan {
         if request.body.is_null() {
             return self.trouble(400, format!("{}: the body is not JSON", request.line()));
         }
         let Some(reply) = script.reply(request) else {
             return self.trouble(500, format!("{}: the script has no reply left for it", request.line()));
         };
-        Plan::reply(&reply, &Ask::new(dialect, request))
+        if reply.label.is_some() {
+            self.change(request.n, |kept| kept.label = reply.label.clone());
+        }
+        Plan::reply(&reply, &Ask::new(dialect, request), arrived)
             .unwrap_or_else(|message| self.trouble(500, format!("{}: {message}", request.line())))
     }
 
@@ -199,18 +218,19 @@ impl Desk {
 
     fn ended(&self, n: usize, wrote_at: Instant) {
         let (send_us, end_us) = (self.us(wrote_at), self.us(Instant::now()));
-        self.log.update(|log| {
-            if let Some(request) = log.requests.iter_mut().rev().find(|request| request.n == n) {
-                request.send_us = Some(send_us);
-                request.end_us = Some(end_us);
-            }
-        });
+        self.change(n, |kept| (kept.send_us, kept.end_us) = (Some(send_us), Some(end_us)));
+        self.log.update(|log| log.answered += 1);
+    }
+
+    /// Changes what is kept of a request, unless a bench has cleared it.
+    fn change(&self, n: usize, change: impl FnOnce(&mut Recorded)) {
+        self.log.update(|log| log.requests.iter_mut().rev().find(|request| request.n == n).map(change));
     }
 
     fn times(&self) -> Value {
         let row = |request: &Recorded| {
             json!({
-                "n": request.n, "path": request.path, "arrive_us": request.arrive_us,
+                "n": request.n, "path": request.path, "label": request.label, "arrive_us": request.arrive_us,
                 "send_us": request.send_us, "end_us": request.end_us, "bytes": request.bytes,
             })
         };

@@ -1,18 +1,19 @@
 //! What kind of project a folder is, and how it is built and tested.
 //!
 //! Known by the files at the top of the folder, read within bounds and never run. Several kinds may apply; the most
-//! telling comes first. A project of a kind whose tests nobody knows how to start has an empty `test`.
+//! telling comes first. A project of a kind whose tests nobody knows how to start has an empty `test`. What a folder is
+//! does not depend on who asks, so everything is looked at; nothing of what the files say but commands is passed on.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
+use max_team_core::policy::Sight;
 use serde_json::Value;
 
 use crate::command::join;
 use crate::files::Root;
-use max_team_core::policy::Sight;
 
 /// Bytes of a project file that are read.
 const FILE_BYTES_MAX: u64 = 1 << 20;

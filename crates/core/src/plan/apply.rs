@@ -1,44 +1,27 @@
 //! Folding events into a plan. Nothing here chooses: the same events always give the same state.
+//!
+//! An event moves its own task here; what that means for those that build on it is in `settle`.
 
-use super::decide::skipped;
-use super::event::{About, PlanProposed, Ruling, Say, SkipReason, Spent, TaskFailed, TaskResult};
-use super::machine::{Doom, Plan, Slot, State};
-use super::{Draft, Graph, Wanted};
+use super::event::{
+    About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAsked, TaskAssigned,
+    TaskFailed, TaskReported, TaskResult,
+};
+use super::machine::Plan;
+use super::ready::Ready;
+use super::slot::{Doom, Slot, State};
+use super::{Draft, Graph};
 use crate::event::Event;
+use crate::limits::READY_SCANNED_MAX;
 
 impl Plan {
     /// Folds one event of the plan's stream in.
     pub fn apply(&mut self, event: &Event, at_ms: i64) {
         match event {
             Event::PlanProposed(proposed) => self.begin(proposed),
-            Event::PlanEdited(edited) => {
-                if let Some(proposed) = &mut self.proposed {
-                    proposed.draft = edited.draft.clone();
-                    proposed.forecast = edited.forecast.clone();
-                }
-                self.shape();
-            }
-            Event::PlanAsked(asked) => {
-                self.questions += 1;
-                if let About::Failure { task, .. } = &asked.about
-                    && let Some(index) = self.place(task)
-                {
-                    self.with_lead.remove(&index);
-                }
-                self.asked.insert(asked.question, asked.about.clone());
-            }
-            Event::PlanAnswered(answered) => {
-                if let Some(about) = self.asked.remove(&answered.question) {
-                    self.answer(&about, &answered.say);
-                }
-            }
-            Event::PlanResumed(_) => {
-                for task in std::mem::take(&mut self.paused) {
-                    self.slot(task, |slot| slot.note = "There is more to spend now: go on where you were.".to_owned());
-                    self.make_ready(task);
-                }
-                self.asked.retain(|_, about| *about != About::Budget);
-            }
+            Event::PlanEdited(edited) => self.edited(edited),
+            Event::PlanAsked(asked) => self.ask(asked),
+            Event::PlanAnswered(answered) => self.answer(answered, at_ms),
+            Event::PlanResumed(_) => self.resume(),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
                 Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
                 None => self.stop(&stopped.by),
@@ -46,161 +29,141 @@ impl Plan {
             Event::PlanEnded(ended) => {
                 self.ended = Some(ended.end);
                 self.asked.clear();
+                self.asked_of.clear();
                 self.clock.clear();
             }
-            Event::TaskAssigned(assigned) => {
-                let Some(task) = self.place(&assigned.task) else { return };
-                self.leave(task);
-                self.clock.insert((assigned.deadline_ms, task));
-                self.active.insert(task);
-                let (ran, state) = (assigned.attempt == 1, State::Dispatched { deadline_ms: assigned.deadline_ms });
-                self.slot(task, |slot| {
-                    slot.state = state;
-                    slot.attempt = assigned.attempt;
-                    slot.agent = Some(assigned.agent);
-                    slot.member = Some(assigned.member.clone());
-                    slot.model.clone_from(&assigned.model);
-                    slot.assigned_at_ms = at_ms;
-                });
-                self.tally.ran += usize::from(ran);
-            }
-            Event::TaskStarted(started) => self.on(&started.task, |slot| {
-                if let State::Dispatched { deadline_ms } = slot.state {
-                    slot.state = State::Running { deadline_ms };
-                }
-            }),
-            Event::TaskAsked(asked) => {
-                let Some(task) = self.place(&asked.task) else { return };
-                let deadline_ms = self.leave(task).unwrap_or(asked.at_ms);
-                let left_ms = deadline_ms.saturating_sub(asked.at_ms).max(0);
-                self.asking.insert(task);
-                let (question, letter) = (asked.question.clone(), asked.letter);
-                self.slot(task, |slot| slot.state = State::Asking { question, letter, left_ms });
-            }
-            Event::TaskAnswered(answered) => {
-                let Some(task) = self.place(&answered.task) else { return };
-                self.asking.remove(&task);
-                self.answered.insert(task);
-                self.slot(task, |slot| {
-                    if let State::Asking { letter, left_ms, .. } = slot.state {
-                        slot.state = State::Answered { answer: answered.answer.clone(), letter, left_ms };
+            Event::TaskAssigned(event) => self.on(&event.task, |plan, task| plan.assigned(task, event, at_ms)),
+            Event::TaskStarted(event) => self.on(&event.task, |plan, task| {
+                plan.slot(task, |slot| {
+                    if let State::Dispatched { deadline_ms } = slot.state {
+                        slot.state = State::Running { deadline_ms };
                     }
                 });
+            }),
+            Event::TaskAsked(event) => self.on(&event.task, |plan, task| plan.begin_asking(task, event)),
+            Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, &event.answer)),
+            Event::TaskResumed(event) => self.on(&event.task, |plan, task| plan.works(task, event.deadline_ms)),
+            Event::TaskReported(event) => self.on(&event.task, |plan, task| plan.await_checks(task, event)),
+            Event::TaskDone(event) => {
+                self.on(&event.task, |plan, task| plan.finish(task, event.result.clone(), at_ms));
             }
-            Event::TaskResumed(resumed) => {
-                let Some(task) = self.place(&resumed.task) else { return };
-                self.leave(task);
-                self.active.insert(task);
-                self.clock.insert((resumed.deadline_ms, task));
-                self.slot(task, |slot| slot.state = State::Running { deadline_ms: resumed.deadline_ms });
-            }
-            Event::TaskReported(reported) => {
-                let Some(task) = self.place(&reported.task) else { return };
-                self.leave(task);
-                self.active.insert(task);
-                self.tally.spent.add(reported.spent);
-                self.slot(task, |slot| {
-                    slot.state = State::Checking;
-                    slot.output.clone_from(&reported.output);
-                    slot.spent.add(reported.spent);
-                });
-            }
-            Event::TaskDone(done) => {
-                let Some(task) = self.place(&done.task) else { return };
-                self.finish(task, &done.result, at_ms);
-            }
-            Event::TaskFailed(failed) => self.fail(failed, at_ms),
-            Event::TaskQueued(queued) => {
-                if let Some(task) = self.place(&queued.task) {
-                    self.leave(task);
-                    self.make_ready(task);
-                }
-            }
-            Event::TaskRuled(ruled) => {
-                if let Some(task) = self.place(&ruled.task) {
-                    self.ruled(task, &ruled.ruling, at_ms);
-                }
-            }
-            Event::TaskPaused(paused) => {
-                let Some(task) = self.place(&paused.task) else { return };
-                self.leave(task);
-                self.paused.insert(task);
-                self.tally.spent.add(paused.spent);
-                self.slot(task, |slot| {
+            Event::TaskFailed(event) => self.on(&event.task, |plan, task| plan.fail(task, event, at_ms)),
+            Event::TaskQueued(event) => self.on(&event.task, |plan, task| {
+                plan.leave(task);
+                plan.make_ready(task);
+            }),
+            Event::TaskRuled(event) => self.on(&event.task, |plan, task| plan.ruled(task, &event.ruling, at_ms)),
+            Event::TaskPaused(event) => self.on(&event.task, |plan, task| {
+                plan.leave(task);
+                plan.paused.insert(task);
+                plan.spend(task, event.spent);
+                plan.slot(task, |slot| {
                     slot.state = State::Paused;
-                    slot.output.clone_from(&paused.output);
-                    slot.spent.add(paused.spent);
+                    slot.output.clone_from(&event.output);
                 });
+            }),
+            Event::TaskSkipped(event) => {
+                self.on(&event.task, |plan, task| plan.skip(task, event.reason, &event.detail, at_ms));
             }
-            Event::TaskSkipped(skipped) => {
-                if let Some(task) = self.place(&skipped.task) {
-                    self.skip(task, skipped.reason, &skipped.detail, at_ms);
-                }
-            }
-            Event::TaskCancelled(cancelled) => {
-                let Some(task) = self.place(&cancelled.task) else { return };
-                self.leave(task);
-                self.tally.cancelled += 1;
-                self.tally.spent.add(cancelled.spent);
-                self.slot(task, |slot| {
-                    slot.state = State::Cancelled;
-                    slot.error.clone_from(&cancelled.detail);
-                    slot.spent.add(cancelled.spent);
-                });
-                self.settle(task, at_ms);
+            Event::TaskCancelled(event) => {
+                self.on(&event.task, |plan, task| plan.cancel(task, &event.detail, event.spent, at_ms));
             }
             _ => {}
         }
+        self.begin_checks();
     }
 
     fn begin(&mut self, proposed: &PlanProposed) {
         self.proposed = Some(Box::new(proposed.clone()));
-        self.shape();
+        // It was checked before it was proposed; a log that says otherwise has nothing to run.
+        if let Some(graph) = shape(&proposed.draft) {
+            self.reshape(graph);
+        }
+    }
+
+    fn edited(&mut self, edited: &PlanEdited) {
+        let Some(graph) = shape(&edited.draft) else { return };
+        // What somebody has already stopped stays stopped.
+        let stopped: Vec<(String, Slot)> =
+            self.slots.drain(..).enumerate().fold(Vec::new(), |mut stopped, (task, slot)| {
+                let id =
+                    self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)).map(|task| &task.id);
+                stopped.extend(id.filter(|_| slot.state == State::Cancelled).map(|id| (id.clone(), slot)));
+                stopped
+            });
+        if let Some(proposed) = &mut self.proposed {
+            proposed.draft = edited.draft.clone();
+            proposed.forecast = edited.forecast.clone();
+        }
+        self.reshape(graph);
+        for (id, slot) in stopped {
+            self.on(&id, |plan, task| plan.cancel(task, &slot.error, Spent::default(), slot.ended_at_ms));
+        }
     }
 
     /// Makes the records for the draft as it stands.
-    fn shape(&mut self) {
-        let Some(proposed) = &self.proposed else { return };
-        let draft: &Draft = &proposed.draft;
-        let mut members: Vec<&str> = draft.tasks.iter().map(|task| task.agent.as_str()).collect();
-        members.sort_unstable();
-        members.dedup();
-        // It was checked before it was proposed; a log that says otherwise has nothing to run.
-        let Ok(graph) = Graph::new(draft, &members) else { return };
+    fn reshape(&mut self, graph: Graph) {
         self.slots = (0..graph.len()).map(|task| Slot { open: graph.needs(task).len(), ..Slot::default() }).collect();
+        self.ready = self.draft().map(Ready::new).unwrap_or_default();
         self.unsettled = graph.len();
-        self.tally.tasks = graph.len();
+        self.tally = super::event::Tally { tasks: graph.len(), ..Default::default() };
         self.graph = Some(graph);
     }
 
-    fn answer(&mut self, about: &About, say: &Say) {
-        match (about, say) {
-            (About::Proposal, Say::Approve) => self.approve_waves(usize::MAX),
-            (About::Proposal, Say::FirstWave) => self.approve_waves(1),
-            (About::Rest, Say::Approve | Say::FirstWave) => self.approve_waves(usize::MAX),
-            (About::Start { task }, Say::Approve | Say::FirstWave) => {
-                self.passed.extend(self.place(task));
-            }
+    fn ask(&mut self, asked: &PlanAsked) {
+        self.questions += 1;
+        let about = self.subject(&asked.about);
+        if let Some(task) = about {
+            self.with_lead.remove(&task);
+            self.gated.remove(&task);
+        }
+        self.asked.insert(asked.question, asked.about.clone());
+        self.asked_of.insert(about, asked.question);
+    }
+
+    fn answer(&mut self, answered: &PlanAnswered, at_ms: i64) {
+        let Some(about) = self.asked.remove(&answered.question) else { return };
+        self.asked_of.remove(&self.subject(&about));
+        match (&about, &answered.say) {
+            (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
+            (About::Proposal, Say::FirstWave) => self.approve_waves(1, at_ms),
+            (About::Rest, Say::FirstWave) => self.approve_waves(usize::MAX, at_ms),
+            (About::Start { task }, Say::Approve | Say::FirstWave) => self.on(task, |plan, task| {
+                plan.passed.insert(task);
+                plan.make_ready(task);
+            }),
+            (_, Say::Changes(_)) => self.replaced = true,
             _ => {}
         }
     }
 
-    fn approve_waves(&mut self, upto: usize) {
+    /// The task that a question is about; none if it is about the whole plan.
+    fn subject(&self, about: &About) -> Option<usize> {
+        match about {
+            About::Start { task } | About::Failure { task, .. } => self.place(task),
+            About::Proposal | About::Rest | About::Budget => None,
+        }
+    }
+
+    fn approve_waves(&mut self, upto: usize, at_ms: i64) {
         let Some(graph) = &self.graph else { return };
         let from = self.waves.min(graph.waves().len());
         let upto = upto.min(graph.waves().len());
-        let new: Vec<usize> = graph.waves().iter().take(upto).skip(from).flatten().copied().collect();
+        let settled = |task: &usize| self.slots.get(*task).is_none_or(|slot| slot.state.is_settled());
+        let tasks = graph.waves().iter().take(upto).skip(from).flatten().copied();
+        let new: Vec<usize> = tasks.filter(|task| !settled(task)).collect();
         self.waves = upto;
         self.open += new.len();
         for task in &new {
             self.slot(*task, |slot| slot.state = State::Approved);
         }
         for (task, result) in self.carried(from, upto) {
-            self.finish(task, &result, 0);
+            if self.slots.get(task).is_some_and(|slot| slot.state == State::Approved) {
+                self.finish(task, result, at_ms);
+            }
         }
         for task in new {
-            let struck = self.draft().and_then(|draft| draft.tasks.get(task)).is_some_and(|task| task.skip);
-            if struck {
+            if self.draft().and_then(|draft| draft.tasks.get(task)).is_some_and(|task| task.skip) {
                 self.doom(task, Doom::Skip(SkipReason::Decision, "struck out by the user".to_owned()));
             } else {
                 self.consider(task);
@@ -213,48 +176,138 @@ impl Plan {
         let (Some(graph), Some(proposed)) = (&self.graph, &self.proposed) else { return Vec::new() };
         let found = proposed.carried.iter().filter_map(|carried| {
             let task = graph.index(&carried.task)?;
-            let result = TaskResult { spent: Spent::default(), ..carried.result.clone() };
-            (from..upto).contains(&graph.wave(task)).then_some((task, result))
+            let result = || TaskResult { spent: Spent::default(), ..carried.result.clone() };
+            (from..upto).contains(&graph.wave(task)).then(|| (task, result()))
         });
         found.collect()
     }
 
-    fn finish(&mut self, task: usize, result: &TaskResult, at_ms: i64) {
-        self.leave(task);
-        let mut more = Spent::default();
-        self.slot(task, |slot| {
-            // What earlier steps had already reported is in there too.
-            more.nano = result.spent.nano.saturating_sub(slot.spent.nano);
-            more.ms = result.spent.ms.saturating_sub(slot.spent.ms);
-            more.usage.input = result.spent.usage.input.saturating_sub(slot.spent.usage.input);
-            more.usage.output = result.spent.usage.output.saturating_sub(slot.spent.usage.output);
-            more.usage.cache_read = result.spent.usage.cache_read.saturating_sub(slot.spent.usage.cache_read);
-            more.usage.cache_write = result.spent.usage.cache_write.saturating_sub(slot.spent.usage.cache_write);
-            slot.state = State::Done;
-            slot.spent = result.spent;
-            slot.error.clear();
-            slot.result = Some(Box::new(result.clone()));
-        });
-        self.tally.spent.add(more);
-        self.tally.done += 1;
-        self.tally.verified += usize::from(self.slots.get(task).is_some_and(Slot::is_verified));
-        let mends = self.graph.as_ref().and_then(|graph| graph.condition(task));
-        if let Some((_, Wanted::Failed)) = mends {
-            self.tally.mended += 1;
+    fn resume(&mut self) {
+        for task in self.paused.clone() {
+            self.leave(task);
+            self.slot(task, |slot| slot.note = "There is more to spend now: go on where you were.".to_owned());
+            self.make_ready(task);
         }
-        self.settle(task, at_ms);
     }
 
-    fn fail(&mut self, failed: &TaskFailed, at_ms: i64) {
-        let Some(task) = self.place(&failed.task) else { return };
+    fn stop(&mut self, by: &str) {
+        self.stopped = true;
+        self.asked.clear();
+        self.asked_of.clear();
+        for task in 0..self.slots.len() {
+            self.doom(task, Doom::Cancel(format!("stopped by {by}")));
+        }
+    }
+
+    fn assigned(&mut self, task: usize, assigned: &TaskAssigned, at_ms: i64) {
         self.leave(task);
-        self.tally.spent.add(failed.spent);
-        let handled = self.is_handled(task);
+        self.hold(task);
+        self.clock.insert((assigned.deadline_ms, task));
+        self.active.insert(task);
+        self.tally.ran += usize::from(assigned.attempt == 1);
+        if let Some(before) = self.slots.get(task).and_then(|slot| slot.agent) {
+            self.agents.remove(&before);
+        }
+        self.agents.insert(assigned.agent, task);
+        self.slot(task, |slot| {
+            slot.state = State::Dispatched { deadline_ms: assigned.deadline_ms };
+            slot.attempt = assigned.attempt;
+            slot.agent = Some(assigned.agent);
+            slot.member = Some(assigned.member.clone());
+            slot.model.clone_from(&assigned.model);
+            slot.assigned_at_ms = at_ms;
+            // What the first attempt found is what the task as a whole is measured against.
+            if slot.before.is_empty() {
+                slot.before.clone_from(&assigned.before);
+            }
+            slot.output.clear();
+            slot.by_hand = false;
+        });
+    }
+
+    fn begin_asking(&mut self, task: usize, asked: &TaskAsked) {
+        let left_ms = match self.slots.get(task).map(|slot| &slot.state) {
+            Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) => {
+                deadline_ms.saturating_sub(asked.at_ms).max(0)
+            }
+            Some(State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => *left_ms,
+            _ => 0,
+        };
+        self.leave(task);
+        self.hold(task);
+        self.asking.insert(task);
+        let (question, letter) = (asked.question.clone(), asked.letter);
+        self.slot(task, |slot| {
+            slot.letter = Some(letter);
+            slot.state = State::Asking { question, letter, left_ms };
+        });
+    }
+
+    fn end_asking(&mut self, task: usize, answer: &str) {
+        let Some(State::Asking { letter, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone()) else {
+            return;
+        };
+        self.asking.remove(&task);
+        self.answered.insert(task);
+        self.slot(task, |slot| slot.state = State::Answered { answer: answer.to_owned(), letter, left_ms });
+    }
+
+    fn works(&mut self, task: usize, deadline_ms: i64) {
+        self.leave(task);
+        self.hold(task);
+        self.active.insert(task);
+        self.clock.insert((deadline_ms, task));
+        self.slot(task, |slot| {
+            slot.state = match slot.state {
+                State::Dispatched { .. } => State::Dispatched { deadline_ms },
+                _ => State::Running { deadline_ms },
+            }
+        });
+    }
+
+    fn await_checks(&mut self, task: usize, reported: &TaskReported) {
+        let has_place = self.active.contains(&task);
+        self.leave(task);
+        self.hold(task);
+        self.spend(task, reported.spent);
+        let state = if has_place { State::Checking } else { State::Unchecked };
+        if has_place {
+            self.active.insert(task)
+        } else {
+            self.unchecked.insert(task)
+        };
+        self.slot(task, |slot| {
+            slot.state = state;
+            slot.output.clone_from(&reported.output);
+        });
+    }
+
+    /// Gives free places to what is to be looked at: that frees more than any new task would.
+    fn begin_checks(&mut self) {
+        if self.unchecked.is_empty() {
+            return;
+        }
+        let waiting: Vec<usize> = self.unchecked.iter().take(READY_SCANNED_MAX).copied().collect();
+        for task in waiting {
+            if self.active.len() >= self.places() {
+                return;
+            }
+            if !self.doomed.contains_key(&task) && !self.is_blocked(task) {
+                self.unchecked.remove(&task);
+                self.hold(task);
+                self.active.insert(task);
+                self.slot(task, |slot| slot.state = State::Checking);
+            }
+        }
+    }
+
+    fn fail(&mut self, task: usize, failed: &TaskFailed, at_ms: i64) {
+        self.leave(task);
+        self.spend(task, failed.spent);
         self.slot(task, |slot| {
             slot.failures += 1;
             slot.error.clone_from(&failed.error);
             slot.note = format!("The last attempt failed: {}", failed.error);
-            slot.spent.add(failed.spent);
             slot.ended_at_ms = at_ms;
             if !failed.output.is_empty() {
                 slot.output.clone_from(&failed.output);
@@ -265,7 +318,7 @@ impl Plan {
                 self.slot(task, |slot| slot.state = State::Waiting { until_ms });
                 self.clock.insert((until_ms, task));
             }
-            None if handled => self.fail_for_good(task, at_ms),
+            None if self.is_handled(task) => self.fail_for_good(task, at_ms),
             None => {
                 self.slot(task, |slot| slot.state = State::Failed { settled: false });
                 self.with_lead.insert(task);
@@ -273,30 +326,20 @@ impl Plan {
         }
     }
 
-    fn fail_for_good(&mut self, task: usize, at_ms: i64) {
-        self.slot(task, |slot| slot.state = State::Failed { settled: true });
-        self.tally.failed += 1;
-        self.settle(task, at_ms);
-    }
-
-    /// Whether the plan itself says what happens when this fails.
-    fn is_handled(&self, task: usize) -> bool {
-        let Some(graph) = &self.graph else { return false };
-        graph.dependents(task).iter().any(|other| graph.condition(*other) == Some((task, Wanted::Failed)))
-    }
-
     fn ruled(&mut self, task: usize, ruling: &Ruling, at_ms: i64) {
-        self.with_lead.remove(&task);
-        let name = self.name(task).unwrap_or_default();
-        self.asked.retain(|_, about| !matches!(about, About::Failure { task, .. } if *task == name));
         match ruling {
             Ruling::Skip => self.skip(task, SkipReason::Decision, "left out after it failed", at_ms),
             Ruling::GiveUp => self.fail_for_good(task, at_ms),
             Ruling::Fixed => {
-                self.active.insert(task);
-                self.slot(task, |slot| slot.state = State::Checking);
+                self.leave(task);
+                self.unchecked.insert(task);
+                self.slot(task, |slot| {
+                    slot.by_hand = true;
+                    slot.state = State::Unchecked;
+                });
             }
             Ruling::Retry { agent, model, note } => {
+                self.leave(task);
                 self.slot(task, |slot| {
                     slot.failures = 0;
                     if let Some(agent) = agent {
@@ -311,150 +354,34 @@ impl Plan {
                 });
                 self.make_ready(task);
             }
-            Ruling::Escalate => {}
-        }
-    }
-
-    fn skip(&mut self, task: usize, reason: SkipReason, detail: &str, at_ms: i64) {
-        self.leave(task);
-        self.tally.skipped += 1;
-        self.slot(task, |slot| {
-            slot.state = State::Skipped(reason);
-            detail.clone_into(&mut slot.error);
-        });
-        self.settle(task, at_ms);
-    }
-
-    /// Takes a task out of whatever set it is in; gives the deadline it had.
-    fn leave(&mut self, task: usize) -> Option<i64> {
-        let at_ms = match self.slots.get(task).map(|slot| &slot.state) {
-            Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) => Some(*deadline_ms),
-            Some(State::Waiting { until_ms }) => Some(*until_ms),
-            _ => None,
-        };
-        if let Some(at_ms) = at_ms {
-            self.clock.remove(&(at_ms, task));
-        }
-        let key = self.key(task);
-        self.ready.remove(&key);
-        self.doomed.remove(&task);
-        for set in [&mut self.active, &mut self.asking, &mut self.answered, &mut self.with_lead, &mut self.paused] {
-            set.remove(&task);
-        }
-        at_ms
-    }
-
-    fn settle(&mut self, task: usize, at_ms: i64) {
-        self.slot(task, |slot| slot.ended_at_ms = at_ms);
-        self.unsettled = self.unsettled.saturating_sub(1);
-        self.open = self.open.saturating_sub(1);
-        let dependents = self.graph.as_ref().map(|graph| graph.dependents(task).to_vec()).unwrap_or_default();
-        for dependent in dependents {
-            self.slot(dependent, |slot| slot.open = slot.open.saturating_sub(1));
-            self.consider(dependent);
-        }
-    }
-
-    /// What becomes of a task once everything it builds on is settled.
-    fn consider(&mut self, task: usize) {
-        let waits = self.slots.get(task).is_none_or(|slot| slot.open > 0 || slot.state != State::Approved);
-        if waits || self.doomed.contains_key(&task) {
-            return;
-        }
-        match self.fate(task) {
-            None => self.make_ready(task),
-            Some(doom) => self.doom(task, doom),
-        }
-    }
-
-    fn fate(&self, task: usize) -> Option<Doom> {
-        let graph = self.graph.as_ref()?;
-        let condition = graph.condition(task);
-        let state = |other: usize| self.slots.get(other).map(|slot| &slot.state);
-        let name = |other: usize| self.name(other).unwrap_or_default();
-        if let Some((other, wanted)) = condition {
-            let holds = match wanted {
-                Wanted::Ok => state(other) == Some(&State::Done),
-                Wanted::Failed => matches!(state(other), Some(State::Failed { .. })),
-            };
-            if !holds {
-                let wanted = if wanted == Wanted::Ok { "succeed" } else { "fail" };
-                return Some(skipped(format!("`{}` did not {wanted}", name(other))));
+            // The question to the user follows.
+            Ruling::Escalate => {
+                self.with_lead.remove(&task);
             }
         }
-        let needs = graph.needs(task).iter().copied().filter(|need| condition.is_none_or(|(other, _)| other != *need));
-        let (mut there, mut absent) = (condition.is_some(), None);
-        for need in needs {
-            match state(need) {
-                Some(State::Skipped(SkipReason::Condition)) => absent = Some(need),
-                Some(State::Failed { .. }) if self.is_mended(task, need) => there = true,
-                Some(State::Failed { .. }) => {
-                    return Some(Doom::Cancel(format!("it needs `{}`, which failed", name(need))));
-                }
-                Some(State::Cancelled) => {
-                    return Some(Doom::Cancel(format!("it needs `{}`, which was given up", name(need))));
-                }
-                _ => there = true,
-            }
-        }
-        match absent {
-            Some(need) if !there => Some(skipped(format!("`{}` was skipped", name(need)))),
-            _ => None,
+    }
+
+    fn hold(&mut self, task: usize) {
+        if let Some(written) = self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)) {
+            self.claims.hold(task, &written.owns);
         }
     }
 
-    /// Whether a task also builds on one that made up for a failed need.
-    fn is_mended(&self, task: usize, failed: usize) -> bool {
-        let Some(graph) = &self.graph else { return false };
-        graph.needs(task).iter().any(|need| {
-            graph.condition(*need) == Some((failed, Wanted::Failed))
-                && self.slots.get(*need).is_some_and(|slot| slot.state == State::Done)
-        })
-    }
-
-    fn make_ready(&mut self, task: usize) {
-        self.slot(task, |slot| slot.state = State::Approved);
-        if self.stopped {
-            self.doom(task, Doom::Cancel("the plan was stopped".to_owned()));
-        } else {
-            let key = self.key(task);
-            self.ready.insert(key);
+    fn on(&mut self, task: &str, change: impl FnOnce(&mut Self, usize)) {
+        if let Some(task) = self.place(task) {
+            change(self, task);
         }
-    }
-
-    fn doom(&mut self, task: usize, doom: Doom) {
-        if self.slots.get(task).is_some_and(|slot| !slot.state.is_settled()) {
-            let key = self.key(task);
-            self.ready.remove(&key);
-            self.doomed.insert(task, doom);
-        }
-    }
-
-    fn stop(&mut self, by: &str) {
-        self.stopped = true;
-        self.asked.clear();
-        for task in 0..self.slots.len() {
-            self.doom(task, Doom::Cancel(format!("stopped by {by}")));
-        }
-    }
-
-    fn key(&self, task: usize) -> (std::cmp::Reverse<u32>, usize) {
-        (std::cmp::Reverse(self.graph.as_ref().map_or(0, |graph| graph.tail(task))), task)
     }
 
     fn place(&self, task: &str) -> Option<usize> {
         self.graph.as_ref()?.index(task)
     }
+}
 
-    fn slot(&mut self, task: usize, change: impl FnOnce(&mut Slot)) {
-        if let Some(slot) = self.slots.get_mut(task) {
-            change(slot);
-        }
-    }
-
-    fn on(&mut self, task: &str, change: impl FnOnce(&mut Slot)) {
-        if let Some(task) = self.place(task) {
-            self.slot(task, change);
-        }
-    }
+/// The shape of a draft whose members somebody else has looked at.
+pub(super) fn shape(draft: &Draft) -> Option<Graph> {
+    let mut members: Vec<&str> = draft.tasks.iter().map(|task| task.agent.as_str()).collect();
+    members.sort_unstable();
+    members.dedup();
+    Graph::new(draft, &members).ok()
 }

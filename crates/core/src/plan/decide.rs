@@ -1,154 +1,21 @@
 //! Turning what happened to a plan into events. Nothing here changes state.
 //!
-//! An input decides its own consequence; `advance` then decides what follows for everybody else: who is next, what
-//! can no longer be done, whom to ask, whether it is over. The two alternate until nothing follows.
+//! An input decides its own consequence here; `advance` then decides what follows for everybody else. One that does
+//! not fit (any more) decides nothing, so whoever brings it need not know whether it does.
 
+use super::apply::shape;
 use super::event::{
-    About, Approve, Artifact, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
-    PlanResumed, PlanStopped, Proof, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked, TaskAssigned,
-    TaskCancelled, TaskDone, TaskFailed, TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled,
-    TaskSkipped, TaskStarted,
+    About, Approve, Cause, Evidence, PlanAnswered, PlanAsked, PlanEnd, PlanEnded, PlanProposed, PlanResumed,
+    PlanStopped, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone, TaskFailed, TaskPaused,
+    TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted,
 };
-use super::machine::{Doom, Plan, State};
-use super::{Task, overlap};
+use super::input::{Findings, Input, Now, Report};
+use super::machine::Plan;
+use super::slot::State;
 use crate::event::Event;
 use crate::id::{EnvelopeId, QuestionId};
-use crate::limits::{READY_SCANNED_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT};
+use crate::limits::{TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT};
 use crate::policy::By;
-
-/// What happened.
-#[derive(Debug, Clone)]
-pub enum Input {
-    /// Somebody has a plan.
-    Propose(Box<PlanProposed>),
-    /// A person changed it before saying yes; it has been checked.
-    Edited(Box<PlanEdited>),
-    /// A person answered a question about it.
-    Answered {
-        /// Which question.
-        question: QuestionId,
-        /// What they said.
-        say: Say,
-        /// Who.
-        by: By,
-    },
-    /// An owner has begun.
-    Begun {
-        /// The task's place in the plan.
-        task: usize,
-        /// Which attempt.
-        attempt: u32,
-    },
-    /// An owner is done, one way or another.
-    Reported {
-        /// The task's place in the plan.
-        task: usize,
-        /// Which attempt.
-        attempt: u32,
-        /// How it went.
-        report: Report,
-        /// What this attempt used.
-        spent: Spent,
-    },
-    /// Code has looked at what is there.
-    Checked {
-        /// The task's place in the plan.
-        task: usize,
-        /// Which attempt.
-        attempt: u32,
-        /// What it saw.
-        findings: Findings,
-    },
-    /// An owner needs to know something.
-    Asked {
-        /// The task's place in the plan.
-        task: usize,
-        /// Which attempt.
-        attempt: u32,
-        /// What.
-        question: String,
-        /// The letter that asked.
-        letter: EnvelopeId,
-    },
-    /// Here is what they need to know.
-    Told {
-        /// The task's place in the plan.
-        task: usize,
-        /// The answer.
-        answer: String,
-        /// Whose.
-        by: String,
-    },
-    /// Somebody says what to do about a failure.
-    Rule {
-        /// The task's place in the plan.
-        task: usize,
-        /// What to do.
-        ruling: Ruling,
-        /// Who says so.
-        by: String,
-    },
-    /// The lead has read about every failure and has nothing more to say.
-    LeadSilent,
-    /// Time has passed.
-    Woke,
-    /// Somebody stops it, or one task of it.
-    Stop {
-        /// The task's place in the plan.
-        task: Option<usize>,
-        /// Who.
-        by: String,
-    },
-    /// There is more to spend.
-    Resume {
-        /// Who says so.
-        by: String,
-    },
-    /// This process has just folded the log.
-    Recovered,
-}
-
-/// How an owner's work went.
-#[derive(Debug, Clone)]
-pub enum Report {
-    /// They say it is done. Where nothing is to be looked at, the findings come with it.
-    Done {
-        /// What they say.
-        output: String,
-        /// What was found, if nothing had to be looked at.
-        findings: Option<Findings>,
-    },
-    /// They could not.
-    Failed {
-        /// Why.
-        error: String,
-    },
-    /// The money ran out; this is what they handed back.
-    OutOfMoney {
-        /// What they say.
-        output: String,
-    },
-    /// Somebody stopped them.
-    Stopped,
-}
-
-/// What code saw.
-#[derive(Debug, Clone, Default)]
-pub struct Findings {
-    /// Whether it is proven.
-    pub proof: Proof,
-    /// By what.
-    pub evidence: Vec<Evidence>,
-    /// What was collected.
-    pub artifacts: Vec<Artifact>,
-}
-
-/// What the driver knows at the moment of a decision.
-#[derive(Debug, Clone, Copy)]
-pub struct Now {
-    /// The time.
-    pub at_ms: i64,
-}
 
 impl Plan {
     /// Decides and folds in everything that follows from an input. Whoever calls this commits the events before doing
@@ -166,7 +33,7 @@ impl Plan {
         }
     }
 
-    /// What follows from an input alone. One that no longer fits (a late report, a second answer) decides nothing.
+    /// What follows from an input alone.
     fn decide(&self, input: Input, now: Now) -> Vec<Event> {
         if let Input::Propose(proposed) = input {
             return if self.proposed.is_none() { self.propose(*proposed) } else { Vec::new() };
@@ -176,7 +43,9 @@ impl Plan {
         }
         match input {
             Input::Propose(_) | Input::Woke => Vec::new(),
-            Input::Edited(edited) if !self.is_approved() => vec![Event::PlanEdited(*edited)],
+            Input::Edited(edited) if !self.is_approved() && shape(&edited.draft).is_some() => {
+                vec![Event::PlanEdited(*edited)]
+            }
             Input::Edited(_) => Vec::new(),
             Input::Answered { question, say, by } => self.answered(question, say, by),
             Input::Begun { task, attempt } => self.begun(task, attempt),
@@ -186,15 +55,8 @@ impl Plan {
             Input::Told { task, answer, by } => self.told(task, answer, by),
             Input::Rule { task, ruling, by } => self.rule(task, ruling, by),
             Input::LeadSilent => self.escalate(),
-            Input::Stop { task, by } => match task {
-                Some(task) => match (self.name(task), self.slots.get(task)) {
-                    (Some(id), Some(slot)) if !slot.state.is_settled() => {
-                        vec![Event::PlanStopped(PlanStopped { task: Some(id), by })]
-                    }
-                    _ => Vec::new(),
-                },
-                None => vec![Event::PlanStopped(PlanStopped { task: None, by })],
-            },
+            Input::Stop { task: None, by } => vec![Event::PlanStopped(PlanStopped { task: None, by })],
+            Input::Stop { task: Some(task), by } => self.stop_one(task, by),
             Input::Resume { by } if !self.paused.is_empty() => vec![Event::PlanResumed(PlanResumed { by })],
             Input::Resume { .. } => Vec::new(),
             Input::Recovered => self.renew(now),
@@ -239,19 +101,23 @@ impl Plan {
                 events
             }
             (_, Say::Rule(_)) => Vec::new(),
-            (About::Start { task }, Say::Reject(_)) => {
-                vec![
-                    answered(Say::Reject(String::new())),
-                    Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who }),
-                ]
+            (About::Start { task }, say @ Say::Reject(_)) => {
+                vec![answered(say), Event::PlanStopped(PlanStopped { task: Some(task.clone()), by: who })]
             }
-            (About::Proposal, say @ Say::Reject(_)) => {
-                vec![answered(say), self.ended_event(PlanEnd::Rejected)]
-            }
+            (About::Proposal, say @ Say::Reject(_)) => vec![answered(say), self.ended_event(PlanEnd::Rejected)],
             (About::Proposal, say @ Say::Changes(_)) => vec![answered(say), self.ended_event(PlanEnd::Replaced)],
             (_, say @ (Say::Reject(_) | Say::Changes(_))) => vec![answered(say), stop()],
             (About::Budget, say) => vec![answered(say), Event::PlanResumed(PlanResumed { by: who })],
             (_, say) => vec![answered(say)],
+        }
+    }
+
+    fn stop_one(&self, task: usize, by: String) -> Vec<Event> {
+        match (self.name(task), self.slots.get(task)) {
+            (Some(id), Some(slot)) if !slot.state.is_settled() => {
+                vec![Event::PlanStopped(PlanStopped { task: Some(id), by })]
+            }
+            _ => Vec::new(),
         }
     }
 
@@ -265,18 +131,17 @@ impl Plan {
     }
 
     /// The task's name, if that attempt is under way.
-    fn at_work(&self, task: usize, attempt: u32) -> Option<(String, &Task)> {
+    fn at_work(&self, task: usize, attempt: u32) -> Option<String> {
         let slot = self.slots.get(task)?;
         let works = matches!(
             slot.state,
             State::Dispatched { .. } | State::Running { .. } | State::Asking { .. } | State::Answered { .. }
         );
-        let written = self.draft()?.tasks.get(task)?;
-        (works && slot.attempt == attempt).then(|| (written.id.clone(), written))
+        if works && slot.attempt == attempt { self.name(task) } else { None }
     }
 
     fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: Now) -> Vec<Event> {
-        let Some((id, _)) = self.at_work(task, attempt) else { return Vec::new() };
+        let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
         match report {
             Report::Done { output, findings: None } => {
                 vec![Event::TaskReported(TaskReported { task: id, attempt, output, spent })]
@@ -319,7 +184,7 @@ impl Plan {
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one event, named at each call")]
-    fn failure(
+    pub(super) fn failure(
         &self,
         task: usize,
         attempt: u32,
@@ -330,16 +195,20 @@ impl Plan {
         spent: Spent,
         now: Now,
     ) -> Event {
-        let failures = self.slots.get(task).map_or(0, |slot| slot.failures);
+        let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
         let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
-        // Time that ran out once will run out again: somebody has to look first.
-        let retry_at_ms = (cause != Cause::Timeout && failures < retries).then(|| now.at_ms + backoff_ms(failures));
+        // Time that ran out once will run out again, and what somebody mended is theirs: they have to look first.
+        let again = cause != Cause::Timeout && !by_hand && failures < retries;
+        let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
         Event::TaskFailed(TaskFailed { task: id, attempt, cause, error, evidence, output, spent, retry_at_ms })
     }
 
     fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: Now) -> Vec<Event> {
-        let Some((id, _)) = self.at_work(task, attempt) else { return Vec::new() };
+        let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
+        if self.slots.get(task).is_some_and(|slot| slot.letter == Some(letter)) {
+            return Vec::new();
+        }
         vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, letter, at_ms: now.at_ms })]
     }
 
@@ -357,24 +226,24 @@ impl Plan {
         if slot.state != (State::Failed { settled: false }) {
             return Vec::new();
         }
-        let mut events = vec![Event::TaskRuled(TaskRuled { task: id, ruling: ruling.clone(), by })];
-        if ruling == Ruling::Escalate {
-            events.extend(self.ask_about(task, 0));
+        let escalates = ruling == Ruling::Escalate;
+        let ruled = Event::TaskRuled(TaskRuled { task: id, ruling, by });
+        match self.ask_about(task, 0) {
+            // The user has been asked already.
+            None if escalates => Vec::new(),
+            Some(asked) if escalates => vec![ruled, asked],
+            _ => vec![ruled],
         }
-        events
     }
 
     fn escalate(&self) -> Vec<Event> {
-        let waiting = self.with_lead.iter().enumerate();
-        waiting.filter_map(|(ahead, task)| self.ask_about(*task, u32::try_from(ahead).unwrap_or(u32::MAX))).collect()
+        self.with_lead.iter().zip(0..).filter_map(|(task, ahead)| self.ask_about(*task, ahead)).collect()
     }
 
     fn ask_about(&self, task: usize, ahead: u32) -> Option<Event> {
-        let id = self.name(task)?;
-        let asked = self.asked.values().any(|about| matches!(about, About::Failure { task, .. } if *task == id));
-        let error = self.slots.get(task)?.error.clone();
-        let about = About::Failure { task: id, error };
-        (!asked).then(|| Event::PlanAsked(PlanAsked { question: self.next_question(ahead), about }))
+        let about = About::Failure { task: self.name(task)?, error: self.slots.get(task)?.error.clone() };
+        let question = self.next_question(ahead);
+        (!self.asked_of.contains_key(&Some(task))).then_some(Event::PlanAsked(PlanAsked { question, about }))
     }
 
     /// Time does not run while nobody works: whoever was at it gets all of it again.
@@ -382,160 +251,19 @@ impl Plan {
         let working = self.active.iter().filter_map(|task| {
             let slot = self.slots.get(*task)?;
             let works = matches!(slot.state, State::Dispatched { .. } | State::Running { .. });
-            let deadline_ms = now.at_ms + self.timeout_ms(*task);
+            let deadline_ms = now.at_ms.saturating_add(self.timeout_ms(*task));
             works.then(|| Event::TaskResumed(TaskResumed { task: self.name(*task).unwrap_or_default(), deadline_ms }))
         });
         working.collect()
     }
 
-    /// What follows for everybody else, one kind of thing at a time.
-    fn advance(&self, now: Now) -> Vec<Event> {
-        if self.ended.is_some() || self.graph.is_none() {
-            return Vec::new();
-        }
-        let steps: [&dyn Fn() -> Vec<Event>; 5] =
-            [&|| self.by_the_clock(now), &|| self.give_up(), &|| self.fill_places(now), &|| self.ask_people(), &|| {
-                if self.unsettled == 0 { vec![self.ended_event(self.outcome())] } else { Vec::new() }
-            }];
-        steps.iter().map(|step| step()).find(|events| !events.is_empty()).unwrap_or_default()
-    }
-
-    fn by_the_clock(&self, now: Now) -> Vec<Event> {
-        let due = self.clock.iter().take_while(|(at_ms, _)| *at_ms <= now.at_ms);
-        due.filter_map(|(_, task)| {
-            let slot = self.slots.get(*task)?;
-            Some(match &slot.state {
-                State::Waiting { .. } => Event::TaskQueued(TaskQueued { task: self.name(*task)? }),
-                _ => {
-                    let error = format!("it took longer than {} s", self.timeout_ms(*task) / 1_000);
-                    let none = Spent::default();
-                    self.failure(*task, slot.attempt, Cause::Timeout, error, Vec::new(), String::new(), none, now)
-                }
-            })
-        })
-        .collect()
-    }
-
-    fn give_up(&self) -> Vec<Event> {
-        let doomed = self.doomed.iter().filter_map(|(task, doom)| {
-            let task = self.name(*task)?;
-            Some(match doom {
-                Doom::Skip(reason, detail) => {
-                    Event::TaskSkipped(TaskSkipped { task, reason: *reason, detail: detail.clone() })
-                }
-                Doom::Cancel(detail) => {
-                    Event::TaskCancelled(TaskCancelled { task, detail: detail.clone(), spent: Spent::default() })
-                }
-            })
-        });
-        doomed.collect()
-    }
-
-    fn fill_places(&self, now: Now) -> Vec<Event> {
-        let mut free = self.places().saturating_sub(self.active.len());
-        let mut events = Vec::new();
-        let mut taken: Vec<usize> = Vec::new();
-        for task in self.answered.iter().take(free) {
-            let left = match self.slots.get(*task).map(|slot| &slot.state) {
-                Some(State::Answered { left_ms, .. }) => *left_ms,
-                _ => 0,
-            };
-            let Some(id) = self.name(*task) else { continue };
-            events.push(Event::TaskResumed(TaskResumed { task: id, deadline_ms: now.at_ms + left }));
-            free = free.saturating_sub(1);
-        }
-        if self.stopped || !self.paused.is_empty() {
-            return events;
-        }
-        let mut asked = 0;
-        for (_, task) in self.ready.iter().take(READY_SCANNED_MAX) {
-            if free == 0 {
-                break;
-            }
-            if self.graph.as_ref().is_some_and(|graph| graph.is_gated(*task)) && !self.passed.contains(task) {
-                let about = About::Start { task: self.name(*task).unwrap_or_default() };
-                if !self.asked.values().any(|open| *open == about) {
-                    events.push(Event::PlanAsked(PlanAsked { question: self.next_question(asked), about }));
-                    asked += 1;
-                }
-                continue;
-            }
-            if self.in_the_way(*task, &taken) {
-                continue;
-            }
-            events.extend(self.assign(*task, now));
-            taken.push(*task);
-            free -= 1;
-        }
-        events
-    }
-
-    /// Whether somebody is at work on the same paths. Whoever asks something keeps their paths: they are half done.
-    fn in_the_way(&self, task: usize, taken: &[usize]) -> bool {
-        let Some(draft) = self.draft() else { return true };
-        let owns = |task: usize| draft.tasks.get(task).map_or(&[][..], |task| &task.owns);
-        let mine = owns(task);
-        if mine.is_empty() {
-            return false;
-        }
-        let others = self.active.iter().chain(&self.asking).chain(&self.answered).chain(taken);
-        others.copied().any(|other| owns(other).iter().any(|theirs| mine.iter().any(|mine| overlap(mine, theirs))))
-    }
-
-    fn assign(&self, task: usize, now: Now) -> Option<Event> {
-        let written = self.draft()?.tasks.get(task)?;
-        let slot = self.slots.get(task)?;
-        let member = slot.member.clone().unwrap_or_else(|| written.agent.clone());
-        let model = slot.model.clone().or_else(|| written.model.clone());
-        Some(Event::TaskAssigned(TaskAssigned {
-            task: written.id.clone(),
-            attempt: slot.attempt + 1,
-            agent: self.agent_for(&written.id, &member, model.as_deref()),
-            member,
-            model,
-            deadline_ms: now.at_ms + self.timeout_ms(task),
-            note: slot.note.clone(),
-        }))
-    }
-
-    fn ask_people(&self) -> Vec<Event> {
-        let ask = |about: About| vec![Event::PlanAsked(PlanAsked { question: self.next_question(0), about })];
-        let waves = self.graph.as_ref().map_or(0, |graph| graph.waves().len());
-        let is_asked = |wanted: &About| self.asked.values().any(|about| about == wanted);
-        let first_over = self.waves > 0 && self.waves < waves && self.open == 0 && self.unsettled > 0;
-        if first_over && !self.stopped && !is_asked(&About::Rest) {
-            return ask(About::Rest);
-        }
-        let at_rest = self.active.is_empty() && self.answered.is_empty();
-        if !self.paused.is_empty() && at_rest && !is_asked(&About::Budget) {
-            return ask(About::Budget);
-        }
-        Vec::new()
-    }
-
-    fn outcome(&self) -> PlanEnd {
-        let bad = self.tally.failed.saturating_sub(self.tally.mended) + self.tally.cancelled;
-        match (self.stopped, bad, self.tally.done) {
-            (true, ..) => PlanEnd::Stopped,
-            (false, 0, _) => PlanEnd::Done,
-            (false, _, 0) => PlanEnd::Failed,
-            (false, ..) => PlanEnd::Partial,
-        }
-    }
-
-    fn ended_event(&self, end: PlanEnd) -> Event {
+    pub(super) fn ended_event(&self, end: PlanEnd) -> Event {
         Event::PlanEnded(PlanEnded { end, tally: self.tally })
     }
 
-    fn places(&self) -> usize {
-        let Some(proposed) = &self.proposed else { return 0 };
-        let own = proposed.draft.max_parallel.unwrap_or(u32::MAX);
-        usize::try_from(proposed.max_parallel.min(own).max(1)).unwrap_or(1)
-    }
-
-    fn timeout_ms(&self, task: usize) -> i64 {
+    pub(super) fn timeout_ms(&self, task: usize) -> i64 {
         let own = self.draft().and_then(|draft| draft.tasks.get(task)).and_then(|task| task.timeout_ms);
-        i64::try_from(own.unwrap_or(TASK_TIMEOUT_MS_DEFAULT)).unwrap_or(i64::MAX / 2)
+        i64::try_from(own.unwrap_or(TASK_TIMEOUT_MS_DEFAULT)).unwrap_or(i64::MAX)
     }
 
     pub(super) fn name(&self, task: usize) -> Option<String> {
@@ -546,9 +274,4 @@ impl Plan {
 fn backoff_ms(failures: u32) -> i64 {
     let doubled = TASK_BACKOFF_MS.saturating_mul(1_u64.checked_shl(failures).unwrap_or(u64::MAX));
     i64::try_from(doubled.min(TASK_BACKOFF_MS_MAX)).unwrap_or(i64::MAX)
-}
-
-/// Why a task that waits on these will not run.
-pub(super) fn skipped(detail: String) -> Doom {
-    Doom::Skip(SkipReason::Condition, detail)
 }

@@ -1,7 +1,8 @@
 //! What others ask about a plan.
 
 use super::event::About;
-use super::machine::{Plan, State};
+use super::machine::Plan;
+use super::slot::State;
 
 impl Plan {
     /// Whether a task failed and somebody must say what to do.
@@ -30,6 +31,11 @@ impl Plan {
             State::Answered { answer, letter, .. } => Some((answer, *letter)),
             _ => None,
         }
+    }
+
+    /// Hashes of a task's declared files when it was first given to somebody.
+    pub fn before(&self, task: usize) -> &[Option<crate::hash::Hash>] {
+        self.slots.get(task).map_or(&[], |slot| &slot.before)
     }
 
     /// Whether tasks wait for money.

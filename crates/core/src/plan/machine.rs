@@ -6,19 +6,25 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Proof, SkipReason, Spent, Tally, TaskResult};
+use super::claims::Claims;
+use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
+use super::ready::Ready;
+use super::slot::{Doom, Slot, State};
 use super::{Draft, Forecast, Graph, Task};
 use crate::hash::Hash;
-use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
+use crate::id::{AgentId, PlanId, QuestionId, SessionId};
 
 /// A plan and how far it is.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     pub(super) proposed: Option<Box<PlanProposed>>,
     pub(super) graph: Option<Graph>,
     pub(super) slots: Vec<Slot>,
-    /// Tasks whose needs are settled and that may run, the longest chain behind them first.
-    pub(super) ready: BTreeSet<(std::cmp::Reverse<u32>, usize)>,
+    /// Tasks whose needs are settled and that may run.
+    pub(super) ready: Ready,
+    /// Tasks that could run but for a person's word that nobody has asked for yet; and those that have it.
+    pub(super) gated: BTreeSet<usize>,
+    pub(super) passed: BTreeSet<usize>,
     /// Tasks that will not run, and why: said in events as soon as somebody looks.
     pub(super) doomed: BTreeMap<usize, Doom>,
     /// Tasks that hold one of the places that `max_parallel` gives out.
@@ -26,15 +32,22 @@ pub struct Plan {
     /// Tasks whose owners asked something; and those that have their answer and wait for a place.
     pub(super) asking: BTreeSet<usize>,
     pub(super) answered: BTreeSet<usize>,
+    /// Tasks that are said to be done and wait for a place to be looked at.
+    pub(super) unchecked: BTreeSet<usize>,
+    /// Paths that nobody else may work on.
+    pub(super) claims: Claims,
     /// When something is to be done by the clock.
     pub(super) clock: BTreeSet<(i64, usize)>,
     /// Tasks that failed and wait for the lead's word.
     pub(super) with_lead: BTreeSet<usize>,
-    /// Questions that people have not answered.
-    pub(super) asked: BTreeMap<QuestionId, About>,
-    pub(super) questions: u32,
+    /// Tasks that wait for money.
     pub(super) paused: BTreeSet<usize>,
-    pub(super) passed: BTreeSet<usize>,
+    /// Questions that people have not answered; and which one is about a task, or about the whole plan.
+    pub(super) asked: BTreeMap<QuestionId, About>,
+    pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,
+    pub(super) questions: u32,
+    /// Whose task is whose.
+    pub(super) agents: BTreeMap<AgentId, usize>,
     /// Tasks of approved waves that are not settled, and tasks of all waves.
     pub(super) open: usize,
     pub(super) unsettled: usize,
@@ -42,83 +55,9 @@ pub struct Plan {
     pub(super) waves: usize,
     pub(super) tally: Tally,
     pub(super) stopped: bool,
+    /// It was stopped for another plan to be made.
+    pub(super) replaced: bool,
     pub(super) ended: Option<PlanEnd>,
-}
-
-/// Why a task will not run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Doom {
-    Skip(SkipReason, String),
-    Cancel(String),
-}
-
-/// What is known of one task.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Slot {
-    pub state: State,
-    /// Needs that are not settled.
-    pub open: usize,
-    pub attempt: u32,
-    /// Failures since somebody last said what to do.
-    pub failures: u32,
-    pub agent: Option<AgentId>,
-    pub member: Option<String>,
-    pub model: Option<String>,
-    pub note: String,
-    pub error: String,
-    pub output: String,
-    pub spent: Spent,
-    pub result: Option<Box<TaskResult>>,
-    pub assigned_at_ms: i64,
-    pub ended_at_ms: i64,
-}
-
-/// Where a task stands.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) enum State {
-    #[default]
-    Planned,
-    Approved,
-    /// In its owner's mailbox.
-    Dispatched {
-        deadline_ms: i64,
-    },
-    Running {
-        deadline_ms: i64,
-    },
-    /// Its owner asked something and holds nothing meanwhile.
-    Asking {
-        question: String,
-        letter: EnvelopeId,
-        left_ms: i64,
-    },
-    /// … and has the answer.
-    Answered {
-        answer: String,
-        letter: EnvelopeId,
-        left_ms: i64,
-    },
-    /// Its owner is done; code looks at what is there.
-    Checking,
-    /// It failed and will be tried again by itself.
-    Waiting {
-        until_ms: i64,
-    },
-    /// It failed for good; `settled` once nobody has to say anything about it any more.
-    Failed {
-        settled: bool,
-    },
-    /// It waits for money.
-    Paused,
-    Done,
-    Skipped(SkipReason),
-    Cancelled,
-}
-
-impl State {
-    pub(super) fn is_settled(&self) -> bool {
-        matches!(self, Self::Done | Self::Skipped(_) | Self::Cancelled | Self::Failed { settled: true })
-    }
 }
 
 /// The stages of a task's life, by the names everybody uses.
@@ -315,6 +254,7 @@ impl Plan {
             && !(self.active.is_empty()
                 && self.answered.is_empty()
                 && self.asking.is_empty()
+                && self.unchecked.is_empty()
                 && self.clock.is_empty()
                 && self.with_lead.is_empty())
     }
@@ -345,8 +285,7 @@ impl Plan {
 
     /// The task that an agent works on.
     pub fn task_of(&self, agent: AgentId) -> Option<TaskView<'_>> {
-        let at_work = self.slots.iter().position(|slot| slot.agent == Some(agent))?;
-        self.task(at_work)
+        self.task(*self.agents.get(&agent)?)
     }
 
     /// What a task builds on: what its needs left behind, in their order.
@@ -377,8 +316,10 @@ impl Plan {
                 let tasks = self.draft().map_or(&[][..], |draft| &draft.tasks);
                 Waits::For(open.filter_map(|need| tasks.get(*need)).map(|task| task.id.as_str()).collect())
             }
-            State::Approved if self.is_asked_to_start(index) => Waits::Approval,
-            State::Approved | State::Answered { .. } => Waits::Place,
+            State::Approved if self.gated.contains(&index) || self.asked_of.contains_key(&Some(index)) => {
+                Waits::Approval
+            }
+            State::Approved | State::Answered { .. } | State::Unchecked => Waits::Place,
             State::Asking { question, .. } => Waits::Answer(question),
             State::Checking => Waits::Checks,
             State::Waiting { until_ms } => Waits::Retry { at_ms: *until_ms },
@@ -386,11 +327,6 @@ impl Plan {
             State::Paused => Waits::Budget,
             _ => Waits::No,
         }
-    }
-
-    fn is_asked_to_start(&self, index: usize) -> bool {
-        let id = self.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.id.as_str());
-        self.asked.values().any(|about| matches!(about, About::Start { task } if Some(task.as_str()) == id))
     }
 
     /// An id that follows from what this plan is and how many questions it has asked.
@@ -405,35 +341,5 @@ impl Plan {
         let plan = self.id().map(|plan| plan.to_string()).unwrap_or_default();
         let fields = [plan.as_bytes(), task.as_bytes(), member.as_bytes(), model.unwrap_or_default().as_bytes()];
         AgentId::new(Hash::of_fields(&fields).uuid())
-    }
-}
-
-impl Slot {
-    pub(super) fn status(&self) -> Status {
-        match &self.state {
-            State::Planned => Status::Planned,
-            State::Approved => Status::Approved,
-            State::Dispatched { .. } => Status::Dispatched,
-            State::Running { .. } | State::Asking { .. } | State::Answered { .. } | State::Checking | State::Paused => {
-                Status::Running
-            }
-            State::Waiting { .. } | State::Failed { .. } => Status::Failed,
-            State::Done => Status::Done,
-            State::Skipped(_) => Status::Skipped,
-            State::Cancelled => Status::Cancelled,
-        }
-    }
-
-    pub(super) fn is_verified(&self) -> bool {
-        self.result.as_ref().is_some_and(|result| result.proof == Proof::Verified)
-    }
-}
-
-impl Spent {
-    /// Adds what something else used.
-    pub fn add(&mut self, other: Self) {
-        self.nano = self.nano.saturating_add(other.nano);
-        self.usage += other.usage;
-        self.ms = self.ms.saturating_add(other.ms);
     }
 }

@@ -4,7 +4,9 @@
 //! machine that takes it from proposal to report. Nothing here runs anything: who works, what is verified and who is
 //! asked are effects that the runtime carries out.
 
+mod advance;
 mod apply;
+mod claims;
 mod decide;
 pub mod draft;
 pub mod drawing;
@@ -13,16 +15,22 @@ pub mod event;
 mod flaw;
 pub mod forecast;
 pub mod graph;
+mod input;
 mod look;
 pub mod machine;
 mod near;
+mod ready;
+mod settle;
+mod slot;
+#[cfg(test)]
+mod tests;
 
-pub use decide::{Findings, Input, Now, Report};
 pub use draft::{Budget, Draft, Gate, Task, Wanted};
 pub use drawing::{DRAWN_TASKS_MAX, draw, mermaid};
 pub use edit::{Edit, edit};
 pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};
+pub use input::{Findings, Input, Now, Report};
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
 
 use crate::policy::pattern::overlap;

@@ -171,10 +171,11 @@ pub fn judge(rules: &Rules<'_>, action: &Action) -> Judgement {
     if rules.grants.iter().any(|grant| grant.deed == action.deed) {
         return said(Verdict::Allow, "allowed for this session by the user");
     }
-    if rules.approved && matches!(rules.mode, Mode::Default | Mode::AcceptEdits | Mode::Auto) {
+    if rules.approved && !matches!(rules.mode, Mode::Plan | Mode::BypassPermissions) {
         match action.deed {
             Deed::Write if !rules.owns.is_empty() && !pattern::is_owned(rules.owns, &action.target) => {
-                return said(Verdict::Ask, "outside the paths this task owns");
+                let verdict = if rules.mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
+                return said(verdict, "outside the paths this task owns");
             }
             Deed::Write | Deed::Execute => return said(Verdict::Allow, "the approved plan"),
             _ => {}

@@ -49,7 +49,8 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     let mut flags: Talk = options.flags.into();
     if options.dry_run {
         let team = team(place, &flags)?;
-        let shown = preview(&team, draft).map_err(|words| Stop::new(Exit::Config, format!("`{source}`: {words}")))?;
+        let shown = preview(&team, &place.cwd, draft)
+            .map_err(|words| Stop::new(Exit::Config, format!("`{source}`: {words}")))?;
         print(&sheet::sheet(&shown, sheet::WIDTH))?;
         return Ok(Exit::Ok);
     }

@@ -11,5 +11,6 @@ mod command_line;
 mod crash;
 mod faults;
 mod headless;
+mod plans;
 mod program;
 mod sessions;

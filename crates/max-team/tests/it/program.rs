@@ -12,6 +12,8 @@ use tempfile::TempDir;
 pub(crate) struct Program {
     folder: TempDir,
     environment: Vec<(String, String)>,
+    /// Talking goes to one agent with hands, not to a lead with a team.
+    solo: bool,
 }
 
 /// How a run ended.
@@ -37,7 +39,7 @@ impl Program {
     pub(crate) fn alone() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("project")).unwrap();
-        Self { folder, environment: Vec::new() }
+        Self { folder, environment: Vec::new(), solo: true }
     }
 
     /// With the scripted model as Anthropic's.
@@ -45,6 +47,11 @@ impl Program {
         Self::alone()
             .variable("ANTHROPIC_BASE_URL", server.url())
             .variable("ANTHROPIC_API_KEY", "sk-test-0123456789abcdef")
+    }
+
+    /// The same with the lead and the team that come with the program.
+    pub(crate) fn team(server: &ModelServer) -> Self {
+        Self { solo: false, ..Self::with(server) }
     }
 
     pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {
@@ -83,7 +90,11 @@ impl Program {
     /// The same under another program (`strace …`).
     pub(crate) fn prefixed(&self, prefix: &[&str], arguments: &[&str]) -> Command {
         let binary = Self::binary().to_str().unwrap();
-        let mut words = prefix.iter().copied().chain([binary]).chain(arguments.iter().copied());
+        let whom = ["--version", "--help", "--solo", "--agent", "--agents"];
+        let talks = arguments.iter().all(|word| !whom.contains(word))
+            && arguments.first().is_none_or(|first| first.starts_with('-') || first.contains(' '));
+        let solo = (self.solo && talks).then_some("--solo");
+        let mut words = prefix.iter().copied().chain([binary]).chain(solo).chain(arguments.iter().copied());
         let mut command = Command::new(words.next().unwrap());
         command
             .args(words)

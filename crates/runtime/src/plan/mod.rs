@@ -55,7 +55,7 @@ enum Landed {
 }
 
 /// How things were when a task began.
-#[derive(Default)]
+#[derive(Default, Clone)]
 struct Before {
     tree: Option<git::Snapshot>,
     outputs: Vec<Option<Hash>>,
@@ -151,8 +151,9 @@ impl PlanLoop {
     fn activity(&self) -> Activity {
         match self.plan.ended() {
             Some(_) => Activity::Idle,
-            None if self.plan.active().next().is_some() || !self.flights.is_empty() => Activity::Busy,
-            None if self.plan.is_moving() && self.plan.asked().next().is_none() => Activity::Busy,
+            // Whoever has a task, a check that runs, a retry that is due: something will come by itself.
+            None if self.plan.active().next().is_some() || !self.plan.pending().is_empty() => Activity::Busy,
+            // The lead, or a person.
             None => Activity::Waiting,
         }
     }
@@ -239,7 +240,7 @@ impl PlanLoop {
         for change in edits {
             draft = edit(&draft, change).ok()?;
         }
-        let (graph, _) = propose::check(&team, &draft).ok()?;
+        let (graph, _) = propose::check(&team, &self.floor.root, &draft).ok()?;
         let forecast = propose::expect(&team, &draft, &graph);
         Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
     }
@@ -369,7 +370,7 @@ impl PlanLoop {
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.actor = "plan".to_owned();
         let mut newcomers: Vec<(AgentId, Option<(Turn, u64)>)> = Vec::new();
-        self.remember(&batch.events).await;
+        self.remember(&mut batch.events).await;
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
@@ -415,6 +416,11 @@ impl PlanLoop {
         }
         for event in events {
             let (task, by) = match event {
+                Event::TaskDone(done) => {
+                    let index = self.plan.graph().and_then(|graph| graph.index(&done.task));
+                    index.and_then(|index| self.before.remove(&index));
+                    continue;
+                }
                 Event::TaskFailed(failed) => (&failed.task, "its time is over"),
                 Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
                 _ => continue,
@@ -505,9 +511,9 @@ impl PlanLoop {
     }
 
     /// How things are before tasks begin, for what they will be found to have changed.
-    async fn remember(&mut self, events: &[Event]) {
+    async fn remember(&mut self, events: &mut [Event]) {
         let mut begun = Vec::new();
-        for event in events {
+        for event in events.iter() {
             let Event::TaskAssigned(assigned) = event else { continue };
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
             let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
@@ -530,6 +536,14 @@ impl PlanLoop {
             seen.collect::<Vec<_>>()
         };
         self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
+        for event in events {
+            let Event::TaskAssigned(assigned) = event else { continue };
+            let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
+            // Written down with the assignment, so that the next process measures against the same.
+            if let Some(before) = index.and_then(|index| self.before.get(&index)) {
+                assigned.before.clone_from(&before.outputs);
+            }
+        }
     }
 
     fn launch(&mut self) {
@@ -560,7 +574,8 @@ impl PlanLoop {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let output = self.plan.output(index).to_owned();
-        let before = self.before.remove(&index).unwrap_or_default();
+        let known = self.plan.before(index).to_vec();
+        let before = self.before.get(&index).cloned().unwrap_or(Before { tree: None, outputs: known });
         let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {

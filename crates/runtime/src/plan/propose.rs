@@ -3,11 +3,14 @@
 //! Everything that is wrong with a draft comes back in words that whoever wrote it can act on. Nothing here is
 //! written anywhere.
 
+use std::path::Path;
+
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::event::{Approve, Carried, PlanProposed};
 use max_team_core::plan::{Draft, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, forecast};
 use max_team_core::policy::pattern;
 use max_team_core::team::Model;
+use max_team_tools::project::{self, Project};
 
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
@@ -28,7 +31,7 @@ pub(crate) fn propose(
     revises: Option<PlanId>,
 ) -> Result<Box<PlanProposed>, String> {
     complete(team, &mut draft);
-    let (graph, risks) = check(team, &draft)?;
+    let (graph, risks) = check(team, &floor.root, &draft)?;
     if team.approve == Approve::Never
         && let Some(risk) = risks.first()
     {
@@ -52,9 +55,9 @@ pub(crate) fn propose(
 }
 
 /// A plan as it would be put before the user, without any session: for looking at a file.
-pub fn preview(team: &Team, mut draft: Draft) -> Result<Plan, String> {
+pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, String> {
     complete(team, &mut draft);
-    let (graph, risks) = check(team, &draft)?;
+    let (graph, risks) = check(team, root, &draft)?;
     let proposed = PlanProposed {
         plan: PlanId::new(uuid::Uuid::now_v7()),
         session: SessionId::new(uuid::Uuid::nil()),
@@ -82,12 +85,14 @@ fn complete(team: &Team, draft: &mut Draft) {
 }
 
 /// Checks the shape, the owners, the commands, the globs and the models.
-pub(crate) fn check(team: &Team, draft: &Draft) -> Result<(Graph, Vec<String>), String> {
+pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Vec<String>), String> {
     let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
     let flawed =
         |flaws: Vec<String>| format!("this plan cannot run: {}. Mend it and submit it again.", flaws.join("; "));
     let graph = Graph::new(draft, &names).map_err(|flaws| flawed(flaws.iter().map(ToString::to_string).collect()))?;
     let (mut flaws, mut risks) = (Vec::new(), Vec::new());
+    let any = draft.tasks.iter().any(|task| !task.verify.is_empty());
+    let projects = if any { project::detect(root) } else { Vec::new() };
     for task in &draft.tasks {
         for glob in &task.owns {
             if let Err(error) = pattern::Glob::new(glob, false) {
@@ -97,7 +102,7 @@ pub(crate) fn check(team: &Team, draft: &Draft) -> Result<(Graph, Vec<String>), 
         for line in &task.verify {
             match max_team_tools::command::split(line) {
                 Err(error) => flaws.push(format!("task `{}`: `verify` has `{line}`: {error}", task.id)),
-                Ok(argv) if is_known(team, &argv) => {}
+                Ok(argv) if is_known(team, &projects, &argv) => {}
                 Ok(_) => risks.push(format!("task `{}` runs `{line}` as a check", task.id)),
             }
         }
@@ -112,8 +117,12 @@ pub(crate) fn check(team: &Team, draft: &Draft) -> Result<(Graph, Vec<String>), 
 }
 
 /// Whether a check is among the commands that some member may run anyway, or only builds and tests.
-fn is_known(team: &Team, argv: &[String]) -> bool {
+fn is_known(team: &Team, projects: &[Project], argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
+    if usual.into_iter().any(|usual| !usual.is_empty() && usual.iter().take(2).eq(argv.iter().take(2))) {
+        return true;
+    }
     let allowed = team.members.iter().filter_map(|mate| mate.settings.constraints.allowed_commands.as_ref());
     allowed.into_iter().any(|allowed| pattern::commands(allowed, &words))
 }

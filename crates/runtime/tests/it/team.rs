@@ -98,7 +98,9 @@ impl Heard {
 pub(crate) async fn rest(notices: &mut mpsc::Receiver<Notice>) -> Heard {
     let mut events = Vec::new();
     loop {
-        match notices.recv().await.unwrap() {
+        // A session that never comes to rest must fail the test, not hang it.
+        let notice = tokio::time::timeout(std::time::Duration::from_secs(20), notices.recv()).await;
+        match notice.unwrap_or_else(|_| panic!("no rest after {events:#?}")).unwrap() {
             Notice::Event { from, event, .. } => events.push((from.name.to_string(), (*event).clone())),
             Notice::Idle { waiting, .. } => return Heard { events, waiting },
             Notice::Stopped { error, .. } => panic!("{error}"),
@@ -167,4 +169,199 @@ async fn a_plan_is_proposed_approved_carried_out_and_checked() {
     assert!(diff.content.contains("+hello"), "{}", diff.content);
     assert!(Post::new(&journal).inbox().unwrap().is_empty());
     assert_eq!(plan.task(0).unwrap().status, Status::Done);
+}
+
+const REPLAN: &str = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: ada, description: A}, {id: b, agent: leo, description: B, depends_on: [a]}]}}]
+  - parts: [{text: "Without the design then."}, {tool: submit_plan, input: {goal: g, tasks: [{id: b, agent: leo, description: B}]}}]
+  - text: Reported.
+members:
+  leo/b: [{text: done}]
+"#;
+
+#[tokio::test]
+async fn changes_are_asked_for_and_the_lead_plans_again() {
+    let folder = repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), REPLAN);
+    let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let first = rest(&mut notices).await;
+    let say = Say::Changes("no design, please".into());
+    order(&team, Command::Decide { question: first.asked().0, say }).await.unwrap();
+    let second = rest(&mut notices).await;
+    assert!(second.waiting);
+    assert_ne!(first.plan(), second.plan());
+    assert_eq!(team.plan(first.plan()).unwrap().ended(), Some(PlanEnd::Replaced));
+    let told = second.events.iter().find_map(|(_, event)| match event {
+        Event::TurnStarted(started) => Some(started.input.clone()),
+        _ => None,
+    });
+    assert!(format!("{told:?}").contains("no design, please"));
+    order(&team, Command::Decide { question: second.asked().0, say: Say::Approve }).await.unwrap();
+    let done = rest(&mut notices).await;
+    assert_eq!(done.last_words().text, "Reported.");
+    assert_eq!(team.plan(second.plan()).unwrap().ended(), Some(PlanEnd::Done));
+}
+
+const FALSE_CLAIMS: &str = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: file, agent: leo, description: Write it, outputs: [made.txt], retry: 0},
+      {id: check, agent: leo, description: Check it, verify: ["false"], retry: 0},
+      {id: fine, agent: ada, description: Think}]}}]
+  - parts: [{tool: task_update, input: {task_id: file, decision: give_up}}, {tool: task_update, input: {task_id: check, decision: skip}}]
+  - text: Decided.
+  - text: Decided more.
+  - text: "1 of 3 is done."
+  - text: "1 of 3 is done."
+members:
+  leo/file: [{text: "I have written the file and all tests pass."}]
+  leo/check: [{text: "All checks pass."}]
+  ada/fine: [{text: "Thought."}]
+"#;
+
+/// What a model says is not what happened.
+#[tokio::test]
+async fn a_false_done_comes_out_as_failed() {
+    let folder = repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), FALSE_CLAIMS);
+    let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let mut heard = rest(&mut notices).await;
+    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    loop {
+        let more = rest(&mut notices).await;
+        heard.events.extend(more.events);
+        // The recorded lead decides about what it hears of first; whatever is left is the user's.
+        match open_question(&journal) {
+            Some((question, About::Failure { .. })) => {
+                let say = Say::Rule(max_team_core::plan::event::Ruling::GiveUp);
+                order(&team, Command::Decide { question, say }).await.unwrap();
+            }
+            _ => break,
+        }
+    }
+    let plan = team.plan(heard.plan()).unwrap();
+    let failed: Vec<&str> = heard
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::TaskFailed(failed) => Some(failed.error.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(failed.len(), 2, "{failed:?}");
+    assert!(failed.iter().any(|error| error.contains("made.txt: the file does not exist")), "{failed:?}");
+    assert!(failed.iter().any(|error| error.contains("false: exit 1")), "{failed:?}");
+    let tally = plan.tally();
+    assert_eq!((tally.done, tally.verified), (1, 0));
+    assert_eq!(plan.ended(), Some(PlanEnd::Partial));
+}
+
+fn open_question(journal: &Journal) -> Option<(QuestionId, About)> {
+    let inbox = Post::new(journal).inbox().unwrap();
+    inbox.into_iter().find_map(|pending| match pending.row.matter {
+        max_team_runtime::Matter::Plan(about) => Some((pending.row.question, about)),
+        max_team_runtime::Matter::Tool { .. } => None,
+    })
+}
+
+const CLARIFY: &str = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
+  - parts: [{tool: task_update, input: {task_id: a, answer: "Use blue."}}]
+  - text: Told.
+  - text: Report.
+members:
+  leo/a:
+    - parts: [{tool: need_clarify, input: {question: "Which colour?"}}]
+    - text: "Blue it is."
+"#;
+
+#[tokio::test]
+async fn a_worker_asks_the_lead_answers_and_the_work_goes_on() {
+    let folder = repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), CLARIFY);
+    let (_, mut notices) = ask(&team, folder.path(), Approve::Never).await;
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting, "{:?}", heard.names());
+    let plan = team.plan(heard.plan()).unwrap();
+    assert_eq!(plan.ended(), Some(PlanEnd::Done), "{:?}", heard.names());
+    assert_eq!(plan.task(0).unwrap().result.unwrap().output, "Blue it is.");
+    assert_eq!(heard.last_words().text, "Report.");
+}
+
+const DISPATCH: &str = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: ada, description: Look at a.txt}}, {tool: dispatch_task, input: {agent: leo, description: Change a.txt}}]
+  - text: "Ada and Leo are done."
+members:
+  ada:
+    - parts: [{tool: read_file, input: {path: a.txt}}]
+    - text: "It says one."
+  leo:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: "Changed."
+"#;
+
+/// One member's work needs no plan; the usual questions are asked, by the member.
+#[tokio::test]
+async fn a_delegation_asks_the_usual_questions() {
+    let folder = repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), DISPATCH);
+    let (session, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting, "{:?}", heard.names());
+    let inbox = Post::new(&journal).inbox().unwrap();
+    assert_eq!(inbox.len(), 1);
+    assert_eq!((inbox[0].who.as_str(), inbox[0].words().as_str()), ("leo", "edit_file: a.txt"));
+    let question = inbox[0].row.question;
+    order(&team, Command::Answer { session, question, answer: super::yes() }).await.unwrap();
+    let done = rest(&mut notices).await;
+    assert_eq!(done.last_words().text, "Ada and Leo are done.");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "two\n");
+}
+
+/// Whatever a model submits comes back in words that it can act on.
+#[tokio::test]
+async fn malformed_plans_come_back_as_words() {
+    let many: Vec<String> = (0..10_001).map(|n| format!("{{id: t{n}, agent: leo, description: x}}")).collect();
+    let many = many.join(", ");
+    let table = [
+        (
+            "tasks: [{id: a, agent: leo, description: x, depends_on: [b]}, {id: b, agent: leo, description: x, depends_on: [a]}]",
+            "wait for each other",
+        ),
+        ("tasks: [{id: a, agent: leo, description: x, depends_on: [a]}]", "itself"),
+        ("tasks: [{id: a, agent: bob, description: x}]", "no member `bob`"),
+        ("tasks: [{id: a, agent: leo, description: x}, {id: a, agent: leo, description: x}]", "unique"),
+        ("tasks: [{agent: leo, description: x}]", "no `id`"),
+        ("tasks: [{id: a, description: x}]", "`agent` is missing"),
+        ("tasks: [{id: a, agent: leo}]", "`description` is missing"),
+        ("tasks: []", "at least one task"),
+        ("tasks: [{id: a, agent: leo, description: x, verify: [\"make; rm -rf /\"]}]", "without a shell"),
+        ("tasks: [{id: a, agent: leo, description: x, outputs: [\"../x\"]}]", "out of the project"),
+        ("tasks: 7", "does not fit"),
+        (&format!("tasks: [{many}]"), "too many"),
+    ];
+    for (input, wanted) in table {
+        let folder = repository();
+        let recording =
+            format!("answers:\n  - parts: [{{tool: submit_plan, input: {{goal: g, {input}}}}}]\n  - text: I see.\n");
+        let team = house_of(&Journal::memory(), folder.path(), &recording);
+        let (_, mut notices) = ask(&team, folder.path(), Approve::Plan).await;
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting);
+        let told = heard.events.iter().find_map(|(_, event)| match event {
+            Event::ToolDone(done) => Some(done.clone()),
+            _ => None,
+        });
+        let told = told.unwrap();
+        let words = format!("{:?}", told.content);
+        assert!(told.is_error && words.contains(wanted), "{wanted}: {}", &words[..words.len().min(600)]);
+        assert_eq!(heard.last_words().text, "I see.");
+    }
 }

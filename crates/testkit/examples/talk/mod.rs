@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use stream::{Block, Reader};
+use stream::Block;
+pub(crate) use stream::Reader;
 
 /// What a file may add to the history.
 const READ_BYTES_MAX: usize = 256 * 1024;
@@ -61,15 +62,18 @@ fn opening(pad: usize) -> Vec<u8> {
 async fn send(stream: &mut TcpStream, host: &str, history: &mut Vec<u8>) -> std::io::Result<()> {
     let open = history.len();
     history.extend_from_slice(TAIL);
-    let head = format!(
-        "POST /v1/messages HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nx-api-key: floor\r\n\
-         anthropic-version: 2023-06-01\r\ncontent-length: {}\r\n\r\n",
-        history.len()
-    );
-    stream.write_all(head.as_bytes()).await?;
+    stream.write_all(head(host, history.len()).as_bytes()).await?;
     stream.write_all(history).await?;
     history.truncate(open);
     Ok(())
+}
+
+/// The head of a request with so many bytes of body.
+pub(crate) fn head(host: &str, length: usize) -> String {
+    format!(
+        "POST /v1/messages HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nx-api-key: floor\r\n\
+         anthropic-version: 2023-06-01\r\ncontent-length: {length}\r\n\r\n"
+    )
 }
 
 fn native(block: &Block) -> Value {

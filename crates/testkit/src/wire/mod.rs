@@ -117,6 +117,21 @@ pub(crate) fn tool_results(message: &Value) -> usize {
     blocks.filter(|block| block.get("type").and_then(Value::as_str) == Some("tool_result")).count()
 }
 
+/// What a user's message of either dialect says, its text blocks a line each; none when it says nothing.
+pub(crate) fn user_text(message: &Value) -> Option<String> {
+    if message.get("role").and_then(Value::as_str) != Some("user") {
+        return None;
+    }
+    match message.get("content")? {
+        Value::String(text) => Some(text.clone()),
+        content => {
+            let blocks = content.as_array().into_iter().flatten();
+            let texts: Vec<&str> = blocks.filter_map(|block| block.get("text")?.as_str()).collect();
+            (!texts.is_empty()).then(|| texts.join("\n"))
+        }
+    }
+}
+
 /// Cuts text into pieces of so many characters; no pieces for no text.
 fn pieces(text: &str, chars: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;

@@ -9,6 +9,7 @@
 
 mod anthropic;
 mod client;
+mod delay;
 mod fault;
 mod gate;
 mod openai;

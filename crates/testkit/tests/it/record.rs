@@ -69,6 +69,53 @@ fn rules_come_before_the_list() {
 }
 
 #[test]
+fn rules_and_labels_tell_a_team_apart() {
+    let plan = Reply::new().tool("t1", "submit_plan", json!({"goal": "g"})).label("plan");
+    let script = Script::new()
+        .on(|request| request.last_user().starts_with("# Your task"), Reply::text("done").label("task"))
+        .on(|request| request.last_user().contains("is over:"), Reply::text("All done."))
+        .on(|request| request.user_texts().len() == 1 && request.tool_results() == 0, plan);
+    let server = ModelServer::start(script);
+    let mut client = Client::connect(&server);
+    let mut ask = |path: &str, texts: &[&str]| {
+        let said: Vec<Value> = texts.iter().map(|text| json!({"role": "user", "content": text})).collect();
+        client.call("POST", path, &json!({"messages": said})).text()
+    };
+    assert!(ask(MESSAGES, &["build it"]).contains("submit_plan"));
+    for n in 0..3 {
+        assert!(ask([MESSAGES, CHAT][n % 2], &["# Your task\n\nt"]).contains("\"done\""));
+    }
+    assert!(ask(MESSAGES, &["build it", "the plan is over: 3 done"]).contains("All done."));
+    assert_eq!(
+        server.requests().iter().map(|request| request.label.as_deref().unwrap_or("-")).collect::<Vec<_>>(),
+        ["plan", "task", "task", "task", "-"]
+    );
+    assert_eq!(server.problems(), Vec::<String>::new());
+}
+
+#[test]
+fn user_texts_leave_out_what_nobody_said() {
+    let blocks = json!([{"type": "text", "text": "one"}, {"type": "image"}, {"type": "text", "text": "two"}]);
+    let result = json!([{"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "file"}]}]);
+    let cases = [
+        (json!([]), vec![]),
+        (json!([{"role": "user", "content": "hi"}]), vec!["hi"]),
+        (json!([{"role": "user", "content": blocks}]), vec!["one\ntwo"]),
+        (json!([{"role": "user", "content": "hi"}, {"role": "user", "content": result}]), vec!["hi"]),
+        (json!([{"role": "system", "content": "s"}, {"role": "assistant", "content": "a"}]), vec![]),
+        (json!([{"role": "user", "content": "a"}, {"role": "tool", "content": "x"}, {"role": "user"}]), vec!["a"]),
+    ];
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("ok"))));
+    let mut client = Client::connect(&server);
+    for (n, (messages, texts)) in cases.into_iter().enumerate() {
+        client.call("POST", MESSAGES, &json!({"messages": messages}));
+        let request = &server.requests()[n];
+        assert_eq!(request.user_texts(), texts, "{messages}");
+        assert_eq!(request.last_user(), texts.last().copied().unwrap_or_default());
+    }
+}
+
+#[test]
 fn waiting_sees_requests_of_other_threads() {
     let server = ModelServer::start([Reply::text("a"), Reply::text("b")]);
     std::thread::scope(|scope| {

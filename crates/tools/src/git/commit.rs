@@ -2,7 +2,8 @@
 //!
 //! The message carries a key under which the commit can be found again, so that after a crash it is looked up and not
 //! made twice. Only the files that were shown are committed, and only if they still are as they were shown; whatever
-//! else is staged stays staged. Hooks and signers are not run. Nothing is ever pushed.
+//! else is staged stays staged. What the member does not see is refused by its name, and left out of folders and
+//! globs. Hooks and signers are not run. Nothing is ever pushed.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,10 +13,11 @@ use max_team_core::policy::{Action, Class, Deed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::look::{open, places, summary};
+use super::look::{nearest, open, seen, summary};
 use super::repo::Repo;
 use super::since::{differing, fingerprint};
-use super::{Diff, GitError, diff};
+use super::tree::literal;
+use super::{Diff, GitError, diff_seen};
 use crate::text::{many, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
@@ -28,8 +30,8 @@ const RECENT_MAX: &str = "200";
 const MESSAGE_BYTES_MAX: usize = 8 << 10;
 
 /// Commit files of the project to its git repository, as they are now, new and deleted files included. Only the paths
-/// that are named are committed; what else is changed or staged stays as it is. Hooks are not run and nothing is
-/// pushed. A line `Call-Key: …` is added to the message.
+/// that are named are committed, without files that you do not see; what else is changed or staged stays as it is.
+/// Hooks are not run and nothing is pushed. A line `Call-Key: …` is added to the message.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitCommit {
@@ -46,7 +48,7 @@ pub(crate) fn git_commit() -> Typed<GitCommit> {
 
 fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
     check(args)?;
-    let target = places(cx, &args.paths)?;
+    seen(cx, &args.paths)?;
     let repo = open(cx)?;
     if !repo.filters.is_empty() {
         return Err(ToolError::correctable(format!(
@@ -54,25 +56,49 @@ fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
             repo.filters.join("`, `")
         )));
     }
-    let files = chosen(&repo, args)?;
-    let shown = diff(cx.root.path(), &args.paths, &cx.cancel)?.unwrap_or_default();
+    let Chosen { files, hidden } = Chosen::new(&repo, args)?;
     if files.is_empty() {
+        let among = if hidden.is_empty() { "" } else { ", among what you see," };
         return Err(ToolError::correctable(format!(
-            "nothing in `{target}` differs from the last commit; check the paths with `git_status`"
+            "nothing in {}{among} differs from the last commit; check the paths with `git_status`",
+            quoted(&args.paths)
         )));
     }
+    let shown = diff_seen(cx.root.path(), &args.paths, &cx.sight, &cx.cancel)?.unwrap_or_default();
     Ok(Action {
         deed: Deed::Write,
-        target,
+        target: target(&files),
         preview: preview(args, &shown),
         before: Some(fingerprint(&repo, &files)),
         after: Some(key(&repo, args)),
     })
 }
 
+/// What the gate judges. A rule reads it as one path, so several files are told as all that lies beneath the folder
+/// they share: a rule that gives leave for that gives leave for each of them, and one for the folder's own name or for
+/// some files in it does not.
+fn target(files: &BTreeSet<PathBuf>) -> String {
+    let names: Vec<String> = files.iter().map(|path| visible(&path.to_string_lossy())).collect();
+    match (nearest(names.iter().map(String::as_str)), files.len()) {
+        (file, 1) => file,
+        (folder, _) if folder == "." => "**/*".to_owned(),
+        (folder, _) => format!("{folder}/**/*"),
+    }
+}
+
 fn preview(args: &GitCommit, shown: &Diff) -> String {
+    format!("{}[{}]\n{}", heading(args), summary(shown), shown.text)
+}
+
+/// What was asked for, in words.
+fn heading(args: &GitCommit) -> String {
     let message: Vec<String> = args.message.trim().lines().map(visible).collect();
-    format!("commit: {}\n[{}]\n{}", message.join("\n"), summary(shown), shown.text)
+    format!("commit {}: {}\n", quoted(&args.paths), message.join("\n"))
+}
+
+fn quoted(paths: &[String]) -> String {
+    let quoted: Vec<String> = paths.iter().map(|path| format!("`{}`", visible(path))).collect();
+    quoted.join(", ")
 }
 
 fn check(args: &GitCommit) -> Result<(), ToolError> {
@@ -92,14 +118,38 @@ fn check(args: &GitCommit) -> Result<(), ToolError> {
     Err(ToolError::correctable(problem))
 }
 
-/// The files that would be committed.
-fn chosen(repo: &Repo<'_>, args: &GitCommit) -> Result<BTreeSet<PathBuf>, ToolError> {
-    let mut cut = false;
-    let files = differing(repo, &repo.specs(&args.paths)?, &mut cut)?;
-    if cut {
-        return Err(ToolError::correctable("these are too many files for one commit; name fewer paths"));
+/// The files that would be committed, and those that would not because they are out of sight.
+struct Chosen {
+    files: BTreeSet<PathBuf>,
+    hidden: BTreeSet<PathBuf>,
+}
+
+impl Chosen {
+    fn new(repo: &Repo<'_>, args: &GitCommit) -> Result<Self, ToolError> {
+        let mut cut = false;
+        let all = differing(repo, &repo.specs(&args.paths)?, &mut cut)?;
+        if cut {
+            return Err(ToolError::correctable("these are too many files for one commit; name fewer paths"));
+        }
+        let is_seen = |path: &PathBuf| repo.sight.sees(&path.to_string_lossy());
+        let (files, hidden): (BTreeSet<_>, BTreeSet<_>) = all.into_iter().partition(is_seen);
+        let chosen = Self { files, hidden };
+        if repo.sight.is_whole() || chosen.files.is_empty() {
+            return Ok(chosen);
+        }
+        // Where a file and a folder have taken turns, one cannot be committed without the other.
+        let taken = differing(repo, &chosen.specs(), &mut cut)?;
+        if cut || !taken.iter().all(is_seen) {
+            return Err(ToolError::correctable(
+                "where one of these files is, there is or was a folder with something that is not for you to see; ask the user to commit it, and name the others",
+            ));
+        }
+        Ok(chosen)
     }
-    Ok(files)
+
+    fn specs(&self) -> Vec<String> {
+        literal(self.files.iter().filter_map(|path| path.to_str()))
+    }
 }
 
 fn key(repo: &Repo<'_>, args: &GitCommit) -> Hash {
@@ -109,30 +159,30 @@ fn key(repo: &Repo<'_>, args: &GitCommit) -> Hash {
 }
 
 fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, ToolError> {
-    let repo = open(cx)?;
-    let Some(key) =
-        intent.after.filter(|_| intent.deed == Deed::Write && places(cx, &args.paths).as_ref() == Ok(&intent.target))
-    else {
+    let is_judged = intent.deed == Deed::Write && intent.preview.starts_with(&heading(&args));
+    let Some(key) = intent.after.filter(|_| is_judged) else {
         return Err(ToolError::fatal("the commit is not the one that was judged"));
     };
+    seen(cx, &args.paths)?;
+    let repo = open(cx)?;
     // The key holds the commit before, so nothing but this very call can have left it, resumed or not.
     if let Some(commit) = find(&repo, key)? {
         return Ok(Output::text(format!("committed as `{commit}`")));
     }
-    let files = chosen(&repo, &args)?;
-    if intent.before != Some(fingerprint(&repo, &files)) {
+    let chosen = Chosen::new(&repo, &args)?;
+    if intent.before != Some(fingerprint(&repo, &chosen.files)) {
         return Err(ToolError::correctable(
             "the files have changed since the commit was shown; nothing was committed, call again",
         ));
     }
     let message = format!("{}\n\n{TRAILER}: {key}", args.message.trim_end());
-    let specs: Vec<String> = files.iter().map(|path| format!(":(literal){}", path.display())).collect();
+    let specs = chosen.specs();
     let specs: Vec<&str> = specs.iter().map(String::as_str).collect();
     repo.told(&[&["add", "--all", "--"], specs.as_slice()].concat(), "stage the files").map_err(busy)?;
     let commit = ["commit", "--quiet", "--no-gpg-sign", "--cleanup=whitespace", "--message", &message, "--only", "--"];
     repo.told(&[&commit, specs.as_slice()].concat(), "commit").map_err(busy)?;
     let commit = find(&repo, key)?.unwrap_or_else(|| "HEAD".to_owned());
-    Ok(Output::text(format!("committed as `{commit}` ({})", many(files.len(), "file"))))
+    Ok(Output::text(format!("committed as `{commit}` ({})", many(chosen.files.len(), "file"))))
 }
 
 fn busy(err: GitError) -> ToolError {

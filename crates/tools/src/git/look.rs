@@ -1,14 +1,15 @@
 //! `git_status`, `git_diff`, `git_log`: what git knows, for a model.
 //!
-//! They only look. What they would say of a repository's own programs they do not know: those are never run.
+//! They only look, and only at what the member sees: a path out of sight is refused, files out of sight are left out
+//! and counted. What they would say of a repository's own programs they do not know: those are never run.
 
 use max_team_core::policy::{Action, Class};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::repo::Repo;
-use super::{Diff, diff};
-use crate::text::many;
+use super::repo::{Answer, Repo};
+use super::{Diff, FileStat, diff_seen, left_out};
+use crate::text::{many, visible};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
 
@@ -16,14 +17,14 @@ use crate::typed::Typed;
 const COMMITS_DEFAULT: u32 = 20;
 
 /// Show the state of the git repository: the branch, and which files are changed, new or staged (`M` changed, `A`
-/// added, `D` deleted, `??` new and unknown to git; the first column is what is staged). Files that git ignores are
-/// left out. Use `git_diff` for the changes themselves.
+/// added, `D` deleted, `??` new and unknown to git; the first column is what is staged). Files that git ignores, or
+/// that you do not see, are left out. Use `git_diff` for the changes themselves.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitStatus {}
 
 /// Show how the files differ from the last commit, as a unified diff: staged and unstaged changes, and new files that
-/// git does not ignore. Large diffs are cut, and say so; then name fewer paths.
+/// git does not ignore. Files that you do not see are left out. Large diffs are cut, and say so; then name fewer paths.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GitDiff {
@@ -52,26 +53,50 @@ pub(crate) fn git_status() -> Typed<GitStatus> {
 
 /// The tool.
 pub(crate) fn git_diff() -> Typed<GitDiff> {
-    let action = |cx: &Cx, args: &GitDiff| places(cx, args.paths.as_deref().unwrap_or_default()).map(Action::read);
+    let action = |cx: &Cx, args: &GitDiff| {
+        let places = seen(cx, args.paths.as_deref().unwrap_or_default())?;
+        Ok(Action::read(nearest(places.iter().map(String::as_str))))
+    };
     Typed::new("git_diff", Class::Pure, action, differ)
 }
 
 /// The tool.
 pub(crate) fn git_log() -> Typed<GitLog> {
-    let action = |cx: &Cx, args: &GitLog| places(cx, args.path.as_slice()).map(Action::read);
+    let action = |cx: &Cx, args: &GitLog| {
+        let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
+        Ok(Action::read(place.to_string()))
+    };
     Typed::new("git_log", Class::Pure, action, log)
 }
 
-/// Paths as one line.
-pub(super) fn places(cx: &Cx, paths: &[String]) -> Result<String, ToolError> {
-    let clean: Vec<String> =
-        paths.iter().map(|path| cx.root.place(path).map(|place| place.to_string())).collect::<Result<_, _>>()?;
-    Ok(if clean.is_empty() { ".".to_owned() } else { clean.join(", ") })
+/// Where paths and globs lead that a model wrote: each path, and of a glob the folder that it begins in. One that is
+/// out of sight is refused; what a glob finds is looked at one by one.
+pub(super) fn seen(cx: &Cx, paths: &[String]) -> Result<Vec<String>, ToolError> {
+    let place = |path: &String| {
+        let place = cx.root.place(path)?.to_string();
+        let fixed = match place.split_once(['*', '?', '[']) {
+            Some((before, _)) => before.rsplit_once('/').map_or(".", |(folder, _)| folder),
+            None => &place,
+        };
+        cx.seen(fixed).map(|place| place.to_string())
+    };
+    paths.iter().map(place).collect()
+}
+
+/// One path, or the folder that several have in common: a rule reads it as a path, so it must be one.
+pub(super) fn nearest<'a>(paths: impl Iterator<Item = &'a str>) -> String {
+    let parts = |path: &'a str| path.split('/').filter(|part| *part != ".").collect::<Vec<_>>();
+    let shared = paths.map(parts).reduce(|one, other| {
+        let alike = one.iter().zip(&other).take_while(|(one, other)| one == other).count();
+        one.into_iter().take(alike).collect()
+    });
+    let shared = shared.unwrap_or_default().join("/");
+    if shared.is_empty() { ".".to_owned() } else { shared }
 }
 
 /// The repository of the project, or words on what to do without.
 pub(super) fn open(cx: &Cx) -> Result<Repo<'_>, ToolError> {
-    Repo::open(cx.root.path(), &cx.cancel)?.ok_or_else(no_repository)
+    Repo::open(cx.root.path(), &cx.sight, &cx.cancel)?.ok_or_else(no_repository)
 }
 
 fn no_repository() -> ToolError {
@@ -84,7 +109,8 @@ fn status(cx: &Cx, _: GitStatus, _: &Action, _: bool) -> Result<Output, ToolErro
     let repo = open(cx)?;
     let args = [
         "status",
-        "--short",
+        "--porcelain=v1",
+        "-z",
         "--branch",
         "--untracked-files=normal",
         "--ignore-submodules=dirty",
@@ -93,16 +119,47 @@ fn status(cx: &Cx, _: GitStatus, _: &Action, _: bool) -> Result<Output, ToolErro
         ".",
     ];
     let answer = repo.told(&args, "tell the state")?;
-    let shown = answer.shown();
-    let note = if shown.lines().count() <= 1 { "[nothing is changed]\n" } else { "" };
-    Ok(Output::text(format!("{shown}{note}")))
+    let folder = repo.told(&["rev-parse", "--show-prefix"], "tell where the folder is")?;
+    Ok(Output::text(state(&repo, &answer, &folder.line())))
+}
+
+/// What `git status` says, a line for each name that can be seen. `folder` is where the root is in the repository:
+/// git gives names from the top.
+fn state(repo: &Repo<'_>, answer: &Answer, folder: &str) -> String {
+    let (mut text, mut shown, mut hidden) = (String::new(), 0, 0);
+    for field in answer.fields() {
+        let line = String::from_utf8_lossy(field);
+        if line.starts_with("## ") {
+            text.push_str(&format!("{}\n", visible(&line)));
+            continue;
+        }
+        let Some((marks, path)) = line.split_at_checked(3) else { continue };
+        // A folder that is new as a whole is named as such, the root included.
+        let path = path.strip_prefix(folder).filter(|path| !path.is_empty()).unwrap_or("./");
+        if repo.sight.sees(path) {
+            text.push_str(&format!("{marks}{}\n", visible(path)));
+            shown += 1;
+        } else {
+            hidden += 1;
+        }
+    }
+    if shown + hidden == 0 {
+        text.push_str("[nothing is changed]\n");
+    }
+    if answer.is_cut {
+        text.push_str("[… the rest is cut …]\n");
+    }
+    text + &left_out(hidden)
 }
 
 fn differ(cx: &Cx, args: GitDiff, _: &Action, _: bool) -> Result<Output, ToolError> {
     let paths = args.paths.unwrap_or_default();
-    let found = diff(cx.root.path(), &paths, &cx.cancel)?.ok_or_else(no_repository)?;
+    seen(cx, &paths)?;
+    let found = diff_seen(cx.root.path(), &paths, &cx.sight, &cx.cancel)?.ok_or_else(no_repository)?;
     if found.files.is_empty() {
-        return Ok(Output::text("[no changes since the last commit]"));
+        let among = if found.hidden == 0 { "" } else { " among what you see" };
+        let told = format!("[no changes since the last commit{among}]\n{}", left_out(found.hidden));
+        return Ok(Output::text(told.trim_end()));
     }
     let summary = summary(&found);
     let text = if args.stat.unwrap_or(false) { stats(&found) } else { found.text };
@@ -118,19 +175,44 @@ pub(super) fn summary(diff: &Diff) -> String {
 }
 
 fn stats(diff: &Diff) -> String {
-    diff.files.iter().map(|file| format!("{} +{} −{}\n", file.path, file.added, file.removed)).collect()
+    let line = |file: &FileStat| format!("{} +{} −{}\n", file.path, file.added, file.removed);
+    left_out(diff.hidden) + &diff.files.iter().map(line).collect::<String>()
 }
 
 fn log(cx: &Cx, args: GitLog, _: &Action, _: bool) -> Result<Output, ToolError> {
+    let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
     let repo = open(cx)?;
     if repo.head.is_none() {
         return Ok(Output::text("[no commits yet]"));
     }
     let count = format!("--max-count={}", args.count.unwrap_or(COMMITS_DEFAULT));
-    let specs = repo.specs(args.path.as_slice())?;
-    let mut asked = vec!["log", &count, "--no-color", "--no-show-signature", "--no-decorate", "--no-ext-diff"];
-    asked.extend(["--date=short", "--format=%h %ad %an: %s", "--"]);
-    asked.extend(specs.iter().map(String::as_str));
+    // As it is written and not as a glob, which could find what is out of sight.
+    let spec = format!(":(literal){place}");
+    let mut asked = vec!["log", &count, "--no-color", "--no-show-signature", "--no-decorate", "--no-patch"];
+    asked.extend(["--date=short", "--format=%h %ad %an: %s", "--", &spec]);
     let shown = repo.told(&asked, "read the history")?.shown();
     Ok(Output::text(if shown.is_empty() { "[no commits touched this]".to_owned() } else { shown }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_paths_have_a_folder_in_common() {
+        let table: [(&[&str], &str); 9] = [
+            (&[], "."),
+            (&["."], "."),
+            (&["a/b"], "a/b"),
+            (&["a/b", "a/c"], "a"),
+            (&["a/b/c", "a/b/d", "a/b"], "a/b"),
+            (&["a/b", "ab"], "."),
+            (&["a", "."], "."),
+            (&[".", "a"], "."),
+            (&["a/b", "c"], "."),
+        ];
+        for (paths, want) in table {
+            assert_eq!(nearest(paths.iter().copied()), want, "{paths:?}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! What git knows about a folder: what has changed, and what has changed since a moment.
 //!
 //! Everything is asked through `repo`, which runs nothing that a repository brings along. Looking never changes the
-//! repository, its index included; only `commit` does. No network, no remote, no push.
+//! repository, its index included; only `commit` does. What a member does not see is left out and counted; that goes
+//! for files, not for what people wrote into commit messages. No network, no remote, no push.
 
 mod commit;
 mod look;
@@ -12,12 +13,14 @@ mod tree;
 
 use std::path::Path;
 
+use max_team_core::policy::Sight;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use self::repo::Repo;
 use self::tree::Changes;
 use crate::command::CommandError;
+use crate::text::many;
 use crate::tool::ToolError;
 
 pub use commit::GitCommit;
@@ -25,7 +28,7 @@ pub(crate) use commit::git_commit;
 pub use look::{GitDiff, GitLog, GitStatus};
 pub(crate) use look::{git_diff, git_log, git_status};
 pub use patch::DIFF_BYTES_MAX;
-pub use since::{Snapshot, diff_since, snapshot};
+pub use since::{Snapshot, diff_since, diff_since_seen, snapshot};
 
 /// Files of one diff that are counted and named.
 pub const FILES_MAX: usize = 2_000;
@@ -33,12 +36,15 @@ pub const FILES_MAX: usize = 2_000;
 /// How a working tree differs from something.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diff {
-    /// A unified diff, within [`DIFF_BYTES_MAX`]; it says what it leaves out.
+    /// A unified diff, within [`DIFF_BYTES_MAX`]; it says what it leaves out, what is out of sight first.
     pub text: String,
     /// The files that differ, by path; of more than [`FILES_MAX`], the first.
     pub files: Vec<FileStat>,
-    /// Whether anything was left out.
+    /// Whether anything was left out for want of room.
     pub cut: bool,
+    /// Files that differ and are out of sight: in no list and in no text.
+    #[serde(default)]
+    pub hidden: usize,
 }
 
 /// How much of one file differs. Of a file that is not text, no lines are counted.
@@ -89,7 +95,17 @@ impl From<GitError> for ToolError {
 /// How the working tree differs from the last commit, files that are new and not ignored included. `paths` are paths
 /// or globs relative to `root`; none means everything beneath it. `None`: there is no git repository here. Blocking.
 pub fn diff(root: &Path, paths: &[String], cancel: &CancellationToken) -> Result<Option<Diff>, GitError> {
-    let Some(repo) = Repo::open(root, cancel)? else { return Ok(None) };
+    diff_seen(root, paths, &Sight::default(), cancel)
+}
+
+/// The same for somebody who sees only a part: files out of sight are left out, and counted. Blocking.
+pub fn diff_seen(
+    root: &Path,
+    paths: &[String],
+    sight: &Sight,
+    cancel: &CancellationToken,
+) -> Result<Option<Diff>, GitError> {
+    let Some(repo) = Repo::open(root, sight, cancel)? else { return Ok(None) };
     let specs = repo.specs(paths)?;
     let mut changes = Changes::default();
     changes.tracked(&repo, &specs)?;
@@ -97,4 +113,9 @@ pub fn diff(root: &Path, paths: &[String], cancel: &CancellationToken) -> Result
         changes.untracked(&repo, &path);
     }
     Ok(Some(changes.finish()))
+}
+
+/// One line on what is out of sight; nothing if nothing is.
+fn left_out(hidden: usize) -> String {
+    if hidden == 0 { String::new() } else { format!("[{} out of sight left out]\n", many(hidden, "file")) }
 }

@@ -7,6 +7,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use max_team_core::policy::Sight;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
@@ -43,6 +44,8 @@ const SETTINGS: [&str; 14] = [
 #[derive(Debug)]
 pub(crate) struct Repo<'a> {
     pub(crate) root: Root,
+    /// What of it may be shown to whoever asks.
+    pub(crate) sight: &'a Sight,
     /// What the working tree is compared with: the last commit, or the empty tree where there is none yet.
     pub(crate) base: String,
     /// The last commit.
@@ -64,9 +67,9 @@ pub(crate) struct Answer {
 
 impl<'a> Repo<'a> {
     /// The repository that a folder is in; `None` if it is in none.
-    pub(crate) fn open(root: &Path, cancel: &'a CancellationToken) -> Result<Option<Self>, GitError> {
+    pub(crate) fn open(root: &Path, sight: &'a Sight, cancel: &'a CancellationToken) -> Result<Option<Self>, GitError> {
         let root = Root::open(root).map_err(|err| GitError::Folder(root.display().to_string(), err.to_string()))?;
-        let mut repo = Self { root, base: String::new(), head: None, filters: Vec::new(), cancel };
+        let mut repo = Self { root, sight, base: String::new(), head: None, filters: Vec::new(), cancel };
         let inside = repo.ask(&["rev-parse", "--is-inside-work-tree"])?;
         if inside.code != Some(0) {
             let is_none = inside.complaint.contains("not a git repository");

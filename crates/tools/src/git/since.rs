@@ -54,7 +54,9 @@ struct Mark {
 
 /// Marks how the working tree is now. `None`: there is no git repository here. Blocking.
 pub fn snapshot(root: &Path, cancel: &CancellationToken) -> Result<Option<Snapshot>, GitError> {
-    let Some(repo) = Repo::open(root, cancel)? else { return Ok(None) };
+    // Marks are for our own eyes; what is shown of them is up to whoever compares.
+    let whole = Sight::default();
+    let Some(repo) = Repo::open(root, &whole, cancel)? else { return Ok(None) };
     let mut snapshot = Snapshot { base: repo.base.clone(), marks: BTreeMap::new(), cut: false };
     let mut room = TEXTS_BYTES_MAX;
     for path in differing(&repo, &repo.specs(&[])?, &mut snapshot.cut)? {
@@ -75,7 +77,18 @@ pub fn diff_since(
     paths: &[String],
     cancel: &CancellationToken,
 ) -> Result<Option<Diff>, GitError> {
-    let Some(mut repo) = Repo::open(root, cancel)? else { return Ok(None) };
+    diff_since_seen(root, then, paths, &Sight::default(), cancel)
+}
+
+/// The same for somebody who sees only a part: files out of sight are left out, and counted. Blocking.
+pub fn diff_since_seen(
+    root: &Path,
+    then: &Snapshot,
+    paths: &[String],
+    sight: &Sight,
+    cancel: &CancellationToken,
+) -> Result<Option<Diff>, GitError> {
+    let Some(mut repo) = Repo::open(root, sight, cancel)? else { return Ok(None) };
     // Against what was the base then: what was committed since is a change, too.
     repo.base.clone_from(&then.base);
     let mut changes = Changes::default();
@@ -89,14 +102,11 @@ pub fn diff_since(
         if cancel.is_cancelled() {
             return Err(GitError::Stopped);
         }
-        let Some(mark) = then.marks.get(&path) else {
-            tracked.push(path);
-            continue;
-        };
-        let now = Mark::of(&repo, &path, &mut room);
-        match (mark, now) {
-            (mark, now) if mark.hash == now.hash => {}
-            (mark, now) if mark.is_told() && now.is_told() => known.push((path, mark, now)),
+        let marks = then.marks.get(&path).map(|mark| (mark, Mark::of(&repo, &path, &mut room)));
+        match marks {
+            Some((mark, now)) if mark.hash == now.hash => {}
+            _ if changes.hides(&repo, &path.to_string_lossy()) => {}
+            Some((mark, now)) if mark.is_told() && now.is_told() => known.push((path, mark, now)),
             _ => tracked.push(path),
         }
     }
@@ -122,7 +132,7 @@ fn against_base(repo: &Repo<'_>, changes: &mut Changes, paths: &[PathBuf]) -> Re
     if names.is_empty() {
         return Ok(());
     }
-    let specs: Vec<String> = names.iter().map(|name| format!(":(literal){name}")).collect();
+    let specs = tree::literal(names.iter().copied());
     changes.tracked(repo, &specs)?;
     for path in tree::untracked(repo, &specs)?.paths(&mut changes.patch.cut) {
         changes.untracked(repo, &path);
@@ -164,7 +174,7 @@ impl Mark {
         if let Some(target) = tree::link(repo, path) {
             return bare(Some(Hash::of_fields(&[b"link", target.as_os_str().as_bytes()])));
         }
-        let Ok(opened) = repo.root.open_file(path, &Sight::default()) else {
+        let Ok(opened) = repo.root.open_file(path, repo.sight) else {
             let is_there = repo.root.path().join(path).symlink_metadata().is_ok();
             return bare(is_there.then(|| Hash::of_fields(&[b"not a file"])));
         };

@@ -1,8 +1,11 @@
 //! The working tree against a commit: what git compares, and what git does not know yet.
 //!
 //! New files are read here, through the root, and written as git would write them; everything else is git's own diff.
-//! Links are told, not followed; a file with other names (a hard link) is named but not shown.
+//! Links are told, not followed; a file with other names (a hard link) is named but not shown. Nothing out of sight
+//! gets into a diff; for whoever does not see everything, links are not told either: they name what they point to.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -10,14 +13,20 @@ use std::path::{Path, PathBuf};
 
 use super::patch::Patch;
 use super::repo::{Answer, Repo};
-use super::{Diff, FILES_MAX, FileStat, GitError};
+use super::{Diff, FILES_MAX, FileStat, GitError, left_out};
 use crate::text::visible;
-use max_team_core::policy::Sight;
 
 /// Bytes of a new file that are read.
 const NEW_BYTES_MAX: u64 = 4 << 20;
 /// Bytes in which a zero byte means that a file is not text; git looks at as many.
 const SNIFFED: usize = 8_000;
+/// The mode of a symbolic link.
+const LINK: &[u8] = b"120000";
+
+/// Why a link is not shown to somebody who does not see everything.
+const UNSEEN_LINK: &str = "it is a symbolic link";
+/// Why a file is not shown if it cannot be shown alone.
+const UNSEEN_FOLDER: &str = "it is or was a folder with something out of sight in it";
 
 /// How every diff is asked for: git's own, plain, in one shape whatever the settings say, and without a look into
 /// submodules, which have settings of their own.
@@ -86,28 +95,122 @@ pub(crate) fn changed(repo: &Repo<'_>, specs: &[String]) -> Result<Named, GitErr
     repo.told(&asked(repo, &["--name-only", "-z"], specs), "compare files").map(Named)
 }
 
+/// Where git shall look to find these files. A name stands for all beneath it, too: where a file has become a folder,
+/// or was one, that is more than was meant.
+pub(crate) fn literal<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    names.into_iter().map(|name| format!(":(literal){name}")).collect()
+}
+
+/// What git says about one file.
+#[derive(Debug)]
+struct Stat<'a> {
+    path: Cow<'a, str>,
+    added: u64,
+    removed: u64,
+    is_link: bool,
+}
+
+/// Reads `--numstat -z`, after `--raw -z` or without.
+fn stats(answer: &Answer) -> Vec<Stat<'_>> {
+    let (mut found, mut links) = (Vec::new(), BTreeSet::new());
+    let mut fields = answer.fields();
+    while let Some(field) = fields.next() {
+        // The modes before and after, hashes and a letter; the path is the next field.
+        if field.starts_with(b":") {
+            let is_link = field.split(|byte| *byte == b' ').take(2).any(|mode| mode.ends_with(LINK));
+            links.extend(fields.next().filter(|_| is_link));
+            continue;
+        }
+        let mut parts = field.splitn(3, |byte| *byte == b'\t');
+        let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        // Files that are not text have a `-` in place of numbers.
+        let number = |bytes| std::str::from_utf8(bytes).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (added, removed, is_link) = (number(added), number(removed), links.contains(path));
+        found.push(Stat { path: String::from_utf8_lossy(path), added, removed, is_link });
+    }
+    found
+}
+
 /// A diff that is put together.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) patch: Patch,
     pub(crate) files: Vec<FileStat>,
+    /// Files that differ and are out of sight.
+    hidden: BTreeSet<String>,
 }
 
 impl Changes {
+    /// Whether a file that differs is out of sight; then it is counted as such.
+    pub(crate) fn hides(&mut self, repo: &Repo<'_>, path: &str) -> bool {
+        let is_hidden = !repo.sight.sees(path);
+        if is_hidden {
+            self.hidden.insert(path.to_owned());
+        }
+        is_hidden
+    }
+
     /// Adds what git compares.
     pub(crate) fn tracked(&mut self, repo: &Repo<'_>, specs: &[String]) -> Result<(), GitError> {
-        let stats = repo.told(&asked(repo, &["--numstat", "-z"], specs), "compare files")?;
-        self.patch.cut |= stats.is_cut;
-        for field in stats.fields() {
-            let field = String::from_utf8_lossy(field);
-            let mut parts = field.splitn(3, '\t');
-            let (Some(added), Some(removed), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
-            // Files that are not text have a `-` in place of numbers.
-            self.count(&visible(path), added.parse().unwrap_or(0), removed.parse().unwrap_or(0));
+        if !repo.sight.is_whole() {
+            return self.tracked_in_sight(repo, specs);
         }
-        if stats.bytes.is_empty() {
-            return Ok(());
+        let answer = repo.told(&asked(repo, &["--numstat", "-z"], specs), "compare files")?;
+        self.patch.cut |= answer.is_cut;
+        for Stat { path, added, removed, .. } in stats(&answer) {
+            self.count(&visible(&path), added, removed);
         }
+        if answer.bytes.is_empty() { Ok(()) } else { self.compared(repo, specs) }
+    }
+
+    /// The same where not everything may be shown: git is asked for names first, and then for nothing but those that
+    /// can be seen.
+    fn tracked_in_sight(&mut self, repo: &Repo<'_>, specs: &[String]) -> Result<(), GitError> {
+        let mut seen = BTreeSet::new();
+        for path in changed(repo, specs)?.paths(&mut self.patch.cut) {
+            if self.hides(repo, &path.to_string_lossy()) {
+                continue;
+            }
+            match path.to_str() {
+                Some(name) => drop(seen.insert(name.to_owned())),
+                // A name that is no text cannot be asked for.
+                None => self.patch.cut = true,
+            }
+        }
+        let shown = if seen.is_empty() { seen } else { self.shown(repo, seen)? };
+        if shown.is_empty() { Ok(()) } else { self.compared(repo, &literal(shown.iter().map(String::as_str))) }
+    }
+
+    /// Counts files that can be seen, and says which of them can be shown without anything else.
+    fn shown(&mut self, repo: &Repo<'_>, seen: BTreeSet<String>) -> Result<BTreeSet<String>, GitError> {
+        let specs = literal(seen.iter().map(String::as_str));
+        let answer = repo.told(&asked(repo, &["--raw", "--numstat", "-z"], &specs), "compare files")?;
+        if answer.is_cut {
+            return Err(GitError::Path("too many files differ to tell which can be seen; name fewer paths".to_owned()));
+        }
+        let (mut shown, mut links) = (seen.clone(), BTreeSet::new());
+        for Stat { path, added, removed, is_link } in stats(&answer) {
+            let is_hidden = self.hides(repo, &path);
+            if !is_hidden {
+                self.count(&visible(&path), added, removed);
+            }
+            if is_hidden || is_link {
+                shown.retain(|name| !Path::new(path.as_ref()).starts_with(name));
+            }
+            if is_link {
+                links.insert(path.into_owned());
+            }
+        }
+        for name in seen.difference(&shown) {
+            let why = if links.contains(name) { UNSEEN_LINK } else { UNSEEN_FOLDER };
+            let name = visible(name);
+            self.patch.push(format!("diff --git a/{name} b/{name}\n[not shown: {why}]\n").as_bytes());
+        }
+        Ok(shown)
+    }
+
+    /// Adds git's own diff.
+    fn compared(&mut self, repo: &Repo<'_>, specs: &[String]) -> Result<(), GitError> {
         let patch = &mut self.patch;
         let (code, complaint) =
             repo.stream(&asked(repo, &["--patch", "--unified=3"], specs), &mut |bytes| patch.push(bytes))?;
@@ -120,6 +223,9 @@ impl Changes {
 
     /// Adds a new file.
     pub(crate) fn untracked(&mut self, repo: &Repo<'_>, path: &Path) {
+        if self.hides(repo, &path.to_string_lossy()) {
+            return;
+        }
         let name = visible(&path.to_string_lossy());
         self.patch.push(format!("diff --git a/{name} b/{name}\n").as_bytes());
         let told = match New::read(repo, path) {
@@ -172,7 +278,8 @@ impl Changes {
         self.files.truncate(FILES_MAX);
         self.patch.end_file();
         cut |= self.patch.cut;
-        Diff { text: self.patch.text(), files: self.files, cut }
+        let hidden = self.hidden.len();
+        Diff { text: left_out(hidden) + &self.patch.text(), files: self.files, cut, hidden }
     }
 }
 
@@ -191,9 +298,12 @@ impl New {
             return Self::Hidden("it is a repository of its own".to_owned());
         }
         if let Some(target) = link(repo, path) {
+            if !repo.sight.is_whole() {
+                return Self::Hidden(UNSEEN_LINK.to_owned());
+            }
             return Self::Link(target.to_string_lossy().into_owned());
         }
-        let opened = match repo.root.open_file(path, &Sight::default()) {
+        let opened = match repo.root.open_file(path, repo.sight) {
             Ok(opened) if opened.is_linked() => return Self::Hidden("it has other names (hard links)".to_owned()),
             Ok(opened) => opened,
             Err(err) => return Self::Hidden(err.to_string()),

@@ -1,13 +1,15 @@
 //! Which tests: a file, a folder or a part of a name becomes the arguments that the runner takes.
 //!
-//! Nothing that begins with a dash is passed on, so a choice of tests never becomes an option of the runner.
+//! Nothing that begins with a dash is passed on, so a choice of tests never becomes an option of the runner. Whether
+//! whoever chooses may see what is chosen is looked at before, in `tool`.
 
 use std::path::Path;
+
+use max_team_core::policy::Sight;
 
 use super::TestError;
 use crate::files::Root;
 use crate::project::{Kind, Project};
-use max_team_core::policy::Sight;
 
 /// The argv that runs the tests of a project, or some of them.
 pub fn command(root: &Path, project: &Project, filter: Option<&str>) -> Result<Vec<String>, TestError> {

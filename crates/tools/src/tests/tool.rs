@@ -2,7 +2,9 @@
 //!
 //! The command is worked out from the project's files, never written by the model; the gate judges the exact line.
 //! If the project has become another one since, nothing is run. What the tests do is theirs: after a crash nobody can
-//! tell, so they are never run again silently.
+//! tell, so they are never run again silently. A member chooses only tests that it sees. What they read and print is
+//! theirs too, and no line says which file it comes from, so nothing is left out of the output: whoever may run tests
+//! reads what they print.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -27,7 +29,8 @@ const SHOWN_FINE: usize = 2 << 10;
 
 /// Run the tests of the project, or some of them, and count what passed and failed. The command is found out from the
 /// project's files (Cargo, Go, npm, pytest and others). Give a test file or a part of a test's name to run only that
-/// while you work; run everything before you say that something is done.
+/// while you work; run everything before you say that something is done. What the tests print comes as it is,
+/// whatever files it is about.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunTest {
@@ -43,7 +46,8 @@ pub struct RunTest {
 }
 
 /// Run the tests of the project and measure how much of its code they reach, in percent. It needs what the project's
-/// world measures with (`cargo llvm-cov`, pytest-cov, Go, node) and says what to install if that is missing.
+/// world measures with (`cargo llvm-cov`, pytest-cov, Go, node) and says what to install if that is missing. What is
+/// printed comes as it is, whatever files it is about.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CoverageReport {
@@ -97,9 +101,12 @@ impl Run {
         };
         if let (true, Some(path)) = (is_choice, filter) {
             let place = cx.root.place(path)?;
-            if !cx.root.is_dir(place.as_path(), &cx.sight) {
-                cx.root.open_file(place.as_path(), &cx.sight)?;
+            if !cx.is_dir(place.as_path()) {
+                cx.open_file(place.as_path())?;
             }
+        }
+        if let Some(filter) = filter {
+            is_seen(cx, &shown, filter)?;
         }
         let project = one(projects, args.kind.as_deref(), &shown)?;
         let argv = command(&dir, &project, filter)?;
@@ -136,8 +143,8 @@ impl Run {
 /// The project folder, or the folder inside it that is a project of its own.
 fn folder(cx: &Cx, path: Option<&str>) -> Result<(PathBuf, String, Vec<Project>), ToolError> {
     if let Some(path) = path {
-        let place = cx.root.place(path)?;
-        if cx.root.is_dir(place.as_path(), &cx.sight) {
+        let place = cx.seen(path)?;
+        if cx.is_dir(place.as_path()) {
             let dir = cx.root.path().join(place.as_path());
             // Tests of a folder are not made a project by a few test files.
             let is_own = [
@@ -159,6 +166,21 @@ fn folder(cx: &Cx, path: Option<&str>) -> Result<(PathBuf, String, Vec<Project>)
         }
     }
     Ok((cx.root.path().to_owned(), ".".to_owned(), detect(cx.root.path())))
+}
+
+/// Refuses a choice of tests by a path that is out of sight, or by a link. A name is only a path if something is there.
+fn is_seen(cx: &Cx, folder: &str, filter: &str) -> Result<(), ToolError> {
+    if cx.sight.is_whole() {
+        return Ok(());
+    }
+    let path = filter.trim().split("::").next().unwrap_or_default();
+    let path = if path.starts_with('/') { path.to_owned() } else { format!("{folder}/{path}") };
+    let Ok(place) = cx.root.place(&path) else { return Ok(()) };
+    if cx.root.path().join(place.as_path()).symlink_metadata().is_err() {
+        return Ok(());
+    }
+    cx.seen(&place.to_string())?;
+    if cx.is_dir(place.as_path()) { Ok(()) } else { cx.open_file(place.as_path()).map(drop) }
 }
 
 fn one(projects: Vec<Project>, kind: Option<&str>, shown: &str) -> Result<Project, ToolError> {

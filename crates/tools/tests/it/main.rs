@@ -14,4 +14,5 @@ mod repository;
 mod searching;
 mod sight;
 mod testing;
+mod unseen;
 mod writing;

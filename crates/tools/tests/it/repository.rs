@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::project::{Project, names, text};
 
-fn git(project: &Project, args: &[&str]) -> String {
+pub(crate) fn git(project: &Project, args: &[&str]) -> String {
     let mut command = Command::new("git");
     for name in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(name);
@@ -28,13 +28,13 @@ fn git(project: &Project, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn init(project: &Project) {
+pub(crate) fn init(project: &Project) {
     git(project, &["init", "--quiet", "--initial-branch=main"]);
     git(project, &["config", "user.name", "Ada"]);
     git(project, &["config", "user.email", "ada@example.org"]);
 }
 
-fn commit(project: &Project, message: &str) {
+pub(crate) fn commit(project: &Project, message: &str) {
     git(project, &["add", "--all"]);
     git(project, &["commit", "--quiet", "--allow-empty", "-m", message]);
 }
@@ -62,11 +62,11 @@ fn since(project: &Project, then: &Snapshot, paths: &[&str]) -> Diff {
     diff_since(&project.inside(""), then, &owned(paths), &CancellationToken::new()).unwrap().unwrap()
 }
 
-fn owned(paths: &[&str]) -> Vec<String> {
+pub(crate) fn owned(paths: &[&str]) -> Vec<String> {
     paths.iter().map(|path| (*path).to_owned()).collect()
 }
 
-fn stats(diff: &Diff) -> Vec<(&str, u64, u64)> {
+pub(crate) fn stats(diff: &Diff) -> Vec<(&str, u64, u64)> {
     diff.files.iter().map(|FileStat { path, added, removed }| (path.as_str(), *added, *removed)).collect()
 }
 
@@ -338,7 +338,8 @@ fn the_tools_tell_a_model_what_git_knows() {
     assert!(log.ends_with(" Ada: begin\n") && log.lines().count() == 1, "{log}");
     assert_eq!(project.call("git_log", json!({ "path": "none" })).unwrap(), "[no commits touched this]");
     assert!(project.refused("git_diff", json!({ "paths": ["/etc"] })).contains("outside"));
-    assert_eq!(project.action("git_diff", &json!({ "paths": ["src", "a"] })).unwrap().target, "src, a");
+    assert_eq!(project.action("git_diff", &json!({ "paths": ["src", "a"] })).unwrap().target, ".");
+    assert_eq!(project.action("git_diff", &json!({ "paths": ["src/a", "src/x/*.rs"] })).unwrap().target, "src");
 }
 
 #[test]
@@ -351,8 +352,12 @@ fn a_commit_is_shown_then_made_once() {
     git(&project, &["add", "notes/c.md"]);
     let input = json!({ "message": "Change a\n\nBecause.", "paths": ["src"] });
     let intent = project.action("git_commit", &input).unwrap();
-    assert_eq!((intent.deed, intent.target.as_str()), (Deed::Write, "src"));
-    assert!(intent.preview.starts_with("commit: Change a\n\nBecause.\n[3 files, +2 −2 lines]\n"), "{}", intent.preview);
+    assert_eq!((intent.deed, intent.target.as_str()), (Deed::Write, "src/**/*"));
+    assert!(
+        intent.preview.starts_with("commit `src`: Change a\n\nBecause.\n[3 files, +2 −2 lines]\n"),
+        "{}",
+        intent.preview
+    );
     assert!(intent.preview.contains("+changed") && intent.preview.contains("+new"), "{}", intent.preview);
     assert!(!intent.preview.contains("staged"), "{}", intent.preview);
 

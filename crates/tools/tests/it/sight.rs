@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::project::Project;
 
-fn constraints(dirs: &[&str], blocked: &[&str]) -> Constraints {
+pub(crate) fn constraints(dirs: &[&str], blocked: &[&str]) -> Constraints {
     let list = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
     Constraints { allowed_dirs: list(dirs), blocked_patterns: list(blocked), ..Constraints::default() }
 }

@@ -1,0 +1,302 @@
+//! What can happen to one task of a plan.
+
+use serde::{Deserialize, Serialize};
+
+use crate::chat::Usage;
+use crate::hash::Hash;
+use crate::id::{AgentId, EnvelopeId};
+
+/// A task is in its owner's mailbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAssigned {
+    /// The task.
+    pub task: String,
+    /// Counts its assignments from 1.
+    pub attempt: u32,
+    /// The agent that has it.
+    pub agent: AgentId,
+    /// The member it is.
+    pub member: String,
+    /// The model it uses, if not the member's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When it is given up.
+    pub deadline_ms: i64,
+    /// What the last attempt came to, for this one to know.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub note: String,
+    /// Hashes of its declared files then; `None` for one that was not there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<Option<Hash>>,
+}
+
+/// Its owner has begun.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+}
+
+/// Its owner needs to know something.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAsked {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What they ask.
+    pub question: String,
+    /// The letter that asked.
+    pub letter: EnvelopeId,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// They were told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskAnswered {
+    /// The task.
+    pub task: String,
+    /// What they were told.
+    pub answer: String,
+    /// By whom.
+    pub by: String,
+}
+
+/// A task that had asked works again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskResumed {
+    /// The task.
+    pub task: String,
+    /// When it is given up now.
+    pub deadline_ms: i64,
+}
+
+/// Its owner says that it is done. Nothing is proven yet.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskReported {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What they say.
+    pub output: String,
+    /// What it used.
+    pub spent: Spent,
+}
+
+/// A task ended well.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskDone {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What came of it.
+    pub result: TaskResult,
+}
+
+/// What came of a task.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct TaskResult {
+    /// What its owner says.
+    pub output: String,
+    /// What was collected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub artifacts: Vec<Artifact>,
+    /// Whether it is proven.
+    pub proof: Proof,
+    /// By what.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// What it used, over all attempts.
+    #[serde(default)]
+    pub spent: Spent,
+}
+
+/// Whether a result is proven. A model's word never is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// Everything that was declared was there and passed.
+    Verified,
+    /// Nothing was declared that could prove it.
+    #[default]
+    Unverified,
+    /// Something was missing or did not pass.
+    Failed,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The file or the command.
+    pub what: String,
+    /// Whether it speaks for the result.
+    pub ok: bool,
+    /// What was seen.
+    pub detail: String,
+}
+
+/// The form of an artifact's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArtifactType {
+    /// Words.
+    Text,
+    /// The path of a file in the project.
+    FilePath,
+    /// JSON.
+    Json,
+}
+
+/// Something that a task leaves to those that build on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Artifact {
+    /// `design_doc`, `code_diff`, `test_report` …
+    pub name: String,
+    /// How to read the content.
+    #[serde(rename = "type")]
+    pub kind: ArtifactType,
+    /// The content.
+    pub content: String,
+}
+
+/// What something used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Spent {
+    /// Nano-dollars, as far as prices are known.
+    pub nano: u64,
+    /// Tokens.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Milliseconds of work.
+    pub ms: u64,
+}
+
+/// Why an attempt failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Cause {
+    /// Its time ran out.
+    Timeout,
+    /// Its owner could not do it.
+    Agent,
+    /// Its owner said it was done, and the checks say otherwise.
+    Checks,
+}
+
+/// An attempt failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TaskFailed {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Why, typed.
+    pub cause: Cause,
+    /// Why, in words.
+    pub error: String,
+    /// What was looked at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Evidence>,
+    /// What its owner said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub output: String,
+    /// What it used.
+    #[serde(default)]
+    pub spent: Spent,
+    /// When it will be tried again, if it will by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_at_ms: Option<i64>,
+}
+
+/// A task that had failed may be tried again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskQueued {
+    /// The task.
+    pub task: String,
+}
+
+/// What to do about a task that failed for good.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ruling {
+    /// Go on without it.
+    Skip,
+    /// Try again: by whom, with which model, knowing what.
+    Retry {
+        /// Another member.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
+        /// Another model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
+        /// What to know this time.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        note: String,
+    },
+    /// It was mended by hand: check it again.
+    Fixed,
+    /// Leave it failed; what builds on it is given up too.
+    GiveUp,
+    /// Somebody else must say.
+    Escalate,
+}
+
+/// Somebody said what to do about it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRuled {
+    /// The task.
+    pub task: String,
+    /// What to do.
+    pub ruling: Ruling,
+    /// Who said so.
+    pub by: String,
+}
+
+/// Why a task was not done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipReason {
+    /// Its `when` does not hold, or everything it builds on was skipped.
+    Condition,
+    /// Somebody decided to go on without it.
+    Decision,
+}
+
+/// A task is not going to be done, and that is fine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskSkipped {
+    /// The task.
+    pub task: String,
+    /// Why.
+    pub reason: SkipReason,
+    /// Why, in words.
+    pub detail: String,
+}
+
+/// A task is not going to be done, although it should have been.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskCancelled {
+    /// The task.
+    pub task: String,
+    /// Why.
+    pub detail: String,
+    /// What it had used.
+    #[serde(default)]
+    pub spent: Spent,
+}
+
+/// A task waits for money.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskPaused {
+    /// The task.
+    pub task: String,
+    /// What its owner handed back.
+    pub output: String,
+    /// What it has used.
+    pub spent: Spent,
+}

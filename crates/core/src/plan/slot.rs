@@ -1,0 +1,128 @@
+//! What a plan knows of one task, and the states a task can be in.
+//!
+//! Only data: which state follows which is decided in `decide` and `advance` and folded in `apply`.
+
+use super::event::{Proof, SkipReason, Spent, TaskResult};
+use super::machine::Status;
+use crate::hash::Hash;
+use crate::id::{AgentId, EnvelopeId};
+
+/// Why a task will not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Doom {
+    Skip(SkipReason, String),
+    Cancel(String),
+}
+
+/// What is known of one task.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Slot {
+    pub state: State,
+    /// Needs that are not settled.
+    pub open: usize,
+    pub attempt: u32,
+    /// Failures since somebody last said what to do.
+    pub failures: u32,
+    pub agent: Option<AgentId>,
+    pub member: Option<String>,
+    pub model: Option<String>,
+    pub note: String,
+    pub error: String,
+    pub output: String,
+    pub spent: Spent,
+    pub result: Option<Box<TaskResult>>,
+    pub assigned_at_ms: i64,
+    /// Hashes of its declared files when it was last given to somebody.
+    pub before: Vec<Option<Hash>>,
+    pub ended_at_ms: i64,
+    /// The letter that last asked something: the same one again is no second question.
+    pub letter: Option<EnvelopeId>,
+    /// Somebody mended it by hand: if that does not pass, they are told, and nobody tries again by themselves.
+    pub by_hand: bool,
+    /// It failed, and another task made up for it.
+    pub mended: bool,
+}
+
+/// Where a task stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) enum State {
+    #[default]
+    Planned,
+    Approved,
+    /// In its owner's mailbox.
+    Dispatched {
+        deadline_ms: i64,
+    },
+    Running {
+        deadline_ms: i64,
+    },
+    /// Its owner asked something and holds nothing meanwhile.
+    Asking {
+        question: String,
+        letter: EnvelopeId,
+        left_ms: i64,
+    },
+    /// … and has the answer.
+    Answered {
+        answer: String,
+        letter: EnvelopeId,
+        left_ms: i64,
+    },
+    /// Said to be done, and not looked at yet for want of a place.
+    Unchecked,
+    /// Its owner is done; code looks at what is there.
+    Checking,
+    /// It failed and will be tried again by itself.
+    Waiting {
+        until_ms: i64,
+    },
+    /// It failed for good; `settled` once nobody has to say anything about it any more.
+    Failed {
+        settled: bool,
+    },
+    /// It waits for money.
+    Paused,
+    Done,
+    Skipped(SkipReason),
+    Cancelled,
+}
+
+impl State {
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self, Self::Done | Self::Skipped(_) | Self::Cancelled | Self::Failed { settled: true })
+    }
+}
+
+impl Slot {
+    pub(super) fn status(&self) -> Status {
+        match &self.state {
+            State::Planned => Status::Planned,
+            State::Approved => Status::Approved,
+            State::Dispatched { .. } => Status::Dispatched,
+            State::Unchecked if self.by_hand => Status::Failed,
+            State::Running { .. }
+            | State::Asking { .. }
+            | State::Answered { .. }
+            | State::Unchecked
+            | State::Checking
+            | State::Paused => Status::Running,
+            State::Waiting { .. } | State::Failed { .. } => Status::Failed,
+            State::Done => Status::Done,
+            State::Skipped(_) => Status::Skipped,
+            State::Cancelled => Status::Cancelled,
+        }
+    }
+
+    pub(super) fn is_verified(&self) -> bool {
+        self.result.as_ref().is_some_and(|result| result.proof == Proof::Verified)
+    }
+}
+
+impl Spent {
+    /// Adds what something else used.
+    pub fn add(&mut self, other: Self) {
+        self.nano = self.nano.saturating_add(other.nano);
+        self.usage += other.usage;
+        self.ms = self.ms.saturating_add(other.ms);
+    }
+}

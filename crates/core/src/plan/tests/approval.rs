@@ -1,0 +1,177 @@
+//! From a proposal to a yes, a no, or another proposal.
+
+use super::*;
+use crate::message::{Principal, Role};
+use event::{Approve, Carried, PlanEdited};
+
+fn two() -> Draft {
+    draft(vec![task("a"), after("b", &["a"])])
+}
+
+fn edited(draft: Draft) -> Input {
+    let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
+    Input::Edited(Box::new(PlanEdited { draft, forecast: Forecast::default(), by }))
+}
+
+#[test]
+fn a_rule_answers_or_the_user_does() {
+    let risky = || vec!["it deletes".to_owned()];
+    let table = [
+        (Approve::Plan, vec![], false),
+        (Approve::Each, vec![], false),
+        (Approve::Never, risky(), true),
+        (Approve::Risky, vec![], true),
+        (Approve::Risky, risky(), false),
+    ];
+    for (approve, risks, by_rule) in table {
+        let play = Play::proposed(PlanProposed { approve, risks, ..proposal(two()) });
+        let row = format!("{approve:?} {by_rule}");
+        assert_eq!(play.plan.is_approved(), by_rule, "{row}");
+        assert_eq!(play.questions().is_empty(), by_rule, "{row}");
+        assert_eq!(play.status("b"), if by_rule { Status::Approved } else { Status::Planned }, "{row}");
+        let answered = play.log.iter().find_map(|(_, event)| match event {
+            Event::PlanAnswered(answered) => Some(matches!(answered.by, By::Rule(_))),
+            _ => None,
+        });
+        assert_eq!(answered, by_rule.then_some(true), "{row}");
+    }
+}
+
+#[test]
+fn what_the_user_says_to_a_proposal() {
+    let table = [
+        (Say::Approve, None, vec!["a"], vec!["plan_answered", "task_assigned a"]),
+        (Say::FirstWave, None, vec!["a"], vec!["plan_answered", "task_assigned a"]),
+        (Say::Edit(Vec::new()), None, vec![], vec![]),
+        (Say::Rule(Ruling::Skip), None, vec![], vec![]),
+        (Say::Changes("smaller".into()), Some(PlanEnd::Replaced), vec![], vec!["plan_answered", "plan_ended"]),
+        (Say::Reject("no".into()), Some(PlanEnd::Rejected), vec![], vec!["plan_answered", "plan_ended"]),
+    ];
+    for (say, end, at_work, events) in table {
+        let mut play = Play::proposed(proposal(two()));
+        assert_eq!(play.questions(), [About::Proposal]);
+        let question = play.question();
+        assert_eq!(told_short(&play.say(say.clone())), events, "{say:?}");
+        assert_eq!((play.plan.ended(), play.at_work()), (end, at_work), "{say:?}");
+        // An edit leaves the question open; after all else it is unknown.
+        let again = play.step(Input::Answered { question, say: Say::Approve, by: person() });
+        assert_eq!(again.is_empty(), !events.is_empty(), "{say:?}");
+    }
+}
+
+#[test]
+fn a_second_proposal_is_none() {
+    let mut play = Play::proposed(proposal(two()));
+    assert!(play.step(Input::Propose(Box::new(proposal(two())))).is_empty());
+}
+
+#[test]
+fn a_question_never_expires() {
+    let mut play = Play::proposed(proposal(two()));
+    play.wake_at(i64::MAX);
+    assert_eq!(play.questions(), [About::Proposal]);
+}
+
+#[test]
+fn edits_change_the_plan_until_it_is_approved() {
+    let mut play = Play::proposed(proposal(two()));
+    play.step(edited(draft(vec![task("x"), task("y")])));
+    assert_eq!(play.questions(), [About::Proposal]);
+    let unsound = draft(vec![after("x", &["y"]), after("y", &["x"])]);
+    assert!(play.step(edited(unsound)).is_empty());
+    play.say(Say::Approve);
+    assert_eq!(play.at_work(), ["x", "y"]);
+    assert!(play.step(edited(two())).is_empty());
+}
+
+#[test]
+fn a_task_stopped_before_approval_stays_stopped() {
+    let mut play = Play::proposed(proposal(two()));
+    play.stop(Some("b"));
+    assert_eq!(play.status("b"), Status::Cancelled);
+    play.step(edited(draft(vec![task("c"), after("b", &["a"]), task("a")])));
+    play.say(Say::Approve);
+    assert_eq!((play.status("b"), play.at_work()), (Status::Cancelled, vec!["c", "a"]));
+    play.done("a");
+    play.done("c");
+    play.ended(PlanEnd::Partial);
+}
+
+#[test]
+fn after_the_first_wave_the_rest_is_asked_for() {
+    let tasks = || draft(vec![task("a"), task("z"), after("b", &["a"]), after("c", &["b"])]);
+    for (say, end) in [
+        (Say::Approve, PlanEnd::Done),
+        (Say::FirstWave, PlanEnd::Done),
+        (Say::Reject("enough".into()), PlanEnd::Stopped),
+        (Say::Changes("otherwise".into()), PlanEnd::Replaced),
+    ] {
+        let mut play = Play::proposed(proposal(tasks()));
+        play.say(Say::FirstWave);
+        assert_eq!(play.at_work(), ["a", "z"]);
+        play.done("a");
+        assert_eq!((play.questions(), play.status("b")), (vec![], Status::Planned));
+        play.done("z");
+        assert_eq!(play.questions(), [About::Rest]);
+        play.crash();
+        play.say(say.clone());
+        if end == PlanEnd::Done {
+            play.done("b");
+            play.done("c");
+        }
+        play.ended(end);
+    }
+}
+
+#[test]
+fn one_stopped_task_of_the_rest_neither_asks_early_nor_comes_back() {
+    let mut play = Play::proposed(proposal(draft(vec![task("a"), task("z"), after("b", &["a"]), after("c", &["a"])])));
+    play.say(Say::FirstWave);
+    play.stop(Some("b"));
+    assert_eq!(play.questions(), []);
+    play.done("a");
+    play.done("z");
+    play.say(Say::Approve);
+    assert_eq!((play.status("b"), play.at_work()), (Status::Cancelled, vec!["c"]));
+}
+
+#[test]
+fn a_plan_of_one_wave_has_no_rest() {
+    let mut play = Play::proposed(proposal(draft(vec![task("a")])));
+    play.say(Say::FirstWave);
+    play.done("a");
+    play.ended(PlanEnd::Done);
+}
+
+#[test]
+fn struck_out_tasks_are_left_out_and_their_dependents_go_on() {
+    let struck = Task { skip: true, ..task("a") };
+    let mut play = Play::running(vec![struck, after("b", &["a"])], 1);
+    assert_eq!((play.status("a"), play.at_work()), (Status::Skipped, vec!["b"]));
+    play.done("b");
+    play.ended(PlanEnd::Done);
+}
+
+#[test]
+fn what_an_earlier_plan_finished_is_not_done_again() {
+    let carry = |task: &str| Carried {
+        task: task.into(),
+        result: TaskResult { output: "old".into(), spent: used(50), ..TaskResult::default() },
+    };
+    let carried = vec![carry("a"), carry("a"), carry("gone")];
+    let mut play = Play::proposed(PlanProposed { carried, ..proposal(two()) });
+    play.say(Say::Approve);
+    assert_eq!((play.status("a"), play.at_work()), (Status::Done, vec!["b"]));
+    assert_eq!(play.view("a").result.unwrap().output, "old");
+    assert_eq!((play.plan.tally().done, play.plan.tally().ran, play.plan.tally().spent.nano), (1, 1, 0));
+}
+
+#[test]
+fn a_log_without_a_sound_draft_ends_once_nobody_is_asked() {
+    for say in [Say::Approve, Say::Reject("no".into())] {
+        let mut play = Play::proposed(proposal(draft(Vec::new())));
+        assert_eq!(play.questions(), [About::Proposal]);
+        play.say(say);
+        assert!(play.plan.ended().is_some());
+    }
+}

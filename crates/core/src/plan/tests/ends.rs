@@ -1,0 +1,208 @@
+//! Money that runs out, people who stop things, inputs that come late, and processes that die.
+
+use super::*;
+
+fn out_of_money(play: &mut Play, id: &str) {
+    play.report(id, Report::OutOfMoney { output: "half of it".into() });
+}
+
+#[test]
+fn without_money_nothing_new_starts_and_the_user_is_asked_once_all_rest() {
+    for by_answer in [true, false] {
+        let mut play = Play::running(vec![task("a"), task("b"), task("c")], 2);
+        out_of_money(&mut play, "a");
+        assert_eq!((play.at_work(), play.view("a").waits), (vec!["b"], Waits::Budget));
+        assert_eq!(play.questions(), []);
+        play.done("b");
+        assert_eq!((play.at_work(), play.questions()), (vec![], vec![About::Budget]));
+        play.crash();
+        if by_answer {
+            play.say(Say::Approve)
+        } else {
+            play.step(Input::Resume { by: "user".into() })
+        };
+        assert_eq!((play.at_work(), play.questions()), (vec!["a", "c"], vec![]));
+        assert_eq!(play.attempt("a"), 2);
+        assert!(play.step(Input::Resume { by: "user".into() }).is_empty());
+    }
+}
+
+#[test]
+fn who_asked_before_the_money_ran_out_may_go_on() {
+    let mut play = Play::running(vec![task("a"), task("b"), task("c")], 2);
+    play.asks("b");
+    out_of_money(&mut play, "a");
+    play.done("c");
+    assert_eq!(play.questions(), [About::Budget]);
+    play.told("b");
+    assert_eq!(play.at_work(), ["b"]);
+    out_of_money(&mut play, "b");
+    assert_eq!(play.questions(), [About::Budget]);
+    play.say(Say::Approve);
+    assert_eq!(play.at_work(), ["a", "b"]);
+}
+
+#[test]
+fn no_more_money_stops_the_plan() {
+    let mut play = Play::running(vec![task("a"), task("b")], 1);
+    out_of_money(&mut play, "a");
+    play.say(Say::Reject("enough".into()));
+    play.ended(PlanEnd::Stopped);
+}
+
+#[test]
+fn a_question_about_money_is_void_once_nobody_waits_for_it() {
+    let mut play = Play::running(vec![task("a"), task("b")], 1);
+    out_of_money(&mut play, "a");
+    assert_eq!(play.questions(), [About::Budget]);
+    play.stop(Some("a"));
+    assert_eq!((play.questions(), play.at_work()), (vec![], vec!["b"]));
+}
+
+#[test]
+fn stopping_all_cancels_what_is_not_settled() {
+    let begin: [fn() -> Play; 5] = [
+        || Play::proposed(proposal(draft(vec![task("a"), after("b", &["a"])]))),
+        || Play::running(vec![task("a"), after("b", &["a"])], 1),
+        || {
+            let mut play = Play::running(vec![task("a"), task("b")], 1);
+            play.asks("a");
+            play
+        },
+        || {
+            let mut play = Play::running(vec![Task { retry: 0, ..task("a") }, after("b", &["a"])], 1);
+            play.fails("a");
+            play.step(Input::LeadSilent);
+            play
+        },
+        || {
+            let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
+            play.fails("a");
+            // Late enough for whatever the clock holds.
+            play.now += 10_000_000;
+            play
+        },
+    ];
+    for (row, begin) in begin.into_iter().enumerate() {
+        let mut play = begin();
+        play.stop(None);
+        assert_eq!((play.status("a"), play.status("b")), (Status::Cancelled, Status::Cancelled), "{row}");
+        assert_eq!(play.questions(), [], "{row}");
+        play.ended(PlanEnd::Stopped);
+        assert_eq!(play.view("b").error, "stopped by user", "{row}");
+    }
+}
+
+#[test]
+fn stopping_one_cancels_what_builds_on_it() {
+    let mut play = Play::running(vec![task("a"), task("b"), after("c", &["a"]), after("d", &["b"])], 2);
+    // It would have failed by the clock as well.
+    play.now += 10_000_000;
+    let events = play.stop(Some("a"));
+    assert_eq!(told_short(&events)[..3], ["plan_stopped", "task_cancelled a", "task_cancelled c"]);
+    assert_eq!((play.status("a"), play.status("d")), (Status::Cancelled, Status::Approved));
+    assert!(play.stop(Some("a")).is_empty());
+    assert!(play.done("a").is_empty());
+}
+
+#[test]
+fn a_stopped_failure_needs_no_ruling() {
+    let mut play = Play::running(vec![Task { retry: 0, ..task("a") }, task("b")], 1);
+    play.fails("a");
+    play.rule("a", Ruling::Escalate);
+    let question = play.question();
+    play.stop(Some("a"));
+    assert_eq!(play.questions(), []);
+    assert!(play.step(Input::Answered { question, say: Say::Approve, by: person() }).is_empty());
+    play.done("b");
+    play.ended(PlanEnd::Partial);
+}
+
+#[test]
+fn an_owner_who_was_stopped_has_not_failed() {
+    let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
+    play.report("a", Report::Stopped);
+    assert_eq!((play.status("a"), play.plan.tally().spent), (Status::Cancelled, used(7)));
+    play.ended(PlanEnd::Failed);
+}
+
+#[test]
+fn what_comes_late_or_twice_decides_nothing() {
+    let mut play = Play::running(vec![task("a"), after("b", &["a"])], 1);
+    play.fails("a");
+    play.wake_at(play.now + 1_000);
+    let letter = EnvelopeId::new(Uuid::from_u128(7));
+    let question = QuestionId::new(Uuid::from_u128(7));
+    let done = || Report::Done { output: "x".into(), findings: None };
+    let late = |task: usize, attempt: u32| {
+        vec![
+            Input::Begun { task, attempt },
+            Input::Reported { task, attempt, report: done(), spent: used(1) },
+            Input::Reported { task, attempt, report: Report::OutOfMoney { output: "x".into() }, spent: used(1) },
+            Input::Checked { task, attempt, findings: found(Proof::Verified) },
+            Input::Asked { task, attempt, question: "?".into(), letter },
+            Input::Told { task, answer: "x".into(), by: "max".into() },
+            Input::Rule { task, ruling: Ruling::GiveUp, by: "max".into() },
+            Input::Answered { question, say: Say::Approve, by: person() },
+            Input::LeadSilent,
+            Input::Resume { by: "user".into() },
+            Input::Woke,
+        ]
+    };
+    // The attempt before, one that is to come, a task that waits, one that is not there.
+    for (task, attempt) in [(0, 1), (0, 3), (1, 0), (1, 1), (9, 1), (usize::MAX, 0)] {
+        for input in late(task, attempt) {
+            assert!(play.step(input.clone()).is_empty(), "{input:?}");
+        }
+    }
+    play.done("a");
+    play.step(Input::Begun { task: 1, attempt: 1 });
+    for input in late(0, 2).into_iter().chain([Input::Begun { task: 1, attempt: 1 }]) {
+        assert!(play.step(input.clone()).is_empty(), "{input:?}");
+    }
+    play.done("b");
+    play.ended(PlanEnd::Done);
+    let ends = [Input::Stop { task: None, by: "user".into() }, Input::Stop { task: Some(1), by: "user".into() }];
+    for input in late(1, 1).into_iter().chain(ends).chain([Input::Recovered]) {
+        assert!(play.step(input.clone()).is_empty(), "{input:?}");
+    }
+    assert!(Plan::new().step(Input::Stop { task: None, by: "user".into() }, Now { at_ms: 0 }).is_empty());
+}
+
+#[test]
+fn recovery_renews_the_time_of_those_at_work_and_no_others() {
+    let timed = |id: &str| Task { timeout_ms: Some(10_000), ..task(id) };
+    let mut play = Play::running(["begun", "sent", "asks", "fails", "checks", "waits"].map(timed).to_vec(), 5);
+    play.step(Input::Begun { task: 0, attempt: 1 });
+    play.asks("asks");
+    play.fails("fails");
+    play.report("checks", Report::Done { output: "x".into(), findings: None });
+    play.now += 9_000_000;
+    let log = play.log.len();
+    play.crash();
+    let events: Vec<Event> = play.log[log..].iter().map(|(_, event)| event.clone()).collect();
+    let renewed = ["task_resumed begun", "task_resumed sent", "task_resumed waits"];
+    assert_eq!(told_short(&events), [&renewed[..], &["task_queued fails", "task_assigned fails"]].concat());
+    assert_eq!((play.status("begun"), play.status("sent")), (Status::Running, Status::Dispatched));
+    play.wake_at(play.now + 9_999);
+    assert_eq!(play.at_work(), ["begun", "sent", "fails", "checks", "waits"]);
+    play.wake_at(play.now + 1);
+    assert_eq!((play.status("begun"), play.status("sent")), (Status::Failed, Status::Failed));
+}
+
+#[test]
+fn spending_adds_up_over_attempts() {
+    let mut play = Play::running(vec![task("a")], 1);
+    play.fails("a");
+    play.wake_at(play.now + 1_000);
+    out_of_money(&mut play, "a");
+    play.say(Say::Approve);
+    play.report("a", Report::Done { output: "x".into(), findings: None });
+    play.checked("a", Proof::Failed);
+    play.wake_at(play.now + 2_000);
+    play.done("a");
+    play.ended(PlanEnd::Done);
+    let tally = play.plan.tally();
+    assert_eq!((tally.spent.nano, tally.spent.ms, play.attempt("a")), (28, 40, 4));
+    assert_eq!(play.view("a").result.unwrap().spent, tally.spent);
+}

@@ -1,0 +1,267 @@
+//! What happens when something does not work: retries, rulings, conditions.
+
+use super::*;
+use event::SkipReason;
+
+fn once(id: &str) -> Task {
+    Task { retry: 0, ..task(id) }
+}
+
+fn retry(agent: Option<&str>, model: Option<&str>) -> Ruling {
+    Ruling::Retry {
+        agent: agent.map(str::to_owned),
+        model: model.map(str::to_owned),
+        note: "use the other door".into(),
+    }
+}
+
+/// One failed task with its dependent, waiting for the lead's word.
+fn failed() -> Play {
+    let mut play = Play::running(vec![once("a"), after("b", &["a"])], 1);
+    play.fails("a");
+    assert_eq!((play.status("a"), play.view("a").waits), (Status::Failed, Waits::Ruling));
+    play
+}
+
+#[test]
+fn failures_are_tried_again_with_growing_waits() {
+    let mut play = Play::running(vec![Task { retry: 10, ..task("a") }], 1);
+    for (n, wait_ms) in
+        [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000, 60_000, 60_000].into_iter().enumerate()
+    {
+        assert_eq!(play.attempt("a") as usize, n + 1);
+        play.fails("a");
+        let at_ms = play.now + wait_ms;
+        assert_eq!(play.view("a").waits, Waits::Retry { at_ms });
+        assert_eq!(play.plan.pending(), [Effect::Sleep { until_ms: at_ms }]);
+        play.wake_at(at_ms - 1);
+        assert_eq!(play.at_work().len(), 0);
+        play.wake_at(at_ms);
+        assert_eq!(play.at_work(), ["a"]);
+    }
+    play.fails("a");
+    assert_eq!(play.view("a").waits, Waits::Ruling);
+    assert_eq!((play.attempt("a"), play.plan.tally().spent.nano), (11, 77));
+}
+
+#[test]
+fn the_next_attempt_knows_of_the_last() {
+    let mut play = Play::running(vec![task("a")], 1);
+    play.report("a", Report::Done { output: "done".into(), findings: None });
+    let failed = play.checked("a", Proof::Failed);
+    assert!(
+        matches!(&failed[0], Event::TaskFailed(failed) if failed.cause == Cause::Checks && failed.output == "done")
+    );
+    play.now += 1_000;
+    let events = play.step(Input::Woke);
+    assert_eq!(told_short(&events), ["task_queued a", "task_assigned a"]);
+    assert!(matches!(&events[1], Event::TaskAssigned(assigned) if assigned.note.contains("cargo test: seen")));
+}
+
+#[test]
+fn time_that_runs_out_is_not_tried_again() {
+    let mut play = Play::running(vec![Task { timeout_ms: Some(5_000), retry: 2, ..task("a") }], 1);
+    play.wake_at(play.now + 4_999);
+    assert_eq!(play.status("a"), Status::Dispatched);
+    play.wake_at(play.now + 1);
+    assert_eq!((play.status("a"), play.view("a").waits), (Status::Failed, Waits::Ruling));
+    assert!(play.done("a").is_empty(), "too late");
+    assert!(play.plan.is_moving(), "the lead is to say");
+    // The longest times there are do no harm.
+    let mut play = Play::running(vec![Task { timeout_ms: Some(u64::MAX), ..task("a") }], 1);
+    play.asks("a");
+    play.told("a");
+    play.done("a");
+}
+
+#[test]
+fn what_the_lead_can_say() {
+    let table = [
+        (Ruling::Skip, Status::Skipped, Status::Dispatched, 0),
+        (Ruling::GiveUp, Status::Failed, Status::Cancelled, 0),
+        (Ruling::Fixed, Status::Running, Status::Approved, 0),
+        (retry(Some("ada"), Some("opus")), Status::Dispatched, Status::Approved, 0),
+        (Ruling::Escalate, Status::Failed, Status::Approved, 1),
+    ];
+    for (ruling, a, b, questions) in table {
+        let mut play = failed();
+        play.rule("a", ruling.clone());
+        assert_eq!((play.status("a"), play.status("b"), play.questions().len()), (a, b, questions), "{ruling:?}");
+        let again = play.rule("a", ruling.clone());
+        assert!(again.is_empty(), "{ruling:?} {again:?}");
+        play.crash();
+    }
+}
+
+#[test]
+fn what_the_user_can_say_once_the_lead_does_not() {
+    let failure = About::Failure { task: "a".into(), error: "could not".into() };
+    let table = [
+        (Say::Rule(Ruling::Skip), Status::Skipped, false),
+        (Say::Rule(Ruling::GiveUp), Status::Failed, false),
+        (Say::Rule(Ruling::Fixed), Status::Running, false),
+        (Say::Rule(retry(None, None)), Status::Dispatched, false),
+        (Say::Approve, Status::Dispatched, false),
+        (Say::Reject("leave it".into()), Status::Failed, false),
+        (Say::Changes("leave it".into()), Status::Failed, false),
+        (Say::Rule(Ruling::Escalate), Status::Failed, true),
+        (Say::FirstWave, Status::Failed, true),
+        (Say::Edit(Vec::new()), Status::Failed, true),
+    ];
+    for (say, status, open) in table {
+        let mut play = failed();
+        assert_eq!(told_short(&play.step(Input::LeadSilent)), ["plan_asked"]);
+        assert!(play.step(Input::LeadSilent).is_empty());
+        assert_eq!(play.questions(), std::slice::from_ref(&failure));
+        assert!(!play.plan.is_moving());
+        play.say(say.clone());
+        assert_eq!((play.status("a"), !play.questions().is_empty()), (status, open), "{say:?}");
+    }
+}
+
+#[test]
+fn the_lead_may_still_speak_while_the_user_is_asked() {
+    let mut play = failed();
+    play.rule("a", Ruling::Escalate);
+    let question = play.question();
+    play.rule("a", retry(None, None));
+    assert_eq!(play.questions(), []);
+    assert!(play.step(Input::Answered { question, say: Say::Rule(Ruling::Skip), by: person() }).is_empty());
+}
+
+#[test]
+fn a_retry_by_ruling_counts_attempts_on_and_failures_anew() {
+    let mut play = Play::running(vec![Task { retry: 1, ..task("a") }], 1);
+    play.fails_for_good("a");
+    let before = play.view("a").agent;
+    let events = play.rule("a", retry(Some("ada"), Some("opus")));
+    let Event::TaskAssigned(assigned) = &events[1] else { panic!("{events:?}") };
+    assert_eq!((assigned.attempt, assigned.member.as_str(), assigned.model.as_deref()), (3, "ada", Some("opus")));
+    assert!(assigned.note.contains("could not") && assigned.note.contains("the other door"));
+    assert_ne!(play.view("a").agent, before);
+    assert!(play.plan.task_of(before.unwrap()).is_none());
+    play.fails("a");
+    assert!(matches!(play.view("a").waits, Waits::Retry { .. }), "it has its retries again");
+}
+
+#[test]
+fn what_was_fixed_is_checked_in_its_turn_and_by_hand_only() {
+    let mut play = Play::running(
+        vec![Task { timeout_ms: Some(1_000), ..owning("a", &["src"]) }, owning("b", &["src/x"]), task("c")],
+        2,
+    );
+    play.wake_at(play.now + 1_000);
+    assert_eq!(play.at_work(), ["b", "c"]);
+    play.rule("a", Ruling::Fixed);
+    assert_eq!(
+        (play.at_work(), play.status("a"), play.view("a").waits),
+        (vec!["b", "c"], Status::Failed, Waits::Place)
+    );
+    play.done("c");
+    assert_eq!(play.at_work(), ["b"], "somebody is at work on its paths");
+    play.crash();
+    play.done("b");
+    assert_eq!((play.at_work(), play.status("a")), (vec!["a"], Status::Running));
+    play.checked("a", Proof::Failed);
+    assert_eq!(play.view("a").waits, Waits::Ruling, "who mended it is told");
+    play.rule("a", Ruling::Fixed);
+    play.checked("a", Proof::Verified);
+    play.ended(PlanEnd::Done);
+}
+
+#[test]
+fn conditions_decide_who_runs() {
+    let (ok, failed) = (true, false);
+    let table: [(bool, &str, Status); 4] = [
+        (ok, "a.ok", Status::Dispatched),
+        (ok, "a.failed", Status::Skipped),
+        (failed, "a.failed", Status::Dispatched),
+        (failed, "a.ok", Status::Skipped),
+    ];
+    for (went_well, condition, status) in table {
+        // The second handler makes the failure the plan's own business.
+        let tasks = vec![once("a"), when("x", condition), when("h", "a.failed"), after("y", &["x"])];
+        let mut play = Play::running(tasks, 5);
+        if went_well {
+            play.done("a")
+        } else {
+            play.fails("a")
+        };
+        assert_eq!(play.status("x"), status, "{condition}");
+        let follows = if status == Status::Skipped { Status::Skipped } else { Status::Approved };
+        assert_eq!(play.status("y"), follows, "{condition}");
+        assert_eq!(play.plan.upstream_error(play.place("x")).is_some(), !went_well);
+    }
+}
+
+#[test]
+fn a_task_with_something_left_to_build_on_runs() {
+    let tasks = vec![task("a"), task("b"), when("x", "a.failed"), after("y", &["x", "b"]), after("z", &["x"])];
+    let mut play = Play::running(tasks, 5);
+    play.done("a");
+    let skipped = play.log.iter().filter_map(|(_, event)| match event {
+        Event::TaskSkipped(skipped) => Some((skipped.task.as_str(), skipped.reason, skipped.detail.as_str())),
+        _ => None,
+    });
+    let skipped: Vec<_> = skipped.collect();
+    assert_eq!(
+        skipped,
+        [("x", SkipReason::Condition, "`a` did not fail"), ("z", SkipReason::Condition, "`x` was skipped")]
+    );
+    play.done("b");
+    play.done("y");
+    play.ended(PlanEnd::Done);
+}
+
+#[test]
+fn a_failure_that_is_made_up_for_holds_nobody_up() {
+    let tasks = vec![
+        once("a"),
+        when("fix", "a.failed"),
+        when("also", "a.failed"),
+        after("b", &["a", "fix"]),
+        after("c", &["a"]),
+    ];
+    let mut play = Play::running(tasks, 5);
+    play.fails("a");
+    assert_eq!(play.questions(), []);
+    assert_eq!((play.at_work(), play.status("c")), (vec!["fix", "also"], Status::Cancelled));
+    assert_eq!(play.view("c").error, "it needs `a`, which failed");
+    play.done("fix");
+    play.done("also");
+    assert_eq!(play.at_work(), ["b"]);
+    play.done("b");
+    assert_eq!((play.plan.tally().failed, play.plan.tally().mended), (1, 1));
+    play.ended(PlanEnd::Partial);
+}
+
+#[test]
+fn how_a_plan_with_a_failure_ends() {
+    // What becomes of the task that is to make up for it.
+    for (mends, end) in [(true, PlanEnd::Done), (false, PlanEnd::Failed)] {
+        let mut play =
+            Play::running(vec![once("a"), Task { retry: 0, ..when("fix", "a.failed") }, after("b", &["a", "fix"])], 5);
+        play.fails("a");
+        if mends {
+            play.done("fix");
+            play.done("b");
+        } else {
+            play.fails("fix");
+            play.rule("fix", Ruling::GiveUp);
+            assert_eq!(play.status("b"), Status::Cancelled);
+        }
+        play.ended(end);
+    }
+}
+
+#[test]
+fn a_handler_that_will_never_run_handles_nothing() {
+    let struck = Task { skip: true, ..when("fix", "a.failed") };
+    let mut play = Play::running(vec![once("a"), struck], 5);
+    play.fails("a");
+    assert_eq!(play.view("a").waits, Waits::Ruling);
+    let mut play = Play::running(vec![once("a"), when("fix", "a.failed")], 5);
+    play.stop(Some("fix"));
+    play.fails("a");
+    assert_eq!(play.view("a").waits, Waits::Ruling);
+}

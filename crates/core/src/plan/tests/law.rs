@@ -1,0 +1,225 @@
+//! What holds after every event and every step of any plan.
+
+use super::super::slot::{Slot, State};
+use super::*;
+
+/// The task that an event is about.
+pub(super) fn subject(event: &Event) -> Option<&str> {
+    Some(match event {
+        Event::TaskAssigned(event) => &event.task,
+        Event::TaskStarted(event) => &event.task,
+        Event::TaskAsked(event) => &event.task,
+        Event::TaskAnswered(event) => &event.task,
+        Event::TaskResumed(event) => &event.task,
+        Event::TaskReported(event) => &event.task,
+        Event::TaskDone(event) => &event.task,
+        Event::TaskFailed(event) => &event.task,
+        Event::TaskQueued(event) => &event.task,
+        Event::TaskRuled(event) => &event.task,
+        Event::TaskPaused(event) => &event.task,
+        Event::TaskSkipped(event) => &event.task,
+        Event::TaskCancelled(event) => &event.task,
+        _ => return None,
+    })
+}
+
+fn is_legal(from: Status, to: Status) -> bool {
+    use Status::{Approved, Cancelled, Dispatched, Done, Failed, Planned, Running, Skipped};
+    match from {
+        // What an earlier plan had finished is done as soon as it is approved.
+        Planned => matches!(to, Approved | Done | Cancelled),
+        Approved => matches!(to, Dispatched | Skipped | Cancelled),
+        Dispatched => matches!(to, Running | Done | Failed | Cancelled),
+        // Back to approved: there was no money, and now there is.
+        Running => matches!(to, Approved | Done | Failed | Cancelled),
+        // Running again: mended by hand, and looked at.
+        Failed => matches!(to, Approved | Running | Skipped | Cancelled),
+        Done | Skipped | Cancelled => false,
+    }
+}
+
+fn has_place(slot: &Slot) -> bool {
+    matches!(slot.state, State::Dispatched { .. } | State::Running { .. } | State::Checking)
+}
+
+fn is_at_work(slot: &Slot) -> bool {
+    let reported = slot.state == State::Unchecked && !slot.by_hand;
+    has_place(slot) || reported || matches!(slot.state, State::Asking { .. } | State::Answered { .. })
+}
+
+impl Play {
+    /// Folds an event and holds it to the laws of single moves.
+    pub(super) fn fold(&mut self, event: &Event) {
+        assert!(self.folded.ended.is_none(), "{event:?} after the end");
+        if let Event::TaskAssigned(assigned) = event {
+            self.check_assigned(&assigned.task, assigned.attempt);
+        }
+        let before: Vec<Slot> = self.folded.slots.clone();
+        self.folded.apply(event, self.now);
+        if matches!(event, Event::PlanProposed(_) | Event::PlanEdited(_)) {
+            self.overlaps = overlaps(self.folded.draft().unwrap());
+            return;
+        }
+        for (task, (old, new)) in before.iter().zip(&self.folded.slots).enumerate() {
+            let (from, to) = (old.status(), new.status());
+            assert!(from == to || is_legal(from, to), "task {task} went from {from:?} to {to:?} by {event:?}");
+            assert!(!old.state.is_settled() || old.state == new.state, "task {task} was settled; {event:?}");
+        }
+        self.check_places();
+    }
+
+    fn check_assigned(&self, id: &str, attempt: u32) {
+        let plan = &self.folded;
+        let graph = plan.graph().unwrap();
+        let task = graph.index(id).unwrap();
+        let slot = &plan.slots[task];
+        assert_eq!(slot.state, State::Approved, "{id} was assigned");
+        assert_eq!(attempt, slot.attempt + 1, "{id} was assigned");
+        assert!(graph.wave(task) < plan.waves, "{id} was not approved");
+        assert!(graph.needs(task).iter().all(|need| plan.slots[*need].state.is_settled()), "{id} came too early");
+        assert!(!graph.is_gated(task) || plan.passed.contains(&task), "{id} went through its gate");
+        assert!(plan.paused.is_empty() && !plan.stopped, "{id} was assigned");
+        assert!(self.may_run(task), "{id} was assigned");
+    }
+
+    /// Whether what a task builds on lets it run, said once more in other words.
+    fn may_run(&self, task: usize) -> bool {
+        let (plan, graph) = (&self.folded, self.folded.graph().unwrap());
+        let state = |task: usize| &plan.slots[task].state;
+        let condition = graph.condition(task);
+        let is_met = condition.is_none_or(|(other, wanted)| match wanted {
+            Wanted::Ok => *state(other) == State::Done,
+            Wanted::Failed => *state(other) == State::Failed { settled: true },
+        });
+        let made_up = |failed: usize| {
+            let handles = |need: &&usize| graph.condition(**need) == Some((failed, Wanted::Failed));
+            graph.needs(task).iter().filter(handles).any(|need| *state(*need) == State::Done)
+        };
+        let is_fine = |need: &usize| match state(*need) {
+            State::Failed { .. } => condition == Some((*need, Wanted::Failed)) || made_up(*need),
+            State::Cancelled => false,
+            _ => true,
+        };
+        let gone = |need: &usize| *state(*need) == State::Skipped(event::SkipReason::Condition);
+        let needs = graph.needs(task);
+        is_met && needs.iter().all(is_fine) && (needs.is_empty() || !needs.iter().all(gone))
+    }
+
+    fn check_places(&self) {
+        let plan = &self.folded;
+        let tasks = |wanted: fn(&Slot) -> bool| -> Vec<usize> {
+            (0..plan.slots.len()).filter(|task| wanted(&plan.slots[*task])).collect()
+        };
+        let placed = tasks(has_place);
+        assert_eq!(placed, plan.active().collect::<Vec<_>>());
+        assert!(placed.len() <= plan.places(), "{placed:?} hold a place");
+        let working = tasks(is_at_work);
+        for (n, one) in working.iter().enumerate() {
+            for other in &working[n + 1..] {
+                assert!(!self.overlaps[*one][*other], "{one} and {other} are at work on the same paths");
+            }
+        }
+    }
+
+    /// The laws of a plan at rest between two inputs.
+    pub(super) fn check_rest(&self) {
+        let plan = &self.plan;
+        let Some(graph) = plan.graph() else { return };
+        let count = |wanted: &dyn Fn(&Slot) -> bool| plan.slots.iter().filter(|slot| wanted(slot)).count();
+        let unsettled = count(&|slot| !slot.state.is_settled());
+        assert_eq!(plan.unsettled, unsettled);
+        if plan.ended().is_some() {
+            let never_ran = matches!(plan.ended(), Some(PlanEnd::Rejected | PlanEnd::Replaced)) && !plan.is_approved();
+            assert!(never_ran || unsettled == 0, "it ended with {unsettled} tasks open");
+            assert!(plan.pending().is_empty() && !plan.is_moving() && plan.asked.is_empty());
+        } else {
+            assert!(plan.is_moving() || !plan.asked.is_empty(), "nothing moves and nobody is asked: {plan:#?}");
+            assert!(unsettled > 0, "everything is settled and it has not ended");
+        }
+        self.check_tally();
+        self.check_sets();
+        let waiting = (0..graph.len()).filter(|task| plan.slots[*task].state == State::Approved);
+        for task in waiting.filter(|_| plan.ended().is_none()) {
+            let open = graph.needs(task).iter().filter(|need| !plan.slots[**need].state.is_settled()).count();
+            assert_eq!(plan.slots[task].open, open);
+            let kept = plan.asked_of.contains_key(&Some(task)) || plan.ready.all().contains(&task);
+            assert_eq!(kept, open == 0, "task {task} is lost, or too early");
+        }
+        let idle = plan.active.len() < plan.places() && plan.paused.is_empty() && plan.ended().is_none();
+        for task in plan.ready.all().iter().filter(|_| idle) {
+            let holders = (0..graph.len()).filter(|other| is_at_work(&plan.slots[*other]));
+            assert!(holders.into_iter().any(|other| self.overlaps[*task][other]), "task {task} could run");
+        }
+        assert!(!idle || plan.answered.is_empty(), "an answered task could run");
+    }
+
+    fn check_tally(&self) {
+        let (plan, tally) = (&self.plan, self.plan.tally());
+        let graph = plan.graph().unwrap();
+        let count = |wanted: &dyn Fn(usize, &Slot) -> bool| {
+            plan.slots.iter().enumerate().filter(|(task, slot)| wanted(*task, slot)).count()
+        };
+        let failed = |slot: &Slot| slot.state == State::Failed { settled: true };
+        let made_up = |task: usize| {
+            let handles = |other: &usize| graph.condition(*other) == Some((task, Wanted::Failed));
+            (0..graph.len()).filter(handles).any(|other| plan.slots[other].state == State::Done)
+        };
+        assert_eq!(tally.tasks, plan.slots.len());
+        assert_eq!(tally.ran, count(&|_, slot| slot.attempt > 0));
+        assert_eq!(tally.done, count(&|_, slot| slot.state == State::Done));
+        assert_eq!(tally.verified, count(&|_, slot| slot.state == State::Done && slot.is_verified()));
+        assert_eq!(tally.failed, count(&|_, slot| failed(slot)));
+        assert_eq!(tally.mended, count(&|task, slot| failed(slot) && made_up(task)));
+        assert_eq!(tally.skipped, count(&|_, slot| matches!(slot.state, State::Skipped(_))));
+        assert_eq!(tally.cancelled, count(&|_, slot| slot.state == State::Cancelled));
+        let mut spent = Spent::default();
+        plan.slots.iter().for_each(|slot| spent.add(slot.spent));
+        assert_eq!(tally.spent, spent);
+        let settled = tally.done + tally.failed + tally.skipped + tally.cancelled;
+        assert_eq!(settled + plan.unsettled, tally.tasks);
+    }
+
+    /// What is kept beside the records says what they say.
+    fn check_sets(&self) {
+        let plan = &self.plan;
+        let states = |wanted: &dyn Fn(&State) -> bool| -> Vec<usize> {
+            (0..plan.slots.len()).filter(|task| wanted(&plan.slots[*task].state)).collect()
+        };
+        let same = |set: &std::collections::BTreeSet<usize>, wanted: &dyn Fn(&State) -> bool| {
+            assert_eq!(set.iter().copied().collect::<Vec<_>>(), states(wanted));
+        };
+        same(&plan.asking, &|state| matches!(state, State::Asking { .. }));
+        same(&plan.answered, &|state| matches!(state, State::Answered { .. }));
+        same(&plan.unchecked, &|state| *state == State::Unchecked);
+        same(&plan.paused, &|state| *state == State::Paused);
+        assert!(plan.doomed.is_empty() && plan.gated.is_empty());
+        let asked = |task: &usize| plan.asked_of.contains_key(&Some(*task));
+        for task in states(&|state| *state == State::Failed { settled: false }) {
+            assert!(plan.with_lead.contains(&task) != asked(&task), "who is to say about task {task}?");
+        }
+        assert!(plan.with_lead.iter().all(|task| plan.slots[*task].state == State::Failed { settled: false }));
+        assert_eq!(plan.asked.len(), plan.asked_of.len());
+        for (about, question) in &plan.asked_of {
+            let state = about.map(|task| &plan.slots[task].state);
+            match (&plan.asked[question], state) {
+                (About::Start { .. }, state) => assert_eq!(state, Some(&State::Approved)),
+                (About::Failure { .. }, state) => assert_eq!(state, Some(&State::Failed { settled: false })),
+                (About::Budget, None) => assert!(!plan.paused.is_empty(), "nobody needs the money"),
+                (About::Rest, None) => assert_eq!(plan.open, 0),
+                (About::Proposal, None) => assert!(!plan.is_approved()),
+                (about, state) => panic!("{about:?} {state:?}"),
+            }
+        }
+        for view in plan.tasks() {
+            let Some(agent) = view.agent else { continue };
+            assert_eq!(plan.task_of(agent).unwrap().index, view.index);
+        }
+        let approved = |task: &usize| plan.graph().unwrap().wave(*task) < plan.waves;
+        assert_eq!(plan.open, states(&|state| !state.is_settled()).iter().filter(|task| approved(task)).count());
+    }
+}
+
+fn overlaps(draft: &Draft) -> Vec<Vec<bool>> {
+    let meet = |a: &Task, b: &Task| a.owns.iter().any(|mine| b.owns.iter().any(|theirs| overlap(mine, theirs)));
+    draft.tasks.iter().map(|a| draft.tasks.iter().map(|b| meet(a, b)).collect()).collect()
+}

@@ -1,0 +1,268 @@
+//! Random plans under a random driver, until they end. One stream of bytes chooses everything, so that what fails
+//! shrinks to a short one; where it runs out, the plan is simply brought to its end.
+
+use proptest::prelude::*;
+
+use super::super::slot::State;
+use super::*;
+use crate::message::{Principal, Role};
+
+const GLOBS: [&str; 7] = ["src/**", "src/a/*", "src/a/b.rs", "docs", "docs/*.md", "*.md", "SRC/A/c"];
+/// Inputs after which any plan must have ended once everybody does their best.
+const LAST_STEPS_MAX: usize = 2_000;
+
+struct Bytes<'b>(std::slice::Iter<'b, u8>);
+
+impl Bytes<'_> {
+    fn next(&mut self) -> usize {
+        self.0.next().copied().unwrap_or_default().into()
+    }
+
+    fn below(&mut self, bound: usize) -> usize {
+        self.next() % bound.max(1)
+    }
+
+    fn is_one_in(&mut self, n: usize) -> bool {
+        self.next() % n == n - 1
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.len() == 0
+    }
+}
+
+fn random_draft(bytes: &mut Bytes<'_>) -> Draft {
+    let count = 1 + bytes.below(30);
+    let mut tasks = Vec::new();
+    let mut gates = Vec::new();
+    for n in 0..count {
+        let id = format!("t{n}");
+        let other = |bytes: &mut Bytes<'_>| format!("t{}", bytes.below(n));
+        let mut task = task(&id);
+        if n > 0 {
+            task.needs = (0..bytes.below(4)).map(|_| other(bytes)).collect();
+            if bytes.is_one_in(4) {
+                let outcome = if bytes.is_one_in(2) { "ok" } else { "failed" };
+                task.when = Some(format!("{}.{outcome}", other(bytes)));
+            }
+        }
+        task.owns = (0..bytes.below(3)).map(|_| GLOBS[bytes.below(GLOBS.len())].to_owned()).collect();
+        task.retry = u32::try_from(bytes.below(3)).unwrap();
+        task.timeout_ms = bytes.is_one_in(2).then(|| 5_000 * (1 + bytes.below(5)) as u64);
+        task.skip = bytes.is_one_in(16);
+        if bytes.is_one_in(8) {
+            gates.push(Gate { before: id, ask: "owner".into() });
+        }
+        tasks.push(task);
+    }
+    if bytes.is_one_in(2) {
+        tasks.reverse();
+    }
+    let max_parallel = bytes.is_one_in(4).then(|| u32::try_from(bytes.below(3)).unwrap());
+    Draft { tasks, gates, max_parallel, ..draft(Vec::new()) }
+}
+
+fn random_proposal(bytes: &mut Bytes<'_>) -> PlanProposed {
+    let draft = random_draft(bytes);
+    let approve = [event::Approve::Plan, event::Approve::Never, event::Approve::Risky][bytes.below(3)];
+    let risks = if bytes.is_one_in(2) { names(&["it deletes"]) } else { Vec::new() };
+    let mut carried = Vec::new();
+    for _ in 0..bytes.below(3) {
+        let task = draft.tasks[bytes.below(draft.tasks.len())].id.clone();
+        carried.push(event::Carried { task, result: TaskResult { spent: used(9), ..TaskResult::default() } });
+    }
+    let max_parallel = u32::try_from(1 + bytes.below(5)).unwrap();
+    PlanProposed { approve, risks, carried, max_parallel, ..proposal(draft) }
+}
+
+fn random_report(bytes: &mut Bytes<'_>) -> Report {
+    let proof = [Proof::Verified, Proof::Unverified][bytes.below(2)];
+    match bytes.below(12) {
+        0..=4 => Report::Done { output: "done".into(), findings: Some(found(proof)) },
+        5..=7 => Report::Done { output: "done".into(), findings: None },
+        8 | 9 => Report::Failed { error: "no".into() },
+        10 => Report::OutOfMoney { output: "half".into() },
+        _ => Report::Stopped,
+    }
+}
+
+fn random_ruling(bytes: &mut Bytes<'_>) -> Ruling {
+    let agent = bytes.is_one_in(2).then(|| "ada".to_owned());
+    match bytes.below(5) {
+        0 => Ruling::Skip,
+        1 => Ruling::GiveUp,
+        2 => Ruling::Fixed,
+        3 => Ruling::Escalate,
+        _ => Ruling::Retry { agent, model: bytes.is_one_in(2).then(|| "opus".to_owned()), note: "look again".into() },
+    }
+}
+
+fn random_say(bytes: &mut Bytes<'_>) -> Say {
+    match bytes.below(16) {
+        0..=5 => Say::Approve,
+        6..=8 => Say::FirstWave,
+        9..=12 => Say::Rule(random_ruling(bytes)),
+        13 => Say::Edit(Vec::new()),
+        14 => Say::Reject("no".into()),
+        _ => Say::Changes("otherwise".into()),
+    }
+}
+
+impl Play {
+    /// A task that fits, or any at all.
+    fn any_task(&self, bytes: &mut Bytes<'_>, fits: impl Fn(&State) -> bool) -> usize {
+        let fitting: Vec<usize> =
+            (0..self.plan.slots.len()).filter(|task| fits(&self.plan.slots[*task].state)).collect();
+        if fitting.is_empty() || bytes.is_one_in(8) {
+            return bytes.below(self.plan.slots.len() + 1);
+        }
+        fitting[bytes.below(fitting.len())]
+    }
+
+    /// Its attempt, or an older or later one.
+    fn any_attempt(&self, bytes: &mut Bytes<'_>, task: usize) -> u32 {
+        let attempt = self.plan.slots.get(task).map_or(0, |slot| slot.attempt);
+        match bytes.below(10) {
+            8 => attempt.saturating_sub(1),
+            9 => attempt + 1,
+            _ => attempt,
+        }
+    }
+
+    fn random_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
+        let works = |state: &State| {
+            matches!(
+                state,
+                State::Dispatched { .. } | State::Running { .. } | State::Asking { .. } | State::Answered { .. }
+            )
+        };
+        let failed = |state: &State| *state == State::Failed { settled: false };
+        match bytes.below(32) {
+            0..=8 => {
+                let task = self.any_task(bytes, works);
+                let attempt = self.any_attempt(bytes, task);
+                Input::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
+            }
+            9..=11 => {
+                let task = self.any_task(bytes, |state| *state == State::Checking);
+                let proof = [Proof::Verified, Proof::Failed, Proof::Unverified][bytes.below(3)];
+                Input::Checked { task, attempt: self.any_attempt(bytes, task), findings: found(proof) }
+            }
+            12 | 13 => {
+                let task = self.any_task(bytes, works);
+                Input::Begun { task, attempt: self.any_attempt(bytes, task) }
+            }
+            14 | 15 => {
+                let task = self.any_task(bytes, works);
+                self.letters += u128::from(!bytes.is_one_in(4));
+                let letter = EnvelopeId::new(Uuid::from_u128(self.letters));
+                Input::Asked { task, attempt: self.any_attempt(bytes, task), question: "which?".into(), letter }
+            }
+            16 | 17 => {
+                let task = self.any_task(bytes, |state| matches!(state, State::Asking { .. }));
+                Input::Told { task, answer: "that".into(), by: "max".into() }
+            }
+            18 | 19 => {
+                let task = self.any_task(bytes, failed);
+                Input::Rule { task, ruling: random_ruling(bytes), by: "max".into() }
+            }
+            20 => Input::LeadSilent,
+            21 | 22 => {
+                self.now += 500 * bytes.below(20) as i64;
+                Input::Woke
+            }
+            23 => {
+                let next = self.plan.clock.first().map(|(at_ms, _)| *at_ms);
+                self.now = self.now.max(next.unwrap_or_default());
+                Input::Woke
+            }
+            24..=28 => {
+                let open: Vec<QuestionId> = self.plan.asked().map(|(question, _)| question).collect();
+                let question = open.get(bytes.below(open.len() + 1)).copied();
+                let nobody = QuestionId::new(Uuid::from_u128(99));
+                Input::Answered { question: question.unwrap_or(nobody), say: random_say(bytes), by: person() }
+            }
+            29 => Input::Resume { by: "user".into() },
+            30 if bytes.is_one_in(4) => {
+                let one = !bytes.is_one_in(8);
+                Input::Stop { task: one.then(|| self.any_task(bytes, |state| !state.is_settled())), by: "user".into() }
+            }
+            31 if !self.plan.is_approved() || bytes.is_one_in(8) => {
+                let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
+                let mut draft = random_draft(bytes);
+                if bytes.is_one_in(4) {
+                    draft.tasks[0].needs = names(&["nobody"]);
+                }
+                Input::Edited(Box::new(event::PlanEdited { draft, forecast: Forecast::default(), by }))
+            }
+            _ => Input::Woke,
+        }
+    }
+
+    /// What somebody who wants the plan to end would do next.
+    fn best_input(&mut self) -> Input {
+        let first = |wanted: &dyn Fn(&State) -> bool| {
+            self.plan
+                .slots
+                .iter()
+                .position(|slot| wanted(&slot.state))
+                .map(|task| (task, self.plan.slots[task].attempt))
+        };
+        let works = |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. });
+        if let Some((task, attempt)) = first(&|state| *state == State::Checking) {
+            return Input::Checked { task, attempt, findings: found(Proof::Verified) };
+        }
+        if let Some((task, attempt)) = first(&works) {
+            let report = Report::Done { output: "done".into(), findings: None };
+            return Input::Reported { task, attempt, report, spent: used(1) };
+        }
+        if let Some((task, _)) = first(&|state| matches!(state, State::Asking { .. })) {
+            return Input::Told { task, answer: "that".into(), by: "max".into() };
+        }
+        if !self.plan.with_lead.is_empty() {
+            return Input::LeadSilent;
+        }
+        if let Some((question, about)) = self.plan.asked().next() {
+            let gives_up = matches!(about, About::Failure { .. });
+            let say = if gives_up { Say::Rule(Ruling::GiveUp) } else { Say::Approve };
+            return Input::Answered { question, say, by: person() };
+        }
+        self.now = self.plan.clock.first().expect("nothing moves").0.max(self.now);
+        Input::Woke
+    }
+}
+
+fn play(bytes: &[u8]) -> Play {
+    let mut bytes = Bytes(bytes.iter());
+    let mut play = Play::proposed(random_proposal(&mut bytes));
+    let mut last = Input::Woke;
+    while play.plan.ended().is_none() && !bytes.is_over() {
+        if bytes.is_one_in(24) {
+            play.crash();
+        }
+        // Everything may come twice.
+        let input = if bytes.is_one_in(10) { last } else { play.random_input(&mut bytes) };
+        last = input.clone();
+        play.step(input);
+    }
+    for _ in 0..LAST_STEPS_MAX {
+        if play.plan.ended().is_some() {
+            break;
+        }
+        let input = play.best_input();
+        play.step(input);
+    }
+    assert!(play.plan.ended().is_some(), "it never ends: {:#?}", play.plan);
+    assert!(play.step(last).is_empty(), "something followed after the end");
+    play.crash();
+    play
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 384, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_plan_keeps_the_laws_and_ends(bytes in proptest::collection::vec(any::<u8>(), 0..900)) {
+        play(&bytes);
+    }
+}

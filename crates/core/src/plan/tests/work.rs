@@ -1,0 +1,171 @@
+//! Who works when: places, paths, gates, questions of the owners.
+
+use super::*;
+
+#[test]
+fn all_that_is_ready_runs_up_to_the_places() {
+    let tasks = || vec![task("a"), task("b"), task("c"), after("d", &["a", "b"])];
+    for (settings, own, at_work) in
+        [(5, None, 3), (2, None, 2), (1, None, 1), (5, Some(2), 2), (2, Some(5), 2), (3, Some(0), 1), (0, None, 1)]
+    {
+        let play = Play::of(Draft { max_parallel: own, ..draft(tasks()) }, settings);
+        assert_eq!(play.at_work().len(), at_work, "{settings} {own:?}");
+    }
+}
+
+#[test]
+fn a_task_starts_as_soon_as_its_needs_are_there_and_not_before() {
+    let mut play = Play::running(vec![task("a"), task("b"), after("c", &["a", "b"]), after("d", &["a"])], 5);
+    assert_eq!(play.view("c").waits, Waits::For(vec!["a", "b"]));
+    play.done("a");
+    assert_eq!(play.at_work(), ["b", "d"]);
+    play.done("b");
+    assert_eq!(play.at_work(), ["c", "d"]);
+    let agent = play.view("c").agent.unwrap();
+    assert_eq!(play.plan.task_of(agent).unwrap().task.id, "c");
+    assert_eq!(play.plan.upstream(play.place("c")).len(), 2);
+}
+
+#[test]
+fn the_longest_chain_goes_first() {
+    let mut play = Play::running(vec![task("short"), task("long"), after("x", &["long"]), after("y", &["x"])], 1);
+    assert_eq!(play.at_work(), ["long"]);
+    play.done("long");
+    assert_eq!(play.at_work(), ["x"]);
+    play.done("x");
+    assert_eq!(play.at_work(), ["short"], "of equals the first written");
+}
+
+#[test]
+fn tasks_that_own_the_same_paths_take_turns() {
+    let table = [
+        ("src/**", "src/a.rs", true),
+        ("src/a/*", "src/b/*", false),
+        ("*.md", "docs/**", true),
+        ("docs", "docs/x/y.md", true),
+        ("SRC/a", "src/A", true),
+        ("./src/a", "src/a/b", true),
+        ("src", "srcs", false),
+        ("src/[ab].rs", "src/a.rs", true),
+        ("[", "anything", true),
+        ("anything", "[", true),
+    ];
+    for (first, second, together) in table {
+        let mut claims = super::super::claims::Claims::default();
+        claims.hold(0, &names(&[first]));
+        assert_eq!(claims.block(1, &names(&["x/y", second])), together, "{first} {second}");
+        assert!(!claims.block(0, &names(&[first])), "nobody is in their own way");
+        claims.release(0, &names(&[first]));
+        assert_eq!(claims, super::super::claims::Claims::default());
+    }
+    let mut play = Play::running(vec![owning("a", &["src/**"]), owning("b", &["src/x"]), owning("c", &["docs"])], 5);
+    assert_eq!(play.at_work(), ["a", "c"]);
+    assert_eq!(play.view("b").waits, Waits::Place);
+    play.asks("a");
+    assert_eq!(play.at_work(), ["c"], "who asks keeps their paths");
+    play.told("a");
+    play.done("a");
+    assert_eq!(play.at_work(), ["b", "c"]);
+}
+
+#[test]
+fn a_gate_asks_when_its_task_becomes_ready() {
+    let gates = || vec![Gate { before: "b".into(), ask: "owner".into() }];
+    let start = About::Start { task: "b".into() };
+    for (say, status, end) in [
+        (Say::Approve, Status::Dispatched, None),
+        (Say::FirstWave, Status::Dispatched, None),
+        (Say::Reject("no".into()), Status::Cancelled, None),
+        (Say::Edit(Vec::new()), Status::Approved, None),
+        (Say::Rule(Ruling::Skip), Status::Approved, None),
+        (Say::Changes("x".into()), Status::Cancelled, Some(PlanEnd::Replaced)),
+    ] {
+        let tasks = vec![task("a"), after("b", &["a"]), after("z", &["a"])];
+        let mut play = Play::of(Draft { gates: gates(), ..draft(tasks) }, 1);
+        assert_eq!(play.questions(), []);
+        play.done("a");
+        // There is no place for it, and it is asked for nevertheless.
+        assert_eq!((play.questions(), play.at_work()), (vec![start.clone()], vec!["z"]));
+        assert_eq!(play.view("b").waits, Waits::Approval);
+        play.done("z");
+        let events = play.say(say.clone());
+        assert_eq!((play.status("b"), play.plan.ended().filter(|_| end.is_some())), (status, end), "{say:?}");
+        if let Say::Reject(_) = say {
+            assert!(matches!(&events[0], Event::PlanAnswered(answered) if answered.say == say));
+            play.ended(PlanEnd::Partial);
+        }
+    }
+}
+
+#[test]
+fn a_gate_is_passed_once() {
+    let gates = vec![Gate { before: "a".into(), ask: "owner".into() }];
+    let mut play = Play::of(Draft { gates, ..draft(vec![task("a")]) }, 1);
+    play.say(Say::Approve);
+    play.fails("a");
+    play.wake_at(play.now + 1_000);
+    assert_eq!((play.attempt("a"), play.questions()), (2, vec![]));
+}
+
+#[test]
+fn who_asks_frees_their_place_and_their_clock_stops() {
+    let timed = |id: &str| Task { timeout_ms: Some(10_000), ..task(id) };
+    let mut play = Play::running(vec![timed("a"), timed("b")], 1);
+    let begun = play.now;
+    play.now += 4_000;
+    play.asks("a");
+    assert_eq!((play.at_work(), play.view("a").waits), (vec!["b"], Waits::Answer("which?")));
+    play.now += 1_000;
+    play.asks("a");
+    play.now += 1_000;
+    assert_eq!(told_short(&play.told("a")), ["task_answered a"]);
+    assert_eq!(play.view("a").waits, Waits::Place);
+    assert!(play.told("a").is_empty());
+    play.now += 1_000;
+    let events = play.done("b");
+    assert_eq!(told_short(&events), ["task_done b", "task_resumed a"]);
+    assert_eq!(play.plan.pending(), [Effect::Sleep { until_ms: begun + 7_000 + 6_000 }]);
+    play.wake_at(begun + 12_999);
+    assert_eq!(play.status("a"), Status::Running);
+    play.wake_at(begun + 13_000);
+    assert_eq!(play.status("a"), Status::Failed);
+}
+
+#[test]
+fn the_same_letter_asks_once() {
+    let mut play = Play::running(vec![task("a")], 1);
+    play.asks("a");
+    play.told("a");
+    play.letters -= 1;
+    assert!(play.asks("a").is_empty());
+    assert_eq!(play.status("a"), Status::Running);
+}
+
+#[test]
+fn a_report_from_one_who_asked_waits_for_a_place_to_be_checked() {
+    let mut play = Play::running(vec![task("a"), task("b"), task("c")], 1);
+    play.asks("a");
+    play.report("a", Report::Done { output: "done after all".into(), findings: None });
+    assert_eq!((play.at_work(), play.view("a").waits), (vec!["b"], Waits::Place));
+    play.done("b");
+    assert_eq!(play.at_work(), ["a"], "it comes before what is new");
+    assert_eq!(play.plan.pending(), [Effect::Check { task: 0, attempt: 1 }]);
+    play.checked("a", Proof::Unverified);
+    assert_eq!(play.view("a").result.unwrap().output, "done after all");
+    assert_eq!(play.at_work(), ["c"]);
+}
+
+#[test]
+fn reports_are_checked_before_they_count() {
+    let mut play = Play::running(vec![task("a")], 1);
+    let (task, attempt) = (0, 1);
+    assert_eq!(told_short(&play.step(Input::Begun { task, attempt })), ["task_started a"]);
+    play.report("a", Report::Done { output: "done".into(), findings: None });
+    assert_eq!(play.plan.pending(), [Effect::Check { task, attempt }]);
+    assert_eq!(play.view("a").waits, Waits::Checks);
+    play.crash();
+    assert_eq!(play.plan.pending(), [Effect::Check { task, attempt }]);
+    play.checked("a", Proof::Verified);
+    play.ended(PlanEnd::Done);
+    assert_eq!((play.plan.tally().verified, play.plan.tally().spent), (1, used(7)));
+}

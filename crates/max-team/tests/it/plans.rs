@@ -1,0 +1,232 @@
+//! Plans through the whole program: a scripted model at HTTP, real git, a real build tool, real kills.
+
+use std::process::Command;
+
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
+use serde_json::{Value, json};
+
+use super::program::{Program, kill};
+
+/// A member at a task, by the text it is given.
+fn task(name: &'static str) -> impl Fn(&Recorded) -> bool + Send + 'static {
+    move |request| request.user_texts().first().is_some_and(|text| text.contains(&format!("# Your task: {name}")))
+}
+
+/// The lead, when its last news contain these words.
+fn news(words: &'static str) -> impl Fn(&Recorded) -> bool + Send + 'static {
+    move |request| request.last_user().contains(words)
+}
+
+/// How often the model has spoken in this conversation.
+fn spoken(request: &Recorded) -> usize {
+    request.body["messages"].as_array().unwrap().iter().filter(|message| message["role"] == "assistant").count()
+}
+
+/// Replies of one conversation, by how often it has spoken.
+fn voice(
+    fits: impl Fn(&Recorded) -> bool + Send + 'static,
+    replies: Vec<Reply>,
+) -> impl FnMut(&Recorded) -> Option<Reply> + Send {
+    move |request| if fits(request) { replies.get(spoken(request)).cloned() } else { None }
+}
+
+fn write(path: &str, content: &str) -> Reply {
+    Reply::new().tool("w", "write_file", json!({ "path": path, "content": content }))
+}
+
+const LIB: &str = "pub fn add(a: i32, b: i32) -> i32 {\n    a - b\n}\n";
+const FIXED: &str = "pub fn add(a: i32, b: i32) -> i32 {\n    a + b\n}\n";
+const TEST: &str = "#[test]\nfn adds() {\n    assert_eq!(adder::add(1, 2), 3);\n}\n";
+
+/// A real Cargo project in a real git repository.
+fn adder(program: Program, lib: &str) -> Program {
+    let manifest = "[package]\nname = \"adder\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n";
+    let program = program
+        .file("Cargo.toml", manifest)
+        .file("src/lib.rs", lib)
+        .file(".gitignore", "target\n")
+        .variable("CARGO_TARGET_DIR", "target")
+        .variable("CARGO_NET_OFFLINE", "true");
+    let home =
+        std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo"))).unwrap();
+    let rustup =
+        std::env::var("RUSTUP_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.rustup"))).unwrap();
+    let program = program.variable("CARGO_HOME", home).variable("RUSTUP_HOME", rustup);
+    for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
+        let ran = Command::new("git")
+            .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+            .args(words)
+            .current_dir(program.project())
+            .output()
+            .unwrap();
+        assert!(ran.status.success(), "{ran:?}");
+    }
+    program
+}
+
+fn plan(tasks: Value) -> Reply {
+    Reply::new().say("Here is a plan.").tool("p", "submit_plan", json!({ "goal": "make add add", "tasks": tasks }))
+}
+
+fn done_words(program: &Program) -> Value {
+    let rows = program.run(&["audit", "export"]).lines();
+    let ended = rows.iter().rev().find(|row| row["event"] == "plan_ended").unwrap();
+    ended["payload"]["plan_ended"].clone()
+}
+
+/// Ada designs, Leo writes, Ray tests: with git's diff and cargo's tests as what is handed on.
+#[test]
+fn a_new_feature_goes_through_design_code_and_test() {
+    let tasks = json!([
+        { "id": "design", "title": "design", "agent": "ada", "description": "Design add." },
+        { "id": "impl", "title": "impl", "agent": "leo", "description": "Make add add.", "depends_on": ["design"],
+          "owns": ["src/**"], "verify": ["cargo build"] },
+        { "id": "tests", "title": "tests", "agent": "ray", "description": "Test add.", "depends_on": ["impl"],
+          "outputs": ["tests/adds.rs"] },
+    ]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("design"), vec![Reply::text("DESIGN: add must add.")]))
+            .when(voice(task("impl"), vec![write("src/lib.rs", FIXED), Reply::text("It adds.")]))
+            .when(voice(task("tests"), vec![write("tests/adds.rs", TEST), Reply::text("Tested.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("All of it is done.")]))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = adder(Program::team(&server), LIB);
+    let ran = program.run(&["-p", "make it add, please", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "All of it is done.\n"), "{ran:?}");
+    assert_eq!(program.read("src/lib.rs"), FIXED);
+    let tally = &done_words(&program)["tally"];
+    assert_eq!((&tally["done"], &tally["verified"], &tally["failed"]), (&json!(3), &json!(2), &json!(0)), "{tally}");
+    // What Ada wrote reached Leo, what Leo changed reached Ray, and the report saw the evidence.
+    let texts: Vec<String> = server.requests().iter().map(|request| request.body.to_string()).collect();
+    assert!(texts.iter().any(|text| text.contains("# Your task: impl") && text.contains("DESIGN: add must add.")));
+    assert!(texts.iter().any(|text| text.contains("# Your task: tests") && text.contains("+    a + b")));
+    assert!(texts.iter().any(|text| text.contains("is over:") && text.contains("1 passed, 0 failed") || text.contains("cargo test")));
+    assert!(server.problems().is_empty(), "{:?}", server.problems());
+}
+
+/// A test that fails triggers the task that mends it.
+#[test]
+fn a_failing_test_triggers_its_fix() {
+    let tasks = json!([
+        { "id": "tests", "title": "tests", "agent": "ray", "description": "Run the tests.", "retry": 0 },
+        { "id": "fix", "title": "fix", "agent": "leo", "description": "Mend it.", "when": "tests.failed", "owns": ["src/**"],
+          "verify": ["cargo test"] },
+    ]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("tests"), vec![Reply::text("All tests pass!")]))
+            .when(voice(task("fix"), vec![write("src/lib.rs", FIXED), Reply::text("Mended.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Mended and verified.")]))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = adder(Program::team(&server).file("tests/adds.rs", TEST), LIB);
+    let ran = program.run(&["-p", "test it, please", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Mended and verified.\n"), "{ran:?}");
+    let tally = done_words(&program)["tally"].clone();
+    let wanted = (json!(1), json!(1), json!(1), json!(1));
+    let seen = (tally["failed"].clone(), tally["mended"].clone(), tally["done"].clone(), tally["verified"].clone());
+    assert_eq!(seen, wanted, "{tally}");
+    // Whoever mends is told what failed.
+    let asked = server.requests();
+    let fix = asked.iter().find(|request| task("fix")(request)).unwrap();
+    assert!(fix.user_texts()[0].contains("Why `tests` failed"), "{}", fix.user_texts()[0]);
+}
+
+/// Without a person, a plan waits; another process says yes; the session goes on.
+#[test]
+fn a_parked_plan_is_approved_later() {
+    let tasks =
+        json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.", "outputs": ["note.txt"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Written and verified.")]))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "a note, please"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("note (leo)"), "{}", ran.out);
+    assert!(ran.err.contains("max-team approve pln_"), "{}", ran.err);
+    assert!(!program.project().join("note.txt").exists());
+    // Nothing has changed by asking again.
+    let again = program.run(&["-c", "-p", ""]);
+    assert_eq!(again.code, 5, "{again:?}");
+    let plan = ran.err.split("approve ").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    let approved = program.run(&["approve", &plan]);
+    assert_eq!(approved.code, 0, "{approved:?}");
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
+    assert_eq!(program.read("note.txt"), "hello\n");
+}
+
+/// The program dies at a known byte of some conversation; the next one comes to the same end, and nothing that was
+/// finished is asked for again.
+#[test]
+fn killed_in_every_phase_the_plan_goes_on() {
+    for phase in ["lead", "a", "b", "c", "join", "report"] {
+        let gate = Gate::new();
+        let held = gate.clone();
+        let stops = move |reply: Reply, name: &str| if name == phase { reply.gate_before(&held) } else { reply };
+        let tasks = json!([
+            { "id": "a", "title": "a", "agent": "leo", "description": "A", "owns": ["a.txt"], "outputs": ["a.txt"] },
+            { "id": "b", "title": "b", "agent": "leo", "description": "B", "owns": ["b.txt"], "outputs": ["b.txt"] },
+            { "id": "c", "title": "c", "agent": "leo", "description": "C", "owns": ["c.txt"], "outputs": ["c.txt"] },
+            { "id": "join", "title": "join", "agent": "leo", "description": "J", "depends_on": ["a", "b", "c"],
+              "outputs": ["a.txt"] },
+        ]);
+        let mut script = Script::new();
+        for name in ["a", "b", "c"] {
+            let file = format!("{name}.txt");
+            let replies = vec![write(&file, "x\n"), stops(Reply::text("Written."), name)];
+            script = script.when(voice(task(name), replies));
+        }
+        script = script
+            .when(voice(task("join"), vec![stops(Reply::text("Joined."), "join")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), stops(Reply::text("All four."), "report")]))
+            .on(news("please"), stops(plan(tasks), "lead"));
+        let server = ModelServer::start(script);
+        let program = Program::team(&server);
+        let arguments = ["-p", "three notes, please", "--approve", "never"];
+        let mut child = program.start(&[&arguments[..], &["--max-parallel", "3"]].concat());
+        gate.wait_reached();
+        kill(&mut child);
+        gate.open();
+        let ran = program.run(&["-c", "-p", "", "--approve", "never"]);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "All four.\n"), "{phase}: {ran:?}");
+        let tally = done_words(&program)["tally"].clone();
+        assert_eq!((&tally["done"], &tally["verified"]), (&json!(4), &json!(3)), "{phase}: {tally}");
+        // Ten answers are needed. What was in flight when it died is asked for again: three at most work side by side.
+        let calls = server.count();
+        assert!((10..=13).contains(&calls), "{phase}: {calls} calls");
+        let verified = program.run(&["audit", "verify"]);
+        assert_eq!(verified.code, 0, "{verified:?}");
+    }
+}
+
+/// A plan file that runs, fails in part, and says so.
+#[test]
+fn a_plan_file_runs_and_partial_success_is_eight() {
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("good"), vec![Reply::text("Fine.")]))
+            .when(voice(task("bad"), vec![Reply::text("I made bad.txt.")]))
+            .on(
+                news("has failed after"),
+                Reply::new().tool("u", "task_update", json!({ "task_id": "bad", "decision": "give_up" })),
+            )
+            .when(voice(news("The plan goes on"), vec![Reply::text("x"), Reply::text("Given up.")]))
+            .when(|request| request.last_user().contains("is over:").then(|| Reply::text("One of two.")))
+            .on(|_| true, Reply::text("Given up.")),
+    );
+    let plan = "goal: two things\ntasks:\n  - {id: good, title: good, agent: ada, do: Good}\n  - {id: bad, title: bad, agent: leo, do: Bad, outputs: [bad.txt], retry: 0}\n";
+    let program = Program::team(&server).file("two.yaml", plan);
+    let ran = program.run(&["run", "two.yaml", "--yes"]);
+    assert_eq!((ran.code, ran.out.as_str()), (8, "One of two.\n"), "{ran:?}");
+    assert!(ran.err.contains("bad: failed: said to be done, but bad.txt: the file does not exist"), "{}", ran.err);
+    assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
+    let shown = program.run(&["run", "two.yaml", "--dry-run"]);
+    assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 waves"), "{shown:?}");
+}

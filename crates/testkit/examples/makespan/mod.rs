@@ -1,0 +1,152 @@
+//! Bench `plan`: how long a plan of model calls takes, against the minimal client in the same run.
+//!
+//! Ten layers of ten tasks, every task after all of the layer before, every answer 50 ms after its question. Both are
+//! timed by the server, from the first task's request to the end of the last task's answer, so neither starting nor
+//! the lead's report counts. What it never does is trust the shape: a run whose layers overlap stops the bench.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use max_team_testkit::{ModelServer, Recorded, Reply, Script};
+use serde_json::json;
+
+use crate::{Bench, children_cpu, median};
+
+const LAYERS: usize = 10;
+const WIDTH: usize = 10;
+const DELAY: Duration = Duration::from_millis(50);
+const RUNS: usize = 7;
+/// How much longer than the minimal client we may take.
+const BAR: f64 = 1.03;
+
+const TEAM: &str = "\
+agents:
+  - name: max
+    role: team_lead
+    system_prompt: You lead the team and report what it did.
+    tools: [submit_plan]
+  - name: worker
+    role: worker
+    system_prompt: You do one task and answer in one word.
+    tools: [read_file]
+";
+
+/// One run of either client, as the server saw it.
+struct Run {
+    makespan: f64,
+    /// The longest that an answer left after its time.
+    late: f64,
+    /// The median size of a task's request.
+    bytes: usize,
+    cpu: f64,
+}
+
+pub(crate) fn plan(bench: &mut Bench) {
+    if !knows_run(bench) {
+        return bench.skip("plan", "the program has no command `run` with `--max-parallel` yet");
+    }
+    let folder = bench.scratch.path().join("plan");
+    std::fs::create_dir_all(&folder).unwrap();
+    let (plan, team) = (folder.join("plan.yaml"), folder.join("agents.yaml"));
+    std::fs::write(&plan, plan_file()).unwrap();
+    std::fs::write(&team, TEAM).unwrap();
+    // The first run makes the journal, and says how large a request the minimal client has to match.
+    let bytes = ours(bench, &folder, &plan, &team).bytes;
+    let (ours, floor): (Vec<Run>, Vec<Run>) =
+        (0..RUNS).map(|_| (ours(bench, &folder, &plan, &team), floor(bench, bytes))).unzip();
+    report(bench, &ours, &floor);
+}
+
+/// A subcommand that does not exist is taken for a prompt, so the exit code says nothing.
+fn knows_run(bench: &Bench) -> bool {
+    let help = Command::new(&bench.bin).args(["run", "--help"]).stdin(Stdio::null()).output().unwrap();
+    help.status.success() && String::from_utf8_lossy(&help.stdout).contains("--max-parallel")
+}
+
+fn report(bench: &mut Bench, ours: &[Run], floor: &[Run]) {
+    let of = |runs: &[Run], value: fn(&Run) -> f64| median(runs.iter().map(value));
+    let all = |runs: &[Run]| runs.iter().map(|run| tenth(run.makespan)).collect::<Vec<_>>();
+    let (mine, other) = (of(ours, |run| run.makespan), of(floor, |run| run.makespan));
+    let ideal = DELAY.as_secs_f64() * 1e3 * LAYERS as f64;
+    let more = json!({
+        "makespan_ms": tenth(mine), "floor_ms": tenth(other), "ideal_ms": ideal, "floor_to_ideal": other / ideal,
+        "tasks": LAYERS * WIDTH, "request_bytes": ours[0].bytes, "runs_ms": all(ours), "floor_runs_ms": all(floor),
+        "server_late_ms_max": of(ours, |run| run.late), "floor_server_late_ms_max": of(floor, |run| run.late),
+        "cpu_ms": of(ours, |run| run.cpu), "floor_cpu_ms": of(floor, |run| run.cpu),
+    });
+    bench.report("plan", mine / other, "x floor", BAR, None, more);
+}
+
+fn tenth(ms: f64) -> f64 {
+    (ms * 10.0).round() / 10.0
+}
+
+fn ours(bench: &Bench, folder: &Path, plan: &Path, team: &Path) -> Run {
+    measure(|url| {
+        let mut command = bench.program(&folder.join("home"), url);
+        command.arg("run").arg(plan).args(["--approve", "never", "--max-parallel", &WIDTH.to_string()]);
+        command.arg("--agents").arg(team);
+        command
+    })
+}
+
+fn floor(bench: &Bench, bytes: usize) -> Run {
+    measure(|url| {
+        let mut command = Command::new(bench.example("floor"));
+        command.args(["dag", "--url", url, "--bytes", &bytes.to_string()]);
+        command.args(["--layers", &LAYERS.to_string(), "--width", &WIDTH.to_string()]).stdout(Stdio::null());
+        command
+    })
+}
+
+fn measure(start: impl Fn(&str) -> Command) -> Run {
+    let task = |request: &Recorded| request.last_user().lines().any(|line| line.starts_with("# Your task"));
+    let script = Script::new()
+        .on(task, Reply::text("done").label("task"))
+        .on(|request| request.contains("is over:"), Reply::text("All done."))
+        .delay(DELAY)
+        .lean();
+    let server = ModelServer::start(script);
+    let cpu = children_cpu();
+    let ended = start(&server.url()).stderr(Stdio::piped()).output().unwrap();
+    let cpu = children_cpu() - cpu;
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{}: {said}, {:#?}", ended.status, server.problems());
+    server.wait_answered(server.count());
+    let mut tasks = server.requests();
+    tasks.retain(|request| request.label.as_deref() == Some("task"));
+    assert_eq!(tasks.len(), LAYERS * WIDTH, "calls for tasks; {said} {:#?}", server.problems());
+    Run { cpu, ..timed(&tasks) }
+}
+
+/// From a record of tasks in order of arrival.
+fn timed(tasks: &[Recorded]) -> Run {
+    let (sent, ended) = (|task: &Recorded| task.send_us.unwrap(), |task: &Recorded| task.end_us.unwrap());
+    let layers: Vec<&[Recorded]> = tasks.chunks(WIDTH).collect();
+    for pair in layers.windows(2) {
+        let (before, after) = (pair[0].iter().map(sent).max(), pair[1].iter().map(|task| task.arrive_us).min());
+        assert!(before <= after, "a task was started before all that it needs were answered");
+    }
+    let delay = u64::try_from(DELAY.as_micros()).unwrap();
+    let last = tasks.iter().map(ended).max().unwrap();
+    let late = tasks.iter().map(|task| sent(task) - task.arrive_us - delay).max().unwrap();
+    let ms = |us: u64| us as f64 / 1e3;
+    let mut bytes: Vec<usize> = tasks.iter().map(|task| task.bytes).collect();
+    bytes.sort_unstable();
+    Run { makespan: ms(last - tasks[0].arrive_us), late: ms(late), bytes: bytes[bytes.len() / 2], cpu: 0.0 }
+}
+
+fn plan_file() -> String {
+    let mut text = String::from("goal: Run ten layers of ten small tasks\ntasks:\n");
+    for layer in 0..LAYERS {
+        let needs: Vec<String> = (0..WIDTH).filter_map(|at| Some(format!("t{}-{at}", layer.checked_sub(1)?))).collect();
+        for at in 0..WIDTH {
+            text += &format!("  - id: t{layer}-{at}\n    agent: worker\n    do: Say done for part {at} of {layer}\n");
+            if !needs.is_empty() {
+                text += &format!("    needs: [{}]\n", needs.join(", "));
+            }
+        }
+    }
+    text
+}
