@@ -230,6 +230,7 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use max_team_core::event::{Event, QuestionAsked};
@@ -324,7 +325,7 @@ mod tests {
     fn proposes(plain: &mut Plain<Vec<u8>>) -> QuestionId {
         let task = Task { id: "a".into(), agent: "leo".into(), description: "do it".into(), ..Task::default() };
         let draft = Draft { goal: "g".into(), tasks: vec![task], ..Draft::default() };
-        let shown = preview(&team(), draft).unwrap();
+        let shown = preview(&team(), Path::new("."), draft).unwrap();
         let id = shown.id().unwrap();
         let from = Arc::new(Origin { plan: Some(id), ..Origin::named("plan") });
         let (question, about) = shown.asked().next().map(|(question, about)| (question, about.clone())).unwrap();

@@ -4,6 +4,7 @@
 //! chat as a notice.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
@@ -50,7 +51,7 @@ fn task(id: &str, agent: &str, title: &str, needs: &[&str]) -> Task {
 /// design → parser, writer, 文档 → tests
 fn draft() -> Draft {
     let mut tests = task("tests", "mia", "Test reading and writing CSV", &["parser", "writer"]);
-    tests.verify = vec!["cargo test".into()];
+    tests.verify = vec!["make smoke".into()];
     Draft {
         goal: "add CSV import and export 导入导出".into(),
         tasks: vec![
@@ -89,7 +90,7 @@ impl House {
     }
 
     fn propose(&mut self, draft: Draft) {
-        let mut proposed = preview(&team(), draft).unwrap().proposed().unwrap().clone();
+        let mut proposed = preview(&team(), Path::new("."), draft).unwrap().proposed().unwrap().clone();
         proposed.plan = self.id;
         proposed.session = stage::session_id();
         self.step(Input::Propose(Box::new(proposed)));
@@ -489,7 +490,7 @@ fn a_plan_that_is_over_leaves_a_summary() {
         house.does("文档", Proof::Unverified);
         house.stage.wait(1_000);
         house.begin("tests");
-        let evidence = vec![Evidence { what: "cargo test".into(), ok: true, detail: "passed".into() }];
+        let evidence = vec![Evidence { what: "make smoke".into(), ok: true, detail: "passed".into() }];
         let findings = Findings { proof: Proof::Verified, evidence, ..Findings::default() };
         house.reports("tests", Report::Done { output: "ok".into(), findings: Some(findings) });
         house.stage.wait(1_000);
