@@ -239,10 +239,13 @@ impl Chat {
         }
     }
 
-    pub(super) fn notice(&mut self, notice: &Notice) {
+    /// Hears a notice. Returns whether it is worth a frame of its own: what members write is shown when the board
+    /// is next due.
+    pub(super) fn notice(&mut self, notice: &Notice) -> bool {
         let items = self.session.notice(notice, self.now_ms);
         self.board.touch();
         self.show(items);
+        !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
     pub(super) fn done(&mut self, done: Done) {

@@ -225,13 +225,22 @@ impl Gate {
             theme.strong(),
         ));
         title.extend(more);
+        let tail = self.tail(about, scene, look);
+        // The choices keep their room; what is told about the plan gives way.
+        let room = rows.saturating_sub(1 + tail.len());
         let mut lines = vec![Line::from(title)];
-        if let (Step::Amend(amend), Some(draft)) = (&mut self.step, scene.plan.and_then(|plan| plan.draft())) {
-            let room = rows.saturating_sub(2 + usize::from(self.flaw.is_some()));
-            lines.extend(amend.lines(draft, scene.team, room, look));
-        } else {
-            lines.extend(detail(about, scene, rows.saturating_sub(4).min(DETAIL_ROWS_MAX), look));
+        match (&mut self.step, scene.plan.and_then(|plan| plan.draft())) {
+            (Step::Amend(amend), Some(draft)) => lines.extend(amend.lines(draft, scene.team, room, look)),
+            _ => lines.extend(detail(about, scene, room.min(DETAIL_ROWS_MAX), look)),
         }
+        lines.extend(tail);
+        lines
+    }
+
+    /// What is wrong, and what can be done.
+    fn tail(&self, about: &About, scene: Scene<'_>, look: Look) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
+        let mut lines = Vec::new();
         if let Some(flaw) = &self.flaw {
             lines.extend(indented(&[Span::styled(clean(flaw).into_owned(), theme.bad())], columns));
         }
@@ -292,7 +301,7 @@ pub(super) fn headline(about: &About, plan: Option<&Plan>, lang: Lang) -> String
 /// What one should know before answering.
 fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<'static>> {
     let Look { columns, theme, lang } = look;
-    let Some(plan) = scene.plan else { return Vec::new() };
+    let Some(plan) = scene.plan.filter(|_| rows > 0) else { return Vec::new() };
     let mut words = Vec::new();
     match about {
         About::Proposal => {

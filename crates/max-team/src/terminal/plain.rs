@@ -100,7 +100,7 @@ impl<W: Write> Plain<W> {
             if self.eof && self.session.is_over() && link.is_empty() {
                 return Ok(ExitReason::Eof(self.session.last().cloned()));
             }
-            if !self.eof && !self.session.is_busy() && link.is_empty() {
+            if !self.eof && !self.session.is_at_work() && link.is_empty() {
                 self.prompt()?;
             }
             // A pipe is read as fast as it is answered; a person may type ahead.

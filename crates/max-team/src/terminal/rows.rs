@@ -97,6 +97,8 @@ pub(super) struct ToolRow {
     pub(super) ms: u64,
     /// The diff that it made.
     pub(super) preview: String,
+    /// Whether its result is what the user said.
+    pub(super) told: bool,
 }
 
 /// Rows of one kind stand together, without an empty line between them.
@@ -199,6 +201,10 @@ impl ToolRow {
             _ if !self.preview.is_empty() => {
                 let (added, removed) = diff::counts(&self.preview);
                 format!(" (+{added} -{removed})")
+            }
+            _ if self.told => {
+                let words = first();
+                format!(" → {}", words.strip_prefix("The user answers: ").unwrap_or(&words))
             }
             _ if self.images > 0 => format!(" ({})", lang.image()),
             _ => format!(" ({} {})", self.result.lines().count(), lang.lines()),

@@ -8,7 +8,7 @@ use max_team_core::chat::{Answer, Part, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::Price;
-use max_team_core::policy::Action;
+use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
 use max_team_runtime::Delta;
@@ -86,6 +86,8 @@ pub(super) struct Tool {
     pub(super) name: String,
     pub(super) target: String,
     preview: String,
+    /// Whether it asks the user something.
+    asks: bool,
     /// Set while it runs.
     pub(super) running_since_ms: Option<i64>,
 }
@@ -282,7 +284,9 @@ impl Transcript {
         });
         let tool = tools.get_mut(index)?;
         tool.target.clone_from(&action.target);
-        tool.preview.clone_from(&action.preview);
+        tool.asks = action.deed == Deed::Ask;
+        // What a question says is its target, not a diff.
+        tool.preview = if tool.asks { String::new() } else { action.preview.clone() };
         Some(tool)
     }
 
@@ -300,6 +304,7 @@ impl Transcript {
             images,
             ms: done.ms,
             preview: tool.preview,
+            told: tool.asks,
         })))
     }
 
@@ -349,7 +354,7 @@ impl Turn {
 
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
-        Self { key, name, target, preview: String::new(), running_since_ms: None }
+        Self { key, name, target, preview: String::new(), asks: false, running_since_ms: None }
     }
 }
 

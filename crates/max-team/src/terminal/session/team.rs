@@ -140,7 +140,8 @@ impl Session {
     fn step(&self, event: &Event) -> Option<Item> {
         let words = sheet::step_in(event, self.lang)?;
         let (sign, bad) = match event {
-            Event::TaskStarted(_) | Event::TaskDone(_) | Event::TaskSkipped(_) => {
+            // What is given up follows from a failure or a stop that was told.
+            Event::TaskStarted(_) | Event::TaskDone(_) | Event::TaskSkipped(_) | Event::TaskCancelled(_) => {
                 return Some(Item::Minor(Row::Note(words)));
             }
             Event::TaskFailed(failed) => {
@@ -151,7 +152,6 @@ impl Session {
                 }
             }
             Event::TaskAsked(_) => ("?", false),
-            Event::TaskCancelled(_) => ("×", true),
             Event::TaskPaused(_) | Event::PlanStopped(_) => ("■", false),
             _ => ("→", false),
         };

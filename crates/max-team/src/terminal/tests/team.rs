@@ -263,6 +263,20 @@ fn each_key_of_the_gate_says_one_thing() {
 }
 
 #[test]
+fn nobody_decides_about_what_they_cannot_see() {
+    for rows in 5..24 {
+        for columns in [39, 40, 60, 80] {
+            let mut house = House::proposed(columns, rows, Lang::En);
+            let screen = house.stage.glass.screen();
+            let shown = ["approve", "reject", "later", "? Plan"].iter().all(|words| screen.contains(words));
+            house.stage.key(KeyCode::Char('y'));
+            let decided = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. }));
+            assert_eq!(shown, decided, "{columns}x{rows}:\n{screen}");
+        }
+    }
+}
+
+#[test]
 fn typing_does_not_approve_a_plan() {
     let mut house = House::new(80, 24, Lang::En);
     house.stage.write("wait");
@@ -628,4 +642,17 @@ fn a_parked_proposal_is_asked_again_after_a_resume() {
     first.carry_out();
     first.stage.wait(1_000);
     assert!(first.stage.glass.screen().contains("● design"), "{}", first.stage.glass.screen());
+}
+
+#[test]
+fn a_resize_shows_a_plan_at_work_once() {
+    let mut house = House::approved(80, 24, Lang::Zh);
+    at_work(&mut house);
+    for (columns, rows) in [(60, 24), (100, 30), (40, 12), (120, 40), (41, 9), (80, 24)] {
+        house.stage.resize(columns, rows);
+        house.stage.wait(300);
+        let everything = house.stage.glass.everything();
+        assert_eq!(everything.matches("▸ 计划").count(), 1, "{columns}x{rows}:\n{everything}");
+        assert!(everything.matches("● parser").count() <= 1, "{columns}x{rows}:\n{everything}");
+    }
 }

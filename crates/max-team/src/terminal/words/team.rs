@@ -293,9 +293,10 @@ impl Lang {
     }
 
     pub(crate) fn task_failed(self, task: &str, member: &str, attempt: u32) -> String {
+        let times = if attempt == 1 { "attempt" } else { "attempts" };
         say!(
             self,
-            "Task {task} ({member}) failed after {attempt} attempts",
+            "Task {task} ({member}) failed after {attempt} {times}",
             "任务 {task}（{member}）尝试 {attempt} 次后失败"
         )
     }
