@@ -6,9 +6,10 @@ use std::fmt::Write as _;
 
 use max_team_core::event::Event;
 use max_team_core::ledger::NANO;
-use max_team_core::plan::event::{PlanEnd, Proof};
+use max_team_core::plan::event::Proof;
 use max_team_core::plan::{Forecast, Plan, Status, TaskView, Waits, draw};
 
+use crate::terminal::Lang;
 use crate::terminal::text::{clean, width as measure};
 
 /// Columns, where nobody says how wide it may be.
@@ -20,32 +21,32 @@ const CAPTION_CHARS: usize = 70;
 
 /// The whole plan.
 pub(crate) fn sheet(plan: &Plan, width: usize) -> String {
+    sheet_in(plan, width, Lang::En)
+}
+
+/// The whole plan, in a language.
+pub(crate) fn sheet_in(plan: &Plan, width: usize, lang: Lang) -> String {
     let (Some(draft), Some(graph), Some(proposed)) = (plan.draft(), plan.graph(), plan.proposed()) else {
-        return "(no plan)\n".to_owned();
+        return format!("({})\n", lang.no_plan());
     };
     let mut text = String::new();
-    let _ = writeln!(text, "Plan {}: {}", proposed.plan, clean(&draft.goal));
+    let _ = writeln!(text, "{} {}: {}", lang.plan(), proposed.plan, clean(&draft.goal));
     let marks = |task: usize| plan.task(task).map_or(' ', |view| mark(&view));
-    for line in draw(draft, graph, &marks, width, measure) {
+    for line in draw(draft, graph, &marks, width.saturating_sub(2), measure) {
         let _ = writeln!(text, "  {}", clean(&line));
     }
     text.push('\n');
     for view in plan.tasks().take(LISTED_MAX) {
-        text.push_str(&entry(&view));
+        text.push_str(&entry(&view, lang));
     }
     if draft.tasks.len() > LISTED_MAX {
-        let _ = writeln!(text, "  … and {} more tasks", draft.tasks.len() - LISTED_MAX);
+        let _ = writeln!(text, "  … {}", lang.more_tasks(draft.tasks.len() - LISTED_MAX));
     }
     let critical: Vec<&str> =
         graph.critical().iter().filter_map(|task| draft.tasks.get(*task)).map(|task| task.id.as_str()).collect();
-    let _ = writeln!(
-        text,
-        "\n{} tasks in {} waves, critical path: {}",
-        draft.tasks.len(),
-        graph.waves().len(),
-        clip(&critical.join(" → "), width.saturating_sub(40))
-    );
-    let _ = writeln!(text, "{}", forecast(&proposed.forecast));
+    let path = clip(&critical.join(" → "), width.saturating_sub(40).max(20));
+    let _ = writeln!(text, "\n{}", lang.shape(draft.tasks.len(), graph.waves().len(), &path));
+    let _ = writeln!(text, "{}", forecast_in(&proposed.forecast, lang));
     for risk in &proposed.risks {
         let _ = writeln!(text, "! {}", clean(risk));
     }
@@ -53,19 +54,18 @@ pub(crate) fn sheet(plan: &Plan, width: usize) -> String {
 }
 
 /// What it will cost and take, in a line.
-pub(crate) fn forecast(forecast: &Forecast) -> String {
+pub(crate) fn forecast_in(forecast: &Forecast, lang: Lang) -> String {
     let dollars = |nano: Option<u64>| nano.map_or_else(|| "?".to_owned(), |nano| format!("${:.2}", dollars(nano)));
-    let unpriced = if forecast.unpriced { " (some models have no price)" } else { "" };
-    format!(
-        "likely {} and about {}, at most {}{unpriced}; about {} model calls",
-        dollars(forecast.likely_nano),
-        duration(forecast.likely_ms),
-        dollars(forecast.worst_nano),
+    lang.forecast(
+        &dollars(forecast.likely_nano),
+        &duration(forecast.likely_ms),
+        &dollars(forecast.worst_nano),
+        forecast.unpriced,
         forecast.calls_likely,
     )
 }
 
-fn entry(view: &TaskView<'_>) -> String {
+fn entry(view: &TaskView<'_>, lang: Lang) -> String {
     let task = view.task;
     let mut text =
         format!("  {} {} ({}): {}\n", mark(view), task.id, view.member, clip(&clean(task.caption()), CAPTION_CHARS));
@@ -74,16 +74,21 @@ fn entry(view: &TaskView<'_>) -> String {
             let _ = writeln!(text, "      {name}: {}", clean(&words));
         }
     };
-    more("needs", task.needs.join(", "));
-    more("when", task.when.clone().unwrap_or_default());
-    more("owns", task.owns.join(", "));
-    more("must exist", task.outputs.join(", "));
-    more("must pass", task.verify.join("; "));
+    more(lang.needs(), task.needs.join(", "));
+    more(lang.when(), task.when.clone().unwrap_or_default());
+    more(lang.owns(), task.owns.join(", "));
+    more(lang.must_exist(), task.outputs.join(", "));
+    more(lang.must_pass(), task.verify.join("; "));
+    more(lang.with_model(), task.model.clone().unwrap_or_default());
+    more(lang.budget_of(), task.budget.nano.map(|nano| format!("${:.2}", dollars(nano))).unwrap_or_default());
+    if task.skip {
+        more(lang.struck_out(), lang.yes_word().to_owned());
+    }
     if view.status == Status::Failed || view.status == Status::Cancelled {
-        more("why", clip(view.error, 200));
+        more(lang.why(), clip(view.error, 200));
     }
     if let Some(result) = view.result {
-        more("result", proof(result.proof).to_owned());
+        more(lang.result(), lang.proof(result.proof).to_owned());
     }
     text
 }
@@ -105,90 +110,54 @@ pub(crate) fn mark(view: &TaskView<'_>) -> char {
 }
 
 /// Why a task does not move, in words; empty if it does.
-pub(crate) fn waits(view: &TaskView<'_>, now_ms: i64) -> String {
+pub(crate) fn waits_in(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
     match &view.waits {
         Waits::No => String::new(),
-        Waits::For(needs) => format!("waits for {}", needs.join(", ")),
-        Waits::Approval => "waits for your approval".to_owned(),
-        Waits::Place => "waits for a free place".to_owned(),
-        Waits::Answer(question) => format!("asks: {question}"),
-        Waits::Retry { at_ms } => {
-            let left = u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0);
-            format!("tried again in {}", duration(left))
-        }
-        Waits::Ruling => "failed; waits for a decision".to_owned(),
-        Waits::Budget => "waits for more budget".to_owned(),
-        Waits::Checks => "being checked".to_owned(),
+        Waits::For(needs) => lang.waits_for(&needs.join(", ")),
+        Waits::Approval => lang.waits_for_approval().to_owned(),
+        Waits::Place => lang.waits_for_place().to_owned(),
+        Waits::Answer(question) => lang.asks_what(question),
+        Waits::Retry { at_ms } => lang.again_in(&duration(u64::try_from(at_ms.saturating_sub(now_ms)).unwrap_or(0))),
+        Waits::Ruling => lang.waits_for_ruling().to_owned(),
+        Waits::Budget => lang.waits_for_budget().to_owned(),
+        Waits::Checks => lang.being_checked().to_owned(),
     }
 }
 
 /// One line about a step of a plan; nothing for what is not worth one.
 pub(crate) fn step(event: &Event) -> Option<String> {
+    step_in(event, Lang::En)
+}
+
+/// The same in a language.
+pub(crate) fn step_in(event: &Event, lang: Lang) -> Option<String> {
     Some(match event {
-        Event::TaskStarted(started) => format!("{}: begun (attempt {})", started.task, started.attempt),
-        Event::TaskDone(done) => format!("{}: done, {}", done.task, proof(done.result.proof)),
+        Event::TaskStarted(started) => format!("{}: {}", started.task, lang.begun(started.attempt)),
+        Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(lang.proof(done.result.proof))),
         Event::TaskFailed(failed) => {
-            let then = if failed.retry_at_ms.is_some() { "; it is tried again" } else { "" };
-            format!("{}: failed: {}{then}", failed.task, clip(&failed.error, 300))
+            let error = clip(&failed.error, 300);
+            format!("{}: {}", failed.task, lang.failed_with(&error, failed.retry_at_ms.is_some()))
         }
-        Event::TaskAsked(asked) => format!("{}: asks: {}", asked.task, asked.question),
-        Event::TaskAnswered(answered) => format!("{}: told by {}: {}", answered.task, answered.by, answered.answer),
-        Event::TaskRuled(ruled) => format!("{}: {} decides: {}", ruled.task, ruled.by, ruling(&ruled.ruling)),
-        Event::TaskSkipped(skipped) => format!("{}: skipped: {}", skipped.task, skipped.detail),
-        Event::TaskCancelled(cancelled) => format!("{}: given up: {}", cancelled.task, cancelled.detail),
-        Event::TaskPaused(paused) => format!("{}: paused: the budget is used up", paused.task),
-        Event::PlanAnswered(answered) => format!("plan: answered by {}", answered.by.name()),
-        Event::PlanStopped(stopped) => format!("plan: stopped by {}", stopped.by),
+        Event::TaskAsked(asked) => format!("{}: {}", asked.task, lang.asks_what(&asked.question)),
+        Event::TaskAnswered(answered) => {
+            format!("{}: {}", answered.task, lang.told_by(&answered.by, &answered.answer))
+        }
+        Event::TaskRuled(ruled) => {
+            format!("{}: {}", ruled.task, lang.decided_by(&ruled.by, &lang.ruling(&ruled.ruling)))
+        }
+        Event::TaskSkipped(skipped) => format!("{}: {}", skipped.task, lang.left_out(&skipped.detail)),
+        Event::TaskCancelled(cancelled) => format!("{}: {}", cancelled.task, lang.given_up(&cancelled.detail)),
+        Event::TaskPaused(paused) => format!("{}: {}", paused.task, lang.paused()),
+        Event::PlanAnswered(answered) => {
+            format!("{}: {}", lang.plan_word(), lang.said_by(&answered.say, &answered.by.name()))
+        }
+        Event::PlanStopped(stopped) => format!("{}: {}", lang.plan_word(), lang.stopped_by(&stopped.by)),
         Event::PlanEnded(ended) => {
-            let tally = ended.tally;
-            format!(
-                "plan: {}: {} of {} ran, {} done, {} verified, {} failed, ${:.4}",
-                end(ended.end),
-                tally.ran,
-                tally.tasks,
-                tally.done,
-                tally.verified,
-                tally.failed,
-                dollars(tally.spent.nano)
-            )
+            let money = format!("${:.4}", dollars(ended.tally.spent.nano));
+            format!("{}: {}", lang.plan_word(), lang.came_to(ended.end, &ended.tally, &money))
         }
         _ => return None,
     })
-}
-
-fn ruling(ruling: &max_team_core::plan::event::Ruling) -> String {
-    use max_team_core::plan::event::Ruling;
-    match ruling {
-        Ruling::Skip => "go on without it".to_owned(),
-        Ruling::Retry { agent, model, .. } => {
-            let by = agent.as_ref().map(|agent| format!(" by {agent}")).unwrap_or_default();
-            let with = model.as_ref().map(|model| format!(" with {model}")).unwrap_or_default();
-            format!("again{by}{with}")
-        }
-        Ruling::Fixed => "mended by hand, check again".to_owned(),
-        Ruling::GiveUp => "give it up".to_owned(),
-        Ruling::Escalate => "the user must say".to_owned(),
-    }
-}
-
-/// How a plan ended, in a word.
-pub(crate) fn end(end: PlanEnd) -> &'static str {
-    match end {
-        PlanEnd::Done => "done",
-        PlanEnd::Partial => "partly done",
-        PlanEnd::Failed => "failed",
-        PlanEnd::Stopped => "stopped",
-        PlanEnd::Rejected => "rejected",
-        PlanEnd::Replaced => "replaced",
-    }
-}
-
-fn proof(proof: Proof) -> &'static str {
-    match proof {
-        Proof::Verified => "verified",
-        Proof::Unverified => "unverified",
-        Proof::Failed => "failed",
-    }
 }
 
 /// A time for people.

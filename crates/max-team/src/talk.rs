@@ -7,6 +7,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use max_team_core::plan::Draft;
 use max_team_llm::Router;
 use max_team_runtime::{Open, TeamHandle, Which};
 use tokio_util::sync::CancellationToken;
@@ -73,7 +74,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         };
         return drive(&team, |signals| face.run(open, signals));
     }
-    let seating = Seating { root, first: talk.prompt, no_color: talk.no_color, yes: false, scratch: false };
+    let seating =
+        Seating { root, first: talk.prompt, propose: None, no_color: talk.no_color, yes: false, scratch: false };
     chat(place, &config, &team, Some(chosen), open, seating)
 }
 
@@ -90,6 +92,15 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
+    let task = match task {
+        // Where somebody sits, they see the plan and decide.
+        Task::Run { draft, source } if is_terminal() && format == Format::Text && !talk.yes_to_plans => {
+            let propose = Some((*draft, source));
+            let seating = Seating { root, first: None, propose, no_color: talk.no_color, yes: false, scratch: false };
+            return chat(place, &config, &house, Some(chosen), open, seating);
+        }
+        task => task,
+    };
     let face = Headless {
         handle: house.clone(),
         by: place.principal("headless"),
@@ -129,6 +140,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let seating = Seating {
         root,
         first: Some(tape.prompt.to_owned()),
+        propose: None,
         no_color: options.no_color,
         yes: options.yes,
         scratch: true,
@@ -168,9 +180,14 @@ fn warm(router: &Router, provider: &str) {
     std::thread::spawn(move || router.warm(&provider));
 }
 
+/// Whether somebody sits there.
+fn is_terminal() -> bool {
+    std::io::stdin().is_terminal() && std::io::stdout().is_terminal()
+}
+
 /// Nothing is set up: in a terminal, the demo is one key away.
 fn offers_demo(stop: &Stop) -> bool {
-    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+    if !is_terminal() {
         return false;
     }
     headless::talk(&stop.message);
@@ -186,6 +203,8 @@ fn offers_demo(stop: &Stop) -> bool {
 struct Seating {
     root: PathBuf,
     first: Option<String>,
+    /// A plan that is put before the user.
+    propose: Option<(Draft, String)>,
     no_color: bool,
     /// Answer yes to everything and leave when the first words are answered: nobody sits there.
     yes: bool,
@@ -201,7 +220,7 @@ fn chat(
     open: Open,
     seating: Seating,
 ) -> anyhow::Result<Exit> {
-    let terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+    let terminal = is_terminal();
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let options = ChatOptions {
         handle: team.clone(),
@@ -210,6 +229,7 @@ fn chat(
         home: place.home.clone(),
         open,
         first: seating.first,
+        propose: seating.propose,
         models: models(chosen, config.limits.budget_usd.is_some()),
         color: place.color(config, seating.no_color) && terminal,
         lang: language(place, config),

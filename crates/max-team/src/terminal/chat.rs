@@ -9,12 +9,14 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use max_team_runtime::Notice;
 use ratatui::text::{Line, Span};
 
+use super::board::{Board, Extent};
+use super::dialog::{Dialog, Scene, Verdict};
 use super::editor::Editor;
 use super::figures::since;
 use super::history::History;
 use super::link::Done;
 use super::markdown::{self, Piece, Stream};
-use super::panel::Panel;
+use super::question::Matter;
 use super::rows::{Group, Look, Row};
 use super::search::{Search, Step};
 use super::session::Session;
@@ -25,6 +27,8 @@ use super::view::draft_columns;
 
 /// A question that pops up under somebody's typing is not answered by it: keys answer only after such a pause.
 const QUIET_MS: u64 = 700;
+/// How often the clock of a team at work is looked at, where nothing else shows it.
+const CLOCK_MS: u64 = 1_000;
 /// The least room in which a question can be seen and answered.
 const QUESTION_ROWS_MIN: usize = 4;
 const QUESTION_COLUMNS_MIN: usize = 40;
@@ -34,6 +38,8 @@ const QUESTION_COLUMNS_MIN: usize = 40;
 pub(super) enum Hint {
     EscAgain,
     CtrlCAgain,
+    /// Nothing was stopped: only the team works.
+    TeamGoesOn,
 }
 
 /// What only the terminal can do.
@@ -49,7 +55,8 @@ pub(super) struct Chat {
     session: Session,
     editor: Editor,
     history: History,
-    panel: Panel,
+    dialog: Dialog,
+    board: Board,
     search: Option<Search>,
     hint: Option<Hint>,
     /// The model's words on their way, and whether some have been shown.
@@ -75,7 +82,8 @@ impl Chat {
             session,
             editor: Editor::default(),
             history: History::new(history),
-            panel: Panel::default(),
+            dialog: Dialog::default(),
+            board: Board::default(),
             search: None,
             hint: None,
             stream: Stream::default(),
@@ -120,17 +128,33 @@ impl Chat {
         if self.search.is_some() { Vec::new() } else { slash::matches(&self.editor.whole()) }
     }
 
-    /// Whether a comment on an answer is being written.
-    pub(super) fn has_comment(&self) -> bool {
-        self.panel.has_comment()
+    /// Whether what is being written belongs to an answer.
+    pub(super) fn writes_answer(&self) -> bool {
+        self.dialog.is_writing() || (self.dialog.wants_words() && self.question_has_focus())
+    }
+
+    /// What an empty line for an answer says.
+    pub(super) fn answer_placeholder(&self) -> &'static str {
+        if self.dialog.wants_words() { self.session.lang.reply_here() } else { "" }
     }
 
     /// Where letters go.
     pub(super) fn focused_editor(&mut self) -> &Editor {
-        match self.panel.comment() {
-            Some(comment) => comment,
+        let answers = self.writes_answer();
+        match self.dialog.editor().filter(|_| answers) {
+            Some(answer) => answer,
             None => &self.editor,
         }
+    }
+
+    /// How much of the plans at work is shown.
+    pub(super) fn extent(&self) -> Extent {
+        self.board.extent()
+    }
+
+    /// The plans at work, in at most so many rows.
+    pub(super) fn draw_board(&mut self, rows: usize, look: Look) -> Vec<Line<'static>> {
+        self.board.lines(&self.session, rows, look, self.now_ms)
     }
 
     pub(super) fn live_text(&self) -> Vec<Piece> {
@@ -144,7 +168,7 @@ impl Chat {
 
     pub(super) fn draw_panel(&mut self, rows: usize, look: Look) -> Option<Vec<Line<'static>>> {
         let question = self.session.questions.first();
-        self.panel.face(question);
+        self.dialog.face(question);
         let count = self.session.questions.count();
         let question = question?;
         // Nobody says yes to what they cannot see.
@@ -152,24 +176,32 @@ impl Chat {
         if !self.question_fits {
             return Some(vec![Line::from(look.lang.window_too_small())]);
         }
-        Some(self.panel.lines(question, &self.session.who, count, rows, look))
+        Some(self.dialog.lines(question, scene(&self.session), count, rows, look))
     }
 
     /// Whether keys answer the question rather than write.
     pub(super) fn question_has_focus(&self) -> bool {
-        let quiet = since(self.typed_at_ms, self.now_ms) >= QUIET_MS;
+        let quiet = since(self.typed_at_ms, self.now_ms) >= QUIET_MS || self.dialog.is_modal();
         self.session.questions.first().is_some() && quiet && self.question_fits
     }
 
     /// When something will look different though nothing happens.
     pub(super) fn changes_at_ms(&self) -> Option<i64> {
         let quiet_at_ms = self.typed_at_ms.saturating_add_unsigned(QUIET_MS);
-        (self.session.questions.first().is_some() && quiet_at_ms > self.now_ms).then_some(quiet_at_ms)
+        let quiet = (self.session.questions.first().is_some() && quiet_at_ms > self.now_ms).then_some(quiet_at_ms);
+        let moves = self.session.is_team_at_work();
+        let board =
+            self.board.stale_at_ms(moves).or_else(|| moves.then(|| self.now_ms.saturating_add_unsigned(CLOCK_MS)));
+        quiet.into_iter().chain(board).min()
     }
 
     /// Whether the spinner turns. While a person is waited for, nothing does.
     pub(super) fn is_moving(&self) -> bool {
         self.session.is_busy() && self.session.questions.first().is_none()
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_ms
     }
 
     pub(super) fn at(&mut self, now_ms: i64) {
@@ -207,13 +239,18 @@ impl Chat {
         }
     }
 
-    pub(super) fn notice(&mut self, notice: &Notice) {
+    /// Hears a notice. Returns whether it is worth a frame of its own: what members write is shown when the board
+    /// is next due.
+    pub(super) fn notice(&mut self, notice: &Notice) -> bool {
         let items = self.session.notice(notice, self.now_ms);
+        self.board.touch();
         self.show(items);
+        !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
     pub(super) fn done(&mut self, done: Done) {
         let items = self.session.done(done, self.now_ms);
+        self.board.touch();
         self.show(items);
         for text in self.session.take_returned() {
             if !self.editor.is_empty() {
@@ -229,6 +266,8 @@ impl Chat {
             match item {
                 Item::Text(words) => self.add_text(&words),
                 Item::TextEnd => self.end_text(),
+                // The board shows it.
+                Item::Minor(_) => {}
                 Item::Row(row) => {
                     self.end_text();
                     self.set_off(row.group());
@@ -271,8 +310,9 @@ impl Chat {
         if let Some(search) = &mut self.search {
             return search.paste(text, &mut self.history);
         }
-        if let Some(comment) = self.panel.comment() {
-            return comment.insert(text);
+        let answers = self.writes_answer();
+        if let Some(answer) = self.dialog.editor().filter(|_| answers) {
+            return answer.insert(text);
         }
         self.typed_at_ms = self.now_ms;
         self.paste_into_draft(text);
@@ -292,6 +332,10 @@ impl Chat {
             match key.code {
                 KeyCode::Char('c') => return self.ctrl_c(hint),
                 KeyCode::Char('l') => return Some(Wish::Redraw),
+                KeyCode::Char('t') => {
+                    self.board.toggle();
+                    return None;
+                }
                 KeyCode::Char('z') => return Some(Wish::Suspend),
                 _ => {}
             }
@@ -301,8 +345,8 @@ impl Chat {
             return None;
         }
         // Enter sends what is in the draft; it must never be taken for a yes to something else.
-        let for_draft = begins_a_message(key) || (key.code == KeyCode::Enter && !self.editor.is_empty());
-        if self.panel.has_comment() || (self.question_has_focus() && !for_draft) {
+        let for_draft = self.begins_a_message(key) || (key.code == KeyCode::Enter && !self.editor.is_empty());
+        if self.dialog.is_modal() || (self.question_has_focus() && !for_draft) {
             self.question_key(key);
             return None;
         }
@@ -312,12 +356,28 @@ impl Chat {
     }
 
     fn question_key(&mut self, key: KeyEvent) {
-        let Some(id) = self.session.questions.first().map(|question| question.id) else { return };
-        self.panel.face(self.session.questions.first());
-        if let Some(answer) = self.panel.key(key) {
-            self.session.answer(id, answer);
-            self.panel.face(self.session.questions.first());
+        let look = self.look();
+        let Some(question) = self.session.questions.first() else { return };
+        let id = question.id;
+        self.dialog.face(Some(question));
+        match self.dialog.key(key, question, scene(&self.session), look) {
+            None => return,
+            Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
+            Some(Verdict::Decide(say)) => self.session.decide(id, say),
+            Some(Verdict::Later) => {
+                let words = self.session.lang.parked_hint().to_owned();
+                self.session.questions.park(id);
+                self.show(vec![Item::Row(Row::Note(words))]);
+            }
         }
+        self.dialog.face(self.session.questions.first());
+    }
+
+    /// A letter that answers no question is the first of a message: it goes to the draft, and so does what follows.
+    fn begins_a_message(&self, key: KeyEvent) -> bool {
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let first = self.session.questions.first();
+        plain && matches!(key.code, KeyCode::Char(letter) if !self.dialog.takes(letter, first))
     }
 
     fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {
@@ -387,6 +447,8 @@ impl Chat {
             self.editor.clear();
         } else if !self.editor.is_empty() {
             self.hint = Some(Hint::EscAgain);
+        } else if self.session.is_team_at_work() {
+            self.hint = Some(Hint::TeamGoesOn);
         }
     }
 
@@ -448,8 +510,11 @@ impl Chat {
     }
 }
 
-/// A letter that answers no question is the first of a message: it goes to the draft, and so does what follows.
-fn begins_a_message(key: KeyEvent) -> bool {
-    let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-    plain && matches!(key.code, KeyCode::Char(letter) if !"yanc".contains(letter.to_ascii_lowercase()))
+/// What the form of the first question may look at.
+fn scene(session: &Session) -> Scene<'_> {
+    let plan = match session.questions.first().map(|question| &question.matter) {
+        Some(Matter::Plan { plan, .. }) => session.plans().get(*plan).map(|known| &known.plan),
+        _ => None,
+    };
+    Scene { plan, team: session.team() }
 }

@@ -147,11 +147,10 @@ impl Face {
 
     fn notices(&mut self, first: &Notice) {
         self.chat.at(now_ms());
-        self.dirty = true;
-        self.chat.notice(first);
+        self.dirty |= self.chat.notice(first);
         for _ in 0..BATCH_MAX {
             match self.notices.try_recv() {
-                Ok(notice) => self.chat.notice(&notice),
+                Ok(notice) => self.dirty |= self.chat.notice(&notice),
                 Err(_) => break,
             }
         }
@@ -226,7 +225,9 @@ impl Face {
                 tokio::select! {
                     done = self.link.next() => self.chat.done(done),
                     // An order that publishes waits for us to listen.
-                    Some(notice) = self.notices.recv() => self.chat.notice(&notice),
+                    Some(notice) = self.notices.recv() => {
+                        self.chat.notice(&notice);
+                    }
                 }
             }
         };

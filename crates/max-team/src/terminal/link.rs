@@ -9,8 +9,10 @@ use std::path::PathBuf;
 use std::pin::Pin;
 
 use max_team_core::event::Event;
-use max_team_core::id::{EnvelopeId, QuestionId, SessionId};
+use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Principal;
+use max_team_core::plan::event::Say;
+use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::team::{Definition, Settings};
 use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
@@ -30,6 +32,22 @@ pub(super) enum Act {
         question: QuestionId,
         answer: Answer,
     },
+    /// Say something about a plan.
+    Decide {
+        question: QuestionId,
+        say: Say,
+    },
+    Propose {
+        draft: Box<Draft>,
+        source: String,
+    },
+    /// Stop a plan, or one of its tasks.
+    Stop {
+        plan: PlanId,
+        task: Option<String>,
+    },
+    /// How does a plan stand.
+    Plan(PlanId),
     Interrupt,
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
@@ -59,6 +77,10 @@ type Outcome<T> = Result<T, RuntimeError>;
 pub(super) enum Done {
     Said { key: EnvelopeId, outcome: Outcome<()> },
     Answered { question: QuestionId, outcome: Outcome<()> },
+    Decided { question: QuestionId, outcome: Outcome<()> },
+    Proposed(Outcome<()>),
+    Stopped(Outcome<()>),
+    Plan { plan: PlanId, outcome: Outcome<Box<Plan>> },
     Interrupted(Outcome<()>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
@@ -131,6 +153,14 @@ impl Desk {
                 let command = Command::Answer { session, question, answer };
                 Done::Answered { question, outcome: self.command(fresh(), command).await }
             }
+            Act::Decide { question, say } => {
+                Done::Decided { question, outcome: self.command(fresh(), Command::Decide { question, say }).await }
+            }
+            Act::Propose { draft, source } => {
+                Done::Proposed(self.command(fresh(), Command::Propose { session, draft, source }).await)
+            }
+            Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
+            Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };

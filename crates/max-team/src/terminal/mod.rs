@@ -4,18 +4,25 @@
 //! own scrollback) or plain lines (`plain`: no terminal, `TERM=dumb`, screen readers). Both know the team only through
 //! its `TeamHandle`; neither reads the environment, the settings or the journal.
 
+mod amend;
+mod board;
 mod call;
 mod chat;
+mod crew;
+mod dialog;
 mod diff;
 mod editor;
 mod face;
 mod figures;
+mod gate;
 mod history;
 mod link;
 mod markdown;
 mod panel;
 mod plain;
+mod plans;
 mod question;
+mod reply;
 mod report;
 mod rows;
 mod screen;
@@ -35,6 +42,7 @@ use std::path::PathBuf;
 
 use max_team_core::event::End;
 use max_team_core::message::Principal;
+use max_team_core::plan::Draft;
 use max_team_runtime::{Open, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
@@ -61,6 +69,8 @@ pub(crate) struct ChatOptions {
     pub(crate) open: Open,
     /// What is said first, before anybody types.
     pub(crate) first: Option<String>,
+    /// A plan that is put before the user first, and where it comes from.
+    pub(crate) propose: Option<(Draft, String)>,
     /// How `/model` finds models.
     pub(crate) models: Models,
     /// Whether to paint in colour.
@@ -90,7 +100,7 @@ pub(crate) enum ExitReason {
 /// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
 /// parks it. Errors of opening are the runtime's own (`RuntimeError`).
 pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
-    let ChatOptions { handle, by, cwd, home, open, first, models, color, lang, plain, yes, scratch } = options;
+    let ChatOptions { handle, by, cwd, home, open, first, propose, models, color, lang, plain, yes, scratch } = options;
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
     let settings = open.settings.clone();
@@ -99,10 +109,13 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
     let place = cwd.display().to_string();
-    let mut session = Session::new(lang, definition.name.clone(), settings, models, &opened);
+    let mut session = Session::new(lang, definition.name.clone(), settings, models, &opened).with_team(team.clone());
     let begun = session.begin(&opened, events);
     if let Some(first) = first {
         session.say(first);
+    }
+    if let Some((draft, source)) = propose {
+        session.propose(draft, source);
     }
     let link = Link::new(Desk { handle, by, cwd, definition, team, session: opened.session });
     if plain {

@@ -1,17 +1,16 @@
-//! The question on the screen: who asks, what would happen, and the keys that answer.
+//! Whether something may be done, on the screen: what would happen, and the keys that answer.
 //!
 //! It holds only how the question is shown (what is chosen, how far the diff is scrolled, a comment being written);
-//! the questions themselves are the session's. When another question comes first, everything here starts afresh.
+//! the questions themselves are the session's.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::id::QuestionId;
 use max_team_core::policy::{Answer, By};
 use ratatui::text::{Line, Span};
 
 use super::diff;
 use super::editor::Editor;
-use super::question::Question;
-use super::rows::{Look, call};
+use super::question::Permit;
+use super::rows::Look;
 use super::text;
 
 /// Where answers given here come from.
@@ -39,7 +38,6 @@ impl Choice {
 /// How the first question is shown.
 #[derive(Debug, Default)]
 pub(super) struct Panel {
-    about: Option<QuestionId>,
     choice: Choice,
     /// The first line of the diff that is shown.
     scroll: usize,
@@ -52,14 +50,6 @@ pub(super) struct Panel {
 }
 
 impl Panel {
-    /// Turns to the question that is first now.
-    pub(super) fn face(&mut self, question: Option<&Question>) {
-        let id = question.map(|question| question.id);
-        if self.about != id {
-            *self = Self { about: id, ..Self::default() };
-        }
-    }
-
     pub(super) fn has_comment(&self) -> bool {
         self.comment.is_some()
     }
@@ -124,41 +114,32 @@ impl Panel {
     /// The rows of the panel, at most so many.
     pub(super) fn lines(
         &mut self,
-        question: &Question,
-        who: &str,
-        count: usize,
+        title: Line<'static>,
+        permit: &Permit,
         rows: usize,
         look: Look,
     ) -> Vec<Line<'static>> {
         let Look { columns, theme, lang } = look;
-        let mut lines = Vec::new();
-        let mut title = vec![
-            Span::styled("? ", theme.warning()),
-            Span::styled(format!("{} ", text::clean_line(who)), theme.strong()),
-            Span::raw(format!("{} ", lang.wants_to_use())),
-        ];
-        title.extend(call("", theme.warning(), &question.tool, "", theme).into_iter().skip(1));
-        if count > 1 {
-            title.push(Span::styled(format!("  ({})", lang.question_count(count)), theme.warning()));
-        }
-        lines.push(Line::from(title));
+        let mut lines = vec![title];
         lines.push(Line::from(Span::raw(format!(
             "  {}",
-            text::cut_front(&text::clean_line(&question.target), columns.saturating_sub(2))
+            text::cut_front(&text::clean_line(&permit.target), columns.saturating_sub(2))
         ))));
-        lines.extend(self.diff(question, rows.saturating_sub(FRAME_ROWS), look));
-        let rule = format!("  {} {}", lang.because(), text::clean_line(&question.rule));
-        lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));
+        lines.extend(self.diff(permit, rows.saturating_sub(FRAME_ROWS), look));
+        if !permit.rule.is_empty() {
+            let rule = format!("  {} {}", lang.because(), text::clean_line(&permit.rule));
+            lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));
+        }
         lines.push(self.options(look));
         lines
     }
 
     /// The part of the diff that is scrolled to, and a word about the rest.
-    fn diff(&mut self, question: &Question, rows: usize, look: Look) -> Vec<Line<'static>> {
+    fn diff(&mut self, permit: &Permit, rows: usize, look: Look) -> Vec<Line<'static>> {
         let width = look.columns.saturating_sub(2);
         let (_, all) = match self.drawn.take().filter(|(columns, _)| *columns == width) {
             Some(drawn) => self.drawn.insert(drawn),
-            None => self.drawn.insert((width, diff::lines(&question.preview, width, look.theme))),
+            None => self.drawn.insert((width, diff::lines(&permit.preview, width, look.theme))),
         };
         let shown = rows.max(1);
         self.scroll_max = all.len().saturating_sub(shown);

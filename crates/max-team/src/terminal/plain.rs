@@ -4,10 +4,11 @@
 //! everything else is one line each. Questions are asked on the same terminal; without one nobody can be asked, and
 //! the team is told so. At the end of the input what was said is finished first.
 
+mod ask;
+
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use max_team_core::id::QuestionId;
-use max_team_core::policy::{Answer, By};
 use max_team_runtime::Notice;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,12 +16,10 @@ use tokio_util::sync::CancellationToken;
 use super::ExitReason;
 use super::face::now_ms;
 use super::link::{Done, Link};
-use super::panel::PLACE;
-use super::question::Question;
 use super::rows::{Look, Row};
 use super::session::Session;
 use super::slash::{self, Slash};
-use super::text::{clean, clean_line};
+use super::text::clean;
 use super::theme::Theme;
 use super::transcript::Item;
 
@@ -28,8 +27,6 @@ use super::transcript::Item;
 const COLUMNS: usize = 10_000;
 /// Lines that are read ahead.
 const LINES_AHEAD: usize = 1;
-/// Why nobody was asked.
-const NOBODY: &str = "no terminal to ask on";
 
 pub(super) async fn run(
     session: Session,
@@ -100,14 +97,14 @@ impl<W: Write> Plain<W> {
         loop {
             self.questions()?;
             link.send(self.session.take_acts());
-            if !self.session.is_busy() && link.is_empty() {
-                if self.eof {
-                    return Ok(ExitReason::Eof(self.session.last().cloned()));
-                }
+            if self.eof && self.session.is_over() && link.is_empty() {
+                return Ok(ExitReason::Eof(self.session.last().cloned()));
+            }
+            if !self.eof && !self.session.is_at_work() && link.is_empty() {
                 self.prompt()?;
             }
             // A pipe is read as fast as it is answered; a person may type ahead.
-            let listens = !self.eof && (self.can_ask || !self.session.is_busy());
+            let listens = !self.eof && (self.can_ask || self.session.is_over());
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(ExitReason::Shutdown),
@@ -166,70 +163,6 @@ impl<W: Write> Plain<W> {
         Ok(false)
     }
 
-    /// Puts the first question to the user, or answers for nobody.
-    fn questions(&mut self) -> io::Result<()> {
-        while let Some(question) = self.session.questions.first().cloned() {
-            if self.can_ask && !self.eof {
-                if self.asked != Some(question.id) {
-                    self.asked = Some(question.id);
-                    self.ask(&question)?;
-                }
-                return Ok(());
-            }
-            if self.yes {
-                self.ask(&question)?;
-                writeln!(self.out, "y (--yes)")?;
-                self.at_line_start = true;
-                let answer =
-                    Answer { allow: true, always: false, comment: String::new(), by: By::Rule("`--yes`".into()) };
-                self.session.answer(question.id, answer);
-                continue;
-            }
-            let nobody = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(NOBODY.into()) };
-            self.session.answer(question.id, nobody);
-        }
-        self.asked = None;
-        Ok(())
-    }
-
-    fn ask(&mut self, question: &Question) -> io::Result<()> {
-        self.end_line()?;
-        let lang = self.session.lang;
-        let Question { tool, target, rule, .. } = question;
-        let (who, tool, target) = (clean_line(&self.session.who), clean_line(tool), clean_line(target));
-        writeln!(
-            self.out,
-            "? {who} {} {tool} {target} ({} {})",
-            lang.wants_to_use(),
-            lang.because(),
-            clean_line(rule)
-        )?;
-        for line in question.preview.lines() {
-            writeln!(self.out, "  {}", clean_line(line))?;
-        }
-        write!(self.out, "{}", lang.plain_question())?;
-        self.at_line_start = false;
-        self.out.flush()
-    }
-
-    fn answer(&mut self, question: QuestionId, line: &str) -> io::Result<()> {
-        let (word, comment) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-        let (allow, always) = match word.to_lowercase().as_str() {
-            "y" | "yes" | "是" => (true, false),
-            "a" | "always" => (true, true),
-            "n" | "no" | "否" => (false, false),
-            _ => {
-                writeln!(self.out, "{}", self.session.lang.plain_unclear())?;
-                self.asked = None;
-                return Ok(());
-            }
-        };
-        self.asked = None;
-        let answer = Answer { allow, always, comment: comment.trim().to_owned(), by: By::Person(PLACE.to_owned()) };
-        self.session.answer(question, answer);
-        Ok(())
-    }
-
     fn print(&mut self, items: Vec<Item>) -> io::Result<()> {
         let look = Look { columns: COLUMNS, theme: Theme { color: false }, lang: self.session.lang };
         for item in items {
@@ -246,7 +179,7 @@ impl<W: Write> Plain<W> {
                 Item::TextEnd => self.end_line()?,
                 // Whoever typed or piped it has it before their eyes.
                 Item::Row(Row::Said(_)) if !self.echo => {}
-                Item::Row(row) => {
+                Item::Row(row) | Item::Minor(row) => {
                     self.end_line()?;
                     for line in row.lines(look) {
                         writeln!(self.out, "{}", line.to_string().trim_end())?;
@@ -266,7 +199,7 @@ impl<W: Write> Plain<W> {
     }
 
     fn prompt(&mut self) -> io::Result<()> {
-        if self.can_ask && !self.prompted {
+        if self.can_ask && !self.prompted && self.asked.is_none() {
             self.end_line()?;
             write!(self.out, "> ")?;
             (self.at_line_start, self.prompted) = (false, true);
@@ -297,16 +230,22 @@ fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
     use std::sync::Arc;
 
     use max_team_core::event::{Event, QuestionAsked};
-    use max_team_core::policy::{Action, Class};
-    use max_team_runtime::Delta;
+    use max_team_core::plan::event::{PlanAsked, Say};
+    use max_team_core::plan::{Draft, Task};
+    use max_team_core::policy::{Action, Answer, By, Class};
+    use max_team_runtime::{Delta, Origin, preview};
     use uuid::Uuid;
 
     use super::super::link::Act;
+    use super::super::panel::PLACE;
     use super::super::tests::stage;
+    use super::super::tests::team::team;
     use super::super::words::Lang;
+    use super::ask::NOBODY;
     use super::*;
 
     fn plain(can_ask: bool) -> Plain<Vec<u8>> {
@@ -317,14 +256,16 @@ mod tests {
 
     impl Plain<Vec<u8>> {
         fn event(&mut self, event: Event) {
-            let notice = Notice::Event { session: stage::session_id(), at_ms: 0, event: Arc::new(event) };
+            let notice =
+                Notice::Event { session: stage::session_id(), from: stage::lead(), at_ms: 0, event: Arc::new(event) };
             let items = self.session.notice(&notice, 0);
             self.print(items).unwrap();
         }
 
         fn delta(&mut self, text: &str) {
             let delta = Delta::Text(text.into());
-            let items = self.session.notice(&Notice::Delta { session: stage::session_id(), delta }, 0);
+            let items =
+                self.session.notice(&Notice::Delta { session: stage::session_id(), from: stage::lead(), delta }, 0);
             self.print(items).unwrap();
         }
 
@@ -378,6 +319,56 @@ mod tests {
         plain.event(stage::ended(max_team_core::event::End::Rounds));
         let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. Say “continue” to go on.\n";
         assert!(plain.printed().starts_with(want), "{}", plain.printed());
+    }
+
+    /// A plan is proposed; returns what asks about it.
+    fn proposes(plain: &mut Plain<Vec<u8>>) -> QuestionId {
+        let task = Task { id: "a".into(), agent: "leo".into(), description: "do it".into(), ..Task::default() };
+        let draft = Draft { goal: "g".into(), tasks: vec![task], ..Draft::default() };
+        let shown = preview(&team(), Path::new("."), draft).unwrap();
+        let id = shown.id().unwrap();
+        let from = Arc::new(Origin { plan: Some(id), ..Origin::named("plan") });
+        let (question, about) = shown.asked().next().map(|(question, about)| (question, about.clone())).unwrap();
+        let proposed = Event::PlanProposed(shown.proposed().unwrap().clone());
+        for event in [proposed, Event::PlanAsked(PlanAsked { question, about })] {
+            let (session, event) = (stage::session_id(), Arc::new(event));
+            let items = plain.session.notice(&Notice::Event { session, from: from.clone(), at_ms: 0, event }, 0);
+            plain.print(items).unwrap();
+        }
+        plain.questions().unwrap();
+        question
+    }
+
+    #[test]
+    fn a_plan_waits_where_nobody_can_be_asked() {
+        let mut plain = plain(false);
+        let question = proposes(&mut plain);
+        assert!(plain.printed().contains("· a (leo): do it") && plain.printed().contains("waits for a person"));
+        assert!(plain.session.take_acts().iter().all(|act| !matches!(act, Act::Decide { .. })));
+        assert!(plain.session.questions.all().any(|waiting| waiting.id == question));
+    }
+
+    #[test]
+    fn a_line_decides_about_a_plan() {
+        let table = [
+            ("y", Some(Say::Approve)),
+            ("1", Some(Say::FirstWave)),
+            ("c split it", Some(Say::Changes("split it".into()))),
+            ("N too dear", Some(Say::Reject("too dear".into()))),
+            ("c", None),
+            ("maybe", None),
+            ("l", None),
+        ];
+        for (line, want) in table {
+            let mut plain = plain(true);
+            proposes(&mut plain);
+            plain.line(line).unwrap();
+            let acts = plain.session.take_acts();
+            let said =
+                acts.into_iter().find_map(|act| if let Act::Decide { say, .. } = act { Some(say) } else { None });
+            assert_eq!(said, want, "{line}");
+            assert_eq!(plain.session.questions.count(), usize::from(matches!(line, "c" | "maybe")), "{line}");
+        }
     }
 
     #[test]

@@ -1,23 +1,64 @@
-//! Questions that wait for a person: all of them, in the order they were asked.
+//! Questions that wait for a person: all of them, whoever asks, in the order they were asked.
 //!
 //! Answering one never loses another. A question that was answered here is put aside until the journal has the
-//! answer; if it could not be sent, the question comes back. Whatever closes a question elsewhere (an answer through
-//! another door, an interrupt, the end of the turn) closes it here too.
+//! answer; if it could not be sent, the question comes back. One that can wait is parked and comes back when it is
+//! asked for. Whatever closes a question elsewhere (an answer through another door, an interrupt, the end of the
+//! turn or of the plan) closes it here too.
 
 use std::collections::VecDeque;
 
 use max_team_core::event::QuestionAsked;
-use max_team_core::id::QuestionId;
+use max_team_core::id::{AgentId, PlanId, QuestionId};
+use max_team_core::plan::event::{About, PlanAsked};
+use max_team_core::policy::{Action, Deed};
+use max_team_runtime::{Asked, Origin};
+
+use super::words::Lang;
 
 /// What is asked, for show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Question {
     pub(super) id: QuestionId,
+    pub(super) by: Asker,
+    pub(super) matter: Matter,
+    /// The call it is about.
     key: String,
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Asker {
+    agent: Option<AgentId>,
+    pub(super) name: String,
+    /// The task that it is at.
+    pub(super) task: Option<String>,
+}
+
+/// What a question is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Matter {
+    /// Whether something may be done.
+    Permit(Permit),
+    /// What to do, in words.
+    Words(Words),
+    /// A plan.
+    Plan { plan: PlanId, about: About },
+}
+
+/// What would be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Permit {
     pub(super) tool: String,
     pub(super) target: String,
     pub(super) preview: String,
     pub(super) rule: String,
+}
+
+/// Something that only the user can decide.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Words {
+    pub(super) question: String,
+    pub(super) options: Vec<String>,
 }
 
 #[derive(Debug, Default)]
@@ -25,21 +66,101 @@ pub(super) struct Questions {
     open: VecDeque<Question>,
     /// Answered here, not yet in the journal.
     sent: Vec<Question>,
+    /// Put off by the user.
+    parked: Vec<Question>,
+}
+
+impl Asker {
+    /// Who, and for which task.
+    pub(super) fn title(&self, lang: Lang) -> String {
+        match &self.task {
+            Some(task) => lang.at_task(&self.name, task),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Whether it is at that task.
+    pub(super) fn is_at(&self, task: &str) -> bool {
+        self.agent.is_some() && self.task.as_deref() == Some(task)
+    }
+}
+
+impl Matter {
+    fn of(tool: &str, action: &Action, rule: &str) -> Self {
+        if action.deed == Deed::Ask {
+            let words = if action.preview.is_empty() { &action.target } else { &action.preview };
+            return Self::Words(Words::read(words));
+        }
+        Self::Permit(Permit {
+            tool: tool.to_owned(),
+            target: action.target.clone(),
+            preview: action.preview.clone(),
+            rule: rule.to_owned(),
+        })
+    }
+}
+
+impl Words {
+    /// A question whose options stand below it, numbered.
+    fn read(text: &str) -> Self {
+        let (mut question, mut options): (Vec<&str>, Vec<String>) = (Vec::new(), Vec::new());
+        for line in text.lines() {
+            let number = format!("{}. ", options.len() + 1);
+            match (line.strip_prefix(&number), options.last_mut()) {
+                (Some(option), _) => options.push(option.to_owned()),
+                (None, Some(option)) => {
+                    option.push('\n');
+                    option.push_str(line);
+                }
+                (None, None) => question.push(line),
+            }
+        }
+        Self { question: question.join("\n"), options }
+    }
 }
 
 impl Questions {
-    pub(super) fn ask(&mut self, asked: &QuestionAsked) {
-        let known = self.open.iter().chain(&self.sent).any(|question| question.id == asked.question);
+    /// An agent asks.
+    pub(super) fn ask(&mut self, from: &Origin, name: &str, asked: &QuestionAsked) {
+        let task = from.task.as_ref().map(|(_, task)| task.clone());
+        self.add(Question {
+            id: asked.question,
+            by: Asker { agent: from.agent, name: name.to_owned(), task },
+            matter: Matter::of(&asked.tool, &asked.action, &asked.rule),
+            key: asked.key.clone(),
+        });
+    }
+
+    /// A question that was open before we came.
+    pub(super) fn resume(&mut self, asked: &Asked) {
+        self.add(Question {
+            id: asked.question,
+            by: Asker { name: asked.by.clone(), ..Asker::default() },
+            matter: Matter::of(&asked.tool, &asked.action, ""),
+            key: String::new(),
+        });
+    }
+
+    /// A plan asks. Returns whether that is news.
+    pub(super) fn ask_about(&mut self, plan: PlanId, asked: &PlanAsked) -> bool {
+        let task = match &asked.about {
+            About::Start { task } | About::Failure { task, .. } => Some(task.clone()),
+            About::Proposal | About::Rest | About::Budget => None,
+        };
+        self.add(Question {
+            id: asked.question,
+            by: Asker { task, ..Asker::default() },
+            matter: Matter::Plan { plan, about: asked.about.clone() },
+            key: String::new(),
+        })
+    }
+
+    fn add(&mut self, question: Question) -> bool {
+        let known = self.open.iter().chain(&self.sent).chain(&self.parked).any(|known| known.id == question.id);
         if !known {
-            self.open.push_back(Question {
-                id: asked.question,
-                key: asked.key.clone(),
-                tool: asked.tool.clone(),
-                target: asked.action.target.clone(),
-                preview: asked.action.preview.clone(),
-                rule: asked.rule.clone(),
-            });
+            self.open.push_back(question);
         }
+        !known
     }
 
     /// The one to be answered next.
@@ -49,6 +170,27 @@ impl Questions {
 
     pub(super) fn count(&self) -> usize {
         self.open.len()
+    }
+
+    /// All that wait, those that were put off last.
+    pub(super) fn all(&self) -> impl Iterator<Item = &Question> {
+        self.open.iter().chain(&self.parked)
+    }
+
+    /// Puts a question off.
+    pub(super) fn park(&mut self, id: QuestionId) {
+        if let Some(index) = self.open.iter().position(|question| question.id == id) {
+            self.parked.extend(self.open.remove(index));
+        }
+    }
+
+    /// What was put off is asked again, first of all. Returns whether there was anything.
+    pub(super) fn unpark(&mut self) -> bool {
+        let any = !self.parked.is_empty();
+        for question in std::mem::take(&mut self.parked).into_iter().rev() {
+            self.open.push_front(question);
+        }
+        any
     }
 
     /// An answer is on its way.
@@ -67,21 +209,37 @@ impl Questions {
 
     /// The journal has an answer. Returns whether somebody else gave it.
     pub(super) fn answered(&mut self, id: QuestionId) -> bool {
-        self.sent.retain(|question| question.id != id);
-        let before = self.open.len();
-        self.open.retain(|question| question.id != id);
-        self.open.len() < before
+        let before = self.open.len() + self.parked.len();
+        self.retain(|question| question.id != id);
+        self.open.len() + self.parked.len() < before
     }
 
     /// The call has its result without an answer.
-    pub(super) fn close(&mut self, key: &str) {
-        self.open.retain(|question| question.key != key);
-        self.sent.retain(|question| question.key != key);
+    pub(super) fn close(&mut self, agent: Option<AgentId>, key: &str) {
+        self.retain(|question| question.by.agent != agent || question.key != key || question.key.is_empty());
+    }
+
+    /// An agent's turn is over, and with it whatever it asked.
+    pub(super) fn close_all_of(&mut self, agent: Option<AgentId>) {
+        self.retain(|question| question.by.agent != agent || question.key.is_empty());
+    }
+
+    /// Only these questions of a plan are still open.
+    pub(super) fn keep_of_plan(&mut self, wanted: PlanId, open: impl Fn(QuestionId) -> bool) {
+        self.retain(|question| match question.matter {
+            Matter::Plan { plan, .. } => plan != wanted || open(question.id),
+            Matter::Permit(_) | Matter::Words(_) => true,
+        });
     }
 
     pub(super) fn clear(&mut self) {
-        self.open.clear();
-        self.sent.clear();
+        *self = Self::default();
+    }
+
+    fn retain(&mut self, keep: impl Fn(&Question) -> bool) {
+        self.open.retain(&keep);
+        self.sent.retain(&keep);
+        self.parked.retain(&keep);
     }
 }
 
@@ -91,6 +249,10 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+
+    fn from(agent: u128) -> Origin {
+        Origin::agent(AgentId::new(Uuid::from_u128(agent)))
+    }
 
     fn asked(number: u128) -> QuestionAsked {
         QuestionAsked {
@@ -107,13 +269,13 @@ mod tests {
     fn answering_one_never_loses_another() {
         let ids: Vec<QuestionId> = (0..3).map(|number| asked(number).question).collect();
         let mut questions = Questions::default();
-        (0..3).for_each(|number| questions.ask(&asked(number)));
-        questions.ask(&asked(1));
+        (0..3).for_each(|number| questions.ask(&from(1), "max", &asked(number)));
+        questions.ask(&from(1), "max", &asked(1));
         assert_eq!(questions.count(), 3);
 
         questions.answered_here(ids[0]);
         assert_eq!(questions.first().map(|question| question.id), Some(ids[1]));
-        questions.ask(&asked(0));
+        questions.ask(&from(1), "max", &asked(0));
         assert_eq!(questions.count(), 2, "a question on its way to being answered is not asked again");
 
         questions.reopen(ids[0]);
@@ -121,7 +283,33 @@ mod tests {
         assert!(questions.answered(ids[1]), "somebody else answered");
         questions.answered_here(ids[0]);
         assert!(!questions.answered(ids[0]), "we did");
-        questions.close("1.2");
+        questions.close(from(2).agent, "1.2");
+        assert_eq!(questions.count(), 1, "another agent's call has the same key");
+        questions.close(from(1).agent, "1.2");
         assert_eq!(questions.count(), 0);
+    }
+
+    #[test]
+    fn one_agents_end_leaves_the_others_questions() {
+        let mut questions = Questions::default();
+        questions.ask(&from(1), "max", &asked(1));
+        questions.ask(&from(2), "leo", &asked(2));
+        questions.close_all_of(from(1).agent);
+        assert_eq!(questions.first().map(|question| question.by.name.as_str()), Some("leo"));
+        let id = asked(2).question;
+        questions.park(id);
+        assert_eq!((questions.count(), questions.all().count()), (0, 1));
+        questions.ask(&from(2), "leo", &asked(2));
+        assert_eq!(questions.count(), 0, "what was put off is not asked again");
+        assert!(questions.unpark() && !questions.unpark());
+        assert_eq!(questions.first().map(|question| question.id), Some(id));
+    }
+
+    #[test]
+    fn options_stand_below_the_question() {
+        let read = Words::read("Which one?\nIt matters.\n1. this\n2. that\n   and more\n");
+        let options = vec!["this".to_owned(), "that\n   and more".to_owned()];
+        assert_eq!(read, Words { question: "Which one?\nIt matters.".into(), options });
+        assert_eq!(Words::read("Why?").options, Vec::<String>::new());
     }
 }

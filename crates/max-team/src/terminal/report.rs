@@ -4,10 +4,14 @@
 //! decides what happens next.
 
 use max_team_core::ledger::Ledger;
+use max_team_core::plan::event::About;
 use max_team_core::team::Model;
-use max_team_runtime::{SessionRow, Status};
+use max_team_runtime::{Mate, SessionRow, Status, Team};
 
+use super::crew::Crew;
 use super::figures::{bytes, dollars, since, tokens};
+use super::plans::Plans;
+use super::question::{Matter, Question};
 use super::rows::Row;
 use super::slash;
 use super::words::Lang;
@@ -17,8 +21,13 @@ const BYTES_PER_TOKEN: usize = 4;
 /// Columns of a session's last words in the list.
 const PREVIEW_COLUMNS: usize = 50;
 
+/// Columns of a plan's goal in a list.
+const GOAL_COLUMNS: usize = 30;
+/// Columns of what waits in the list.
+const INBOX_COLUMNS: usize = 120;
+
 /// Keys, and what they do in English and Chinese.
-const KEYS: [(&str, &str, &str); 12] = [
+const KEYS: [(&str, &str, &str); 13] = [
     ("Enter", "send; while a turn runs: queue", "发送；任务运行时排队"),
     ("\\ Enter, Shift-Enter, Ctrl-J", "new line", "换行"),
     ("Alt-Enter", "interrupt and send", "中断并发送"),
@@ -29,6 +38,7 @@ const KEYS: [(&str, &str, &str); 12] = [
     ("Ctrl-R", "search the history", "搜索历史"),
     ("Tab", "complete a command", "补全命令"),
     ("Shift-Tab", "change the mode", "切换模式"),
+    ("Ctrl-T", "the plan at work: short, full, hidden", "运行中的计划：简短、完整、隐藏"),
     ("Ctrl-A E K U W, Alt-B F", "edit as in a shell", "与 shell 相同的编辑键"),
     ("Ctrl-L, Ctrl-Z", "redraw, suspend", "重绘，挂起"),
 ];
@@ -43,7 +53,7 @@ pub(super) fn help(lang: Lang) -> Vec<Row> {
     vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(KEYS.iter().map(key).collect())]
 }
 
-pub(super) fn cost(lang: Lang, ledger: &Ledger) -> Row {
+pub(super) fn cost(lang: Lang, ledger: &Ledger, plans: &Plans) -> Row {
     let mut rows = vec![
         (lang.spent(), dollars(ledger.spent_nano)),
         (lang.tokens_in(), tokens(ledger.usage.input)),
@@ -60,7 +70,13 @@ pub(super) fn cost(lang: Lang, ledger: &Ledger) -> Row {
     if ledger.unpriced_calls > 0 {
         rows.push((lang.unpriced(), ledger.unpriced_calls.to_string()));
     }
-    Row::Table(rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+    let mut rows: Vec<(String, String)> = rows.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    // The team's work is on its plans' accounts, not on the lead's.
+    for (known, draft) in plans.all().filter_map(|known| Some((known, known.plan.draft()?))) {
+        let name = format!("{}: {}", lang.plan(), super::text::cut(&draft.goal, GOAL_COLUMNS));
+        rows.push((name, dollars(known.plan.tally().spent.nano)));
+    }
+    Row::Table(rows)
 }
 
 pub(super) fn context(lang: Lang, status: &Status) -> Row {
@@ -111,4 +127,54 @@ pub(super) fn sessions(lang: Lang, rows: &[SessionRow], now_ms: i64) -> Row {
 
 pub(super) fn instruction(lang: Lang, name: &str, size: usize) -> String {
     format!("{}: {name} ({})", lang.instructions(), bytes(size))
+}
+
+/// Who is on the team, with what, doing what.
+pub(super) fn team(lang: Lang, team: &Team, crew: &Crew) -> Row {
+    let row = |mate: &Mate| {
+        let definition = &mate.definition;
+        let busy = crew.busy().filter(|at| at.name == definition.name);
+        let busy: Vec<String> = busy
+            .map(|at| at.task.as_ref().map_or_else(|| lang.working().to_owned(), |(_, task)| task.clone()))
+            .collect();
+        let state = if busy.is_empty() { lang.idle().to_owned() } else { busy.join(", ") };
+        let about = format!(
+            "{} · {} · {}: {state} · {}: {}",
+            definition.role,
+            mate.settings.model.name,
+            lang.state(),
+            lang.tools(),
+            definition.tools.join(", ")
+        );
+        (definition.name.clone(), about)
+    };
+    Row::Table(team.members.iter().map(row).collect())
+}
+
+/// What waits for the user.
+pub(super) fn inbox(lang: Lang, waits: &[&Question]) -> Row {
+    if waits.is_empty() {
+        return Row::Note(lang.nothing_waits().to_owned());
+    }
+    let row = |question: &&Question| {
+        let what = match &question.matter {
+            Matter::Permit(permit) => format!("{} {} {}", lang.wants_to_use(), permit.tool, permit.target),
+            Matter::Words(words) => lang.asks_what(&words.question),
+            Matter::Plan { about, .. } => match about {
+                About::Proposal => lang.may_run().to_owned(),
+                About::Rest => lang.ask_rest().to_owned(),
+                About::Budget => lang.ask_budget().to_owned(),
+                About::Start { task } => lang.may_start(task),
+                About::Failure { error, .. } => lang.failed_with(error, false),
+            },
+        };
+        let who = match &question.matter {
+            Matter::Plan { .. } => {
+                question.by.task.clone().map_or_else(|| lang.plan().to_owned(), |task| lang.at_task(lang.plan(), &task))
+            }
+            _ => question.by.title(lang),
+        };
+        (who, super::text::cut(&super::text::clean_line(&what), INBOX_COLUMNS))
+    };
+    Row::Table(waits.iter().map(row).collect())
 }

@@ -4,20 +4,26 @@
 //! Rows are folded: a tool call is one line, and only what a person would want to check (a diff) stands below it.
 
 use max_team_core::event::{End, Ending};
+use max_team_core::plan::Status;
+use max_team_core::plan::event::PlanEnd;
 use max_team_core::recovery::Failure;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::diff;
 use super::figures;
+use super::plans::Drawn;
 use super::text::{self, clean, clean_line};
 use super::theme::Theme;
 use super::words::Lang;
+use crate::sheet;
 
 /// Lines of a diff that stay in the transcript.
 const DIFF_LINES_MAX: usize = 24;
 /// Lines of one message of the user that stay in the transcript.
 const SAID_LINES_MAX: usize = 12;
+/// Tasks of a plan that is over that stay in the transcript.
+const SUMMARY_ROWS_MAX: usize = 12;
 /// Calls that took longer say how long.
 const SLOW_MS: u64 = 100;
 
@@ -61,6 +67,21 @@ pub(super) enum Row {
     Error(String),
     /// Names and values, for `/cost` and the like.
     Table(Vec<(String, String)>),
+    /// A member did the one thing it was given to do, or did not.
+    Member {
+        words: String,
+        ok: bool,
+    },
+    /// A step of a plan.
+    Step {
+        sign: &'static str,
+        bad: bool,
+        words: String,
+    },
+    /// A whole plan.
+    Sheet(Drawn),
+    /// A plan that is over, after so long.
+    Over(Drawn, u64),
 }
 
 /// One tool call, ended.
@@ -76,6 +97,8 @@ pub(super) struct ToolRow {
     pub(super) ms: u64,
     /// The diff that it made.
     pub(super) preview: String,
+    /// Whether its result is what the user said.
+    pub(super) told: bool,
 }
 
 /// Rows of one kind stand together, without an empty line between them.
@@ -93,9 +116,9 @@ impl Row {
     pub(super) fn group(&self) -> Group {
         match self {
             Self::Said(_) => Group::User,
-            Self::Thought(_) | Self::Tool(_) => Group::Work,
+            Self::Thought(_) | Self::Tool(_) | Self::Member { .. } => Group::Work,
             Self::Ended(_) | Self::Footer { .. } => Group::End,
-            Self::Table(_) => Group::Report,
+            Self::Table(_) | Self::Sheet(_) | Self::Over(..) => Group::Report,
             _ => Group::Note,
         }
     }
@@ -131,6 +154,14 @@ impl Row {
             Self::Note(words) => wrapped(words, theme.faint(), look.columns),
             Self::Error(words) => marked("✗", theme.bad(), words, theme.bad(), look),
             Self::Table(rows) => table(rows, look),
+            Self::Member { words, ok: true } => marked("⏺", theme.good(), words, theme.faint(), look),
+            Self::Member { words, ok: false } => marked("✗", theme.warning(), words, theme.warning(), look),
+            Self::Step { sign, bad, words } => {
+                let style = if *bad { theme.bad() } else { theme.faint() };
+                marked(sign, if *bad { theme.bad() } else { theme.warning() }, words, style, look)
+            }
+            Self::Sheet(plan) => sheet_lines(plan, look),
+            Self::Over(plan, ms) => summary_lines(plan, *ms, look),
         }
     }
 }
@@ -170,6 +201,10 @@ impl ToolRow {
             _ if !self.preview.is_empty() => {
                 let (added, removed) = diff::counts(&self.preview);
                 format!(" (+{added} -{removed})")
+            }
+            _ if self.told => {
+                let words = first();
+                format!(" → {}", words.strip_prefix("The user answers: ").unwrap_or(&words))
             }
             _ if self.images > 0 => format!(" ({})", lang.image()),
             _ => format!(" ({} {})", self.result.lines().count(), lang.lines()),
@@ -238,4 +273,57 @@ fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
         )
     };
     rows.iter().flat_map(draw).collect()
+}
+
+/// A plan as everybody reads it, in the columns there are.
+fn sheet_lines(plan: &Drawn, look: Look) -> Vec<Line<'static>> {
+    let text = sheet::sheet_in(&plan.0, look.columns.min(sheet::WIDTH), look.lang);
+    let draw = |(index, line): (usize, &str)| {
+        let style = match line.trim_start().chars().next() {
+            _ if index == 0 => look.theme.strong(),
+            Some('!') => look.theme.warning(),
+            _ => Style::new(),
+        };
+        let indent = line.len() - line.trim_start().len();
+        let mut lines = text::wrap(&[Span::styled(clean(line), style)], look.columns.saturating_sub(indent));
+        for line in lines.iter_mut().skip(1) {
+            line.spans.insert(0, Span::raw(" ".repeat(indent)));
+        }
+        lines
+    };
+    text.trim_end().lines().enumerate().flat_map(draw).collect()
+}
+
+/// What is left of a plan: what it came to, and the tasks, those that went wrong first.
+fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
+    let Look { theme, lang, columns } = look;
+    let Some(end) = plan.0.ended() else { return Vec::new() };
+    let tally = plan.0.tally();
+    let good = end == PlanEnd::Done;
+    let (sign, style) = if good { ("✓", theme.good()) } else { ("■", theme.warning()) };
+    let money = figures::dollars(tally.spent.nano);
+    let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally, &money), figures::duration(ms));
+    let mut lines = marked(sign, style, &words, theme.strong(), look);
+    if tally.ran == 0 {
+        return lines;
+    }
+    let mut views: Vec<_> = plan.0.tasks().collect();
+    views.sort_by_key(|view| !matches!(view.status, Status::Failed | Status::Cancelled));
+    let shown = if views.len() > SUMMARY_ROWS_MAX { SUMMARY_ROWS_MAX - 1 } else { views.len() };
+    for view in views.iter().take(shown) {
+        let what = match view.result {
+            Some(result) => lang.proof(result.proof).to_owned(),
+            None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
+            None => format!("{}: {}", lang.task_status(view.status), view.error),
+        };
+        let money =
+            if view.spent.nano > 0 { format!(" · {}", figures::dollars(view.spent.nano)) } else { String::new() };
+        let words = format!("  {} {} ({}) {what}{money}", sheet::mark(view), view.task.id, view.member);
+        lines.push(Line::from(Span::styled(text::cut(&clean_line(&words), columns), theme.faint())));
+    }
+    if views.len() > shown {
+        let words = format!("  … {}", lang.more_tasks(views.len() - shown));
+        lines.push(Line::from(Span::styled(words, theme.faint())));
+    }
+    lines
 }

@@ -4,15 +4,19 @@
 //! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
 //! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
 
+mod team;
+
 use std::fmt;
 
-use max_team_core::event::{End, Event};
-use max_team_core::id::{EnvelopeId, QuestionId, SessionId};
+use max_team_core::event::{End, Event, QuestionAnswered};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode};
 use max_team_core::team::{Model, Settings};
-use max_team_runtime::{Notice, Opened, SessionRow, Status, Which};
+use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
+use super::crew::Crew;
 use super::link::{Act, Done, Reason, fresh};
+use super::plans::Plans;
 use super::question::Questions;
 use super::report;
 use super::rows::Row;
@@ -58,6 +62,11 @@ pub(super) struct Session {
     settings: Settings,
     models: Models,
     transcript: Transcript,
+    team: Option<Team>,
+    /// The lead, as an agent.
+    lead: AgentId,
+    plans: Plans,
+    crew: Crew,
     pub(super) questions: Questions,
     queue: Vec<Queued>,
     status: Option<Status>,
@@ -66,6 +75,9 @@ pub(super) struct Session {
     listed: Vec<SessionRow>,
     /// Events that were replayed and may still come as notices.
     seen: Vec<(i64, Event)>,
+    replaying: bool,
+    /// Whether the house has said that nobody does anything.
+    quiet: bool,
     /// The message whose turn began last.
     begun: Option<EnvelopeId>,
     last: Option<End>,
@@ -79,6 +91,10 @@ impl Session {
             who,
             id: opened.session,
             transcript: Transcript::new(lang, settings.clone()),
+            team: None,
+            lead: opened.agent,
+            plans: Plans::default(),
+            crew: Crew::new(lang, settings.clone()),
             settings,
             models,
             questions: Questions::default(),
@@ -88,6 +104,8 @@ impl Session {
             returned: Vec::new(),
             listed: Vec::new(),
             seen: Vec::new(),
+            replaying: false,
+            quiet: false,
             begun: None,
             last: None,
             turns: 0,
@@ -104,7 +122,10 @@ impl Session {
         self.status = None;
         self.last = None;
         self.acts.push(Act::Status(Reason::Footer));
+        self.lead = opened.agent;
+        self.quiet = !opened.continuing;
         let mut items = self.replay(events);
+        self.join_team(opened);
         for (name, bytes) in &opened.instructions {
             items.push(note(report::instruction(self.lang, name, *bytes)));
         }
@@ -122,6 +143,8 @@ impl Session {
         }
         let mut turn = 0;
         let mut current = 0;
+        let lead = Origin { lead: true, ..Origin::agent(self.lead) };
+        self.replaying = true;
         for (index, (at_ms, event)) in events.iter().enumerate() {
             if let Event::TurnStarted(_) = event {
                 turn += 1;
@@ -129,9 +152,10 @@ impl Session {
             }
             // What comes before the turns is about them, and is not shown itself.
             if turn > skipped || matches!(event, Event::AgentStarted(_) | Event::Configured(_)) {
-                items.extend(self.apply(*at_ms, event));
+                items.extend(self.apply(&lead, *at_ms, event));
             }
         }
+        self.replaying = false;
         self.seen = events.into_iter().skip(current).collect();
         items
     }
@@ -204,19 +228,26 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
-            Notice::Event { session, from, at_ms, event }
-                if *session == self.id && (from.lead || from.agent.is_none()) =>
-            {
-                if let Some(index) = self.seen.iter().position(|(at, seen)| at == at_ms && *seen == **event) {
-                    self.seen.remove(index);
-                    return Vec::new();
+            Notice::Event { session, from, at_ms, event } if *session == self.id => match from.plan {
+                Some(plan) => self.plan_event(plan, *at_ms, event),
+                None if from.lead || from.agent.is_none() => {
+                    if let Some(index) = self.seen.iter().position(|(at, seen)| at == at_ms && *seen == **event) {
+                        self.seen.remove(index);
+                        return Vec::new();
+                    }
+                    self.apply(from, *at_ms, event)
                 }
-                self.apply(*at_ms, event)
-            }
-            Notice::Delta { session, from, delta } if *session == self.id && from.lead => {
-                self.transcript.delta(delta, now_ms)
+                None => self.member_event(from, *at_ms, event),
+            },
+            Notice::Delta { session, from, delta } if *session == self.id => {
+                if from.lead {
+                    return self.transcript.delta(delta, now_ms);
+                }
+                self.crew.delta(from, delta, now_ms);
+                Vec::new()
             }
             Notice::Idle { session, .. } if *session == self.id => {
+                self.quiet = true;
                 self.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()
@@ -226,13 +257,15 @@ impl Session {
                 self.queue.clear();
                 self.questions.clear();
                 self.transcript.stop();
+                self.crew.clear();
+                self.plans = Plans::default();
                 vec![Item::Row(Row::Error(format!("{error}\n{}", self.lang.stopped_house())))]
             }
             _ => Vec::new(),
         }
     }
 
-    fn apply(&mut self, at_ms: i64, event: &Event) -> Vec<Item> {
+    fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
         let mut items = self.transcript.event(at_ms, event);
         match event {
             Event::Configured(configured) => self.settings = configured.settings.clone(),
@@ -242,32 +275,30 @@ impl Session {
                 self.queue.push(Queued { key: said.envelope, text: said.text.clone() });
             }
             Event::TurnStarted(started) => {
+                self.quiet = false;
                 self.turns = self.turns.max(1);
                 self.begun = Some(started.envelope);
                 self.queue.retain(|queued| queued.key != started.envelope);
             }
-            Event::QuestionAsked(asked) => self.questions.ask(asked),
-            Event::QuestionAnswered(answered) => {
-                if self.questions.answered(answered.question)
-                    && let By::Person(place) = &answered.answer.by
-                {
-                    let lang = self.lang;
-                    let what = if answered.answer.allow {
-                        lang.answered_elsewhere_yes()
-                    } else {
-                        lang.answered_elsewhere_no()
-                    };
-                    items.push(note(format!("{what} ({place})")));
-                }
-            }
-            Event::ToolDone(done) => self.questions.close(&done.key),
+            Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
+            Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
+            Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {
-                self.questions.clear();
+                self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
             }
             _ => {}
         }
         items
+    }
+
+    /// Somebody answered a question; if it was not us, that is worth a line.
+    fn answered(&mut self, answered: &QuestionAnswered) -> Option<Item> {
+        let elsewhere = self.questions.answered(answered.question) && !self.replaying;
+        let By::Person(place) = &answered.answer.by else { return None };
+        let lang = self.lang;
+        let what = if answered.answer.allow { lang.answered_elsewhere_yes() } else { lang.answered_elsewhere_no() };
+        elsewhere.then(|| note(format!("{what} ({place})")))
     }
 
     /// Whether a message is queued here, or its turn has begun: the news that it was said may come after that.
@@ -281,17 +312,32 @@ impl Session {
         match done {
             Done::Said { outcome: Ok(()), .. } | Done::Answered { outcome: Ok(()), .. } => Vec::new(),
             Done::Interrupted(Ok(())) | Done::Configured(Ok(())) => Vec::new(),
+            Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
             Done::Said { key, outcome: Err(error) } => {
                 if let Some(index) = self.queue.iter().position(|queued| queued.key == key) {
                     self.returned.push(self.queue.remove(index).text);
                 }
                 failed(&error)
             }
-            Done::Answered { question, outcome: Err(error) } => {
-                self.questions.reopen(question);
+            Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
+                // Somebody was faster, or nobody asks any more: asking again would help nobody.
+                if let RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) = error {
+                    self.questions.answered(question);
+                } else {
+                    self.questions.reopen(question);
+                }
                 failed(&error)
             }
-            Done::Interrupted(Err(error)) => failed(&error),
+            Done::Plan { plan, outcome: Ok(read) } => self.plan_read(plan, *read, now_ms),
+            Done::Plan { plan, outcome: Err(error) } => {
+                self.plans.forget(plan);
+                failed(&error)
+            }
+            Done::Proposed(Err(error)) => {
+                self.quiet = true;
+                failed(&error)
+            }
+            Done::Interrupted(Err(error)) | Done::Stopped(Err(error)) => failed(&error),
             Done::Configured(Err(error)) => {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
@@ -299,7 +345,7 @@ impl Session {
             Done::Status { reason, outcome: Ok(status) } => {
                 let items = match reason {
                     Reason::Footer => Vec::new(),
-                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status.ledger))],
+                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status.ledger, &self.plans))],
                     Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
                 };
                 self.status = Some(*status);
@@ -340,6 +386,13 @@ impl Session {
                 Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
             },
             Slash::Clear | Slash::Resume(_) if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
+            Slash::Clear | Slash::Resume(_) if self.is_at_work() => {
+                vec![note(self.lang.team_busy_first().to_owned())]
+            }
+            Slash::Plan => self.show_plan(),
+            Slash::Team => self.show_team(),
+            Slash::Stop(task) => self.stop(task),
+            Slash::Inbox => self.show_inbox(),
             Slash::Clear => self.open(Which::New),
             Slash::Resume(wanted) => self.ask(Act::Sessions(wanted)),
         }

@@ -5,6 +5,7 @@
 
 mod glass;
 pub(super) mod stage;
+pub(super) mod team;
 
 use std::sync::Arc;
 

@@ -6,8 +6,9 @@
 
 use max_team_core::chat::{Answer, Part, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
+use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::Price;
-use max_team_core::policy::Action;
+use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
 use max_team_runtime::Delta;
@@ -27,6 +28,8 @@ pub(super) enum Item {
     Text(String),
     TextEnd,
     Row(Row),
+    /// A row that is worth printing only where nothing else shows it live.
+    Minor(Row),
 }
 
 /// What is going on.
@@ -83,6 +86,8 @@ pub(super) struct Tool {
     pub(super) name: String,
     pub(super) target: String,
     preview: String,
+    /// Whether it asks the user something.
+    asks: bool,
     /// Set while it runs.
     pub(super) running_since_ms: Option<i64>,
 }
@@ -152,6 +157,11 @@ impl Transcript {
         (usage, nano)
     }
 
+    /// Somebody is in the middle of a turn whose beginning nobody heard.
+    pub(super) fn join(&mut self, at_ms: i64) {
+        self.turn = Some(Turn::new(at_ms));
+    }
+
     /// The agent is gone in the middle of whatever it did.
     pub(super) fn stop(&mut self) {
         self.turn = None;
@@ -187,7 +197,12 @@ impl Transcript {
         match event {
             Event::Configured(configured) => self.settings = configured.settings.clone(),
             Event::TurnStarted(started) => {
-                out.push(Item::Row(Row::Said(text_of(&started.input))));
+                let row = if is_news(started.envelope) {
+                    Row::Note(format!("✉ {}", self.lang.news()))
+                } else {
+                    Row::Said(text_of(&started.input))
+                };
+                out.push(Item::Row(row));
                 self.turn = Some(Turn::new(at_ms));
             }
             Event::TurnEnded(ended) => self.ended(ended, at_ms, &mut out),
@@ -213,7 +228,7 @@ impl Transcript {
     }
 
     fn called(&mut self, intent: &LlmIntent, out: &mut Vec<Item>) {
-        let Self { settings, turn: Some(turn), lang } = self else { return };
+        let Self { turn: Some(turn), lang, .. } = self else { return };
         turn.retry_at_ms = None;
         let failure = turn.failure.take();
         if intent.fallback && !turn.fallback {
@@ -222,8 +237,7 @@ impl Transcript {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }
         turn.fallback = intent.fallback;
-        let model = settings.fallback.as_ref().filter(|_| intent.fallback).unwrap_or(&settings.model);
-        turn.call = Some(Call::new(model.price));
+        turn.call = Some(Call::new(intent.model.price));
     }
 
     fn answered(&mut self, ended: &LlmEnded, at_ms: i64, out: &mut Vec<Item>) {
@@ -270,7 +284,9 @@ impl Transcript {
         });
         let tool = tools.get_mut(index)?;
         tool.target.clone_from(&action.target);
-        tool.preview.clone_from(&action.preview);
+        tool.asks = action.deed == Deed::Ask;
+        // What a question says is its target, not a diff.
+        tool.preview = if tool.asks { String::new() } else { action.preview.clone() };
         Some(tool)
     }
 
@@ -288,6 +304,7 @@ impl Transcript {
             images,
             ms: done.ms,
             preview: tool.preview,
+            told: tool.asks,
         })))
     }
 
@@ -337,8 +354,13 @@ impl Turn {
 
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
-        Self { key, name, target, preview: String::new(), running_since_ms: None }
+        Self { key, name, target, preview: String::new(), asks: false, running_since_ms: None }
     }
+}
+
+/// Whether a letter is the house's own: its id then follows from what it is about, and people's ids never do.
+fn is_news(letter: EnvelopeId) -> bool {
+    letter.uuid().get_version() == Some(uuid::Version::Custom)
 }
 
 /// The calls of an answer, under the keys that their events will carry.

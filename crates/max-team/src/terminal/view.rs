@@ -5,6 +5,7 @@
 
 use ratatui::text::{Line, Span};
 
+use super::board::Extent;
 use super::chat::{Chat, Hint};
 use super::figures::{dollars, since, tokens, whole_seconds};
 use super::markdown;
@@ -21,6 +22,10 @@ const DRAFT_ROWS_MAX: usize = 8;
 const QUEUE_ROWS_MAX: usize = 3;
 /// Running tools that are shown one by one.
 const RUNNING_ROWS_MAX: usize = 4;
+/// Rows that a plan at work keeps beside a question: an empty one, how far it is, and two tasks.
+const BOARD_ROWS_MIN: usize = 4;
+/// Members with one thing to do that are shown one by one.
+const MEMBER_ROWS_MAX: usize = 6;
 /// Columns of the working directory in the footer; with fewer it is left out.
 const CWD_COLUMNS_MIN: usize = 8;
 const CWD_COLUMNS_MAX: usize = 40;
@@ -44,12 +49,18 @@ pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     let mut queue = queue(chat, look);
     queue.truncate(room);
     room -= queue.len();
-    let mut panel = panel(chat, look, room);
+    // A plan at work keeps its line, whatever is asked meanwhile.
+    let runs = chat.session().plans().running().next().is_some() && chat.extent() != Extent::Hidden;
+    let kept = if runs { BOARD_ROWS_MIN.min(room / 3) } else { 0 };
+    let mut panel = panel(chat, look, room - kept);
     panel.truncate(room);
     room -= panel.len();
+    let board = board(chat, look, room);
+    room -= board.len();
     let above = above(chat, look, room);
 
     let mut lines = above;
+    lines.extend(board);
     lines.extend(panel);
     lines.extend(status);
     lines.extend(queue);
@@ -62,7 +73,7 @@ pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
 
 /// The draft (or the comment, or the search), scrolled to the cursor.
 fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, Option<(usize, usize)>) {
-    let writes = chat.has_comment() || !chat.question_has_focus();
+    let writes = chat.writes_answer() || !chat.question_has_focus();
     let prompt = if writes { look.theme.user() } else { look.theme.faint() };
     if let Some(search) = chat.search() {
         let label = format!("{}: {}", look.lang.search_history(), search.words);
@@ -72,15 +83,14 @@ fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, O
         let line = Line::from(vec![Span::styled(label, prompt), Span::styled(rest, look.theme.faint())]);
         return (vec![line], Some((column, 0)));
     }
-    let commented = chat.has_comment();
+    let empty = if chat.writes_answer() { chat.answer_placeholder() } else { look.lang.placeholder() };
     let editor = chat.focused_editor();
     if editor.is_empty() && !writes {
         // Letters answer now; a place to write would say otherwise.
         return (Vec::new(), None);
     }
     if editor.is_empty() {
-        let words = if commented { "" } else { look.lang.placeholder() };
-        let words = text::cut(words, look.columns.saturating_sub(PROMPT.len()));
+        let words = text::cut(empty, look.columns.saturating_sub(PROMPT.len()));
         let line = Line::from(vec![Span::styled(PROMPT, prompt), Span::styled(words, look.theme.faint())]);
         return (vec![line], Some((PROMPT.len(), 0)));
     }
@@ -119,6 +129,9 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         Some(Hint::CtrlCAgain) => {
             Line::from(Span::styled(format!("  {}", look.lang.ctrl_c_again_leaves()), look.theme.warning()))
         }
+        Some(Hint::TeamGoesOn) => {
+            Line::from(Span::styled(format!("  {}", look.lang.stop_hint_long()), look.theme.warning()))
+        }
         None => footer(chat, look),
     };
     vec![line]
@@ -153,7 +166,7 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
         return vec![Line::from(Span::styled(format!("⏸ {}", lang.waiting_for_you()), look.theme.warning()))];
     }
     if !session.is_busy() {
-        return vec![Line::default()];
+        return team_status(chat, look);
     }
     let transcript = session.transcript();
     let until = |at_ms: i64| since(now_ms, at_ms);
@@ -188,6 +201,26 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     vec![Line::default(), line]
 }
 
+/// What the team does while the lead does nothing: shown only where the board does not show it.
+fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
+    let (session, lang) = (chat.session(), look.lang);
+    let line = |words: String, style| Line::from(Span::styled(text::cut(&words, look.columns), style));
+    if session.is_team_at_work() && (chat.extent() == Extent::Hidden || session.plans().running().next().is_none()) {
+        let hint = if session.plans().running().next().is_some() { lang.board_hint() } else { lang.stop_hint() };
+        let words = format!("● {} · {} · {hint}", lang.team_works(), lang.at_work(session.crew().busy().count()));
+        return vec![Line::default(), line(words, look.theme.faint())];
+    }
+    // What was put off is not forgotten.
+    let parked = session.plans().open().find(|known| known.plan.asked().next().is_some());
+    match parked.and_then(|known| known.plan.draft()) {
+        Some(draft) => {
+            let words = format!("⏸ {} · {}", lang.plan_parked(&clean_line(&draft.goal)), lang.parked_hint());
+            vec![Line::default(), line(words, look.theme.warning())]
+        }
+        None => vec![Line::default()],
+    }
+}
+
 /// Messages whose turn has not begun. The only one, with nothing running, is about to be shown for good.
 fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     let session = chat.session();
@@ -215,6 +248,16 @@ fn panel(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     })
 }
 
+fn board(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
+    // Whatever the lead says meanwhile needs some room too.
+    let rows = if chat.session().transcript().is_busy() { rows * 2 / 3 } else { rows };
+    let mut lines = chat.draw_board(rows.saturating_sub(1), look);
+    if !lines.is_empty() {
+        lines.insert(0, Line::default());
+    }
+    lines
+}
+
 /// What is not finished: the block being written, the tools that run, the thought, the message just sent.
 fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let session = chat.session();
@@ -227,6 +270,12 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     }
     for tool in transcript.running().take(RUNNING_ROWS_MAX) {
         work.push(Line::from(call("⏺", look.theme.faint(), &tool.name, &tool.target, look.theme)));
+    }
+    let now_ms = chat.now_ms();
+    for mate in session.crew().delegated().take(MEMBER_ROWS_MAX) {
+        let name = Span::styled(format!("⏺ {}: ", clean_line(&mate.name)), look.theme.faint());
+        let room = look.columns.saturating_sub(text::width(&name.content));
+        work.push(Line::from(vec![name, Span::raw(text::cut(&mate.doing(look.lang, now_ms), room))]));
     }
     let sent = match (session.queue(), transcript.is_busy()) {
         ([only], false) => Row::Said(only.text.clone()).lines(look),

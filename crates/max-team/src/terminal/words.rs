@@ -19,7 +19,7 @@ pub(crate) enum Lang {
 macro_rules! phrases {
     ($($name:ident: $en:literal, $zh:literal;)*) => {
         impl Lang {
-            $(pub(super) fn $name(self) -> &'static str {
+            $(pub(crate) fn $name(self) -> &'static str {
                 match self {
                     Self::En => $en,
                     Self::Zh => $zh,
@@ -28,6 +28,8 @@ macro_rules! phrases {
         }
     };
 }
+
+mod team;
 
 phrases! {
     tagline: "a personal team of AI agents", "您的个人 AI 智能体团队";

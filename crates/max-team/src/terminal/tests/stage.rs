@@ -17,7 +17,7 @@ use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Price;
 use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::team::{Model, Settings};
-use max_team_runtime::{Delta, Notice, Opened};
+use max_team_runtime::{Delta, Notice, Opened, Origin, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
 use uuid::Uuid;
@@ -48,6 +48,11 @@ pub(crate) fn session_id() -> SessionId {
     SessionId::new(Uuid::from_u128(1))
 }
 
+/// The lead, as a source of notices.
+pub(crate) fn lead() -> Arc<Origin> {
+    Arc::new(Origin { lead: true, name: "Max".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(2))) })
+}
+
 pub(crate) fn settings() -> Settings {
     Settings::new(Model {
         provider: "anthropic".into(),
@@ -68,6 +73,7 @@ pub(crate) fn opened() -> Opened {
         history: Vec::new(),
         last: None,
         asked: Vec::new(),
+        plans: Vec::new(),
         instructions: Vec::new(),
         notes: Vec::new(),
     }
@@ -89,9 +95,14 @@ impl Stage {
     }
 
     pub(super) fn with(columns: u16, rows: u16, color: bool, lang: Lang) -> Self {
+        Self::led(columns, rows, color, lang, None, &opened())
+    }
+
+    /// With a team, or after a resume.
+    pub(super) fn led(columns: u16, rows: u16, color: bool, lang: Lang, team: Option<Team>, opened: &Opened) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut session = Session::new(lang, "Max".into(), settings(), models(), &opened());
-        let begun = session.begin(&opened(), Vec::new());
+        let mut session = Session::new(lang, "Max".into(), settings(), models(), opened).with_team(team);
+        let begun = session.begin(opened, Vec::new());
         let history = folder.path().join("history");
         let mut chat = Chat::new(session, history, "/home/me/project".into(), Theme { color }, columns.into());
         chat.at(START_MS);
@@ -116,6 +127,10 @@ impl Stage {
         let mut bytes = Vec::new();
         self.screen.paint(&mut bytes, &self.chat.take_finished(), &live).unwrap();
         self.glass.feed(&bytes);
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.now_ms
     }
 
     pub(super) fn wait(&mut self, ms: i64) {
@@ -160,13 +175,21 @@ impl Stage {
     }
 
     pub(super) fn event(&mut self, event: Event) {
-        let notice = Notice::Event { session: session_id(), at_ms: self.now_ms, event: Arc::new(event) };
-        self.chat.notice(&notice);
+        self.event_from(lead(), event);
+    }
+
+    pub(super) fn event_from(&mut self, from: Arc<Origin>, event: Event) {
+        let (session, event) = (session_id(), Arc::new(event));
+        self.chat.notice(&Notice::Event { session, from, at_ms: self.now_ms, event });
         self.paint();
     }
 
     pub(super) fn delta(&mut self, delta: Delta) {
-        self.chat.notice(&Notice::Delta { session: session_id(), delta });
+        self.delta_from(lead(), delta);
+    }
+
+    pub(super) fn delta_from(&mut self, from: Arc<Origin>, delta: Delta) {
+        self.chat.notice(&Notice::Delta { session: session_id(), from, delta });
         self.paint();
     }
 
@@ -252,12 +275,13 @@ pub(crate) fn started(text: &str) -> Event {
         turn: TurnId::new(Uuid::from_u128(3)),
         envelope: EnvelopeId::new(Uuid::from_u128(99)),
         input: vec![Part::text(text)],
+        assignment: None,
     })
 }
 
 pub(crate) fn ended(end: End) -> Event {
     let turn = TurnId::new(Uuid::from_u128(3));
-    Event::TurnEnded(TurnEnded { turn, end, text: String::new(), structured: None })
+    Event::TurnEnded(TurnEnded { turn, end, text: String::new(), structured: None, charges: Vec::new() })
 }
 
 pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {

@@ -1,0 +1,154 @@
+//! The members at work: what each does right now, and what it has cost so far.
+//!
+//! Each member's notices go through a transcript of its own, of which only the state is kept: their words never mix
+//! with the lead's. A member is known from its first notice until its turn is over and whoever gave it the task has
+//! counted it.
+
+use max_team_core::event::{End, Event};
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::team::Settings;
+use max_team_runtime::{Delta, Origin};
+
+use super::figures::{dollars, duration};
+use super::rows::Row;
+use super::text::clean_line;
+use super::transcript::{Activity, Transcript};
+use super::words::Lang;
+
+#[derive(Debug)]
+pub(super) struct Crew {
+    lang: Lang,
+    settings: Settings,
+    mates: Vec<Mate>,
+}
+
+/// A member at work.
+#[derive(Debug)]
+pub(super) struct Mate {
+    agent: AgentId,
+    pub(super) name: String,
+    /// Its task in a plan; none if the lead gave it one thing to do.
+    pub(super) task: Option<(PlanId, String)>,
+    transcript: Transcript,
+    /// What its turn came to, once that is over.
+    spent_nano: Option<u64>,
+}
+
+impl Mate {
+    /// What it does, in a few words.
+    pub(super) fn doing(&self, lang: Lang, now_ms: i64) -> String {
+        let wait = |at_ms: i64| super::figures::since(now_ms, at_ms);
+        match self.transcript.activity() {
+            Activity::Idle | Activity::Waiting => lang.working().to_owned(),
+            Activity::Thinking => lang.thinking().to_owned(),
+            Activity::Writing => lang.writing().to_owned(),
+            Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
+            Activity::Running(tools) => {
+                let first = self.transcript.running().next();
+                let words = first.map(|tool| format!("{} {}", tool.name, tool.target)).unwrap_or_default();
+                let more = if tools.len() > 1 { format!(" (+{})", tools.len() - 1) } else { String::new() };
+                clean_line(words.trim_end()) + &more
+            }
+            Activity::Retrying { at_ms } => lang.retrying_in(wait(at_ms)),
+            Activity::Paced { until_ms } => lang.pacing(wait(until_ms)),
+            Activity::Stopping => lang.stopping().to_owned(),
+        }
+    }
+
+    /// What its turn has cost so far, as far as prices are known.
+    pub(super) fn nano(&self) -> u64 {
+        self.spent_nano.or_else(|| self.transcript.used().1).unwrap_or(0)
+    }
+
+    pub(super) fn elapsed_ms(&self, now_ms: i64) -> u64 {
+        self.transcript.elapsed_ms(now_ms)
+    }
+}
+
+impl Crew {
+    pub(super) fn new(lang: Lang, settings: Settings) -> Self {
+        Self { lang, settings, mates: Vec::new() }
+    }
+
+    /// The member at a task.
+    pub(super) fn at(&self, plan: PlanId, task: &str) -> Option<&Mate> {
+        self.mates.iter().find(|mate| mate.task.as_ref().is_some_and(|(at, name)| *at == plan && name == task))
+    }
+
+    /// Members that the lead gave one thing to do, and that are at it.
+    pub(super) fn delegated(&self) -> impl Iterator<Item = &Mate> {
+        self.mates.iter().filter(|mate| mate.task.is_none() && mate.spent_nano.is_none())
+    }
+
+    /// Everybody at work.
+    pub(super) fn busy(&self) -> impl Iterator<Item = &Mate> {
+        self.mates.iter().filter(|mate| mate.spent_nano.is_none())
+    }
+
+    /// Something happened to a member. Returns the row that is left of what the lead gave it to do.
+    pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
+        let agent = from.agent?;
+        // Only what begins something makes a member known: the ends of what was given up may come late.
+        let begins = matches!(
+            event,
+            Event::TurnStarted(_) | Event::LlmIntent(_) | Event::ToolIntent(_) | Event::QuestionAsked(_)
+        );
+        let known = self.mates.iter().position(|mate| mate.agent == agent);
+        let index = match known {
+            Some(index) => index,
+            None if !begins => return None,
+            None => {
+                let mut transcript = Transcript::new(self.lang, self.settings.clone());
+                transcript.join(at_ms);
+                let (name, task) = (from.name.to_string(), from.task.clone());
+                self.mates.push(Mate { agent, name, task, transcript, spent_nano: None });
+                self.mates.len() - 1
+            }
+        };
+        let mate = self.mates.get_mut(index)?;
+        if let Event::TurnStarted(started) = event {
+            // The member's own notices say so only from the next one on.
+            let given = started.assignment.as_ref();
+            mate.task = given.and_then(|given| Some((given.plan?, given.task.clone())));
+            mate.spent_nano = None;
+        }
+        let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
+        drop(mate.transcript.event(at_ms, event));
+        let Event::TurnEnded(ended) = event else { return None };
+        mate.spent_nano = Some(nano);
+        if mate.task.is_some() {
+            return None;
+        }
+        let mate = self.mates.remove(index);
+        let money = if nano > 0 { format!(" · {}", dollars(nano)) } else { String::new() };
+        let figures = format!("{}{money}", duration(ms));
+        let ok = matches!(ended.end, End::Answered | End::Proposed);
+        Some(Row::Member { words: self.lang.member_done(&clean_line(&mate.name), ok, &figures), ok })
+    }
+
+    pub(super) fn delta(&mut self, from: &Origin, delta: &Delta, now_ms: i64) {
+        if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
+            drop(mate.transcript.delta(delta, now_ms));
+        }
+    }
+
+    /// A plan has counted what a task came to.
+    pub(super) fn counted(&mut self, plan: PlanId, event: &Event) {
+        let task = match event {
+            Event::TaskReported(reported) => &reported.task,
+            Event::TaskDone(done) => &done.task,
+            Event::TaskFailed(failed) => &failed.task,
+            Event::TaskCancelled(cancelled) => &cancelled.task,
+            Event::TaskPaused(paused) => &paused.task,
+            Event::PlanEnded(_) => {
+                return self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, _)| *at != plan));
+            }
+            _ => return,
+        };
+        self.mates.retain(|mate| mate.task.as_ref().is_none_or(|(at, name)| *at != plan || name != task));
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.mates.clear();
+    }
+}

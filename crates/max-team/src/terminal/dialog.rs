@@ -1,0 +1,157 @@
+//! The first question on the screen, whatever it is about.
+//!
+//! Each kind of question has a form of its own (`panel`: may it be done; `reply`: in words; `gate`: a plan). This
+//! turns to the one that fits and starts it afresh when another question comes first.
+
+use crossterm::event::KeyEvent;
+use max_team_core::id::QuestionId;
+use max_team_core::plan::Plan;
+use max_team_core::plan::event::Say;
+use max_team_core::policy::Answer;
+use max_team_runtime::Team;
+use ratatui::text::{Line, Span};
+
+use super::editor::Editor;
+use super::gate::Gate;
+use super::panel::Panel;
+use super::question::{Matter, Question};
+use super::reply::Reply;
+use super::rows::Look;
+use super::text::clean_line;
+
+/// What a key came to.
+#[derive(Debug)]
+pub(super) enum Verdict {
+    Answer(Answer),
+    Decide(Say),
+    /// Not now.
+    Later,
+}
+
+/// What a form may look at.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Scene<'a> {
+    pub(super) plan: Option<&'a Plan>,
+    pub(super) team: Option<&'a Team>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Dialog {
+    about: Option<QuestionId>,
+    form: Form,
+}
+
+#[derive(Debug, Default)]
+enum Form {
+    #[default]
+    None,
+    Permit(Box<Panel>),
+    Words(Box<Reply>),
+    Plan(Box<Gate>),
+}
+
+impl Dialog {
+    /// Turns to the question that is first now.
+    pub(super) fn face(&mut self, question: Option<&Question>) {
+        let id = question.map(|question| question.id);
+        if self.about == id {
+            return;
+        }
+        self.about = id;
+        self.form = match question.map(|question| &question.matter) {
+            None => Form::None,
+            Some(Matter::Permit(_)) => Form::Permit(Box::default()),
+            Some(Matter::Words(_)) => Form::Words(Box::default()),
+            Some(Matter::Plan { .. }) => Form::Plan(Box::default()),
+        };
+    }
+
+    /// Whether words are being written that go along with the answer, or are it.
+    pub(super) fn is_writing(&self) -> bool {
+        match &self.form {
+            Form::None => false,
+            Form::Permit(panel) => panel.has_comment(),
+            Form::Words(reply) => !reply.editor.is_empty(),
+            Form::Plan(gate) => gate.is_writing(),
+        }
+    }
+
+    /// Whether every letter is part of an answer.
+    pub(super) fn wants_words(&self) -> bool {
+        matches!(self.form, Form::Words(_))
+    }
+
+    /// Whether every key is for the dialog.
+    pub(super) fn is_modal(&self) -> bool {
+        match &self.form {
+            Form::Plan(gate) => gate.is_modal(),
+            _ => self.is_writing(),
+        }
+    }
+
+    /// Where these words go.
+    pub(super) fn editor(&mut self) -> Option<&mut Editor> {
+        match &mut self.form {
+            Form::None => None,
+            Form::Permit(panel) => panel.comment(),
+            Form::Words(reply) => Some(&mut reply.editor),
+            Form::Plan(gate) => gate.editor(),
+        }
+    }
+
+    /// Whether a letter answers; one that does not begins a message.
+    pub(super) fn takes(&self, letter: char, question: Option<&Question>) -> bool {
+        match (&self.form, question.map(|question| &question.matter)) {
+            (Form::Words(_), _) => true,
+            (Form::Plan(gate), Some(Matter::Plan { about, .. })) => gate.takes(letter, about),
+            _ => "yanc".contains(letter.to_ascii_lowercase()),
+        }
+    }
+
+    /// A key, while the question is what the user looks at.
+    pub(super) fn key(&mut self, key: KeyEvent, question: &Question, scene: Scene<'_>, look: Look) -> Option<Verdict> {
+        match (&mut self.form, &question.matter) {
+            (Form::Permit(panel), _) => panel.key(key).map(Verdict::Answer),
+            (Form::Words(reply), Matter::Words(words)) => reply.key(key, words).map(Verdict::Answer),
+            (Form::Plan(gate), Matter::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
+            _ => None,
+        }
+    }
+
+    /// The rows, at most so many.
+    pub(super) fn lines(
+        &mut self,
+        question: &Question,
+        scene: Scene<'_>,
+        count: usize,
+        rows: usize,
+        look: Look,
+    ) -> Vec<Line<'static>> {
+        let mut title = vec![Span::styled("? ", look.theme.warning())];
+        let who = clean_line(&question.by.title(look.lang));
+        match (&mut self.form, &question.matter) {
+            (Form::Permit(panel), Matter::Permit(permit)) => {
+                title.push(Span::styled(format!("{who} "), look.theme.strong()));
+                title.push(Span::raw(format!("{} ", look.lang.wants_to_use())));
+                title.push(Span::styled(clean_line(&permit.tool), look.theme.strong()));
+                title.extend(more(count, look));
+                panel.lines(Line::from(title), permit, rows, look)
+            }
+            (Form::Words(reply), Matter::Words(words)) => {
+                title.push(Span::styled(format!("{who} "), look.theme.strong()));
+                title.push(Span::raw(look.lang.asks().to_owned()));
+                title.extend(more(count, look));
+                reply.lines(Line::from(title), words, rows, look)
+            }
+            (Form::Plan(gate), Matter::Plan { about, .. }) => {
+                gate.lines(title, more(count, look), about, scene, rows, look)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// That there are other questions behind this one.
+fn more(count: usize, look: Look) -> Option<Span<'static>> {
+    (count > 1).then(|| Span::styled(format!("  ({})", look.lang.question_count(count)), look.theme.warning()))
+}

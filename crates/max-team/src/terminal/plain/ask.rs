@@ -1,0 +1,213 @@
+//! Questions as plain lines: what is asked, and how the line that answers is read.
+//!
+//! Where nobody can be asked an agent is told so; a plan waits instead, since it can.
+
+use std::io::{self, Write};
+
+use max_team_core::id::QuestionId;
+use max_team_core::plan::event::{About, Ruling, Say};
+use max_team_core::policy::{Answer, By};
+
+use super::super::gate::{headline, unknown_member};
+use super::super::panel::PLACE;
+use super::super::question::{Matter, Permit, Question, Words};
+use super::super::text::clean_line;
+use super::Plain;
+
+/// Why nobody was asked.
+pub(super) const NOBODY: &str = "no terminal to ask on";
+/// Who says yes beforehand.
+const YES: &str = "`--yes`";
+
+impl<W: Write> Plain<W> {
+    /// Puts the first question to the user, or answers for nobody.
+    pub(super) fn questions(&mut self) -> io::Result<()> {
+        while let Some(question) = self.session.questions.first().cloned() {
+            if self.can_ask && !self.eof {
+                if self.asked != Some(question.id) {
+                    self.asked = Some(question.id);
+                    self.ask(&question)?;
+                }
+                return Ok(());
+            }
+            if self.yes {
+                self.ask(&question)?;
+                self.say_yes(&question)?;
+                continue;
+            }
+            self.say_for_nobody(&question)?;
+        }
+        self.asked = None;
+        Ok(())
+    }
+
+    fn ask(&mut self, question: &Question) -> io::Result<()> {
+        self.end_line()?;
+        let lang = self.session.lang;
+        let who = clean_line(&question.by.title(lang));
+        let prompt = match &question.matter {
+            Matter::Permit(permit) => {
+                self.print_permit(&who, permit)?;
+                lang.plain_question()
+            }
+            Matter::Words(words) => {
+                self.print_words(&who, words)?;
+                lang.plain_reply()
+            }
+            Matter::Plan { plan, about } => {
+                let plan = self.session.plans().get(*plan).map(|known| &known.plan);
+                writeln!(self.out, "? {}", headline(about, plan, lang))?;
+                if let About::Failure { error, .. } = about {
+                    writeln!(self.out, "  {}", clean_line(error))?;
+                }
+                match about {
+                    About::Proposal => lang.plain_gate(),
+                    About::Failure { .. } => lang.plain_failure(),
+                    About::Rest | About::Start { .. } | About::Budget => lang.plain_go_on(),
+                }
+            }
+        };
+        write!(self.out, "{prompt}")?;
+        self.at_line_start = false;
+        self.out.flush()
+    }
+
+    fn print_permit(&mut self, who: &str, permit: &Permit) -> io::Result<()> {
+        let lang = self.session.lang;
+        let (tool, target) = (clean_line(&permit.tool), clean_line(&permit.target));
+        let rule = match permit.rule.as_str() {
+            "" => String::new(),
+            rule => format!(" ({} {})", lang.because(), clean_line(rule)),
+        };
+        writeln!(self.out, "? {who} {} {tool} {target}{rule}", lang.wants_to_use())?;
+        for line in permit.preview.lines() {
+            writeln!(self.out, "  {}", clean_line(line))?;
+        }
+        Ok(())
+    }
+
+    fn print_words(&mut self, who: &str, words: &Words) -> io::Result<()> {
+        writeln!(self.out, "? {who} {}: {}", self.session.lang.asks(), clean_line(&words.question))?;
+        for (index, option) in words.options.iter().enumerate() {
+            writeln!(self.out, "  {}. {}", index + 1, clean_line(option))?;
+        }
+        Ok(())
+    }
+
+    /// What was said yes to beforehand.
+    fn say_yes(&mut self, question: &Question) -> io::Result<()> {
+        let by = By::Rule(YES.to_owned());
+        let (answer, shown) = match &question.matter {
+            Matter::Permit(_) => (Answer { allow: true, always: false, comment: String::new(), by }, "y (--yes)"),
+            // A yes is no answer to this.
+            Matter::Words(_) => (Answer { allow: false, always: false, comment: String::new(), by }, "(--yes)"),
+            Matter::Plan { about, .. } => {
+                let say = match about {
+                    About::Proposal | About::Rest | About::Start { .. } => Say::Approve,
+                    About::Failure { .. } => Say::Rule(Ruling::GiveUp),
+                    About::Budget => Say::Reject(String::new()),
+                };
+                writeln!(self.out, "{} (--yes)", self.session.lang.said(&say))?;
+                self.at_line_start = true;
+                self.session.decide(question.id, say);
+                return Ok(());
+            }
+        };
+        writeln!(self.out, "{shown}")?;
+        self.at_line_start = true;
+        self.session.answer(question.id, answer);
+        Ok(())
+    }
+
+    fn say_for_nobody(&mut self, question: &Question) -> io::Result<()> {
+        if let Matter::Plan { .. } = question.matter {
+            self.session.questions.park(question.id);
+            self.end_line()?;
+            return writeln!(self.out, "{}", self.session.lang.plan_waits());
+        }
+        let nobody = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(NOBODY.into()) };
+        self.session.answer(question.id, nobody);
+        Ok(())
+    }
+
+    /// A line that answers the question that was put.
+    pub(super) fn answer(&mut self, id: QuestionId, line: &str) -> io::Result<()> {
+        self.asked = None;
+        let Some(question) = self.session.questions.first().filter(|question| question.id == id).cloned() else {
+            return Ok(());
+        };
+        let lang = self.session.lang;
+        let unclear = match &question.matter {
+            Matter::Permit(_) => match permit_of(line) {
+                Some(answer) => {
+                    self.session.answer(id, answer);
+                    return Ok(());
+                }
+                None => lang.plain_unclear().to_owned(),
+            },
+            Matter::Words(words) => {
+                self.session.answer(id, words_of(line, words));
+                return Ok(());
+            }
+            Matter::Plan { about, .. } => match self.said_of(line, about) {
+                Ok(Some(say)) => {
+                    self.session.decide(id, say);
+                    return Ok(());
+                }
+                Ok(None) => {
+                    self.session.questions.park(id);
+                    lang.parked_hint().to_owned()
+                }
+                Err(words) => words,
+            },
+        };
+        writeln!(self.out, "{unclear}")
+    }
+
+    /// What a line says about a plan; nothing for later.
+    fn said_of(&self, line: &str, about: &About) -> Result<Option<Say>, String> {
+        let lang = self.session.lang;
+        let (word, words) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+        let words = words.trim().to_owned();
+        let retry = |agent| Say::Rule(Ruling::Retry { agent, model: None, note: String::new() });
+        let unclear = || Err(lang.plain_gate_unclear().to_owned());
+        let word = word.to_lowercase();
+        Ok(Some(match (about, word.as_str()) {
+            (_, "l" | "later" | "稍后") => return Ok(None),
+            (About::Failure { .. }, word) => match word {
+                "r" | "retry" => retry(None),
+                "o" => match unknown_member(&words, self.session.team(), lang) {
+                    Some(flaw) => return Err(flaw),
+                    None => retry(Some(words)),
+                },
+                "s" | "skip" => Say::Rule(Ruling::Skip),
+                "f" | "fixed" => Say::Rule(Ruling::Fixed),
+                "g" => Say::Rule(Ruling::GiveUp),
+                _ => return unclear(),
+            },
+            (_, "y" | "yes" | "是") => Say::Approve,
+            (_, "n" | "no" | "否") => Say::Reject(words),
+            (About::Proposal, "1") => Say::FirstWave,
+            (About::Proposal, "c") if !words.is_empty() => Say::Changes(words),
+            _ => return unclear(),
+        }))
+    }
+}
+
+fn permit_of(line: &str) -> Option<Answer> {
+    let (word, comment) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
+    let (allow, always) = match word.to_lowercase().as_str() {
+        "y" | "yes" | "是" => (true, false),
+        "a" | "always" => (true, true),
+        "n" | "no" | "否" => (false, false),
+        _ => return None,
+    };
+    Some(Answer { allow, always, comment: comment.trim().to_owned(), by: By::Person(PLACE.to_owned()) })
+}
+
+fn words_of(line: &str, words: &Words) -> Answer {
+    let said = line.trim();
+    let picked = said.parse::<usize>().ok().and_then(|number| words.options.get(number.checked_sub(1)?));
+    let comment = picked.map_or_else(|| said.to_owned(), Clone::clone);
+    Answer { allow: !comment.is_empty(), always: false, comment, by: By::Person(PLACE.to_owned()) }
+}

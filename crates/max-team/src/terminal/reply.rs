@@ -1,0 +1,81 @@
+//! A question in words on the screen: the question, its options, and the line that answers it.
+//!
+//! It holds only how the question is shown and what is being written; the question itself is the session's. A digit
+//! picks an option as long as nothing is written.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use max_team_core::policy::{Answer, By};
+use ratatui::text::{Line, Span};
+
+use super::editor::Editor;
+use super::gate::breaks_line;
+use super::panel::PLACE;
+use super::question::Words;
+use super::rows::Look;
+use super::text::{self, clean, clean_line};
+
+/// An answer being given.
+#[derive(Debug, Default)]
+pub(super) struct Reply {
+    pub(super) editor: Editor,
+    /// The option that Enter takes.
+    chosen: usize,
+}
+
+impl Reply {
+    /// A key. Returns the answer, if that was one.
+    pub(super) fn key(&mut self, key: KeyEvent, words: &Words) -> Option<Answer> {
+        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
+        let fresh = self.editor.is_empty();
+        match key.code {
+            KeyCode::Esc if fresh => return Some(answer(false, String::new())),
+            KeyCode::Esc => self.editor.clear(),
+            KeyCode::Enter if breaks_line(key, &mut self.editor) => {}
+            KeyCode::Enter if fresh => {
+                return words.options.get(self.chosen).map(|option| answer(true, option.clone()));
+            }
+            KeyCode::Enter => return Some(answer(true, self.editor.take().trim().to_owned())),
+            KeyCode::Char(digit @ '1'..='9') if fresh && plain => {
+                let index = digit.to_digit(10).and_then(|digit| usize::try_from(digit).ok()).unwrap_or(0);
+                match index.checked_sub(1).and_then(|index| words.options.get(index)) {
+                    Some(option) => return Some(answer(true, option.clone())),
+                    None => drop(self.editor.key(key)),
+                }
+            }
+            KeyCode::Up if fresh => self.chosen = self.chosen.saturating_sub(1),
+            KeyCode::Down if fresh => self.chosen = (self.chosen + 1).min(words.options.len().saturating_sub(1)),
+            _ => drop(self.editor.key(key)),
+        }
+        None
+    }
+
+    /// The rows, at most so many: the title, the question, its options, the keys.
+    pub(super) fn lines(&self, title: Line<'static>, words: &Words, rows: usize, look: Look) -> Vec<Line<'static>> {
+        let Look { columns, theme, lang } = look;
+        let inside = columns.saturating_sub(2);
+        let mut body = text::wrap(&[Span::raw(clean(&words.question))], inside);
+        for (index, option) in words.options.iter().enumerate() {
+            let style = if index == self.chosen && self.editor.is_empty() { theme.chosen() } else { theme.strong() };
+            let number = Span::styled(format!(" {} ", index + 1), style);
+            let option = text::cut(&clean_line(option), inside.saturating_sub(4));
+            body.push(Line::from(vec![number, Span::raw(format!(" {option}"))]));
+        }
+        let hidden = body.len().saturating_sub(rows.saturating_sub(2));
+        if hidden > 0 {
+            body.truncate(body.len() - hidden - 1);
+            body.push(Line::from(Span::styled(lang.more_lines(hidden + 1), theme.faint())));
+        }
+        let mut lines = vec![title];
+        for mut line in body {
+            line.spans.insert(0, Span::raw("  "));
+            lines.push(line);
+        }
+        let keys = if words.options.is_empty() { lang.reply_keys() } else { lang.reply_keys_options() };
+        lines.push(Line::from(Span::styled(text::cut(&format!("  {keys}"), columns), theme.faint())));
+        lines
+    }
+}
+
+fn answer(allow: bool, comment: String) -> Answer {
+    Answer { allow, always: false, comment, by: By::Person(PLACE.to_owned()) }
+}

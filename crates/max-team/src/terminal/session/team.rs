@@ -1,0 +1,237 @@
+//! The team's part of a session: plans, members, and what the user says about them.
+//!
+//! Like the rest of the session it turns notices into items and wishes into orders, and does nothing else.
+
+use std::sync::Arc;
+
+use max_team_core::event::Event;
+use max_team_core::id::{PlanId, QuestionId};
+use max_team_core::plan::event::{About, PlanAsked, Say};
+use max_team_core::plan::{Draft, Plan, Status};
+use max_team_runtime::{Opened, Origin, Team};
+
+use super::super::crew::Crew;
+use super::super::link::Act;
+use super::super::plans::{Drawn, Heard, Known, Plans};
+use super::super::report;
+use super::super::rows::Row;
+use super::super::transcript::Item;
+use super::{Session, note};
+use crate::sheet;
+
+impl Session {
+    /// Who works for the lead.
+    pub(in super::super) fn with_team(mut self, team: Option<Team>) -> Self {
+        self.team = team;
+        self
+    }
+
+    pub(in super::super) fn team(&self) -> Option<&Team> {
+        self.team.as_ref()
+    }
+
+    pub(in super::super) fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    pub(in super::super) fn crew(&self) -> &Crew {
+        &self.crew
+    }
+
+    /// Whether anybody does anything, the lead or the team.
+    pub(in super::super) fn is_at_work(&self) -> bool {
+        self.is_busy() || self.is_team_at_work()
+    }
+
+    /// Whether the team does anything.
+    pub(in super::super) fn is_team_at_work(&self) -> bool {
+        self.plans.is_moving() || self.crew.busy().next().is_some()
+    }
+
+    /// Whether nothing more is to come: the house knows better than what has been heard so far.
+    pub(in super::super) fn is_over(&self) -> bool {
+        !self.is_at_work() && (self.team.is_none() || self.quiet || self.turns == 0)
+    }
+
+    /// Takes up what the team was at before we came.
+    pub(super) fn join_team(&mut self, opened: &Opened) {
+        self.plans = Plans::default();
+        self.crew.clear();
+        for plan in &opened.plans {
+            self.plans.want(*plan);
+            self.acts.push(Act::Plan(*plan));
+        }
+        for asked in &opened.asked {
+            self.questions.resume(asked);
+        }
+    }
+
+    pub(in super::super) fn propose(&mut self, draft: Draft, source: String) {
+        self.turns = self.turns.max(1);
+        self.quiet = false;
+        self.acts.push(Act::Propose { draft: Box::new(draft), source });
+    }
+
+    pub(in super::super) fn decide(&mut self, question: QuestionId, say: Say) {
+        if !matches!(say, Say::Edit(_)) {
+            self.questions.answered_here(question);
+        }
+        self.acts.push(Act::Decide { question, say });
+    }
+
+    pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
+        let mut items = Vec::new();
+        match event {
+            Event::TurnStarted(_) => self.quiet = false,
+            Event::QuestionAsked(asked) => self.questions.ask(from, &from.name, asked),
+            Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
+            Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
+            Event::TurnEnded(_) => self.questions.close_all_of(from.agent),
+            _ => {}
+        }
+        items.extend(self.crew.event(from, at_ms, event).map(Item::Row));
+        items
+    }
+
+    pub(super) fn plan_event(&mut self, id: PlanId, at_ms: i64, event: &Event) -> Vec<Item> {
+        match self.plans.hear(id, at_ms, event) {
+            Heard::Folded => {}
+            Heard::Known => return Vec::new(),
+            Heard::Unread => {
+                self.plans.want(id);
+                self.acts.push(Act::Plan(id));
+                return Vec::new();
+            }
+        }
+        self.quiet = false;
+        self.crew.counted(id, event);
+        let mut items = Vec::new();
+        match event {
+            Event::PlanAsked(asked) => {
+                if self.questions.ask_about(id, asked) && asked.about == About::Proposal {
+                    items.extend(self.sheet(id));
+                }
+            }
+            Event::PlanEdited(_) => {
+                items.push(note(self.lang.changed_plan().to_owned()));
+                items.extend(self.sheet(id));
+            }
+            Event::PlanAnswered(answered) => {
+                let elsewhere = self.questions.answered(answered.question);
+                if elsewhere {
+                    items.push(note(self.lang.answered_by(&answered.say, &answered.by.name())));
+                } else if !matches!(answered.say, Say::Rule(_)) {
+                    // What becomes of a task says so itself.
+                    items.push(note(format!("{}: {}", self.lang.plan_word(), self.lang.said(&answered.say))));
+                }
+            }
+            Event::PlanEnded(_) => {
+                if let Some(known) = self.plans.get(id) {
+                    items.push(Item::Row(Row::Over(drawn(known), known.elapsed_ms(at_ms))));
+                }
+            }
+            _ => items.extend(self.step(event)),
+        }
+        self.keep_questions(id);
+        items
+    }
+
+    /// What of a step is shown, and where.
+    fn step(&self, event: &Event) -> Option<Item> {
+        let words = sheet::step_in(event, self.lang)?;
+        let (sign, bad) = match event {
+            // What is given up follows from a failure or a stop that was told.
+            Event::TaskStarted(_) | Event::TaskDone(_) | Event::TaskSkipped(_) | Event::TaskCancelled(_) => {
+                return Some(Item::Minor(Row::Note(words)));
+            }
+            Event::TaskFailed(failed) => {
+                if failed.retry_at_ms.is_some() {
+                    ("↻", false)
+                } else {
+                    ("✗", true)
+                }
+            }
+            Event::TaskAsked(_) => ("?", false),
+            Event::TaskPaused(_) | Event::PlanStopped(_) => ("■", false),
+            _ => ("→", false),
+        };
+        Some(Item::Row(Row::Step { sign, bad, words }))
+    }
+
+    /// A plan that was there before we came has been read.
+    pub(super) fn plan_read(&mut self, id: PlanId, plan: Plan, now_ms: i64) -> Vec<Item> {
+        self.plans.read(id, plan, now_ms);
+        let Some(known) = self.plans.get(id) else { return Vec::new() };
+        let asked: Vec<(QuestionId, About)> =
+            known.plan.asked().map(|(question, about)| (question, about.clone())).collect();
+        let mut items = Vec::new();
+        for (question, about) in asked {
+            let proposal = about == About::Proposal;
+            if self.questions.ask_about(id, &PlanAsked { question, about }) && proposal {
+                items.extend(self.sheet(id));
+            }
+        }
+        self.keep_questions(id);
+        items
+    }
+
+    /// Whatever has closed a plan's questions closes them here.
+    fn keep_questions(&mut self, id: PlanId) {
+        if let Some(known) = self.plans.get(id) {
+            self.questions.keep_of_plan(id, |question| known.plan.asked().any(|(open, _)| open == question));
+        }
+    }
+
+    fn sheet(&self, id: PlanId) -> Option<Item> {
+        self.plans.get(id).map(|known| Item::Row(Row::Sheet(drawn(known))))
+    }
+
+    pub(super) fn show_plan(&mut self) -> Vec<Item> {
+        let Some(id) = self.plans.latest().map(|known| known.id) else {
+            return vec![note(self.lang.no_open_plan().to_owned())];
+        };
+        self.questions.unpark();
+        self.sheet(id).into_iter().collect()
+    }
+
+    pub(super) fn show_team(&self) -> Vec<Item> {
+        let Some(team) = &self.team else { return vec![note(self.lang.no_team().to_owned())] };
+        vec![Item::Row(report::team(self.lang, team, &self.crew))]
+    }
+
+    pub(super) fn show_inbox(&self) -> Vec<Item> {
+        let waits: Vec<_> = self.questions.all().collect();
+        vec![Item::Row(report::inbox(self.lang, &waits))]
+    }
+
+    /// Stops what runs: a task of a plan, all plans, or the lead.
+    pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
+        let Some(task) = task else {
+            let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
+            if plans.is_empty() && !self.is_busy() {
+                plans.extend(self.plans.open().last().map(|known| known.id));
+            }
+            if self.is_busy() {
+                self.interrupt();
+            } else if plans.is_empty() {
+                return vec![note(self.lang.nothing_runs().to_owned())];
+            }
+            self.acts.extend(plans.into_iter().map(|plan| Act::Stop { plan, task: None }));
+            return Vec::new();
+        };
+        let is_open = |known: &&Known| {
+            known
+                .plan
+                .tasks()
+                .any(|view| view.task.id == task && !matches!(view.status, Status::Done | Status::Skipped))
+        };
+        match self.plans.open().filter(is_open).last().map(|known| known.id) {
+            Some(plan) => self.ask(Act::Stop { plan, task: Some(task) }),
+            None => vec![note(self.lang.no_task(&task))],
+        }
+    }
+}
+
+fn drawn(known: &Known) -> Drawn {
+    Drawn(Arc::new(known.plan.clone()))
+}
