@@ -15,6 +15,7 @@ use crate::args;
 use crate::exit::Exit;
 use crate::setup::Place;
 use crate::sheet;
+use crate::terminal::Lang;
 use crate::terminal::text::{clean, clean_line};
 
 /// Characters of what is asked, in the list.
@@ -142,7 +143,7 @@ fn proposed(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<Pla
 
 fn goal(plan: &Plan) -> String {
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
-    let forecast = plan.forecast().map(sheet::forecast).unwrap_or_default();
+    let forecast = plan.forecast().map(|forecast| sheet::forecast_in(forecast, Lang::En)).unwrap_or_default();
     format!("{} ({forecast})", clip(&clean_line(goal), ASKED_CHARS))
 }
 

@@ -20,6 +20,7 @@ use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::setup::Place;
 use crate::sheet;
+use crate::terminal::Lang;
 use crate::terminal::text::clean;
 
 /// Characters of a goal in the list.
@@ -66,7 +67,7 @@ fn find(census: &Census<'_>, id: Option<&str>) -> anyhow::Result<PlanId> {
 /// How a plan stands, in a few words.
 fn stands(census: &Census<'_>, line: &PlanLine) -> anyhow::Result<(String, usize, usize)> {
     if let Some(row) = &line.end {
-        return Ok((sheet::end(row.end).to_owned(), row.tally.done, row.tally.tasks));
+        return Ok((Lang::En.plan_end(row.end).to_owned(), row.tally.done, row.tally.tasks));
     }
     let plan = census.plan(line.row.plan).map_err(stop)?;
     let asked = plan.asked().next().map(|(_, about)| match about {
@@ -115,7 +116,7 @@ fn show(plan: &Plan) -> String {
     let mut text = sheet::sheet(plan, sheet::WIDTH);
     let now_ms = desk::now_ms();
     for view in plan.tasks() {
-        let waits = sheet::waits(&view, now_ms);
+        let waits = sheet::waits_in(&view, now_ms, Lang::En);
         if !waits.is_empty() && plan.ended().is_none() {
             text.push_str(&format!("{}: {}\n", view.task.id, clean(&waits)));
         }
@@ -124,7 +125,7 @@ fn show(plan: &Plan) -> String {
         let tally = plan.tally();
         text.push_str(&format!(
             "{}: {} of {} ran, {} done, {} verified, {} failed\n",
-            sheet::end(end),
+            Lang::En.plan_end(end),
             tally.ran,
             tally.tasks,
             tally.done,

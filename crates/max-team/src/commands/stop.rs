@@ -13,7 +13,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::Place;
-use crate::sheet;
+use crate::terminal::Lang;
 
 /// What is to be stopped.
 struct Targets {
@@ -71,7 +71,7 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
     };
     if let Some(plan) = census.find_plan(id).map_err(stop)? {
         if let Some(row) = census.plan_end(plan).map_err(stop)? {
-            let words = format!("plan {plan} is over: {}", sheet::end(row.end));
+            let words = format!("plan {plan} is over: {}", Lang::En.plan_end(row.end));
             return Err(Stop::new(Exit::Failed, words).into());
         }
         return Ok(Targets { plans: vec![plan], lead: None });
@@ -122,7 +122,7 @@ async fn told(
             let tally = row.tally;
             return Ok(Some(format!(
                 "{}: {} of {} tasks done, {} given up",
-                sheet::end(row.end),
+                Lang::En.plan_end(row.end),
                 tally.done,
                 tally.tasks,
                 tally.cancelled
