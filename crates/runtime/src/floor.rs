@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::CONTROLS_MAX;
-use max_team_core::message::Assignment;
+use max_team_core::message::{Assignment, Envelope};
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
@@ -45,6 +45,10 @@ struct Chair {
     activity: Activity,
     /// A plan that waits for the lead's word.
     awaits_lead: bool,
+    /// Letters that were committed and handed over; the mailbox need not be read for them.
+    letters: Vec<Envelope>,
+    /// There may be more in the mailbox than was handed over.
+    look: bool,
 }
 
 /// What the loops of one session share.
@@ -66,6 +70,13 @@ pub(crate) struct Floor {
     closing: AtomicBool,
     /// Whether everybody is told that there is nothing to do.
     quiet: Mutex<bool>,
+}
+
+/// An agent that has just begun to exist, and its first letter.
+pub(crate) struct Fresh {
+    pub turn: Turn,
+    pub head: u64,
+    pub letter: Envelope,
 }
 
 /// What a loop is given when it sits down.
@@ -144,7 +155,14 @@ impl Floor {
         }
         let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
         let bell = Arc::new(Notify::new());
-        let chair = Chair { bell: Arc::clone(&bell), controls, activity: Activity::Busy, awaits_lead: false };
+        let chair = Chair {
+            bell: Arc::clone(&bell),
+            controls,
+            activity: Activity::Busy,
+            awaits_lead: false,
+            letters: Vec::new(),
+            look: true,
+        };
         chairs.insert(address.to_owned(), chair);
         *lock(&self.quiet) = false;
         Some(Place { bell, controls: receiver })
@@ -166,16 +184,24 @@ impl Floor {
     }
 
     /// Seats an agent that has something to do; one that sits already is only rung.
-    pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId, fresh: Option<(Turn, u64)>) -> Result<(), RuntimeError> {
+    pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId, fresh: Option<Fresh>) -> Result<(), RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else {
             self.ring(&address);
             return Ok(());
         };
+        let fresh = fresh.map(|fresh| {
+            // Everything there is to know about it is here: nothing need be read.
+            if let Some(chair) = lock(&self.chairs).get_mut(&address) {
+                chair.look = false;
+                chair.letters.push(fresh.letter);
+            }
+            (fresh.turn, fresh.head)
+        });
         let seated = self.prepare_agent(agent, fresh).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
         match seated {
             Ok(agent) => {
-                self.spawn(address, agent.run(place.controls));
+                self.spawn(address, Box::pin(agent.run(place.controls)));
                 Ok(())
             }
             Err(error) => {
@@ -218,7 +244,7 @@ impl Floor {
             Ok((state, head)) => {
                 let bell = Arc::clone(&place.bell);
                 let work = PlanLoop::new(Arc::clone(self), plan, state, head, bell);
-                self.spawn(address, work.run(place.controls));
+                self.spawn(address, Box::pin(work.run(place.controls)));
                 Ok(())
             }
             Err(error) => {
@@ -230,15 +256,41 @@ impl Floor {
 
     /// There is mail at an address.
     pub(crate) fn ring(self: &Arc<Self>, address: &str) {
-        {
-            let mut chairs = lock(&self.chairs);
-            if let Some(chair) = chairs.get_mut(address) {
-                chair.activity = Activity::Busy;
-                *lock(&self.quiet) = false;
-                chair.bell.notify_one();
-                return;
-            }
+        if !self.rings(address, None) {
+            self.seat_reader(address);
         }
+    }
+
+    /// Hands a committed letter to whoever sits at its address; if nobody does, they are seated and read it there.
+    pub(crate) fn deliver(self: &Arc<Self>, letter: Envelope) {
+        let address = letter.to.clone();
+        if !self.rings(&address, Some(letter)) {
+            self.seat_reader(&address);
+        }
+    }
+
+    /// Whether somebody sits there.
+    fn rings(&self, address: &str, letter: Option<Envelope>) -> bool {
+        let mut chairs = lock(&self.chairs);
+        let Some(chair) = chairs.get_mut(address) else { return false };
+        chair.activity = Activity::Busy;
+        chair.look |= letter.is_none();
+        chair.letters.extend(letter);
+        *lock(&self.quiet) = false;
+        chair.bell.notify_one();
+        true
+    }
+
+    /// What is in the mailbox: what was handed over, or everything if there may be more.
+    pub(crate) fn mail(&self, address: &str, all: bool) -> Result<Vec<Envelope>, RuntimeError> {
+        let (letters, look) = match lock(&self.chairs).get_mut(address) {
+            Some(chair) => (std::mem::take(&mut chair.letters), std::mem::take(&mut chair.look)),
+            None => (Vec::new(), true),
+        };
+        if look || all { Ok(self.shared.journal.pending_mail(address)?) } else { Ok(letters) }
+    }
+
+    fn seat_reader(self: &Arc<Self>, address: &str) {
         // Whoever is to read it has gone home since; an address of another session is none of ours.
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
             && self.plan_of(agent).is_some()

@@ -218,6 +218,10 @@ impl House {
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let (plans, working) = if resumed { self.unfinished(session)? } else { (Vec::new(), Vec::new()) };
+        if !plans.is_empty() && open.team.is_none() {
+            let words = "this session has a plan at work, which needs its team: leave --solo and --agent out";
+            return Err(RuntimeError::Plan(words.to_owned()));
+        }
         if floor.purse.is_bounded() && resumed {
             self.charge(floor, &seat.turn)?;
         }
@@ -237,7 +241,7 @@ impl House {
         lock(&self.desks).insert(session, desk);
         if let Some(place) = floor.sit(&stream) {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
-            floor.spawn(stream, agent.run(place.controls));
+            floor.spawn(stream, Box::pin(agent.run(place.controls)));
         }
         for plan in plans {
             floor.seat_plan(plan)?;

@@ -37,7 +37,7 @@ fn server(gate: &Gate) -> ModelServer {
 
 /// A plan that waits for a person while nobody runs its session.
 fn parked(server: &ModelServer) -> (Program, String, String) {
-    let program = Program::with(server).file("plan.yaml", PLAN);
+    let program = Program::team(server).file("plan.yaml", PLAN);
     let ran = program.run(&["run", "plan.yaml"]);
     assert_eq!(ran.code, 5, "{ran:?}");
     let asked = program.run(&["inbox", "--json"]).json();
@@ -145,7 +145,7 @@ impl Drop for Running {
 /// A plan at work: `look` stands at the gate, `speak` waits for a yes.
 fn at_work(gate: &Gate) -> (ModelServer, Program, Running) {
     let server = server(gate);
-    let program = Program::with(&server).file("plan.yaml", GATED);
+    let program = Program::team(&server).file("plan.yaml", GATED);
     let child = program.start(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]);
     let child = Running(Some(child));
     gate.wait_reached();
@@ -208,7 +208,7 @@ fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
 fn a_failure_is_decided_about() {
     let server = server(&Gate::new());
     let plan = "goal: Say hello\ntasks:\n  - {id: speak, agent: ada, do: Speak up., outputs: [never.txt], retry: 0}\n";
-    let program = Program::with(&server).file("plan.yaml", plan);
+    let program = Program::team(&server).file("plan.yaml", plan);
     let child = Running(Some(program.start(&["run", "plan.yaml", "--approve", "never"])));
     wait_for(&program, "plan_asked", "never.txt");
     drop(child);
@@ -230,7 +230,7 @@ fn a_failure_is_decided_about() {
 #[test]
 fn a_finished_run_can_be_looked_at() {
     let server = server(&Gate::new());
-    let program = Program::with(&server).file("plan.yaml", PLAN);
+    let program = Program::team(&server).file("plan.yaml", PLAN);
     ok(program.run(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]));
 
     let plan = ok(program.run(&["plans", "show", "--json"])).json();
@@ -307,7 +307,7 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
             (false, _) => Reply::text("Leo wrote it.").gate_before(&gate),
         })
     }));
-    let program = Program::with(&server);
+    let program = Program::team(&server);
     let mut chat = program.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
     let mut keys = chat.stdin.take().unwrap();
     let chat = Running(Some(chat));
@@ -336,7 +336,7 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
 fn the_audit_file_tells_of_members_plans_and_letters() {
     let server = server(&Gate::new());
     let config = "audit:\n  enabled: true\n  output: logs/audit.jsonl\n  level: debug\n";
-    let program = Program::with(&server).file("plan.yaml", PLAN).file(".max-team/config.yaml", config);
+    let program = Program::team(&server).file("plan.yaml", PLAN).file(".max-team/config.yaml", config);
     ok(program.run(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]));
     let text = program.read("logs/audit.jsonl");
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();

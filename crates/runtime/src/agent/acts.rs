@@ -19,6 +19,7 @@ use super::flight::{Flight, Landed};
 use super::mail::derived;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::floor::Fresh;
 use crate::house::{append, now_ms};
 use crate::plan::{letters, plan_stream, propose};
 use crate::team_tools::{self, Act};
@@ -182,7 +183,7 @@ impl Agent {
                 sent_at_ms: now_ms(),
             };
             let (turn, appends, projections) = newcomer(&self.floor, child, &mate, mate.settings.clone(), assignment)?;
-            fresh = Some((turn, 2));
+            fresh = Some(Fresh { turn, head: 2, letter: letter.clone() });
             self.commit_quietly(Extra { appends, projections, ..Extra::send(letter) }).await?;
         }
         self.floor.seat_agent(child, fresh)?;

@@ -137,7 +137,9 @@ impl Frame {
     /// The same for another agent of this definition.
     pub(crate) fn under(&self, settings: Settings) -> Self {
         let mut frame = self.clone();
-        frame.configure(&settings);
+        if frame.settings != settings {
+            frame.configure(&settings);
+        }
         frame
     }
 

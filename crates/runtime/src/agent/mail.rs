@@ -24,10 +24,10 @@ use crate::error::RuntimeError;
 use crate::handle::Origin;
 
 impl Agent {
-    /// Takes what the mailbox holds and fits the moment.
-    pub(super) async fn take_mail(&mut self) -> Result<(), RuntimeError> {
+    /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
+    pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
         let mut news: Vec<Envelope> = Vec::new();
-        for letter in self.floor.shared.journal.pending_mail(&self.stream)? {
+        for letter in self.floor.mail(&self.stream, all)? {
             match letter.kind {
                 Kind::PermissionResponse => {
                     let ack = Extra::acks(vec![letter.id]);
@@ -46,15 +46,19 @@ impl Agent {
                     news.push(letter);
                 }
                 // It waits until the turn is over.
-                Kind::UserInput | Kind::TaskAssign => {}
+                Kind::UserInput | Kind::TaskAssign => self.left_over = true,
                 // Nobody who knows us writes this to an agent.
                 Kind::PlanApprovalRequest | Kind::TaskUpdate => {
                     self.commit(Vec::new(), Extra::acks(vec![letter.id])).await?;
                 }
             }
         }
-        if !news.is_empty() && !self.turn.is_busy() {
-            self.begin(&news).await?;
+        if !news.is_empty() {
+            if self.turn.is_busy() {
+                self.left_over = true;
+            } else {
+                self.begin(&news).await?;
+            }
         }
         Ok(())
     }

@@ -96,6 +96,8 @@ pub(crate) struct Agent {
     held: (u64, u64),
     /// When the turn that runs began, as far as this process knows.
     began: Instant,
+    /// Letters wait in the mailbox that came at a moment they did not fit.
+    left_over: bool,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
 }
@@ -140,6 +142,7 @@ impl Agent {
             bell: Arc::clone(bell),
             held,
             began: Instant::now(),
+            left_over: false,
             resumed: true,
             floor,
         };
@@ -166,10 +169,12 @@ impl Agent {
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         self.step(Input::Recovered, Extra::default()).await?;
         let mut mail = true;
+        // Whether letters may wait that came at a moment they did not fit.
+        let mut all = false;
         let mut told = None;
         loop {
             if mail {
-                self.take_mail().await?;
+                self.take_mail(std::mem::take(&mut all)).await?;
                 mail = false;
             }
             while self.launch_and_act().await? {}
@@ -202,7 +207,7 @@ impl Agent {
             if was_busy && !self.turn.is_busy() {
                 // Whatever of this turn is still under way is over, and what was said meanwhile is next.
                 self.cancel.cancel();
-                mail = true;
+                (mail, all) = (true, std::mem::take(&mut self.left_over));
             }
         }
     }
@@ -308,7 +313,7 @@ impl Agent {
             commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
             commit.appends.push(append(&self.session_stream, reply, &actor)?);
         }
-        let rings: Vec<String> = extra.sends.iter().map(|letter| letter.to.clone()).collect();
+        let letters = extra.sends.clone();
         commit.acks = extra.acks;
         commit.sends = extra.sends;
         commit.appends.extend(extra.appends);
@@ -319,8 +324,8 @@ impl Agent {
             self.turn.apply(event);
             self.floor.shared.audit(&self.origin.name, at_ms, event);
         }
-        for address in &rings {
-            self.floor.ring(address);
+        for letter in letters {
+            self.floor.deliver(letter);
         }
         let session = self.floor.session;
         for event in events.into_iter().chain(replies) {

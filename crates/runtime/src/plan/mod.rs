@@ -32,7 +32,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::{Control, derived, newcomer, text_at};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor};
+use crate::floor::{Activity, Floor, Fresh};
 use crate::handle::{Mate, Notice, Origin};
 use crate::house::{append, commit_at, now_ms};
 use crate::team_tools::Says;
@@ -179,7 +179,7 @@ impl PlanLoop {
     /// Takes everything there is, in one commit.
     async fn take_mail(&mut self) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
-        for letter in self.floor.shared.journal.pending_mail(&self.stream)? {
+        for letter in self.floor.mail(&self.stream, false)? {
             batch.acks.push(letter.id);
             if let Some(input) = self.read(&letter) {
                 self.decide(input, &mut batch);
@@ -369,13 +369,14 @@ impl PlanLoop {
         commit.fence = Some(self.floor.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.actor = "plan".to_owned();
-        let mut newcomers: Vec<(AgentId, Option<(Turn, u64)>)> = Vec::new();
+        let mut newcomers: Vec<(AgentId, Option<Fresh>)> = Vec::new();
         self.remember(&mut batch.events).await;
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
-                let (letter, fresh, appends, projections) = self.hand_over(assigned)?;
+                let (letter, turn, appends, projections) = self.hand_over(assigned)?;
+                let fresh = turn.zip(letter.clone()).map(|(turn, letter)| Fresh { turn, head: 2, letter });
                 batch.sends.extend(letter);
                 commit.appends.extend(appends);
                 commit.projections.extend(projections);
@@ -386,20 +387,25 @@ impl PlanLoop {
             }
             batch.sends.extend(self.replacing(event));
         }
-        let rings: Vec<String> = batch.sends.iter().map(|letter| letter.to.clone()).collect();
+        let fresh: HashSet<AgentId> =
+            newcomers.iter().filter(|(_, fresh)| fresh.is_some()).map(|(agent, _)| *agent).collect();
+        let is_read = |letter: &Envelope| {
+            letter.to.strip_prefix("agent/").and_then(|id| id.parse().ok()).is_some_and(|agent| fresh.contains(&agent))
+        };
+        let letters: Vec<Envelope> = batch.sends.iter().filter(|letter| !is_read(letter)).cloned().collect();
         commit.sends = batch.sends;
         commit.acks = batch.acks;
         self.floor.shared.journal.commit(commit).await?;
         self.head += batch.events.len() as u64;
         for (agent, fresh) in newcomers {
-            self.floor.seat_agent(agent, fresh)?;
-        }
-        for address in &rings {
-            if !address.starts_with("agent/") || *address == session::agent_stream(self.floor.lead) {
-                self.floor.ring(address);
+            if fresh.is_some() {
+                self.floor.seat_agent(agent, fresh)?;
             }
         }
-        self.after(&batch.events, &rings);
+        for letter in letters {
+            self.floor.deliver(letter);
+        }
+        self.after(&batch.events);
         for event in batch.events {
             self.floor.shared.audit("plan", at_ms, &event);
             let from = Arc::clone(&self.origin);
@@ -410,10 +416,7 @@ impl PlanLoop {
     }
 
     /// What is done about events besides the letters they send.
-    fn after(&mut self, events: &[Event], rings: &[String]) {
-        for address in rings.iter().filter(|address| address.starts_with("agent/")) {
-            self.floor.ring(address);
-        }
+    fn after(&mut self, events: &[Event]) {
         for event in events {
             let (task, by) = match event {
                 Event::TaskDone(done) => {
@@ -467,7 +470,7 @@ impl PlanLoop {
     fn hand_over(
         &self,
         assigned: &TaskAssigned,
-    ) -> Result<(Option<Envelope>, Option<(Turn, u64)>, Vec<Append>, Vec<Projection>), RuntimeError> {
+    ) -> Result<(Option<Envelope>, Option<Turn>, Vec<Append>, Vec<Projection>), RuntimeError> {
         let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
         let known = assigned.attempt > 1 && self.floor.shared.journal.head(&session::agent_stream(assigned.agent))? > 0;
         let Some(mate) = self.floor.mate(&assigned.member).filter(|_| !known) else {
@@ -481,7 +484,7 @@ impl PlanLoop {
             attempt: assigned.attempt,
         };
         let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
-        Ok((letter, Some((turn, 2)), appends, rows))
+        Ok((letter, Some(turn), appends, rows))
     }
 
     /// What a member works under in this plan. Never more than in the session.
