@@ -248,6 +248,14 @@ impl Journal {
         }
     }
 
+    /// The living worker that owns something; one that died owns nothing.
+    pub fn owner(&self, resource: &str) -> Result<Option<WorkerInfo>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.owner(resource),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.living_owner(resource)),
+        }
+    }
+
     /// The timers that are due, soonest first.
     pub fn due_timers(&self, now_ms: i64, limit: usize) -> Result<Vec<Timer>, JournalError> {
         self.timers(i64::MIN, now_ms, limit)

@@ -310,6 +310,10 @@ impl Tables {
         self.owners.get(resource).copied()
     }
 
+    pub(crate) fn living_owner(&self, resource: &str) -> Option<WorkerInfo> {
+        self.workers.get(&self.owner(resource)?.worker?).cloned()
+    }
+
     fn stored(&self, seq: u64) -> Option<&Entry> {
         self.entries.get(usize::try_from(seq.checked_sub(1)?).ok()?)
     }

@@ -3,6 +3,8 @@
 //! This module only describes and parses; what a flag means is decided where its value is used. No flag takes a
 //! key: keys come from the environment, a private file or a helper command.
 
+mod desk;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -10,6 +12,8 @@ use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
 
 use crate::team::{PARALLEL_DEFAULT, Ways};
+
+pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
@@ -134,6 +138,23 @@ pub(crate) enum Command {
         #[command(flatten)]
         team: TeamFlags,
     },
+    /// What waits for you: questions and plans of every session
+    Inbox(Inbox),
+    /// Say yes to a question or a plan; or answer, or decide about a failure
+    Approve(Yes),
+    /// Say no to a question or a plan, and why
+    Deny(No),
+    /// Stop a plan, a task or a session
+    Stop(Halt),
+    /// Who is at work, at what, and why somebody is not
+    Ps(Ps),
+    /// Plans of the journal
+    #[command(subcommand)]
+    Plans(Plans),
+    /// What happened when, as a tree: calls, tools, tokens, cost, and who allowed it
+    Trace(Trace),
+    /// What was spent, by agent, task, model, day or session
+    Cost(Cost),
     /// Sessions of the journal
     #[command(subcommand)]
     Sessions(Sessions),
@@ -283,6 +304,9 @@ pub(crate) struct Doctor {
     /// Make all lists and mailboxes again from the log
     #[arg(long)]
     pub(crate) rebuild: bool,
+    /// A file that defines the team
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
     /// A settings file to use instead of the project's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,

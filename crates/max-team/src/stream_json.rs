@@ -29,7 +29,8 @@ pub(crate) fn of_team(session: SessionId, from: &Origin, at_ms: i64, event: &Eve
     let (plan, task) = from.task.as_ref().map_or((from.plan, None), |(plan, task)| (Some(*plan), Some(task)));
     let kind = if from.plan.is_some() { "plan" } else { "agent" };
     // Requests and answers of members are long; what they do is what is of interest.
-    let told = !matches!(event, Event::LlmIntent(_) | Event::Configured(_) | Event::AgentStarted(_));
+    let told = (from.agent.is_some() || from.plan.is_some())
+        && !matches!(event, Event::LlmIntent(_) | Event::Configured(_) | Event::AgentStarted(_));
     told.then(|| {
         json!({
             "type": "max", "subtype": kind, "session_id": session, "uuid": Uuid::now_v7(), "at_ms": at_ms,

@@ -1,7 +1,10 @@
 //! The audit file: one JSON line per thing that happened, written from what the journal holds.
 //!
+//! Every line has `ts`, `type` (llm_call, tool_exec, msg_sent, task_update, approval, error), `agent` and `data`.
 //! It is for people and log shippers. The journal stays the truth: losing this file loses nothing, so a line that
 //! cannot be written is left out, and the next one tries again; it is never an error of the work.
+
+mod lines;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -9,10 +12,14 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use max_team_core::event::{Event, Outcome};
+use max_team_core::event::Event;
+use max_team_core::message::Envelope;
 use max_team_core::time::rfc3339;
 use rustix::fs::OFlags;
 use serde_json::{Value, json};
+
+use crate::handle::Origin;
+use lines::Names;
 
 /// How important a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,18 +52,37 @@ pub(crate) struct Audit {
     level: AuditLevel,
     within: Option<PathBuf>,
     file: Mutex<Option<File>>,
+    /// What the calls of answers that are being worked on are called.
+    names: Mutex<Names>,
 }
 
 impl Audit {
     pub(crate) fn new(options: AuditOptions) -> Self {
-        Self { path: options.path, level: options.level, within: options.within, file: Mutex::new(None) }
+        let AuditOptions { path, level, within } = options;
+        Self { path, level, within, file: Mutex::new(None), names: Mutex::default() }
     }
 
-    pub(crate) fn record(&self, agent: &str, at_ms: i64, event: &Event) {
-        if level(event).is_none_or(|level| level < self.level) {
+    /// Something happened.
+    pub(crate) fn record(&self, from: &Origin, at_ms: i64, event: &Event) {
+        let line = {
+            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+            lines::line(from, event, &mut names)
+        };
+        if let Some((level, kind, data)) = line {
+            self.write(level, at_ms, kind, &from.name, &data);
+        }
+    }
+
+    /// A letter was sent.
+    pub(crate) fn letter(&self, letter: &Envelope) {
+        let data = json!({ "from": letter.from, "to": letter.to, "kind": letter.kind, "id": letter.id });
+        self.write(AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, &data);
+    }
+
+    fn write(&self, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: &Value) {
+        if level < self.level {
             return;
         }
-        let Some((kind, data)) = line(event) else { return };
         let text = json!({ "ts": rfc3339(at_ms), "type": kind, "agent": agent, "data": data });
         let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if slot.is_none() {
@@ -86,47 +112,4 @@ impl Audit {
         let meta = file.metadata()?;
         if meta.is_file() && meta.nlink() == 1 { Ok(file) } else { Err(std::io::Error::other("not a plain file")) }
     }
-}
-
-/// How important an event is there; most are of no interest.
-fn level(event: &Event) -> Option<AuditLevel> {
-    Some(match event {
-        Event::LlmEnded(ended) => match &ended.outcome {
-            Outcome::Done(_) => AuditLevel::Info,
-            Outcome::Failed { retry_at_ms: Some(_), .. } => AuditLevel::Warn,
-            Outcome::Failed { .. } => AuditLevel::Error,
-            Outcome::Cancelled { .. } | Outcome::Lost => return None,
-        },
-        Event::ToolIntent(_) => AuditLevel::Debug,
-        Event::ToolDone(done) if done.is_error => AuditLevel::Warn,
-        Event::ToolDone(_) | Event::QuestionAnswered(_) => AuditLevel::Info,
-        _ => return None,
-    })
-}
-
-/// What it looks like in the file.
-fn line(event: &Event) -> Option<(&'static str, Value)> {
-    Some(match event {
-        Event::LlmEnded(ended) => match &ended.outcome {
-            Outcome::Done(answer) => (
-                "llm_call",
-                json!({
-                    "model": answer.model, "input_tokens": answer.usage.input_total(),
-                    "output_tokens": answer.usage.output, "ms": ended.ms, "request_id": answer.request_id,
-                }),
-            ),
-            Outcome::Failed { failure, detail, .. } => ("error", json!({ "failure": failure, "error": detail })),
-            Outcome::Cancelled { .. } | Outcome::Lost => return None,
-        },
-        Event::ToolIntent(intent) => {
-            ("approval", json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval }))
-        }
-        Event::ToolDone(done) => {
-            ("tool_exec", json!({ "call": done.key, "success": !done.is_error, "ending": done.ending, "ms": done.ms }))
-        }
-        Event::QuestionAnswered(answered) => {
-            ("approval", json!({ "question": answered.question, "answer": answered.answer }))
-        }
-        _ => return None,
-    })
 }

@@ -9,25 +9,23 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::Assignment;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
-use max_team_journal::{Entry, Fence};
+use max_team_journal::Fence;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
-use crate::agent::{Agent, Control, Frame, SNAPSHOT_VERSION, Seat};
+use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Notice, Team};
 use crate::house::{Shared, lock};
 use crate::plan::{PlanLoop, plan_stream};
 use crate::purse::Purse;
-use crate::rows::{self, event_of};
-use crate::{post, session};
+use crate::{census, post, rows, session};
 
 /// What a loop is doing, as far as others care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -369,34 +367,12 @@ impl Floor {
 
 /// Folds a plan's stream.
 pub(crate) fn fold_plan(shared: &Shared, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
-    let apply = |state: &mut Option<Plan>, entry: &Entry| {
-        let event: Event = event_of(entry)?;
-        state.get_or_insert_default().apply(&event, entry.at_ms);
-        Ok::<_, RuntimeError>(())
-    };
-    let (mut state, mut head) = (None, 0);
-    loop {
-        let entries = shared.journal.read(&plan_stream(plan), head, PAGE)?;
-        let Some(last) = entries.last() else { return Ok((state.unwrap_or_default(), head)) };
-        head = last.stream_seq;
-        for entry in &entries {
-            apply(&mut state, entry)?;
-        }
-    }
+    census::fold_plan(&shared.journal, plan)
 }
-
-/// Entries read from the journal at a time.
-const PAGE: usize = 512;
 
 impl Shared {
     /// Folds an agent's stream.
     pub(crate) fn fold_agent(&self, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
-        let apply = |turn: &mut Turn, entry: &Entry| {
-            turn.apply(&event_of(entry)?);
-            Ok::<_, RuntimeError>(())
-        };
-        let stream = session::agent_stream(agent);
-        let folded = self.journal.fold(&stream, SNAPSHOT_VERSION, Turn::new(), apply)?;
-        Ok((folded.state, folded.stream_seq))
+        census::fold_agent(&self.journal, agent)
     }
 }

@@ -75,8 +75,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Tells every face; waits for the slow ones.
+    /// Tells every face, and the audit file; waits for the slow ones.
     pub(crate) async fn publish(&self, notice: Notice) {
+        if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
+            audit.record(from, *at_ms, event);
+        }
         let watchers = lock(&self.watchers).clone();
         for watcher in &watchers {
             if watcher.send(notice.clone()).await.is_err() {
@@ -109,9 +112,13 @@ impl Shared {
         known
     }
 
-    pub(crate) fn audit(&self, agent: &str, at_ms: i64, event: &Event) {
+    /// What the loops call for every event: its line is written when the event is published, which knows more.
+    pub(crate) fn audit(&self, _: &str, _: i64, _: &Event) {}
+
+    /// A letter was sent.
+    pub(crate) fn audit_letter(&self, letter: &Envelope) {
         if let Some(audit) = &self.audit {
-            audit.record(agent, at_ms, event);
+            audit.letter(letter);
         }
     }
 }
@@ -392,8 +399,9 @@ impl House {
         let stream = session::stream(session);
         commit.projections.extend(rows::project(&stream, commit.at_ms, &said));
         commit.appends.push(append(&stream, &said, &order.by.address())?);
-        commit.sends.push(letter);
+        commit.sends.push(letter.clone());
         self.shared.journal.commit(commit).await?;
+        self.shared.audit_letter(&letter);
         floor.seat_plan(plan)
     }
 
@@ -428,13 +436,13 @@ impl House {
         commit.strength = Strength::Full;
         commit.projections.extend(rows::project(&stream, at_ms, &said));
         commit.appends.push(append(&stream, &said, &order.by.address())?);
-        let address = letter.to.clone();
-        commit.sends.push(letter);
+        commit.sends.push(letter.clone());
         self.shared.journal.commit(commit).await?;
+        self.shared.audit_letter(&letter);
         // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
         let from = Arc::new(Origin::named(&order.by.user));
         self.shared.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
-        floor.ring(&address);
+        floor.ring(&letter.to);
         Ok(())
     }
 

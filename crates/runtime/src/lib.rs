@@ -6,6 +6,7 @@
 
 mod agent;
 mod audit;
+mod census;
 mod error;
 mod floor;
 mod handle;
@@ -18,11 +19,12 @@ mod session;
 mod team_tools;
 
 pub use audit::{AuditLevel, AuditOptions};
+pub use census::{Census, Cost, Doing, Person, PlanLine, Reason, Span, SpanKind, Standing};
 pub use error::RuntimeError;
 pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
 pub use house::{House, Options};
 pub use plan::propose::preview;
-pub use post::{Pending, Post};
+pub use post::{Noted, Pending, Post, Reply};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};

@@ -3,17 +3,27 @@
 //! A letter needs no open session: whoever owns it hears of it by a nudge, or finds it when it is opened. Whoever
 //! answers first wins; everybody later is told who did, and where.
 
-use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, Say};
+use max_team_core::plan::{Plan, Status};
 use max_team_core::policy::{Answer, By};
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
 
+use crate::census::{self, Census, ends};
 use crate::error::RuntimeError;
 use crate::house::{commit_at, now_ms};
 use crate::plan::{about_words, plan_stream};
-use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, PlanEndRow, PlanRow};
+use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
+use crate::session;
+
+/// Who asks, where it is no agent.
+const PLAN: &str = "plan";
 
 /// A question with who asks it.
 #[derive(Debug, Clone)]
@@ -28,6 +38,38 @@ pub struct Pending {
     pub plan: Option<PlanId>,
     /// The task that the asker works on.
     pub task: Option<String>,
+    /// What somebody has said already, if nobody has read it yet.
+    pub noted: Option<Noted>,
+}
+
+/// A letter with an answer that waits to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Noted {
+    /// Who wrote it, and where.
+    pub by: String,
+    /// What they say, in a word.
+    pub said: &'static str,
+    /// When.
+    pub at_ms: i64,
+}
+
+/// What a person says to a question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// To an agent.
+    Agent(Answer),
+    /// To a plan.
+    Plan(Say),
+}
+
+impl Reply {
+    /// What it is called once it is in the journal.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Agent(answer) => rows::yes_or_no(answer),
+            Self::Plan(say) => said(say),
+        }
+    }
 }
 
 impl Pending {
@@ -55,47 +97,69 @@ impl<'j> Post<'j> {
 
     /// Everything that waits for a person, oldest first.
     pub fn inbox(&self) -> Result<Vec<Pending>, RuntimeError> {
+        let mut plans = HashMap::new();
         let mut pending = Vec::new();
         for (_, row) in rows::rows::<InboxRow>(self.journal, rows::INBOX)? {
-            pending.extend(self.pending(row)?);
+            let noted = self.noted(&row)?;
+            let found = match row.address.strip_prefix("plan/").and_then(|plan| plan.parse().ok()) {
+                Some(plan) => self.of_plan(row, plan, noted, &mut plans)?,
+                None => Some(self.of_agent(row, noted)?),
+            };
+            pending.extend(found);
         }
         pending.reverse();
         Ok(pending)
     }
 
-    fn pending(&self, row: InboxRow) -> Result<Option<Pending>, RuntimeError> {
-        if let Some(plan) = row.address.strip_prefix("plan/") {
-            let ended: Option<PlanEndRow> = rows::row(self.journal, rows::PLAN_END, plan)?;
-            if ended.is_some() {
-                return Ok(None);
-            }
-            let known: Option<PlanRow> = rows::row(self.journal, rows::PLAN, plan)?;
-            let (session, plan) = (known.as_ref().map(|known| known.session), plan.parse().ok());
-            let task = match &row.matter {
-                Matter::Plan(About::Start { task } | About::Failure { task, .. }) => Some(task.clone()),
-                _ => None,
-            };
-            return Ok(Some(Pending { row, session, who: "plan".to_owned(), plan, task }));
+    /// A row says what was asked; whether it still matters, the plan knows.
+    fn of_plan(
+        &self,
+        row: InboxRow,
+        plan: PlanId,
+        noted: Option<Noted>,
+        plans: &mut HashMap<PlanId, Plan>,
+    ) -> Result<Option<Pending>, RuntimeError> {
+        let state = match plans.entry(plan) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => place.insert(census::fold_plan(self.journal, plan)?.0),
+        };
+        let open = state.asked().any(|(question, about)| question == row.question && matters(state, about));
+        if state.ended().is_some() || !open {
+            return Ok(None);
         }
+        let task = match &row.matter {
+            Matter::Plan(About::Start { task } | About::Failure { task, .. }) => Some(task.clone()),
+            _ => None,
+        };
+        let session = state.session();
+        Ok(Some(Pending { row, session, who: PLAN.to_owned(), plan: Some(plan), task, noted }))
+    }
+
+    fn of_agent(&self, row: InboxRow, noted: Option<Noted>) -> Result<Pending, RuntimeError> {
         let agent = row.address.strip_prefix("agent/").unwrap_or_default().to_owned();
         let known = agent_row(self.journal, &agent)?;
         let assignment = known.as_ref().and_then(|known| known.assignment.clone());
-        Ok(Some(Pending {
+        Ok(Pending {
             session: known.as_ref().map(|known| known.session),
             who: known.map_or_else(String::new, |known| known.name),
             plan: assignment.as_ref().and_then(|assignment| assignment.plan),
             task: assignment.filter(|assignment| assignment.plan.is_some()).map(|assignment| assignment.task),
             row,
-        }))
+            noted,
+        })
     }
 
-    /// The question of that id, or the only one whose id ends so.
+    /// The first answer in the asker's mailbox.
+    fn noted(&self, row: &InboxRow) -> Result<Option<Noted>, RuntimeError> {
+        let mail = self.journal.pending_mail(&row.address)?;
+        Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
+    }
+
+    /// The question of that id, or the only one whose id ends so; or the only one of the plan of that id.
     pub fn find(&self, id: &str) -> Result<Pending, RuntimeError> {
-        let inbox = self.inbox()?;
-        let mut found = inbox.into_iter().filter(|pending| {
-            let full = pending.row.question.to_string();
-            let plan = pending.plan.map(|plan| plan.to_string()).unwrap_or_default();
-            full == id || full.ends_with(id) || (pending.who == "plan" && (plan == id || plan.ends_with(id)))
+        let mut found = self.inbox()?.into_iter().filter(|pending| {
+            let plan = pending.plan.filter(|_| pending.who == PLAN).map(|plan| plan.to_string());
+            ends(&pending.row.question.to_string(), id) || plan.is_some_and(|plan| ends(&plan, id))
         });
         let one = found.next();
         match (one, found.next()) {
@@ -105,17 +169,49 @@ impl<'j> Post<'j> {
         }
     }
 
+    /// Why there is no such question: somebody was faster, or nobody ever asked.
     fn gone(&self, id: &str) -> RuntimeError {
-        let answered: Option<AnsweredRow> = rows::row(self.journal, rows::ANSWERED, id).ok().flatten();
-        match answered {
-            Some(row) => RuntimeError::Answered { by: row.by.name(), said: row.said, at_ms: row.at_ms },
-            None => RuntimeError::NoQuestion(id.to_owned()),
+        match self.find_answered(id) {
+            Ok(Some(row)) => RuntimeError::Answered { by: row.by.name(), said: row.said, at_ms: row.at_ms },
+            Ok(None) => RuntimeError::NoQuestion(id.to_owned()),
+            Err(error) => error,
         }
+    }
+
+    fn find_answered(&self, id: &str) -> Result<Option<AnsweredRow>, RuntimeError> {
+        let rows = rows::rows::<AnsweredRow>(self.journal, rows::ANSWERED)?;
+        if let Some((_, row)) = rows.into_iter().find(|(question, _)| ends(question, id)) {
+            return Ok(Some(row));
+        }
+        let census = Census::new(self.journal);
+        let Some(plan) = census.find_plan(id)? else { return Ok(None) };
+        let answers = census.plan_events(plan)?.into_iter().rev();
+        let last = answers.filter_map(|(at_ms, event)| match event {
+            Event::PlanAnswered(answered) => {
+                Some(AnsweredRow { by: answered.by, said: said(&answered.say).to_owned(), at_ms })
+            }
+            _ => None,
+        });
+        Ok(last.into_iter().next())
     }
 
     /// How a question was answered, if it was.
     pub fn answered(&self, question: QuestionId) -> Result<Option<AnsweredRow>, RuntimeError> {
         rows::row(self.journal, rows::ANSWERED, &question.to_string())
+    }
+
+    /// Says something to a question, whoever asked. Returns the mailbox it went to.
+    pub async fn reply(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        question: QuestionId,
+        reply: &Reply,
+    ) -> Result<String, RuntimeError> {
+        match reply {
+            Reply::Agent(answer) => self.answer(by, key, question, answer).await,
+            Reply::Plan(say) => self.decide(by, key, question, say).await,
+        }
     }
 
     /// Says yes or no to an agent. Returns the mailbox it went to.
@@ -128,7 +224,7 @@ impl<'j> Post<'j> {
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         let answer = match &answer.by {
-            By::Person(_) => Answer { by: By::Person(format!("{} at {}", by.user, by.door)), ..answer.clone() },
+            By::Person(_) => Answer { by: By::Person(person(by)), ..answer.clone() },
             By::Rule(_) | By::Nobody(_) => answer.clone(),
         };
         let body = json!({ "question": question, "answer": answer });
@@ -156,12 +252,17 @@ impl<'j> Post<'j> {
         plan: PlanId,
         task: Option<&str>,
     ) -> Result<String, RuntimeError> {
-        let who = format!("{} at {}", by.user, by.door);
-        let mut body = json!({ "by": who });
+        let mut body = json!({ "by": person(by) });
         if let (Some(task), Some(body)) = (task, body.as_object_mut()) {
             body.insert("task".to_owned(), Value::from(task));
         }
         self.send(by, key, plan_stream(plan), Kind::Shutdown, body).await
+    }
+
+    /// Stops whatever a session's lead is doing. Returns the mailbox it went to.
+    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, lead: AgentId) -> Result<String, RuntimeError> {
+        let body = json!({ "by": person(by) });
+        self.send(by, key, session::agent_stream(lead), Kind::Shutdown, body).await
     }
 
     fn address(&self, question: QuestionId) -> Result<String, RuntimeError> {
@@ -192,6 +293,44 @@ impl<'j> Post<'j> {
         self.journal.commit(commit).await?;
         Ok(address)
     }
+}
+
+/// Whether a question of a plan still waits for anybody: its task may have been stopped since.
+fn matters(plan: &Plan, about: &About) -> bool {
+    let view = |name: &str| plan.tasks().find(|view| view.task.id == name);
+    match about {
+        About::Proposal | About::Rest => true,
+        About::Start { task } => view(task).is_some_and(|view| view.status == Status::Approved),
+        About::Failure { task, .. } => view(task).is_some_and(|view| plan.awaits_ruling(view.index)),
+        About::Budget => plan.is_paused(),
+    }
+}
+
+/// Who somebody is, and where.
+fn person(by: &Principal) -> String {
+    format!("{} at {}", by.user, by.door)
+}
+
+/// The question that a letter answers.
+fn asks(letter: &Envelope) -> Option<QuestionId> {
+    let answers = matches!(letter.kind, Kind::PermissionResponse | Kind::PlanApprovalResponse);
+    letter.body.get("question").filter(|_| answers)?.as_str()?.parse().ok()
+}
+
+/// What an answer says that nobody has read yet.
+fn read_answer(letter: &Envelope) -> Option<Noted> {
+    let field = |name: &str| letter.body.get(name).cloned();
+    let (by, said) = match letter.kind {
+        Kind::PermissionResponse => {
+            let answer: Answer = serde_json::from_value(field("answer")?).ok()?;
+            (answer.by.name(), rows::yes_or_no(&answer))
+        }
+        _ => {
+            let by: Principal = serde_json::from_value(field("by")?).ok()?;
+            (person(&by), said(&serde_json::from_value(field("say")?).ok()?))
+        }
+    };
+    Some(Noted { by, said, at_ms: letter.sent_at_ms })
 }
 
 /// What is known of an agent.

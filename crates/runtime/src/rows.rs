@@ -8,7 +8,7 @@ use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
-use max_team_core::policy::{Action, By};
+use max_team_core::policy::{Action, Answer, By};
 use max_team_journal::{Entry, Journal, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -187,7 +187,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             put(INBOX, stream, at_ms, &row)
         }
         Event::QuestionAnswered(answered) => {
-            let said = if answered.answer.allow { "yes" } else { "no" };
+            let said = yes_or_no(&answered.answer);
             let mut rows = answered_by(answered.question, &answered.answer.by, said, at_ms);
             rows.push(delete(INBOX, stream));
             rows
@@ -226,15 +226,7 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             put(INBOX, &asked.question.to_string(), at_ms, &row)
         }
         Event::PlanAnswered(answered) => {
-            let said = match &answered.say {
-                Say::Approve => "approved",
-                Say::FirstWave => "approved the first wave",
-                Say::Edit(_) => "edited",
-                Say::Changes(_) => "asked for changes",
-                Say::Reject(_) => "rejected",
-                Say::Rule(_) => "decided",
-            };
-            let mut rows = answered_by(answered.question, &answered.by, said, at_ms);
+            let mut rows = answered_by(answered.question, &answered.by, said(&answered.say), at_ms);
             rows.push(delete(INBOX, &answered.question.to_string()));
             rows
         }
@@ -245,6 +237,23 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
         }
         _ => Vec::new(),
     }
+}
+
+/// What somebody said about a plan, in a word.
+pub(crate) fn said(say: &Say) -> &'static str {
+    match say {
+        Say::Approve => "approved",
+        Say::FirstWave => "approved the first wave",
+        Say::Edit(_) => "edited",
+        Say::Changes(_) => "asked for changes",
+        Say::Reject(_) => "rejected",
+        Say::Rule(_) => "decided",
+    }
+}
+
+/// What somebody said to an agent, in a word.
+pub(crate) fn yes_or_no(answer: &Answer) -> &'static str {
+    if answer.allow { "yes" } else { "no" }
 }
 
 fn answered_by(question: QuestionId, by: &By, said: &str, at_ms: i64) -> Vec<Projection> {

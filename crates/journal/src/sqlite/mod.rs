@@ -119,6 +119,13 @@ impl Sqlite {
         .await
     }
 
+    pub(crate) fn owner(&self, resource: &str) -> Result<Option<WorkerInfo>, JournalError> {
+        match self.read(|db| db.owner(resource))?.and_then(|owner| owner.worker) {
+            Some(worker) => worker::alive(&self.workers(), worker),
+            None => Ok(None),
+        }
+    }
+
     pub(crate) async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
         self.raw_task(move |writer| writer.erase(&erase)).await
     }

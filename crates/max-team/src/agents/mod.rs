@@ -45,6 +45,8 @@ pub(crate) struct Team {
     pub(crate) warnings: Vec<String>,
     /// Where it was read from, for people.
     pub(crate) source: String,
+    /// Members with the tools they list that do not exist yet.
+    pub(crate) later: Vec<(String, Vec<String>)>,
 }
 
 /// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one.
@@ -52,8 +54,8 @@ pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
     let found = source::find(path, place).map_err(wrong)?;
     let roll = read::roll(&found, &place.env).and_then(roll::Roll::led).map_err(wrong)?;
-    let roll::Led { lead, members, warnings } = roll;
-    Ok(Team { lead, members, warnings, source: found.file.shown })
+    let roll::Led { lead, members, warnings, later } = roll;
+    Ok(Team { lead, members, warnings, source: found.file.shown, later })
 }
 
 /// What the lead is told about the others.

@@ -48,7 +48,7 @@ pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
         warnings.push(format!("{}: {more} more warnings are not shown", source.file.shown));
     }
     let (file, end) = (source.file.clone(), source.node.spot);
-    Ok(Roll { file, rows, warnings, end, is_builtin: source.is_builtin })
+    Ok(Roll { file, rows, warnings, later: Vec::new(), end, is_builtin: source.is_builtin })
 }
 
 struct Reader<'a> {

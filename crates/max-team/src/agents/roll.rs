@@ -16,6 +16,8 @@ pub(super) struct Roll {
     pub(super) file: File,
     pub(super) rows: Vec<Row>,
     pub(super) warnings: Vec<String>,
+    /// Tools that members list and that do not exist yet.
+    pub(super) later: Vec<(String, Vec<String>)>,
     pub(super) end: Spot,
     pub(super) is_builtin: bool,
 }
@@ -32,6 +34,7 @@ pub(super) struct Led {
     pub(super) lead: Member,
     pub(super) members: Vec<Member>,
     pub(super) warnings: Vec<String>,
+    pub(super) later: Vec<(String, Vec<String>)>,
 }
 
 impl Roll {
@@ -77,7 +80,7 @@ impl Roll {
         }
         problems.truncate(TOLD_MAX);
         match lead {
-            Some(lead) if problems.is_empty() => Ok(Led { lead, members, warnings: self.warnings }),
+            Some(lead) if problems.is_empty() => Ok(Led { lead, members, warnings: self.warnings, later: self.later }),
             _ => Err(ConfigError { problems }),
         }
     }
@@ -92,15 +95,20 @@ impl Roll {
                 Hand::Has if has.contains(&tool) => {}
                 Hand::Has => has.push(tool),
                 Hand::Anyway => {}
-                Hand::Later => later.push((format!("`{tool}`"), spot)),
+                Hand::Later => later.push((tool, spot)),
                 Hand::Wrong(why) => {
                     problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
                 }
             }
         }
-        if let (Some((_, spot)), false) = (later.first(), self.is_builtin) {
+        if let Some((_, spot)) = later.first() {
             let place = self.file.place(*spot);
-            self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", plain(later).join(", ")));
+            let tools = plain(later);
+            if !self.is_builtin {
+                let quoted: Vec<String> = tools.iter().map(|tool| format!("`{tool}`")).collect();
+                self.warnings.push(format!("{place}: `{name}`: not available yet: left out {}", quoted.join(", ")));
+            }
+            self.later.push((name.clone(), tools));
         }
         if is_lead && has.is_empty() {
             has = hands::TEAM.map(str::to_owned).to_vec();

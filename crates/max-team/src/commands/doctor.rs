@@ -3,6 +3,11 @@
 //! It asks no provider anything and shows no key. What is wrong but does not stop work is a warning; what stops work
 //! makes the exit code 1.
 
+use std::path::Path;
+
+use max_team_core::team::Member;
+
+use crate::agents;
 use crate::args;
 use crate::config::Config;
 use crate::config::choice::Face;
@@ -31,6 +36,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         unheard(config, &mut findings);
         model(config, place, &mut findings);
     }
+    team(place, options.agents.as_deref(), &mut findings);
     journal(place, options.rebuild, &mut findings);
     super::print(&findings.text)?;
     if findings.failed {
@@ -48,6 +54,11 @@ struct Findings {
 impl Findings {
     fn good(&mut self, what: &str, words: String) {
         self.text.push_str(&format!("ok    {what}: {words}\n"));
+    }
+
+    /// How it is, and no reason to do anything.
+    fn note(&mut self, what: &str, words: String) {
+        self.text.push_str(&format!("note  {what}: {words}\n"));
     }
 
     fn warn(&mut self, what: &str, words: String) {
@@ -84,6 +95,29 @@ fn model(config: &Config, place: &Place, findings: &mut Findings) {
             findings.good("model", words);
         }
         Err(stop) => findings.bad("model", stop.message),
+    }
+}
+
+/// Who is on the team, and what they ask for in vain.
+fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
+    let team = match agents::team(file, place) {
+        Ok(team) => team,
+        Err(stop) => return findings.bad("team", stop.message),
+    };
+    let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
+    let members: Vec<String> = team.members.iter().map(one).collect();
+    let members = if members.is_empty() { "nobody".to_owned() } else { members.join(", ") };
+    findings.good("team", format!("{}: {} leads {members}", team.source, one(&team.lead)));
+    // What is not available yet is said below, for the built-in team too.
+    let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
+    told.for_each(|warning| findings.warn("team", warning.clone()));
+    for member in team.members.iter().filter(|member| !member.mcp_servers.is_empty()) {
+        let servers: Vec<&str> = member.mcp_servers.iter().map(|server| server.name.as_str()).collect();
+        let words = format!("{}: {}: read, not connected in this version", member.definition.name, servers.join(", "));
+        findings.note("mcp servers", words);
+    }
+    for (name, tools) in &team.later {
+        findings.note("tools", format!("{name}: {}: not available yet", tools.join(", ")));
     }
 }
 

@@ -1,11 +1,20 @@
 //! Everything that is not talking: one file per noun.
 
+pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod config;
+pub(crate) mod cost;
+mod desk;
 pub(crate) mod doctor;
+pub(crate) mod inbox;
 pub(crate) mod manual;
 pub(crate) mod plan;
+pub(crate) mod plans;
+pub(crate) mod ps;
 pub(crate) mod sessions;
+pub(crate) mod stop;
+mod table;
+pub(crate) mod trace;
 
 use std::io::Write;
 

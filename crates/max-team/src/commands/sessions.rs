@@ -101,7 +101,7 @@ fn indent(text: &str) -> String {
 }
 
 /// Local time to the second.
-fn local(at_ms: i64) -> String {
+pub(super) fn local(at_ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

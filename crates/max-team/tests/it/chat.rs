@@ -30,8 +30,8 @@ impl Terminal {
             line.push_str(&format!(" {}='{}'", name.to_str().unwrap(), value.to_str().unwrap()));
         }
         line.push_str(&format!(" '{}'", Program::binary().display()));
-        for argument in arguments {
-            line.push_str(&format!(" '{argument}'"));
+        for argument in command.get_args() {
+            line.push_str(&format!(" '{}'", argument.to_str().unwrap()));
         }
         let terminal = |words: &[&str]| {
             let status = Command::new("tmux").args(["-L", &socket, "-f", "/dev/null"]).args(words).status().unwrap();

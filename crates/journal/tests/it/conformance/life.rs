@@ -45,6 +45,20 @@ pub(super) async fn a_dead_owner_is_succeeded(journal: Journal) {
     elsewhere.commit(fenced("plan/x", 2, 2)).await.unwrap();
 }
 
+pub(super) async fn the_living_owner_can_be_asked_for(journal: Journal) {
+    let elsewhere = journal.reopen().unwrap();
+    let one = journal.worker(worker(1)).unwrap();
+    assert_eq!(elsewhere.owner("plan/x"), Ok(None));
+    let epoch = journal.claim("plan/x", &one).await.unwrap();
+    assert_eq!(elsewhere.owner("plan/x"), Ok(Some(worker(1))));
+    assert_eq!(elsewhere.owner("plan/y"), Ok(None));
+    journal.release("plan/x", &one, epoch).await.unwrap();
+    assert_eq!(elsewhere.owner("plan/x"), Ok(None));
+    journal.claim("plan/x", &one).await.unwrap();
+    drop(one);
+    assert_eq!(elsewhere.owner("plan/x"), Ok(None), "the dead own nothing");
+}
+
 pub(super) async fn a_watch_catches_up_and_follows(journal: Journal) {
     let appends = |from: u64| -> Vec<Append> { (from..from + 100).map(|n| append("a", &n.to_string())).collect() };
     journal.commit(Commit { appends: appends(0), ..Commit::default() }).await.unwrap();

@@ -43,6 +43,7 @@ suite!(
     folds_start_from_a_snapshot_of_their_version,
     claims_are_exclusive_and_fenced,
     a_dead_owner_is_succeeded,
+    the_living_owner_can_be_asked_for,
     rows_are_rebuilt_from_the_log_alone,
     seals_come_by_themselves_and_on_close,
     erased_payloads_leave_the_chain_whole,

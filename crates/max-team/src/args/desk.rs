@@ -1,0 +1,232 @@
+//! The command line of what works from any terminal, on the journal alone.
+
+use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  max-team inbox\n  max-team inbox 1f2e3d4c   the whole diff or plan behind one question"
+)]
+pub(crate) struct Inbox {
+    /// One question: its id or the end of it, or a plan's id
+    pub(crate) id: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(group = ArgGroup::new("ruling"))]
+#[command(after_help = "Examples:\n  max-team approve                        the only question there is\n  \
+    max-team approve 1f2e3d4c --first-wave  a plan, asking again after its first wave\n  \
+    max-team approve 1f2e3d4c -m \"use tabs\" an answer, or a yes with a word to the model\n  \
+    max-team approve 1f2e3d4c --retry --by ray --with claude-opus-4-6")]
+pub(crate) struct Yes {
+    /// The question: its id or the end of it, or a plan's id; the only one without it
+    pub(crate) id: Option<String>,
+    /// Only the plan's first wave: the rest is asked about again
+    #[arg(long, conflicts_with = "ruling")]
+    pub(crate) first_wave: bool,
+    /// The answer to a question; or a word to the model along with the yes
+    #[arg(short = 'm', long, value_name = "TEXT")]
+    pub(crate) message: Option<String>,
+    /// Do not ask again for this kind of deed in this session
+    #[arg(long)]
+    pub(crate) always: bool,
+    /// A failed task: try it again
+    #[arg(long, group = "ruling")]
+    pub(crate) retry: bool,
+    /// … by another member
+    #[arg(long, value_name = "MEMBER", requires = "retry")]
+    pub(crate) by: Option<String>,
+    /// … with another model
+    #[arg(long, value_name = "MODEL", requires = "retry")]
+    pub(crate) with: Option<String>,
+    /// A failed task: go on without it
+    #[arg(long, group = "ruling")]
+    pub(crate) skip: bool,
+    /// A failed task: it was mended by hand, check it again
+    #[arg(long, group = "ruling")]
+    pub(crate) fixed: bool,
+    /// A failed task: leave it failed, and give up what builds on it
+    #[arg(long, group = "ruling")]
+    pub(crate) give_up: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  max-team deny -m \"not on a Friday\"\n  \
+    max-team deny 1f2e3d4c --changes -m \"split the second task\"")]
+pub(crate) struct No {
+    /// The question: its id or the end of it, or a plan's id; the only one without it
+    pub(crate) id: Option<String>,
+    /// Why; whoever asked is told
+    #[arg(short = 'm', long, value_name = "WHY")]
+    pub(crate) message: String,
+    /// Ask for another plan instead, considering what -m says
+    #[arg(long)]
+    pub(crate) changes: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  max-team stop                        the only plan that is open\n  \
+    max-team stop 1f2e3d4c --task tests  one task of it, and what builds on it\n  \
+    max-team stop --all")]
+pub(crate) struct Halt {
+    /// A plan or a session: its id or the end of it; the only open plan without it
+    #[arg(conflicts_with = "all")]
+    pub(crate) id: Option<String>,
+    /// Only this task of the plan
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    pub(crate) task: Option<String>,
+    /// Every plan that is open
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  max-team ps --all --json | jq '.[] | select(.state == \"busy\") | .name'")]
+pub(crate) struct Ps {
+    /// Also whoever has ended, in sessions of the last day
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Plans {
+    /// List plans, newest first
+    #[command(after_help = "Example:\n  max-team plans list --limit 5")]
+    List {
+        /// At most this many
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show a plan: its tasks, how they stand, what proves them
+    #[command(after_help = "Example:\n  max-team plans show 1f2e3d4c --yaml > again.yaml && max-team run again.yaml")]
+    Show {
+        /// The plan: its id or the end of it; the newest without it
+        id: Option<String>,
+        /// As JSON
+        #[arg(long, group = "form")]
+        json: bool,
+        /// As a Mermaid chart
+        #[arg(long, group = "form")]
+        mermaid: bool,
+        /// As a plan file, to run again
+        #[arg(long, group = "form")]
+        yaml: bool,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  max-team trace 1f2e3d4c --limit 50")]
+pub(crate) struct Trace {
+    /// A session or a plan: its id or the end of it; the session last used without it
+    pub(crate) id: Option<String>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// At most this many lines
+    #[arg(long, default_value_t = 200)]
+    pub(crate) limit: usize,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Example:\n  max-team cost --by task --since 7d")]
+pub(crate) struct Cost {
+    /// What to add up by
+    #[arg(long, value_enum, default_value_t = CostBy::Agent)]
+    pub(crate) by: CostBy,
+    /// Only this session: its id or the end of it
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only what ended within this time: 90m, 24h, 7d, 2w
+    #[arg(long, value_name = "TIME", value_parser = since)]
+    pub(crate) since: Option<i64>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CostBy {
+    Agent,
+    Task,
+    Model,
+    Day,
+    Session,
+}
+
+/// Milliseconds.
+fn since(text: &str) -> Result<i64, String> {
+    let wanted = || "it is a number with m, h, d or w behind it, such as `7d`".to_owned();
+    let unit = text.chars().next_back().ok_or_else(wanted)?;
+    let number = text.strip_suffix(unit).and_then(|number| number.parse::<u32>().ok()).ok_or_else(wanted)?;
+    let minutes: i64 = match unit {
+        'm' => 1,
+        'h' => 60,
+        'd' => 24 * 60,
+        'w' => 7 * 24 * 60,
+        _ => return Err(wanted()),
+    };
+    Ok(i64::from(number) * minutes * 60_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use crate::args::{Cli, Command};
+
+    fn parse(words: &[&str]) -> Result<Command, clap::Error> {
+        let words = ["max-team"].iter().chain(words);
+        Cli::try_parse_from(words).map(|cli| cli.command.unwrap())
+    }
+
+    #[test]
+    fn answers_are_one_thing_at_a_time() {
+        let Command::Approve(yes) = parse(&["approve", "ab", "--retry", "--by", "ray", "-m", "slower"]).unwrap() else {
+            panic!("not an approval")
+        };
+        assert_eq!((yes.id.as_deref(), yes.retry, yes.by.as_deref()), (Some("ab"), true, Some("ray")));
+        assert_eq!(yes.message.as_deref(), Some("slower"));
+        for wrong in [
+            &["approve", "--retry", "--skip"][..],
+            &["approve", "--first-wave", "--fixed"],
+            &["approve", "--by", "ray"],
+            &["deny"],
+            &["deny", "ab"],
+            &["stop", "ab", "--all"],
+            &["plans", "show", "--json", "--yaml"],
+            &["cost", "--by", "moon"],
+        ] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+        assert!(matches!(parse(&["deny", "-m", "no"]).unwrap(), Command::Deny(no) if no.id.is_none() && !no.changes));
+    }
+
+    #[test]
+    fn times_are_read() {
+        let table = [("90m", 5_400_000), ("24h", 86_400_000), ("7d", 604_800_000), ("2w", 1_209_600_000)];
+        for (text, ms) in table {
+            assert_eq!(super::since(text), Ok(ms), "{text}");
+        }
+        for wrong in ["", "d", "7", "-1d", "7y", "1.5d", "日"] {
+            assert!(super::since(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn every_command_here_shows_an_example() {
+        use clap::CommandFactory;
+        let cli = Cli::command();
+        for name in ["inbox", "approve", "deny", "stop", "ps", "trace", "cost"] {
+            let help = cli.find_subcommand(name).unwrap().get_after_help().unwrap().to_string();
+            assert!(help.contains(&format!("max-team {name}")), "{name}");
+        }
+    }
+}

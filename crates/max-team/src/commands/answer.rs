@@ -1,0 +1,180 @@
+//! `approve` and `deny`: the answer to a question, from any terminal.
+//!
+//! The answer is a letter. Whoever runs the session reads it; then the journal says whose answer counted, and so does
+//! this. Somebody who was slower is told who was faster, and where.
+
+use max_team_core::id::EnvelopeId;
+use max_team_core::plan::event::{About, Ruling, Say};
+use max_team_core::policy::{Answer, By, Deed};
+use max_team_core::time::rfc3339;
+use max_team_runtime::{AnsweredRow, Matter, Pending, Reply};
+use uuid::Uuid;
+
+use super::desk::{self, Desk, stop, until};
+use super::inbox;
+use super::table::short;
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::headless::talk;
+use crate::setup::Place;
+use crate::{agents, terminal};
+
+/// What is said in the events when an answer has been read.
+const ANSWERS: [&str; 2] = ["plan_answered", "question_answered"];
+
+pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let pending = pick(&desk, options.id.as_deref())?;
+    let reply = yes(&pending, options)?;
+    if let Some(name) = &options.by {
+        check_member(&desk, place, &pending, name)?;
+    }
+    send(&desk, &pending, &reply)
+}
+
+pub(crate) fn deny(place: &Place, options: &args::No) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let pending = pick(&desk, options.id.as_deref())?;
+    let reply = no(&pending, options)?;
+    send(&desk, &pending, &reply)
+}
+
+/// The question that is meant.
+fn pick(desk: &Desk, id: Option<&str>) -> anyhow::Result<Pending> {
+    if let Some(id) = id {
+        return Ok(desk.post().find(id).map_err(stop)?);
+    }
+    let mut all = desk.post().inbox().map_err(stop)?;
+    match (all.pop(), all.len()) {
+        (Some(only), 0) => Ok(only),
+        (None, _) => Err(Stop::new(Exit::Failed, "nothing waits for an answer").into()),
+        (Some(last), _) => {
+            all.push(last);
+            super::print(&inbox::list(&all, &desk.census(), desk::now_ms())?)?;
+            let words = format!("{} questions wait: say which one by its id", all.len());
+            Err(Stop::new(Exit::Usage, words).into())
+        }
+    }
+}
+
+fn usage<T>(words: &str) -> Result<T, Stop> {
+    Err(Stop::new(Exit::Usage, words))
+}
+
+fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
+    let message = options.message.clone().unwrap_or_default();
+    let ruling = ruling(options, &message);
+    match &pending.row.matter {
+        Matter::Plan(About::Failure { .. }) if options.first_wave || options.always => {
+            usage("a task failed: --retry, --skip, --fixed or --give-up says what to do about it")
+        }
+        Matter::Plan(About::Failure { .. }) => {
+            let again = Ruling::Retry { agent: None, model: None, note: message };
+            Ok(Reply::Plan(Say::Rule(ruling.unwrap_or(again))))
+        }
+        _ if ruling.is_some() => usage("--retry, --skip, --fixed and --give-up are for tasks that failed"),
+        Matter::Plan(_) if options.always => usage("--always is for questions of agents, not for plans"),
+        Matter::Plan(_) if options.message.is_some() => {
+            usage("a plan takes no words with a yes; to have it changed: `max-team deny ID --changes -m WHAT`")
+        }
+        Matter::Plan(About::Proposal | About::Rest) if options.first_wave => Ok(Reply::Plan(Say::FirstWave)),
+        _ if options.first_wave => usage("--first-wave is for a plan that has not begun"),
+        Matter::Plan(_) => Ok(Reply::Plan(Say::Approve)),
+        Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => {
+            usage("this is a question: answer it with -m TEXT")
+        }
+        Matter::Tool { .. } => Ok(Reply::Agent(answer(true, options.always, message))),
+    }
+}
+
+fn ruling(options: &args::Yes, note: &str) -> Option<Ruling> {
+    let retry = || Ruling::Retry { agent: options.by.clone(), model: options.with.clone(), note: note.to_owned() };
+    match options {
+        args::Yes { retry: true, .. } => Some(retry()),
+        args::Yes { skip: true, .. } => Some(Ruling::Skip),
+        args::Yes { fixed: true, .. } => Some(Ruling::Fixed),
+        args::Yes { give_up: true, .. } => Some(Ruling::GiveUp),
+        _ => None,
+    }
+}
+
+fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
+    let why = options.message.clone();
+    match &pending.row.matter {
+        Matter::Plan(About::Proposal) if options.changes => Ok(Reply::Plan(Say::Changes(why))),
+        _ if options.changes => usage("--changes is for a plan that has not begun; stop this one with `max-team stop`"),
+        Matter::Plan(_) => Ok(Reply::Plan(Say::Reject(why))),
+        Matter::Tool { .. } => Ok(Reply::Agent(answer(false, false, why))),
+    }
+}
+
+/// The post writes down who, and where.
+fn answer(allow: bool, always: bool, comment: String) -> Answer {
+    Answer { allow, always, comment, by: By::Person(String::new()) }
+}
+
+/// A task given to nobody would wait for ever.
+fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> anyhow::Result<()> {
+    let mut known: Vec<String> = Vec::new();
+    if let Some(plan) = pending.plan {
+        let plan = desk.census().plan(plan)?;
+        known.extend(plan.draft().into_iter().flat_map(|draft| &draft.tasks).map(|task| task.agent.clone()));
+    }
+    // The team may have members that the plan did not need.
+    let team = agents::team(None, place).map(|team| team.members).unwrap_or_default();
+    known.extend(team.into_iter().map(|member| member.definition.name));
+    known.sort_unstable();
+    known.dedup();
+    if known.iter().any(|known| known == name) {
+        return Ok(());
+    }
+    let words = format!("there is no member `{name}`; there are {}", known.join(", "));
+    Err(Stop::new(Exit::Usage, words).into())
+}
+
+fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<Exit> {
+    if let Some(noted) = &pending.noted {
+        let words = format!(
+            "this was already answered: {} {}, {}; {}",
+            noted.by,
+            noted.said,
+            rfc3339(noted.at_ms),
+            desk::noted(pending.session)
+        );
+        return Err(Stop::new(Exit::Denied, words).into());
+    }
+    desk::wait(async {
+        let (post, question) = (desk.post(), pending.row.question);
+        let mut watch = desk.watch()?;
+        let key = EnvelopeId::new(Uuid::now_v7());
+        post.reply(&desk.by, key, question, reply).await.map_err(stop)?;
+        let Some(owner) = desk.owner(pending.session)? else {
+            return told(pending, reply, &desk::noted(pending.session));
+        };
+        let heard = until(&mut watch, |entry| {
+            let news = entry.is_none_or(|entry| ANSWERS.contains(&&*entry.event));
+            Ok(if news { post.answered(question).map_err(stop)? } else { None })
+        });
+        match heard.await? {
+            None => told(pending, reply, &desk::unheard(&owner)),
+            Some(row) if is_ours(desk, reply, &row) => told(pending, reply, "done"),
+            Some(row) => {
+                let words = format!("somebody was faster: {} {}, {}", row.by.name(), row.said, rfc3339(row.at_ms));
+                Err(Stop::new(Exit::Denied, words).into())
+            }
+        }
+    })
+}
+
+fn is_ours(desk: &Desk, reply: &Reply, row: &AnsweredRow) -> bool {
+    let me = format!("{} at {}", desk.by.user, desk.by.door);
+    row.said == reply.word() && row.by == By::Person(me)
+}
+
+/// What was answered is data; how it stands is talk.
+fn told(pending: &Pending, reply: &Reply, how: &str) -> anyhow::Result<Exit> {
+    let asked = terminal::text::clean_line(&pending.words());
+    super::print(&format!("{} {}: {asked}\n", short(&pending.row.question), reply.word()))?;
+    talk(how);
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,158 @@
+//! `cost`: what was spent, added up by agent, task, model, day or session.
+
+use std::collections::BTreeMap;
+
+use max_team_core::chat::Usage;
+use max_team_runtime::Cost;
+use serde_json::{Value, json};
+
+use super::desk::{self, Desk, stop};
+use super::sessions::local;
+use super::table::{money, short, table, tokens};
+use crate::args::{self, CostBy};
+use crate::exit::{Exit, Stop};
+use crate::setup::Place;
+use crate::sheet;
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+struct Sum {
+    calls: u64,
+    usage: Usage,
+    nano: u64,
+}
+
+impl Sum {
+    fn add(&mut self, cost: &Cost) {
+        self.calls += cost.calls;
+        self.usage += cost.usage;
+        self.nano = self.nano.saturating_add(cost.nano);
+    }
+}
+
+pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let (census, now_ms) = (desk.census(), desk::now_ms());
+    let session = match &options.session {
+        Some(id) => {
+            let gone = || Stop::new(Exit::Failed, format!("there is no session `{id}`; see `max-team sessions list`"));
+            Some(census.find_session(id).map_err(stop)?.ok_or_else(gone)?)
+        }
+        None => None,
+    };
+    let since_ms = options.since.map_or(i64::MIN, |ms| now_ms.saturating_sub(ms));
+    let costs = census.costs(session, since_ms, now_ms).map_err(stop)?;
+    let (rows, total) = add_up(&costs, options.by);
+    let text = if options.json {
+        let rows: Vec<Value> = rows.iter().map(|(name, sum)| json_of(name, sum)).collect();
+        format!("{}\n", json!({ "by": name_of(options.by), "rows": rows, "total": json_of("total", &total) }))
+    } else if rows.is_empty() {
+        "nothing was spent\n".to_owned()
+    } else {
+        let head = name_of(options.by).to_uppercase();
+        let heads = [head.as_str(), "CALLS>", "IN>", "CACHED>", "OUT>", "COST>"];
+        let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells("total", &total)]);
+        table(&heads, &lines.collect::<Vec<_>>())
+    };
+    super::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// The sums, dearest first (days in order), and the sum of all.
+fn add_up(costs: &[Cost], by: CostBy) -> (Vec<(String, Sum)>, Sum) {
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut total = Sum::default();
+    for cost in costs {
+        sums.entry(key(cost, by)).or_default().add(cost);
+        total.add(cost);
+    }
+    let mut rows: Vec<(String, Sum)> = sums.into_iter().collect();
+    if by != CostBy::Day {
+        rows.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.nano, sum.usage.input_total() + sum.usage.output)));
+    }
+    (rows, total)
+}
+
+fn key(cost: &Cost, by: CostBy) -> String {
+    match by {
+        CostBy::Agent => cost.name.clone(),
+        CostBy::Model => cost.model.clone(),
+        CostBy::Session => cost.session.to_string(),
+        CostBy::Day => local(cost.at_ms).chars().take("2000-01-01".len()).collect(),
+        CostBy::Task => match (&cost.plan, &cost.task) {
+            (Some(plan), Some(task)) => format!("{}/{task}", short(plan)),
+            (None, Some(_)) => format!("({}, delegated)", cost.name),
+            _ => format!("({})", cost.name),
+        },
+    }
+}
+
+fn name_of(by: CostBy) -> &'static str {
+    match by {
+        CostBy::Agent => "agent",
+        CostBy::Task => "task",
+        CostBy::Model => "model",
+        CostBy::Day => "day",
+        CostBy::Session => "session",
+    }
+}
+
+fn cells(name: &str, sum: &Sum) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        sum.calls.to_string(),
+        tokens(sum.usage.input_total()),
+        tokens(sum.usage.cache_read),
+        tokens(sum.usage.output),
+        money(sum.nano),
+    ]
+}
+
+fn json_of(name: &str, sum: &Sum) -> Value {
+    json!({
+        "name": name,
+        "calls": sum.calls,
+        "input_tokens": sum.usage.input_total(),
+        "cached_tokens": sum.usage.cache_read,
+        "output_tokens": sum.usage.output,
+        "cost_usd": sheet::dollars(sum.nano),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::id::{AgentId, PlanId, SessionId};
+
+    use super::*;
+
+    fn cost(name: &str, task: Option<&str>, nano: u64) -> Cost {
+        let id = uuid::Uuid::from_u128(7);
+        Cost {
+            session: SessionId::new(id),
+            agent: AgentId::new(id),
+            name: name.into(),
+            plan: task.map(|_| PlanId::new(id)),
+            task: task.map(str::to_owned),
+            model: "m".into(),
+            calls: 2,
+            usage: Usage { input: 10, output: 1, cache_read: 5, cache_write: 0 },
+            nano,
+            at_ms: 0,
+        }
+    }
+
+    #[test]
+    fn sums_are_by_what_was_asked() {
+        let costs = [cost("max", None, 1), cost("leo", Some("impl"), 5), cost("leo", Some("impl"), 7)];
+        let table = [
+            (CostBy::Agent, vec![("leo", 12), ("max", 1)]),
+            (CostBy::Task, vec![("00000007/impl", 12), ("(max)", 1)]),
+            (CostBy::Model, vec![("m", 13)]),
+        ];
+        for (by, want) in table {
+            let (rows, total) = add_up(&costs, by);
+            let got: Vec<(&str, u64)> = rows.iter().map(|(name, sum)| (name.as_str(), sum.nano)).collect();
+            assert_eq!(got, want, "{by:?}");
+            assert_eq!((total.calls, total.nano, total.usage.input_total()), (6, 13, 45));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! What the commands share that work on the journal alone: the way in, and waiting to be heard.
+//!
+//! A letter is committed before anything else is said about it. Whether somebody runs the session decides what the
+//! user is told: that it happened, that it is noted, or that its process has not taken it yet.
+
+use std::time::Duration;
+
+use max_team_core::id::SessionId;
+use max_team_core::message::Principal;
+use max_team_journal::{Entry, Journal, Watch, WorkerInfo};
+use max_team_runtime::{Census, Post, RuntimeError};
+use tokio::time::Instant;
+
+use crate::config::choice::Strength;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+
+/// How long somebody who runs the session has to take a letter before the user is told that they have not.
+const HEARD_WITHIN: Duration = Duration::from_secs(5);
+
+/// The journal, and who looks into it.
+pub(super) struct Desk {
+    pub(super) journal: Journal,
+    pub(super) by: Principal,
+}
+
+impl Desk {
+    pub(super) fn open(place: &Place) -> Result<Self, Stop> {
+        let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
+        Ok(Self { journal, by: place.principal("cli") })
+    }
+
+    pub(super) fn post(&self) -> Post<'_> {
+        Post::new(&self.journal)
+    }
+
+    pub(super) fn census(&self) -> Census<'_> {
+        Census::new(&self.journal)
+    }
+
+    /// The process that runs a session.
+    pub(super) fn owner(&self, session: Option<SessionId>) -> Result<Option<WorkerInfo>, Stop> {
+        session.map_or(Ok(None), |session| self.census().owner(session).map_err(stop))
+    }
+
+    /// The log from now on; to be taken before the letter is sent.
+    pub(super) fn watch(&self) -> anyhow::Result<Watch> {
+        Ok(self.journal.watch(self.journal.last_seq()?)?)
+    }
+}
+
+/// Runs what has to wait.
+pub(super) fn wait<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(work)
+}
+
+/// Looks at what comes until there is what was waited for; `None` if that takes too long.
+pub(super) async fn until<T>(
+    watch: &mut Watch,
+    mut look: impl FnMut(Option<&Entry>) -> anyhow::Result<Option<T>>,
+) -> anyhow::Result<Option<T>> {
+    let deadline = Instant::now() + HEARD_WITHIN;
+    let mut found = look(None)?;
+    while found.is_none() {
+        let Ok(entry) = tokio::time::timeout_at(deadline, watch.next()).await else { break };
+        found = look(Some(&entry?))?;
+    }
+    Ok(found)
+}
+
+/// What is said where nobody runs the session.
+pub(super) fn noted(session: Option<SessionId>) -> String {
+    match session {
+        Some(session) => format!("it is noted; nobody runs the session: go on with `max-team -r {session}`"),
+        None => "it is noted".to_owned(),
+    }
+}
+
+/// What is said where somebody runs it and has not listened.
+pub(super) fn unheard(owner: &WorkerInfo) -> String {
+    format!("it is noted; process {} ({}) runs the session and has not taken it yet", owner.pid, owner.what)
+}
+
+/// A failure of the runtime as the end of the program.
+pub(super) fn stop(error: RuntimeError) -> Stop {
+    let exit = match &error {
+        RuntimeError::Ambiguous(_) => Exit::Usage,
+        RuntimeError::Answered { .. } => Exit::Denied,
+        _ => Exit::Failed,
+    };
+    Stop::new(exit, error.to_string())
+}
+
+/// The time.
+pub(super) fn now_ms() -> i64 {
+    jiff::Timestamp::now().as_millisecond()
+}

@@ -1,0 +1,231 @@
+//! `inbox`: everything that waits for a person, in every session, and how to answer it.
+
+use std::fmt::Write as _;
+
+use max_team_core::plan::event::About;
+use max_team_core::plan::{Plan, draft};
+use max_team_core::policy::{Action, Deed};
+use max_team_core::time::rfc3339;
+use max_team_runtime::{Census, Matter, Pending};
+use serde_json::{Value, json};
+
+use super::desk::{self, Desk, stop};
+use super::table::{between, clip, short};
+use crate::args;
+use crate::exit::Exit;
+use crate::setup::Place;
+use crate::sheet;
+use crate::terminal::Lang;
+use crate::terminal::text::{clean, clean_line};
+
+/// Characters of what is asked, in the list.
+const ASKED_CHARS: usize = 160;
+/// Tasks of a plan that the list names.
+const TASKS_MAX: usize = 12;
+
+pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let (post, census, now_ms) = (desk.post(), desk.census(), desk::now_ms());
+    let text = match &options.id {
+        Some(id) => {
+            let pending = post.find(id).map_err(stop)?;
+            if options.json { format!("{}\n", whole(&pending, &census)?) } else { show(&pending, &census, now_ms)? }
+        }
+        None => {
+            let all = post.inbox().map_err(stop)?;
+            if options.json {
+                let rows = all.iter().map(|pending| row(pending, &census)).collect::<anyhow::Result<Vec<_>>>()?;
+                format!("{}\n", Value::from(rows))
+            } else {
+                list(&all, &census, now_ms)?
+            }
+        }
+    };
+    super::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+/// All of them, a few lines each.
+pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64) -> anyhow::Result<String> {
+    if all.is_empty() {
+        return Ok("nothing waits for you\n".to_owned());
+    }
+    let mut text = String::new();
+    for pending in all {
+        text.push_str(&head(pending, now_ms));
+        if let Some(plan) = proposed(pending, census)? {
+            let _ = writeln!(text, "    {}", goal(&plan));
+            let _ = writeln!(text, "    {}", tasks(&plan));
+        }
+        let _ = writeln!(text, "    {}", ways(pending).join(" · "));
+    }
+    Ok(text)
+}
+
+/// One of them, whole.
+fn show(pending: &Pending, census: &Census<'_>, now_ms: i64) -> anyhow::Result<String> {
+    let mut text = head(pending, now_ms);
+    match (&pending.row.matter, pending.plan) {
+        (Matter::Plan(_), Some(plan)) => {
+            text.push('\n');
+            text.push_str(&sheet::sheet(&census.plan(plan)?, sheet::WIDTH));
+        }
+        (Matter::Tool { action, .. }, _) if !action.preview.is_empty() => {
+            text.push('\n');
+            text.push_str(clean(action.preview.trim_end()).as_ref());
+            text.push('\n');
+        }
+        _ => {}
+    }
+    text.push('\n');
+    for way in ways(pending) {
+        let _ = writeln!(text, "{way}");
+    }
+    Ok(text)
+}
+
+fn head(pending: &Pending, now_ms: i64) -> String {
+    let age = sheet::duration(between(pending.row.at_ms, now_ms));
+    let session = pending.session.map(|session| format!(", session {}", short(&session))).unwrap_or_default();
+    let who = match (pending.task.as_deref(), pending.who.as_str()) {
+        (_, "plan") => format!("plan {}", pending.plan.map(|plan| short(&plan)).unwrap_or_default()),
+        (Some(task), who) => format!("{who} at {task}"),
+        (None, who) => who.to_owned(),
+    };
+    let asked = clip(&clean_line(&asked(pending)), ASKED_CHARS);
+    let mut text = format!("{}  since {age}, {}{session}: {asked}\n", short(&pending.row.question), clean_line(&who));
+    if let Some(noted) = &pending.noted {
+        let _ = writeln!(
+            text,
+            "    {} said `{}` already ({}); nobody has read it yet",
+            clean_line(&noted.by),
+            noted.said,
+            rfc3339(noted.at_ms)
+        );
+    }
+    text
+}
+
+/// What exactly is asked.
+fn asked(pending: &Pending) -> String {
+    match &pending.row.matter {
+        Matter::Tool { action, .. } if action.deed == Deed::Ask => action.preview.clone(),
+        Matter::Tool { action, .. } => match changed(action) {
+            Some((added, removed)) => format!("{} (+{added} -{removed} lines)", pending.words()),
+            None => pending.words(),
+        },
+        Matter::Plan(_) => pending.words(),
+    }
+}
+
+/// Lines that an edit adds and removes.
+fn changed(action: &Action) -> Option<(usize, usize)> {
+    let mut inside = false;
+    let (mut added, mut removed) = (0, 0);
+    for line in action.preview.lines() {
+        if line.starts_with("@@ -") {
+            inside = true;
+        } else if inside {
+            added += usize::from(line.starts_with('+'));
+            removed += usize::from(line.starts_with('-'));
+        }
+    }
+    (inside && action.deed == Deed::Write).then_some((added, removed))
+}
+
+/// The plan behind a question about the whole of it.
+fn proposed(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<Plan>> {
+    match (&pending.row.matter, pending.plan) {
+        (Matter::Plan(About::Proposal | About::Rest), Some(plan)) => Ok(Some(census.plan(plan)?)),
+        _ => Ok(None),
+    }
+}
+
+fn goal(plan: &Plan) -> String {
+    let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
+    let forecast = plan.forecast().map(|forecast| sheet::forecast_in(forecast, Lang::En)).unwrap_or_default();
+    format!("{} ({forecast})", clip(&clean_line(goal), ASKED_CHARS))
+}
+
+fn tasks(plan: &Plan) -> String {
+    let tasks = plan.draft().map_or(&[][..], |draft| &draft.tasks);
+    let one = |task: &draft::Task| {
+        let after = if task.needs.is_empty() { String::new() } else { format!(" after {}", task.needs.join(", ")) };
+        clean_line(&format!("{} ({}){after}", task.id, task.agent))
+    };
+    let named: Vec<String> = tasks.iter().take(TASKS_MAX).map(one).collect();
+    let more = tasks.len().saturating_sub(TASKS_MAX);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    format!("{} tasks: {}{more}", tasks.len(), named.join("; "))
+}
+
+/// The commands that answer it.
+fn ways(pending: &Pending) -> Vec<String> {
+    let id = short(&pending.row.question);
+    let yes = format!("max-team approve {id}");
+    let no = format!("max-team deny {id} -m WHY");
+    match &pending.row.matter {
+        Matter::Tool { action, .. } if action.deed == Deed::Ask => vec![format!("{yes} -m ANSWER"), no],
+        Matter::Tool { .. } => vec![yes, no, format!("max-team inbox {id}")],
+        Matter::Plan(About::Proposal) => vec![
+            format!("{yes} [--first-wave]"),
+            no,
+            format!("max-team deny {id} --changes -m WHAT"),
+            format!("max-team inbox {id}"),
+        ],
+        Matter::Plan(About::Failure { .. }) => vec![
+            format!("{yes} --retry [--by MEMBER] [--with MODEL] [-m NOTE]"),
+            format!("{yes} --skip | --fixed | --give-up"),
+        ],
+        Matter::Plan(About::Rest | About::Start { .. } | About::Budget) => vec![yes, no],
+    }
+}
+
+fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
+    let plan = proposed(pending, census)?;
+    let task = |task: &draft::Task| json!({ "id": task.id, "agent": task.agent, "needs": task.needs });
+    let mut value = json!({
+        "id": pending.row.question,
+        "short": short(&pending.row.question),
+        "since": rfc3339(pending.row.at_ms),
+        "session": pending.session,
+        "who": pending.who,
+        "plan": pending.plan,
+        "task": pending.task,
+        "asked": asked(pending),
+        "noted": pending.noted.as_ref().map(|noted| json!({ "by": noted.by, "said": noted.said, "at": rfc3339(noted.at_ms) })),
+        "answer_with": ways(pending),
+    });
+    let more = match &pending.row.matter {
+        Matter::Tool { tool, action } => json!({
+            "kind": if action.deed == Deed::Ask { "question" } else { "permission" },
+            "tool": tool,
+            "target": action.target,
+            "lines_added": changed(action).map(|(added, _)| added),
+            "lines_removed": changed(action).map(|(_, removed)| removed),
+        }),
+        Matter::Plan(about) => json!({
+            "kind": "plan",
+            "about": about,
+            "goal": plan.as_ref().and_then(Plan::draft).map(|draft| &draft.goal),
+            "tasks": plan.as_ref().and_then(Plan::draft).map(|draft| draft.tasks.iter().map(task).collect::<Vec<_>>()),
+        }),
+    };
+    if let (Value::Object(value), Value::Object(more)) = (&mut value, more) {
+        value.extend(more);
+    }
+    Ok(value)
+}
+
+fn whole(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
+    let mut value = row(pending, census)?;
+    let more = match (&pending.row.matter, pending.plan) {
+        (Matter::Tool { action, .. }, _) => ("preview", json!(action.preview)),
+        (Matter::Plan(_), Some(plan)) => ("draft", json!(census.plan(plan)?.draft())),
+        (Matter::Plan(_), None) => return Ok(value),
+    };
+    if let Value::Object(value) = &mut value {
+        value.insert(more.0.to_owned(), more.1);
+    }
+    Ok(value)
+}

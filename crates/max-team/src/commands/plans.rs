@@ -1,0 +1,242 @@
+//! `plans list` and `plans show`: the plans of the journal, drawn, as JSON, as a chart or as a file.
+//!
+//! The JSON of a task has the names that the product's design gave it, so that what reads those reads this.
+
+use std::collections::HashMap;
+
+use max_team_core::event::Event;
+use max_team_core::id::PlanId;
+use max_team_core::plan::event::About;
+use max_team_core::plan::{Plan, Status, TaskView, mermaid};
+use max_team_core::time::rfc3339;
+use max_team_runtime::{Census, PlanLine};
+use serde_json::{Value, json};
+
+use super::desk::{self, Desk, stop};
+use super::sessions::local;
+use super::table::{clip, short, table};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::plan_file;
+use crate::setup::Place;
+use crate::sheet;
+use crate::terminal::Lang;
+use crate::terminal::text::clean;
+
+/// Characters of a goal in the list.
+const GOAL_CHARS: usize = 70;
+
+pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let census = desk.census();
+    let text = match command {
+        args::Plans::List { limit, json } => {
+            let mut lines = census.plans().map_err(stop)?;
+            lines.truncate(*limit);
+            list(&census, &lines, *json)?
+        }
+        args::Plans::Show { id, json, mermaid, yaml } => {
+            let id = find(&census, id.as_deref())?;
+            let plan = census.plan(id).map_err(stop)?;
+            match (plan.draft(), plan.graph()) {
+                _ if *json => format!("{}\n", whole(&census, id, &plan)?),
+                (Some(draft), Some(graph)) if *mermaid => self::mermaid(draft, graph),
+                (Some(draft), _) if *yaml => plan_file::write(draft),
+                _ => show(&plan),
+            }
+        }
+    };
+    super::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+fn find(census: &Census<'_>, id: Option<&str>) -> anyhow::Result<PlanId> {
+    let gone = |words: String| Stop::new(Exit::Failed, words);
+    match id {
+        Some(id) => {
+            let words = format!("there is no plan `{id}`; `max-team plans list` shows those there are");
+            Ok(census.find_plan(id).map_err(stop)?.ok_or_else(|| gone(words))?)
+        }
+        None => {
+            let newest = census.plans().map_err(stop)?.into_iter().next();
+            Ok(newest.map(|line| line.row.plan).ok_or_else(|| gone("there are no plans yet".to_owned()))?)
+        }
+    }
+}
+
+/// How a plan stands, in a few words.
+fn stands(census: &Census<'_>, line: &PlanLine) -> anyhow::Result<(String, usize, usize)> {
+    if let Some(row) = &line.end {
+        return Ok((Lang::En.plan_end(row.end).to_owned(), row.tally.done, row.tally.tasks));
+    }
+    let plan = census.plan(line.row.plan).map_err(stop)?;
+    let asked = plan.asked().next().map(|(_, about)| match about {
+        About::Proposal => "waits for your approval",
+        About::Rest | About::Start { .. } => "waits for you",
+        About::Failure { .. } => "failed; waits for your decision",
+        About::Budget => "waits for more budget",
+    });
+    let working = plan.active().next().is_some();
+    let words = match (asked, working) {
+        (Some(asked), false) => asked.to_owned(),
+        (Some(asked), true) => format!("running; {asked}"),
+        (None, _) => "running".to_owned(),
+    };
+    let total = plan.draft().map_or(0, |draft| draft.tasks.len());
+    Ok((words, plan.tally().done, total))
+}
+
+fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
+    let mut rows = Vec::new();
+    let mut values = Vec::new();
+    for line in lines {
+        let (state, done, tasks) = stands(census, line)?;
+        let row = &line.row;
+        if as_json {
+            let session = row.session;
+            values.push(json!({
+                "plan": row.plan, "session": session, "goal": row.goal, "by": row.by, "created_at": rfc3339(row.at_ms),
+                "state": state, "open": line.end.is_none(), "tasks": tasks, "done": done,
+                "tally": line.end.as_ref().map(|row| row.tally),
+            }));
+        } else {
+            let goal = clip(&row.goal, GOAL_CHARS);
+            let counts = format!("{done}/{tasks}");
+            rows.push(vec![short(&row.plan), local(row.at_ms), short(&row.session), counts, state, goal]);
+        }
+    }
+    Ok(match (as_json, lines.is_empty()) {
+        (true, _) => format!("{}\n", Value::from(values)),
+        (false, true) => "no plans yet; ask Max for something that takes several members\n".to_owned(),
+        (false, false) => table(&["PLAN", "PROPOSED", "SESSION", "DONE>", "STATE", "GOAL"], &rows),
+    })
+}
+
+fn show(plan: &Plan) -> String {
+    let mut text = sheet::sheet(plan, sheet::WIDTH);
+    let now_ms = desk::now_ms();
+    for view in plan.tasks() {
+        let waits = sheet::waits_in(&view, now_ms, Lang::En);
+        if !waits.is_empty() && plan.ended().is_none() {
+            text.push_str(&format!("{}: {}\n", view.task.id, clean(&waits)));
+        }
+    }
+    if let Some(end) = plan.ended() {
+        let tally = plan.tally();
+        text.push_str(&format!(
+            "{}: {} of {} ran, {} done, {} verified, {} failed\n",
+            Lang::En.plan_end(end),
+            tally.ran,
+            tally.tasks,
+            tally.done,
+            tally.verified,
+            tally.failed
+        ));
+    }
+    text
+}
+
+/// When things happened to a task.
+#[derive(Debug, Clone, Copy, Default)]
+struct Times {
+    updated: i64,
+    started: Option<i64>,
+    finished: Option<i64>,
+}
+
+fn whole(census: &Census<'_>, id: PlanId, plan: &Plan) -> anyhow::Result<Value> {
+    let events = census.plan_events(id).map_err(stop)?;
+    let created = events.first().map_or(0, |(at_ms, _)| *at_ms);
+    let times = times(&events);
+    let tasks: Vec<Value> = plan
+        .tasks()
+        .map(|view| {
+            let known = times.get(view.task.id.as_str()).copied().unwrap_or_default();
+            task(plan, &view, created, known)
+        })
+        .collect();
+    Ok(json!({
+        "id": id,
+        "session": plan.session(),
+        "goal": plan.draft().map(|draft| &draft.goal),
+        "created_at": rfc3339(created),
+        "approved": plan.is_approved(),
+        "ended": plan.ended(),
+        "tally": plan.tally(),
+        "forecast": plan.forecast(),
+        "tasks": tasks,
+    }))
+}
+
+fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
+    let over = matches!(view.status, Status::Done | Status::Failed | Status::Skipped | Status::Cancelled);
+    let upstream: Vec<_> = plan.upstream(view.index).into_iter().flat_map(|(_, artifacts)| artifacts).collect();
+    let mut value = json!({
+        "id": view.task.id,
+        "title": view.task.title,
+        "description": view.task.description,
+        "agent_name": view.member,
+        "depends_on": view.task.needs,
+        "artifacts": upstream,
+        "status": view.status.name(),
+        "retry_count": view.attempt.saturating_sub(1),
+        "max_retries": view.task.retry,
+        "created_at": rfc3339(created),
+        "updated_at": rfc3339(times.updated.max(created)),
+    });
+    let result = (view.result.is_some() || !view.error.is_empty() && over).then(|| {
+        let mut result = json!({
+            "success": view.status == Status::Done,
+            "output": view.result.map_or_else(|| plan.output(view.index), |result| &result.output),
+        });
+        if let (Some(found), Value::Object(result)) = (view.result, &mut result) {
+            result.insert("artifacts".to_owned(), json!(found.artifacts));
+            result.insert("proof".to_owned(), json!(found.proof));
+            result.insert("evidence".to_owned(), json!(found.evidence));
+        }
+        if let (false, Value::Object(result)) = (view.error.is_empty() || view.status == Status::Done, &mut result) {
+            result.insert("error".to_owned(), json!(view.error));
+        }
+        result
+    });
+    if let Value::Object(value) = &mut value {
+        let more = [
+            ("result", result),
+            ("started_at", times.started.map(|at_ms| json!(rfc3339(at_ms)))),
+            ("finished_at", times.finished.filter(|_| over).map(|at_ms| json!(rfc3339(at_ms)))),
+        ];
+        value.extend(more.into_iter().filter_map(|(name, found)| Some((name.to_owned(), found?))));
+    }
+    value
+}
+
+fn times(events: &[(i64, Event)]) -> HashMap<&str, Times> {
+    let mut times: HashMap<&str, Times> = HashMap::new();
+    for (at_ms, event) in events {
+        let (task, started, finished) = match event {
+            Event::TaskAssigned(assigned) => (&assigned.task, false, false),
+            Event::TaskStarted(started) => (&started.task, true, false),
+            Event::TaskAsked(asked) => (&asked.task, false, false),
+            Event::TaskAnswered(answered) => (&answered.task, false, false),
+            Event::TaskResumed(resumed) => (&resumed.task, false, false),
+            Event::TaskReported(reported) => (&reported.task, false, false),
+            Event::TaskQueued(queued) => (&queued.task, false, false),
+            Event::TaskRuled(ruled) => (&ruled.task, false, false),
+            Event::TaskPaused(paused) => (&paused.task, false, false),
+            Event::TaskDone(done) => (&done.task, false, true),
+            Event::TaskFailed(failed) => (&failed.task, false, true),
+            Event::TaskSkipped(skipped) => (&skipped.task, false, true),
+            Event::TaskCancelled(cancelled) => (&cancelled.task, false, true),
+            _ => continue,
+        };
+        let known = times.entry(task).or_default();
+        known.updated = *at_ms;
+        if started {
+            known.started.get_or_insert(*at_ms);
+        }
+        if finished {
+            known.finished = Some(*at_ms);
+        }
+    }
+    times
+}

@@ -1,0 +1,103 @@
+//! `ps`: who is at work in which session, at what, and why somebody is not.
+
+use max_team_core::time::rfc3339;
+use max_team_runtime::{Doing, Person, Reason};
+use serde_json::{Value, json};
+
+use super::desk::{self, Desk, stop};
+use super::table::{between, clip, money, short, table, tokens};
+use crate::args;
+use crate::exit::Exit;
+use crate::setup::Place;
+use crate::sheet;
+
+/// Characters of what somebody is doing.
+const DOING_CHARS: usize = 120;
+
+pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let now_ms = desk::now_ms();
+    let people = desk.census().people(now_ms, options.all).map_err(stop)?;
+    let text = if options.json {
+        format!("{}\n", Value::from(people.iter().map(|person| row(person, now_ms)).collect::<Vec<_>>()))
+    } else if people.is_empty() {
+        "nobody is at work; `max-team ps --all` shows who was\n".to_owned()
+    } else {
+        let heads = ["SESSION", "NAME", "ROLE", "STATE", "TASK", "TRY>", "TIME>", "MODEL", "TOKENS>", "COST>", "DOING"];
+        table(&heads, &people.iter().map(|person| cells(person, now_ms)).collect::<Vec<_>>())
+    };
+    super::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+fn elapsed(person: &Person, now_ms: i64) -> Option<u64> {
+    person.since_ms.map(|since_ms| between(since_ms, now_ms))
+}
+
+fn cells(person: &Person, now_ms: i64) -> Vec<String> {
+    let used = person.usage.input_total() + person.usage.output;
+    let doing = person.doing.as_ref().map(|doing| self::doing(doing, now_ms));
+    let reason = person.reason.as_ref().map(reason);
+    let words: Vec<String> = doing.into_iter().chain(reason).collect();
+    vec![
+        short(&person.session),
+        person.name.clone(),
+        person.role.clone(),
+        person.state.name().to_owned(),
+        person.task.clone().unwrap_or_default(),
+        if person.attempt > 0 { person.attempt.to_string() } else { String::new() },
+        elapsed(person, now_ms).map(sheet::duration).unwrap_or_default(),
+        person.model.clone(),
+        if used > 0 { tokens(used) } else { String::new() },
+        if used > 0 { cost(person) } else { String::new() },
+        clip(&words.join("; "), DOING_CHARS),
+    ]
+}
+
+fn cost(person: &Person) -> String {
+    if person.unpriced && person.nano == 0 { "?".to_owned() } else { money(person.nano) }
+}
+
+fn reason(reason: &Reason) -> String {
+    match reason {
+        Reason::Done => "done".to_owned(),
+        Reason::WaitingFor(what) => format!("waiting for {what}"),
+        Reason::Blocked(what) => what.clone(),
+        Reason::Failed(why) => format!("failed: {why}"),
+    }
+}
+
+fn doing(doing: &Doing, now_ms: i64) -> String {
+    match doing {
+        Doing::Calling { model, attempt: 1 } => format!("calling {model}"),
+        Doing::Calling { model, attempt } => format!("calling {model} (attempt {attempt})"),
+        Doing::Running { tool, target } => format!("running {tool} {target}"),
+        Doing::Asking { tool, target } => format!("asking: {tool} {target}"),
+        Doing::Retrying { at_ms } => format!("retry in {}", sheet::duration(between(now_ms, *at_ms))),
+        Doing::Preparing => "preparing".to_owned(),
+        Doing::Checked => "being checked".to_owned(),
+        Doing::Stopping => "stopping".to_owned(),
+    }
+}
+
+fn row(person: &Person, now_ms: i64) -> Value {
+    json!({
+        "session": person.session,
+        "agent": person.agent,
+        "name": person.name,
+        "role": person.role,
+        "lead": person.lead,
+        "state": person.state,
+        "reason": person.reason,
+        "plan": person.plan,
+        "task": person.task,
+        "attempt": person.attempt,
+        "since": person.since_ms.map(rfc3339),
+        "elapsed_ms": elapsed(person, now_ms),
+        "doing": person.doing,
+        "model": person.model,
+        "usage": person.usage,
+        "cost_usd": if person.unpriced && person.nano == 0 { None } else { Some(sheet::dollars(person.nano)) },
+        "pid": person.pid,
+    })
+}

@@ -1,0 +1,164 @@
+//! `stop`: a plan, one of its tasks, or everything a session does, from any terminal.
+
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
+use max_team_core::plan::Status;
+use max_team_journal::{Entry, Watch, WorkerInfo};
+use max_team_runtime::Sessions;
+use uuid::Uuid;
+
+use super::desk::{self, Desk, stop, until};
+use super::table::short;
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::headless::talk;
+use crate::setup::Place;
+use crate::terminal::Lang;
+
+/// What is to be stopped.
+struct Targets {
+    plans: Vec<PlanId>,
+    /// The lead of a session that is stopped as a whole.
+    lead: Option<(SessionId, AgentId)>,
+}
+
+pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let targets = targets(&desk, options)?;
+    if let Some(task) = &options.task {
+        check_task(&desk, &targets, task)?;
+    }
+    desk::wait(async {
+        let mut watch = desk.watch()?;
+        let key = || EnvelopeId::new(Uuid::now_v7());
+        for plan in &targets.plans {
+            desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
+        }
+        if let Some((_, lead)) = targets.lead {
+            desk.post().interrupt(&desk.by, key(), lead).await.map_err(stop)?;
+        }
+        for plan in &targets.plans {
+            let session = desk.census().session_of(*plan).map_err(stop)?;
+            match desk.owner(session)? {
+                None => talk(&format!("plan {}: {}", short(plan), desk::noted(session))),
+                Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
+            }
+        }
+        if let Some((session, lead)) = targets.lead {
+            match desk.owner(Some(session))? {
+                None => talk(&format!("session {}: {}", short(&session), desk::noted(Some(session)))),
+                Some(owner) => lead_told(&desk, &mut watch, session, lead, &owner).await?,
+            }
+        }
+        Ok(Exit::Ok)
+    })
+}
+
+fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
+    let census = desk.census();
+    let open = census.open_plans(None).map_err(stop)?;
+    let Some(id) = &options.id else {
+        return match open.as_slice() {
+            [] => Err(Stop::new(Exit::Failed, "no plan is open; a session is stopped by its id").into()),
+            [_] => Ok(Targets { plans: open, lead: None }),
+            _ if options.all => Ok(Targets { plans: open, lead: None }),
+            _ => {
+                let ids: Vec<String> = open.iter().map(short).collect();
+                let words = format!("{} plans are open: {}; say which, or --all", ids.len(), ids.join(", "));
+                Err(Stop::new(Exit::Usage, words).into())
+            }
+        };
+    };
+    if let Some(plan) = census.find_plan(id).map_err(stop)? {
+        if let Some(row) = census.plan_end(plan).map_err(stop)? {
+            let words = format!("plan {plan} is over: {}", Lang::En.plan_end(row.end));
+            return Err(Stop::new(Exit::Failed, words).into());
+        }
+        return Ok(Targets { plans: vec![plan], lead: None });
+    }
+    let Some(session) = census.find_session(id).map_err(stop)? else {
+        let words = format!("there is no plan or session `{id}`; see `max-team ps` and `max-team plans list`");
+        return Err(Stop::new(Exit::Failed, words).into());
+    };
+    let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
+    let plans = census.open_plans(Some(session)).map_err(stop)?;
+    let busy = census.turn(lead).map_err(stop)?.is_busy();
+    if plans.is_empty() && !busy {
+        return Err(Stop::new(Exit::Failed, format!("session {session} does nothing")).into());
+    }
+    Ok(Targets { plans, lead: busy.then_some((session, lead)) })
+}
+
+fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> {
+    let [plan] = targets.plans.as_slice() else {
+        return Err(Stop::new(Exit::Usage, "--task needs one plan: say which").into());
+    };
+    let plan = desk.census().plan(*plan).map_err(stop)?;
+    let Some(view) = plan.tasks().find(|view| view.task.id == name) else {
+        let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
+        let words = format!("there is no task `{name}` in it; there are {}", names.join(", "));
+        return Err(Stop::new(Exit::Usage, words).into());
+    };
+    if matches!(view.status, Status::Done | Status::Skipped | Status::Cancelled) {
+        let words = format!("task `{name}` is over: {}", view.status.name());
+        return Err(Stop::new(Exit::Failed, words).into());
+    }
+    Ok(())
+}
+
+async fn told(
+    desk: &Desk,
+    watch: &mut Watch,
+    plan: PlanId,
+    task: Option<&str>,
+    owner: &WorkerInfo,
+) -> anyhow::Result<()> {
+    let stream = format!("plan/{plan}");
+    let heard = until(watch, |entry| {
+        if entry.is_some_and(|entry| entry.stream != stream) {
+            return Ok(None);
+        }
+        if let Some(row) = desk.census().plan_end(plan).map_err(stop)? {
+            let tally = row.tally;
+            return Ok(Some(format!(
+                "{}: {} of {} tasks done, {} given up",
+                Lang::En.plan_end(row.end),
+                tally.done,
+                tally.tasks,
+                tally.cancelled
+            )));
+        }
+        Ok(task
+            .filter(|task| entry.is_some_and(|entry| is_given_up(entry, task)))
+            .map(|task| format!("{task}: given up")))
+    });
+    match heard.await? {
+        Some(words) => super::print(&format!("plan {} {words}\n", short(&plan)))?,
+        None => talk(&format!("plan {}: {}", short(&plan), desk::unheard(owner))),
+    }
+    Ok(())
+}
+
+fn is_given_up(entry: &Entry, task: &str) -> bool {
+    let event = entry.payload.as_deref().and_then(|payload| serde_json::from_slice::<Event>(payload).ok());
+    matches!(event, Some(Event::TaskCancelled(cancelled)) if cancelled.task == task)
+}
+
+async fn lead_told(
+    desk: &Desk,
+    watch: &mut Watch,
+    session: SessionId,
+    lead: AgentId,
+    owner: &WorkerInfo,
+) -> anyhow::Result<()> {
+    let stream = format!("agent/{lead}");
+    let heard = until(watch, |entry| {
+        let news = entry.is_none_or(|entry| entry.stream == stream);
+        Ok(if news && !desk.census().turn(lead).map_err(stop)?.is_busy() { Some(()) } else { None })
+    });
+    match heard.await? {
+        Some(()) => super::print(&format!("session {} stopped\n", short(&session)))?,
+        None => talk(&format!("session {}: {}", short(&session), desk::unheard(owner))),
+    }
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! `trace`: what happened when, in a session or a plan, and on whose word.
+
+use max_team_core::chat::Usage;
+use max_team_runtime::{Sessions, Span, SpanKind};
+
+use super::desk::{Desk, stop};
+use super::sessions::local;
+use super::table::{clip, money, tokens};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::setup::Place;
+use crate::sheet;
+use crate::terminal::text::clean_line;
+
+/// Characters of a span's name and of its outcome.
+const NAME_CHARS: usize = 80;
+
+pub(crate) fn run(place: &Place, options: &args::Trace) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let span = find(&desk, options.id.as_deref())?;
+    let text = if options.json {
+        format!("{}\n", serde_json::to_string(&span)?)
+    } else {
+        let mut lines = Vec::new();
+        let zero = span.at_ms;
+        put(&span, zero, 0, &mut lines);
+        let left = lines.len().saturating_sub(options.limit);
+        lines.truncate(options.limit);
+        if left > 0 {
+            lines.push(format!("… and {left} more lines (--limit {})", options.limit.saturating_add(left)));
+        }
+        format!("{}\n", lines.join("\n"))
+    };
+    super::print(&text)?;
+    Ok(Exit::Ok)
+}
+
+fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<Span> {
+    let census = desk.census();
+    let Some(id) = id else {
+        let last = Sessions::new(&desk.journal).list(1).map_err(stop)?;
+        let none = || Stop::new(Exit::Failed, "there are no sessions yet; start one with `max-team`");
+        let session = last.first().ok_or_else(none)?.session;
+        return Ok(census.trace_session(session).map_err(stop)?);
+    };
+    if let Some(session) = census.find_session(id).map_err(stop)? {
+        return Ok(census.trace_session(session).map_err(stop)?);
+    }
+    match census.find_plan(id).map_err(stop)? {
+        Some(plan) => Ok(census.trace_plan(plan).map_err(stop)?),
+        None => Err(Stop::new(Exit::Failed, format!("there is no session or plan `{id}`")).into()),
+    }
+}
+
+/// One line: when (from the beginning on), what, how long, how it ended, what it used, on whose word.
+fn put(span: &Span, zero_ms: i64, depth: usize, lines: &mut Vec<String>) {
+    let at = if depth == 0 { local(span.at_ms) } else { offset(span.at_ms.saturating_sub(zero_ms)) };
+    let time = span.ms.map_or_else(|| "…".to_owned(), sheet::duration);
+    let sign = if span.failed { '!' } else { ' ' };
+    let name = clip(&clean_line(&span.name), NAME_CHARS);
+    let outcome = clip(&clean_line(&span.outcome), NAME_CHARS);
+    let mut line = format!("{at:>9} {sign} {}{} {name}  {time}  {outcome}", "  ".repeat(depth), kind(span.kind));
+    if span.usage != Usage::default() {
+        let usage = span.usage;
+        line.push_str(&format!(
+            "  {} in, {} out, {}",
+            tokens(usage.input_total()),
+            tokens(usage.output),
+            money(span.nano)
+        ));
+    }
+    if let Some(by) = &span.by {
+        line.push_str(&format!("  [{}]", clean_line(by)));
+    }
+    lines.push(line);
+    for child in &span.children {
+        put(child, zero_ms, depth + 1, lines);
+    }
+}
+
+fn offset(ms: i64) -> String {
+    format!("+{}.{:03}s", ms / 1_000, ms.rem_euclid(1_000))
+}
+
+fn kind(kind: SpanKind) -> &'static str {
+    match kind {
+        SpanKind::Session => "session",
+        SpanKind::Plan => "plan",
+        SpanKind::Task => "task",
+        SpanKind::Attempt => "try",
+        SpanKind::Turn => "turn",
+        SpanKind::Model => "model",
+        SpanKind::Tool => "tool",
+        SpanKind::Question => "asked",
+    }
+}

@@ -1,0 +1,378 @@
+//! What works from any terminal, on the journal alone: answering, stopping, looking.
+
+use std::io::Write;
+use std::process::{Child, Stdio};
+
+use max_team_journal::{Journal, Options};
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::program::{Program, Ran, finish, kill};
+
+/// Two tasks, the second of which needs a yes of its own.
+const GATED: &str = "goal: Say hello\ntasks:\n  - {id: look, agent: ada, do: Look around.}\n  \
+    - {id: speak, agent: ada, do: Speak up.}\ngates:\n  - {before: speak}\n";
+/// One after the other, with something to prove.
+const PLAN: &str = "goal: Say hello\ntasks:\n  - {id: design, agent: ada, title: Think first, do: Design it.}\n  \
+    - {id: write, agent: leo, do: Write it., needs: [design], owns: [\"*.txt\"], outputs: [hello.txt]}\n";
+
+/// Members are told apart by their tasks, the lead by the news it gets. Whoever looks around waits at the gate.
+fn server(gate: &Gate) -> ModelServer {
+    let gate = gate.clone();
+    ModelServer::start(Script::new().when(move |request| {
+        let write = || Reply::new().tool("t1", "write_file", json!({"path": "hello.txt", "content": "hello\n"}));
+        Some(if request.contains("Write it.") {
+            if request.tool_results() == 0 { write() } else { Reply::text("Written.") }
+        } else if request.contains("Design it.") {
+            Reply::text("Write hello into hello.txt.")
+        } else if request.contains("Look around.") {
+            Reply::text("Nothing here.").gate_before(&gate)
+        } else if request.contains("Speak up.") {
+            Reply::text("Hello.")
+        } else {
+            Reply::text("All of it is done.")
+        })
+    }))
+}
+
+/// A plan that waits for a person while nobody runs its session.
+fn parked(server: &ModelServer) -> (Program, String, String) {
+    let program = Program::with(server).file("plan.yaml", PLAN);
+    let ran = program.run(&["run", "plan.yaml"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    let asked = program.run(&["inbox", "--json"]).json();
+    let text = |key: &str| asked[0][key].as_str().unwrap().to_owned();
+    let (id, session) = (text("short"), text("session"));
+    (program, id, session)
+}
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran
+}
+
+#[test]
+fn an_empty_inbox_says_so() {
+    let program = Program::alone();
+    assert_eq!(ok(program.run(&["inbox"])).out, "nothing waits for you\n");
+    assert_eq!(ok(program.run(&["inbox", "--json"])).out, "[]\n");
+    let none = program.run(&["approve"]);
+    assert!(none.code == 1 && none.err.contains("nothing waits"), "{none:?}");
+    assert_eq!(program.run(&["stop"]).code, 1);
+    assert_eq!(ok(program.run(&["cost"])).out, "nothing was spent\n");
+    assert_eq!(ok(program.run(&["ps", "--json"])).out, "[]\n");
+}
+
+#[test]
+fn a_parked_plan_is_listed_shown_and_approved_once() {
+    let server = server(&Gate::new());
+    let (program, id, session) = parked(&server);
+    let listed = ok(program.run(&["inbox"])).out;
+    assert!(listed.contains(&id) && listed.contains("may this plan run?"), "{listed}");
+    assert!(listed.contains("2 tasks: design (ada); write (leo) after design"), "{listed}");
+    assert!(listed.contains(&format!("max-team deny {id} -m WHY")), "{listed}");
+    let shown = ok(program.run(&["inbox", &id])).out;
+    assert!(shown.contains("critical path: design → write") && shown.contains("must exist: hello.txt"), "{shown}");
+    let stands = ok(program.run(&["plans", "list"])).out;
+    assert!(stands.contains("waits for your approval") && stands.contains("0/2"), "{stands}");
+
+    let yes = ok(program.run(&["approve", &id]));
+    assert!(yes.out.contains("approved") && yes.err.contains(&format!("max-team -r {session}")), "{yes:?}");
+    assert!(ok(program.run(&["inbox"])).out.contains("said `approved` already"));
+    let late = program.run(&["deny", &id, "-m", "no"]);
+    assert!(late.code == 5 && late.err.contains("owner at cli approved"), "{late:?}");
+
+    let ran = ok(program.run(&["-r", &session, "-p", ""]));
+    assert_eq!((ran.out.as_str(), program.read("hello.txt").as_str()), ("All of it is done.\n", "hello\n"), "{ran:?}");
+    let late = program.run(&["approve", &id]);
+    assert!(late.code == 5 && late.err.contains("owner at cli approved"), "{late:?}");
+    assert_eq!(program.run(&["approve", "00000000"]).code, 1);
+}
+
+#[test]
+fn a_plan_is_denied_with_a_reason() {
+    let server = server(&Gate::new());
+    let (program, id, session) = parked(&server);
+    assert_eq!(program.run(&["approve", &id, "-m", "but"]).code, 2, "a yes to a plan takes no words");
+    assert_eq!(program.run(&["approve", &id, "--retry"]).code, 2, "nothing has failed");
+    let no = ok(program.run(&["deny", "-m", "not on a Friday"]));
+    assert!(no.out.contains("rejected"), "{no:?}");
+    let ran = program.run(&["-r", &session, "-p", ""]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(!program.project().join("hello.txt").exists());
+    assert!(ok(program.run(&["plans", "list"])).out.contains("rejected"));
+    let answers = program.journal();
+    let answered: Vec<&Value> = answers.iter().filter(|entry| entry["event"] == "plan_answered").collect();
+    assert!(answered.len() == 1 && answered[0].to_string().contains("not on a Friday"), "{answered:?}");
+    assert!(ok(program.run(&["inbox"])).out.contains("nothing waits"));
+}
+
+/// Follows the log until something has happened, about these words.
+fn wait_for(program: &Program, event: &str, words: &str) {
+    let journal = Journal::open(program.home(), Options::default()).unwrap();
+    let mut watch = journal.watch(0).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        loop {
+            let entry = watch.next().await.unwrap();
+            let payload = String::from_utf8(entry.payload.unwrap_or_default()).unwrap();
+            if entry.event == event && payload.contains(words) {
+                return;
+            }
+        }
+    });
+}
+
+/// A program that must not outlive its test.
+struct Running(Option<Child>);
+
+impl Running {
+    fn finish(mut self) -> Ran {
+        finish(self.0.take().unwrap())
+    }
+
+    fn id(&self) -> u32 {
+        self.0.as_ref().unwrap().id()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.iter_mut().for_each(kill);
+    }
+}
+
+/// A plan at work: `look` stands at the gate, `speak` waits for a yes.
+fn at_work(gate: &Gate) -> (ModelServer, Program, Running) {
+    let server = server(gate);
+    let program = Program::with(&server).file("plan.yaml", GATED);
+    let child = program.start(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]);
+    let child = Running(Some(child));
+    gate.wait_reached();
+    (server, program, child)
+}
+
+#[test]
+fn a_running_plan_is_answered_from_a_second_process() {
+    let gate = Gate::new();
+    let (_server, program, child) = at_work(&gate);
+    let asked = ok(program.run(&["inbox", "--json"])).json();
+    assert_eq!((&asked[0]["kind"], &asked[0]["task"]), (&json!("plan"), &json!("speak")), "{asked}");
+    let people = ok(program.run(&["ps", "--json"])).json();
+    let look = people.as_array().unwrap().iter().find(|row| row["task"] == "look").unwrap();
+    assert_eq!((&look["name"], &look["state"]), (&json!("ada"), &json!("busy")), "{people}");
+    assert_eq!(look["doing"]["calling"]["attempt"], 1, "{people}");
+    assert_eq!(look["pid"], child.id(), "{people}");
+
+    let yes = ok(program.run(&["approve", asked[0]["short"].as_str().unwrap()]));
+    assert!(yes.out.contains("approved: may task `speak` start?") && yes.err.contains("done"), "{yes:?}");
+    gate.open();
+    let ran = child.finish();
+    assert_eq!((ran.code, ran.out.as_str()), (0, "All of it is done.\n"), "{ran:?}");
+}
+
+#[test]
+fn a_running_plan_is_stopped_from_a_second_process() {
+    let gate = Gate::new();
+    let (_server, program, child) = at_work(&gate);
+    assert_eq!(program.run(&["stop", "--task", "sing"]).code, 2);
+    let task = ok(program.run(&["stop", "--task", "speak"]));
+    assert!(task.out.contains("speak: given up"), "{task:?}");
+    assert!(ok(program.run(&["inbox"])).out.contains("nothing waits"), "a task that was stopped needs no yes");
+    let all = ok(program.run(&["stop", "--all"]));
+    assert!(all.out.contains("stopped: 0 of 2 tasks done, 2 given up"), "{all:?}");
+    gate.open();
+    assert_eq!(child.finish().code, 130);
+    assert_eq!(program.run(&["stop"]).code, 1, "nothing is open");
+}
+
+#[test]
+fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
+    let gate = Gate::new();
+    let (_server, program, child) = at_work(&gate);
+    drop(child);
+    let people = ok(program.run(&["ps", "--json"])).json();
+    let rows = people.as_array().unwrap();
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["state"] == "stopped"), "{people}");
+    let session = rows[0]["session"].as_str().unwrap();
+    let why = format!("nobody runs this session: max-team -r {session}");
+    assert!(rows.iter().all(|row| row["reason"]["blocked"] == why.as_str()), "{people}");
+    assert!(ok(program.run(&["ps"])).out.contains(&why));
+    let noted = ok(program.run(&["stop"]));
+    assert!(noted.err.contains("it is noted"), "{noted:?}");
+    gate.open();
+    assert_eq!(program.run(&["-r", session, "-p", ""]).code, 130);
+}
+
+#[test]
+fn a_failure_is_decided_about() {
+    let server = server(&Gate::new());
+    let plan = "goal: Say hello\ntasks:\n  - {id: speak, agent: ada, do: Speak up., outputs: [never.txt], retry: 0}\n";
+    let program = Program::with(&server).file("plan.yaml", plan);
+    let child = Running(Some(program.start(&["run", "plan.yaml", "--approve", "never"])));
+    wait_for(&program, "plan_asked", "never.txt");
+    drop(child);
+    let listed = ok(program.run(&["inbox"])).out;
+    assert!(listed.contains("task `speak` failed") && listed.contains("--skip | --fixed | --give-up"), "{listed}");
+    assert_eq!(program.run(&["approve", "--first-wave"]).code, 2);
+    let unknown = program.run(&["approve", "--retry", "--by", "bob"]);
+    assert!(unknown.code == 2 && unknown.err.contains("ada, leo, ray, sam"), "{unknown:?}");
+    let skipped = ok(program.run(&["approve", "--skip"]));
+    assert!(skipped.out.contains("decided: task `speak` failed"), "{skipped:?}");
+    let session = ok(program.run(&["sessions", "list", "--json"])).json()[0]["session"].as_str().unwrap().to_owned();
+    program.run(&["-r", &session, "-p", ""]);
+    let plan = ok(program.run(&["plans", "show", "--json"])).json();
+    assert_eq!(plan["tasks"][0]["status"], "skipped", "{plan}");
+    let trace = ok(program.run(&["trace"])).out;
+    assert!(trace.contains("decided  [owner at cli]"), "{trace}");
+}
+
+#[test]
+fn a_finished_run_can_be_looked_at() {
+    let server = server(&Gate::new());
+    let program = Program::with(&server).file("plan.yaml", PLAN);
+    ok(program.run(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]));
+
+    let plan = ok(program.run(&["plans", "show", "--json"])).json();
+    let write = &plan["tasks"][1];
+    assert_eq!(
+        (&write["id"], &write["agent_name"], &write["status"]),
+        (&json!("write"), &json!("leo"), &json!("done"))
+    );
+    assert_eq!(
+        (&write["depends_on"], &write["retry_count"], &write["max_retries"]),
+        (&json!(["design"]), &json!(0), &json!(2))
+    );
+    assert_eq!((&write["result"]["success"], &write["result"]["output"]), (&json!(true), &json!("Written.")));
+    assert_eq!(write["artifacts"][0]["type"], "text", "what it builds on: {write}");
+    for key in ["created_at", "updated_at", "started_at", "finished_at"] {
+        assert!(write[key].as_str().unwrap().ends_with('Z'), "{key}: {write}");
+    }
+    assert!(ok(program.run(&["plans", "show"])).out.contains("done: 2 of 2 ran"));
+    assert!(ok(program.run(&["plans", "show", "--mermaid"])).out.contains("flowchart"));
+    let again = ok(program.run(&["plans", "show", "--yaml"])).out;
+    std::fs::write(program.project().join("again.yaml"), &again).unwrap();
+    ok(program.run(&["run", "again.yaml", "--dry-run"]));
+
+    let cost = ok(program.run(&["cost", "--json"])).json();
+    let calls = |name: &str| {
+        let rows = cost["rows"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap()["calls"].as_u64().unwrap()
+    };
+    assert_eq!((calls("ada"), calls("leo"), calls("max")), (1, 2, 1), "{cost}");
+    assert_eq!((&cost["total"]["calls"], &cost["total"]["input_tokens"]), (&json!(4), &json!(400)), "{cost}");
+    for by in ["task", "model", "day", "session"] {
+        let text = ok(program.run(&["cost", "--by", by, "--since", "1d"])).out;
+        assert!(text.starts_with(&by.to_uppercase()) && text.contains("total"), "{text}");
+    }
+    assert_eq!(ok(program.run(&["cost", "--since", "0m"])).out, "nothing was spent\n");
+
+    let trace = ok(program.run(&["trace"])).out;
+    for words in [
+        "plan pln_",
+        "task design",
+        "try attempt 1 by leo",
+        "model claude",
+        "tool write_file hello.txt",
+        "[rule: `--approve never`]",
+        "[rule: the approved plan]",
+    ] {
+        assert!(trace.contains(words), "`{words}`: {trace}");
+    }
+    assert_eq!(ok(program.run(&["trace", "--limit", "3"])).out.lines().count(), 4);
+    let tree = ok(program.run(&["trace", "--json"])).json();
+    assert_eq!((&tree["kind"], &tree["usage"]["input"]), (&json!("session"), &json!(400)), "{tree}");
+    let gone = ok(program.run(&["ps", "--all", "--json"])).json();
+    let leo = gone.as_array().unwrap().iter().find(|row| row["name"] == "leo").unwrap();
+    assert_eq!(
+        (&leo["state"], &leo["reason"], &leo["task"]),
+        (&json!("stopped"), &json!("done"), &json!("write")),
+        "{gone}"
+    );
+    assert_eq!(ok(program.run(&["ps", "--json"])).out, "[]\n");
+}
+
+#[test]
+fn a_question_in_a_chat_is_answered_from_another_terminal() {
+    let gate = Gate::new();
+    gate.open();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let system = request.body["system"].to_string();
+        Some(match (system.contains("You are Leo"), request.tool_results()) {
+            (true, 0) => Reply::new().tool("w1", "write_file", json!({"path": "a.txt", "content": "one\ntwo\n"})),
+            (true, _) => Reply::text("Written."),
+            (false, 0) => {
+                Reply::new().tool("d1", "dispatch_task", json!({"agent": "leo", "description": "Write a.txt"}))
+            }
+            (false, _) => Reply::text("Leo wrote it.").gate_before(&gate),
+        })
+    }));
+    let program = Program::with(&server);
+    let mut chat = program.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut keys = chat.stdin.take().unwrap();
+    let chat = Running(Some(chat));
+    keys.write_all(b"have a.txt written\n").unwrap();
+    wait_for(&program, "question_asked", "write_file");
+    let asked = ok(program.run(&["inbox", "--json"])).json();
+    assert_eq!(
+        (&asked[0]["who"], &asked[0]["tool"], &asked[0]["target"]),
+        (&json!("leo"), &json!("write_file"), &json!("a.txt"))
+    );
+    assert_eq!((&asked[0]["lines_added"], &asked[0]["lines_removed"]), (&json!(2), &json!(0)), "{asked}");
+    let id = asked[0]["short"].as_str().unwrap();
+    let shown = ok(program.run(&["inbox", id])).out;
+    assert!(shown.contains("+two"), "{shown}");
+    let people = ok(program.run(&["ps"])).out;
+    assert!(people.contains("waiting for you"), "{people}");
+    let yes = ok(program.run(&["approve", id]));
+    assert!(yes.out.contains("yes: write_file: a.txt") && yes.err.contains("done"), "{yes:?}");
+    drop(keys);
+    let ran = chat.finish();
+    assert!(ran.out.contains("Leo wrote it."), "{ran:?}");
+    assert_eq!(program.read("a.txt"), "one\ntwo\n");
+}
+
+#[test]
+fn the_audit_file_tells_of_members_plans_and_letters() {
+    let server = server(&Gate::new());
+    let config = "audit:\n  enabled: true\n  output: logs/audit.jsonl\n  level: debug\n";
+    let program = Program::with(&server).file("plan.yaml", PLAN).file(".max-team/config.yaml", config);
+    ok(program.run(&["run", "plan.yaml", "--approve", "never", "--permission-mode", "acceptEdits"]));
+    let text = program.read("logs/audit.jsonl");
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| -> Vec<&Value> { lines.iter().filter(|line| line["type"] == kind).collect() };
+    assert!(lines.iter().all(|line| line["ts"].as_str().unwrap().ends_with('Z') && line["agent"].is_string()));
+    let tool = of("tool_exec")[0];
+    assert_eq!(
+        (&tool["agent"], &tool["data"]["tool"], &tool["data"]["success"]),
+        (&json!("leo"), &json!("write_file"), &json!(true))
+    );
+    assert!(tool["data"]["duration"].as_str().unwrap().ends_with("ms"), "{tool}");
+    let steps: Vec<(&str, &str)> = of("task_update")
+        .iter()
+        .filter_map(|line| Some((line["data"]["task"].as_str()?, line["data"]["status"].as_str()?)))
+        .collect();
+    for step in [("design", "dispatched"), ("design", "done"), ("write", "checking"), ("write", "done")] {
+        assert!(steps.contains(&step), "{step:?}: {steps:?}");
+    }
+    assert!(of("task_update").iter().all(|line| line["data"]["plan"].as_str().unwrap().starts_with("pln_")), "{text}");
+    let answered = of("approval").into_iter().find(|line| line["agent"] == "plan").unwrap();
+    assert_eq!((&answered["data"]["where"], &answered["data"]["what"]), (&json!("rule"), &json!("approved")));
+    assert_eq!(of("llm_call").len(), 4, "{text}");
+    assert_eq!(of("msg_sent")[0]["data"]["kind"], "plan_approval_request", "{text}");
+}
+
+#[test]
+fn the_doctor_knows_the_team() {
+    let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
+    let ran = program.run(&["doctor"]);
+    assert!(ran.out.contains("ok    team: the built-in team: max (team_lead) leads leo (coder), ada"), "{ran:?}");
+    assert!(ran.out.contains("query_log") && ran.out.contains("not available yet"), "{ran:?}");
+    let file = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  - name: leo\n    role: coder\n    \
+        system_prompt: code\n    tools: [read_file, http_get]\n    mcp_servers:\n      - {name: nexus, command: npx}\n";
+    let program = program.file("mine.yaml", file);
+    let ran = ok(program.run(&["doctor", "--agents", "mine.yaml"]));
+    assert!(ran.out.contains("ok    team: mine.yaml: max (team_lead) leads leo (coder)\n"), "{ran:?}");
+    assert!(ran.out.contains("note  mcp servers: leo: nexus: read, not connected in this version"), "{ran:?}");
+    assert!(ran.out.contains("note  tools: leo: http_get: not available yet"), "{ran:?}");
+}

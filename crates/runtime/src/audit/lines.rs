@@ -1,0 +1,252 @@
+//! What each event looks like in the audit file; most look like nothing.
+//!
+//! A result knows only the key of its call, so the names of an answer's calls are remembered until its agent answers
+//! again or its turn is over.
+
+use std::collections::HashMap;
+
+use max_team_core::chat::Part;
+use max_team_core::event::{Event, LlmEnded, Outcome, ToolDone};
+use max_team_core::id::AgentId;
+use max_team_core::plan::event::{PlanEnd, Ruling};
+use max_team_core::policy::By;
+use max_team_core::turn::call_key;
+use serde_json::{Map, Value, json};
+
+use super::AuditLevel;
+use crate::handle::Origin;
+use crate::rows::said;
+use crate::session::preview;
+
+/// The names of calls by agent and key.
+pub(super) type Names = HashMap<Option<AgentId>, HashMap<String, String>>;
+
+/// How important it is, its type, and what is said about it.
+pub(super) type Line = (AuditLevel, &'static str, Value);
+
+pub(super) fn line(from: &Origin, event: &Event, names: &mut Names) -> Option<Line> {
+    match event {
+        Event::LlmEnded(ended) => {
+            remember(from, ended, names);
+            called(ended)
+        }
+        Event::ToolIntent(intent) => {
+            names.entry(from.agent).or_default().insert(intent.key.clone(), intent.tool.clone());
+            let data = json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval });
+            Some((AuditLevel::Debug, "approval", data))
+        }
+        Event::ToolDone(done) => {
+            let tool = names.get_mut(&from.agent).and_then(|calls| calls.remove(&done.key));
+            Some(executed(done, tool))
+        }
+        Event::TurnEnded(_) => {
+            names.remove(&from.agent);
+            None
+        }
+        Event::QuestionAnswered(answered) => {
+            let answer = &answered.answer;
+            let mut data = by(&answer.by);
+            data.insert("question".to_owned(), json!(answered.question));
+            data.insert("what".to_owned(), json!(crate::rows::yes_or_no(answer)));
+            data.insert("always".to_owned(), json!(answer.always));
+            if !answer.comment.is_empty() {
+                data.insert("comment".to_owned(), json!(answer.comment));
+            }
+            Some((AuditLevel::Info, "approval", Value::Object(data)))
+        }
+        Event::PlanAnswered(answered) => {
+            let mut data = by(&answered.by);
+            data.insert("plan".to_owned(), json!(from.plan));
+            data.insert("question".to_owned(), json!(answered.question));
+            data.insert("what".to_owned(), json!(said(&answered.say)));
+            data.insert("say".to_owned(), json!(answered.say));
+            Some((AuditLevel::Info, "approval", Value::Object(data)))
+        }
+        other => task(from, other).or_else(|| plan(from, other)),
+    }
+}
+
+fn remember(from: &Origin, ended: &LlmEnded, names: &mut Names) {
+    if let Outcome::Done(answer) = &ended.outcome {
+        let uses = answer.message.tool_uses().enumerate();
+        let calls = uses.map(|(index, (_, name, _))| (call_key(ended.call, index), name.to_owned()));
+        names.insert(from.agent, calls.collect());
+    }
+}
+
+fn called(ended: &LlmEnded) -> Option<Line> {
+    match &ended.outcome {
+        Outcome::Done(answer) => {
+            let data = json!({
+                "model": answer.model, "input_tokens": answer.usage.input_total(),
+                "output_tokens": answer.usage.output, "ms": ended.ms, "request_id": answer.request_id,
+            });
+            Some((AuditLevel::Info, "llm_call", data))
+        }
+        Outcome::Failed { failure, detail, retry_at_ms } => {
+            let level = if retry_at_ms.is_some() { AuditLevel::Warn } else { AuditLevel::Error };
+            Some((level, "error", json!({ "failure": failure, "error": detail })))
+        }
+        Outcome::Cancelled { .. } | Outcome::Lost => None,
+    }
+}
+
+fn executed(done: &ToolDone, tool: Option<String>) -> Line {
+    let mut data = json!({
+        "tool": tool, "duration": format!("{}ms", done.ms), "success": !done.is_error,
+        "call": done.key, "ending": done.ending,
+    });
+    if let (true, Value::Object(data)) = (done.is_error, &mut data) {
+        let words = done.content.iter().find_map(|part| match part {
+            Part::Text { text } => Some(preview(text)),
+            _ => None,
+        });
+        data.insert("error".to_owned(), json!(words.unwrap_or_default()));
+    }
+    let level = if done.is_error { AuditLevel::Warn } else { AuditLevel::Info };
+    (level, "tool_exec", data)
+}
+
+/// Who, and where.
+fn by(by: &By) -> Map<String, Value> {
+    let (who, place) = match by {
+        By::Person(who) => who.rsplit_once(" at ").map_or((who.as_str(), None), |(who, place)| (who, Some(place))),
+        By::Rule(rule) => (rule.as_str(), Some("rule")),
+        By::Nobody(why) => (why.as_str(), Some("nobody")),
+    };
+    Map::from_iter([("who".to_owned(), json!(who)), ("where".to_owned(), json!(place))])
+}
+
+fn task(from: &Origin, event: &Event) -> Option<Line> {
+    let (task, status, attempt, more) = match event {
+        Event::TaskAssigned(of) => (&of.task, "dispatched", Some(of.attempt), json!({ "member": of.member })),
+        Event::TaskStarted(of) => (&of.task, "running", Some(of.attempt), json!({})),
+        Event::TaskAsked(of) => (&of.task, "asking", Some(of.attempt), json!({ "question": of.question })),
+        Event::TaskAnswered(of) => (&of.task, "answered", None, json!({ "by": of.by })),
+        Event::TaskResumed(of) => (&of.task, "running", None, json!({})),
+        Event::TaskReported(of) => (&of.task, "checking", Some(of.attempt), json!({})),
+        Event::TaskDone(of) => (&of.task, "done", Some(of.attempt), json!({ "proof": of.result.proof })),
+        Event::TaskFailed(of) => {
+            let more = json!({ "cause": of.cause, "error": of.error, "retried": of.retry_at_ms.is_some() });
+            (&of.task, "failed", Some(of.attempt), more)
+        }
+        Event::TaskQueued(of) => (&of.task, "approved", None, json!({})),
+        Event::TaskRuled(of) => (&of.task, ruled(&of.ruling), None, json!({ "by": of.by })),
+        Event::TaskPaused(of) => (&of.task, "paused", None, json!({})),
+        Event::TaskSkipped(of) => (&of.task, "skipped", None, json!({ "why": of.detail })),
+        Event::TaskCancelled(of) => (&of.task, "cancelled", None, json!({ "why": of.detail })),
+        _ => return None,
+    };
+    let mut data = Map::from_iter([
+        ("plan".to_owned(), json!(from.plan)),
+        ("task".to_owned(), json!(task)),
+        ("status".to_owned(), json!(status)),
+        ("attempt".to_owned(), json!(attempt)),
+    ]);
+    if let Value::Object(more) = more {
+        data.extend(more);
+    }
+    let level = if matches!(event, Event::TaskFailed(_)) { AuditLevel::Warn } else { AuditLevel::Info };
+    Some((level, "task_update", Value::Object(data)))
+}
+
+fn ruled(ruling: &Ruling) -> &'static str {
+    match ruling {
+        Ruling::Skip => "to be skipped",
+        Ruling::Retry { .. } => "to be tried again",
+        Ruling::Fixed => "to be checked again",
+        Ruling::GiveUp => "given up",
+        Ruling::Escalate => "the user must say",
+    }
+}
+
+fn plan(from: &Origin, event: &Event) -> Option<Line> {
+    let mut level = AuditLevel::Info;
+    let data = match event {
+        Event::PlanProposed(of) => {
+            let (goal, tasks) = (&of.draft.goal, of.draft.tasks.len());
+            json!({ "plan": of.plan, "status": "proposed", "goal": goal, "tasks": tasks, "by": of.by })
+        }
+        Event::PlanEdited(_) => json!({ "plan": from.plan, "status": "edited" }),
+        Event::PlanAsked(of) => {
+            json!({ "plan": from.plan, "status": "asked", "about": of.about, "question": of.question })
+        }
+        Event::PlanResumed(of) => json!({ "plan": from.plan, "status": "resumed", "by": of.by }),
+        Event::PlanStopped(of) => json!({ "plan": from.plan, "task": of.task, "status": "stopped", "by": of.by }),
+        Event::PlanEnded(of) => {
+            if matches!(of.end, PlanEnd::Failed | PlanEnd::Partial) {
+                level = AuditLevel::Warn;
+            }
+            json!({ "plan": from.plan, "status": of.end, "tally": of.tally })
+        }
+        _ => return None,
+    };
+    Some((level, "task_update", data))
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::chat::{Answer, Message, Stop, Usage};
+    use max_team_core::event::{Ending, QuestionAnswered};
+    use max_team_core::id::{PlanId, QuestionId};
+    use max_team_core::plan::event::{PlanAnswered, Say, TaskStarted};
+    use max_team_core::policy;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn done(key: &str, is_error: bool) -> Event {
+        let content = vec![Part::text("no such file\nmore")];
+        Event::ToolDone(ToolDone { key: key.into(), ending: Ending::Ran, content, is_error, ms: 12 })
+    }
+
+    fn answer(tool: &str) -> Event {
+        let call = Part::ToolUse { id: "t".into(), name: tool.into(), input: json!({}) };
+        let message = Message::assistant(vec![Part::text("hm"), call]);
+        let (stop, usage) = (Stop::ToolUse, Usage { input: 7, output: 2, ..Usage::default() });
+        let outcome = Outcome::Done(Answer { message, stop, usage, request_id: None, model: "m".into() });
+        Event::LlmEnded(LlmEnded { call: 1, outcome, ms: 3 })
+    }
+
+    #[test]
+    fn calls_of_agents_with_one_name_are_told_apart() {
+        let agent = |number| Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(number))) };
+        let (one, two) = (agent(1), agent(2));
+        let mut names = Names::new();
+        let (_, kind, data) = line(&one, &answer("edit_file"), &mut names).unwrap();
+        assert_eq!((kind, &data["input_tokens"]), ("llm_call", &json!(7)));
+        line(&two, &answer("read_file"), &mut names);
+        let (level, kind, data) = line(&one, &done("1.0", true), &mut names).unwrap();
+        assert_eq!((level, kind), (AuditLevel::Warn, "tool_exec"));
+        let want = json!({
+            "tool": "edit_file", "duration": "12ms", "success": false, "call": "1.0", "ending": "ran",
+            "error": "no such file",
+        });
+        assert_eq!(data, want);
+        let (_, _, data) = line(&two, &done("1.0", false), &mut names).unwrap();
+        assert_eq!((&data["tool"], data.get("error")), (&json!("read_file"), None));
+    }
+
+    #[test]
+    fn approvals_say_who_and_where_and_tasks_of_which_plan() {
+        let plan = PlanId::new(Uuid::from_u128(7));
+        let from = Origin { plan: Some(plan), ..Origin::named("plan") };
+        let question = QuestionId::new(Uuid::from_u128(8));
+        let mut names = Names::new();
+        let started = Event::TaskStarted(TaskStarted { task: "a".into(), attempt: 2 });
+        let (_, kind, data) = line(&from, &started, &mut names).unwrap();
+        assert_eq!(
+            (kind, data),
+            ("task_update", json!({ "plan": plan, "task": "a", "status": "running", "attempt": 2 }))
+        );
+        let by = By::Person("ann at cli".into());
+        let yes = Event::PlanAnswered(PlanAnswered { question, say: Say::Approve, by: by.clone() });
+        let (_, kind, data) = line(&from, &yes, &mut names).unwrap();
+        let found = (kind, &data["who"], &data["where"], &data["what"]);
+        assert_eq!(found, ("approval", &json!("ann"), &json!("cli"), &json!("approved")));
+        let answer = policy::Answer { allow: false, always: false, comment: "no".into(), by };
+        let no = Event::QuestionAnswered(QuestionAnswered { question, answer });
+        let (_, _, data) = line(&from, &no, &mut names).unwrap();
+        assert_eq!((&data["who"], &data["what"], &data["comment"]), (&json!("ann"), &json!("no"), &json!("no")));
+    }
+}

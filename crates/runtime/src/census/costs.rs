@@ -1,0 +1,82 @@
+//! What was spent, turn by turn: from the rows that ended turns leave, and from those that run.
+
+use max_team_core::chat::Usage;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::ledger::Charge;
+
+use super::Census;
+use crate::error::RuntimeError;
+use crate::rows::{self, AgentRow, CostRow};
+
+/// What one turn of an agent spent on one model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cost {
+    /// The session.
+    pub session: SessionId,
+    /// The agent.
+    pub agent: AgentId,
+    /// Its name.
+    pub name: String,
+    /// The plan it worked in.
+    pub plan: Option<PlanId>,
+    /// What it worked on: the task's name, or the key of the call that delegated it.
+    pub task: Option<String>,
+    /// The model.
+    pub model: String,
+    /// Settled calls.
+    pub calls: u64,
+    /// Their tokens.
+    pub usage: Usage,
+    /// Nano-dollars, as far as the price is known.
+    pub nano: u64,
+    /// When the turn ended; for one that runs, when it was looked at.
+    pub at_ms: i64,
+}
+
+impl Census<'_> {
+    /// What was spent since then, by everybody or in one session.
+    pub fn costs(&self, session: Option<SessionId>, since_ms: i64, now_ms: i64) -> Result<Vec<Cost>, RuntimeError> {
+        let sessions: Vec<SessionId> = match session {
+            Some(session) => vec![session],
+            None => {
+                let found = rows::rows::<String>(self.journal, rows::AGENT)?;
+                let mut ids: Vec<SessionId> = found.iter().filter_map(|(_, session)| session.parse().ok()).collect();
+                ids.sort_unstable();
+                ids.dedup();
+                ids
+            }
+        };
+        let mut costs = Vec::new();
+        for session in sessions {
+            for agent in self.agents(session)? {
+                let key = agent.agent.to_string();
+                for (_, row) in rows::rows::<CostRow>(self.journal, &rows::costs_of(&key))? {
+                    if row.at_ms >= since_ms {
+                        costs.extend(row.charges.into_iter().map(|charge| cost(&agent, charge, row.at_ms)));
+                    }
+                }
+                if self.is_busy(agent.agent)? {
+                    let turn = self.turn(agent.agent)?;
+                    costs.extend(turn.charges().iter().cloned().map(|charge| cost(&agent, charge, now_ms)));
+                }
+            }
+        }
+        Ok(costs)
+    }
+}
+
+fn cost(agent: &AgentRow, charge: Charge, at_ms: i64) -> Cost {
+    let assignment = agent.assignment.as_ref();
+    Cost {
+        session: agent.session,
+        agent: agent.agent,
+        name: agent.name.clone(),
+        plan: assignment.and_then(|assignment| assignment.plan),
+        task: assignment.map(|assignment| assignment.task.clone()),
+        model: charge.model,
+        calls: charge.calls,
+        usage: charge.usage,
+        nano: charge.nano,
+        at_ms,
+    }
+}

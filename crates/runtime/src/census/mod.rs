@@ -1,0 +1,190 @@
+//! What the journal knows of everybody: plans, agents, costs, for whoever looks from outside.
+//!
+//! A census needs no house and no owner: it reads rows and folds streams, also while another process runs the session.
+//! It never writes, and what it says is as old as the moment it was asked.
+
+mod costs;
+mod people;
+mod trace;
+
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::plan::Plan;
+use max_team_core::turn::Turn;
+use max_team_journal::{Entry, Journal, WorkerInfo};
+
+use crate::agent::SNAPSHOT_VERSION;
+use crate::error::RuntimeError;
+use crate::plan::plan_stream;
+use crate::rows::{self, AgentRow, PlanEndRow, PlanRow, event_of};
+use crate::session::{self, Sessions};
+
+pub use costs::Cost;
+pub use people::{Doing, Person, Reason, Standing};
+pub use trace::{Span, SpanKind};
+
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
+/// Sessions that are looked at, last used first.
+const SESSIONS_MAX: usize = 256;
+
+/// Looks into a journal.
+#[derive(Debug, Clone, Copy)]
+pub struct Census<'j> {
+    journal: &'j Journal,
+}
+
+/// A plan in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanLine {
+    /// What it is for.
+    pub row: PlanRow,
+    /// How it ended, if it did.
+    pub end: Option<PlanEndRow>,
+}
+
+impl<'j> Census<'j> {
+    /// Of this journal.
+    pub fn new(journal: &'j Journal) -> Self {
+        Self { journal }
+    }
+
+    /// The living process that runs a session.
+    pub fn owner(&self, session: SessionId) -> Result<Option<WorkerInfo>, RuntimeError> {
+        Ok(self.journal.owner(&session::stream(session))?)
+    }
+
+    /// A plan as it stands.
+    pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
+        Ok(fold_plan(self.journal, plan)?.0)
+    }
+
+    /// Everything that happened to a plan, with the time.
+    pub fn plan_events(&self, plan: PlanId) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        self.events(&plan_stream(plan))
+    }
+
+    /// An agent as it stands.
+    pub fn turn(&self, agent: AgentId) -> Result<Turn, RuntimeError> {
+        Ok(fold_agent(self.journal, agent)?.0)
+    }
+
+    /// The plans there are, newest first.
+    pub fn plans(&self) -> Result<Vec<PlanLine>, RuntimeError> {
+        let mut plans = Vec::new();
+        for (key, row) in rows::rows::<PlanRow>(self.journal, rows::PLAN)? {
+            plans.push(PlanLine { row, end: rows::row(self.journal, rows::PLAN_END, &key)? });
+        }
+        Ok(plans)
+    }
+
+    /// Plans that are not over, of one session or of all, oldest first.
+    pub fn open_plans(&self, session: Option<SessionId>) -> Result<Vec<PlanId>, RuntimeError> {
+        let mine = session.map(|session| session.to_string());
+        let found = rows::rows::<String>(self.journal, rows::PLAN_OPEN)?;
+        let of_mine = found.into_iter().filter(|(_, of)| mine.as_ref().is_none_or(|mine| mine == of));
+        let mut plans: Vec<PlanId> = of_mine.filter_map(|(key, _)| key.parse().ok()).collect();
+        plans.reverse();
+        Ok(plans)
+    }
+
+    /// The session that an open plan belongs to.
+    pub fn session_of(&self, plan: PlanId) -> Result<Option<SessionId>, RuntimeError> {
+        let key = plan.to_string();
+        if let Some(row) = rows::row::<PlanRow>(self.journal, rows::PLAN, &key)? {
+            return Ok(Some(row.session));
+        }
+        Ok(rows::row::<String>(self.journal, rows::PLAN_OPEN, &key)?.and_then(|session| session.parse().ok()))
+    }
+
+    /// How a plan ended, if it did.
+    pub fn plan_end(&self, plan: PlanId) -> Result<Option<PlanEndRow>, RuntimeError> {
+        rows::row(self.journal, rows::PLAN_END, &plan.to_string())
+    }
+
+    /// The plan of that id, or the only one whose id ends so; `None` if there is none.
+    pub fn find_plan(&self, text: &str) -> Result<Option<PlanId>, RuntimeError> {
+        let open = rows::rows::<String>(self.journal, rows::PLAN_OPEN)?.into_iter().map(|(key, _)| key);
+        let known = rows::rows::<PlanRow>(self.journal, rows::PLAN)?.into_iter().map(|(key, _)| key);
+        only(open.chain(known), text)
+    }
+
+    /// The session of that id, or the only one whose id ends so; `None` if there is none.
+    pub fn find_session(&self, text: &str) -> Result<Option<SessionId>, RuntimeError> {
+        let sessions = Sessions::new(self.journal);
+        if let Ok(id) = text.parse() {
+            return Ok(sessions.row(id).ok().map(|row| row.session));
+        }
+        only(sessions.list(usize::MAX)?.into_iter().map(|row| row.session.to_string()), text)
+    }
+
+    /// The agents of a session, in the order they began.
+    pub fn agents(&self, session: SessionId) -> Result<Vec<AgentRow>, RuntimeError> {
+        let found = rows::rows(self.journal, &rows::agents_of(&session.to_string()))?;
+        Ok(found.into_iter().rev().map(|(_, row)| row).collect())
+    }
+
+    fn events(&self, stream: &str) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        let (mut events, mut after) = (Vec::new(), 0);
+        loop {
+            let entries = self.journal.read(stream, after, PAGE)?;
+            let Some(last) = entries.last() else { return Ok(events) };
+            after = last.stream_seq;
+            for entry in &entries {
+                events.push((entry.at_ms, event_of(entry)?));
+            }
+        }
+    }
+
+    /// Whether an agent is in the middle of something; reads one entry, and folds only where that does not tell.
+    fn is_busy(&self, agent: AgentId) -> Result<bool, RuntimeError> {
+        let stream = session::agent_stream(agent);
+        let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(false) };
+        let last = self.journal.read(&stream, before, 1)?;
+        match last.first().map(|entry| &*entry.event) {
+            None | Some("agent_started" | "turn_ended") => Ok(false),
+            Some("configured") => Ok(self.turn(agent)?.is_busy()),
+            Some(_) => Ok(true),
+        }
+    }
+}
+
+/// The only id that ends so.
+fn only<T: std::str::FromStr>(ids: impl Iterator<Item = String>, text: &str) -> Result<Option<T>, RuntimeError> {
+    let mut found: Vec<String> = ids.filter(|id| ends(id, text)).collect();
+    found.sort_unstable();
+    found.dedup();
+    match found.as_slice() {
+        [] => Ok(None),
+        [one] => Ok(one.parse().ok()),
+        _ => Err(RuntimeError::Ambiguous(text.to_owned())),
+    }
+}
+
+/// Whether an id is this one, or ends so.
+pub(crate) fn ends(id: &str, text: &str) -> bool {
+    !text.is_empty() && id.ends_with(text)
+}
+
+/// Folds a plan's stream; returns also how many entries it has.
+pub(crate) fn fold_plan(journal: &Journal, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
+    let (mut state, mut head) = (Plan::new(), 0);
+    loop {
+        let entries = journal.read(&plan_stream(plan), head, PAGE)?;
+        let Some(last) = entries.last() else { return Ok((state, head)) };
+        head = last.stream_seq;
+        for entry in &entries {
+            state.apply(&event_of(entry)?, entry.at_ms);
+        }
+    }
+}
+
+/// Folds an agent's stream; returns also how many entries it has.
+pub(crate) fn fold_agent(journal: &Journal, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
+    let apply = |turn: &mut Turn, entry: &Entry| {
+        turn.apply(&event_of(entry)?);
+        Ok::<_, RuntimeError>(())
+    };
+    let folded = journal.fold(&session::agent_stream(agent), SNAPSHOT_VERSION, Turn::new(), apply)?;
+    Ok((folded.state, folded.stream_seq))
+}

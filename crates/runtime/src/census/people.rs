@@ -1,0 +1,422 @@
+//! Who is there and what they are doing: one row per agent, with why it does nothing if it does nothing.
+//!
+//! A session that no living process runs does not move: everybody in it is stopped, whatever the log says they were
+//! at, and the reason says how to go on.
+
+use std::collections::{BTreeSet, HashSet};
+
+use max_team_core::chat::Usage;
+use max_team_core::event::End;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::plan::{Plan, Status, TaskView, Waits};
+use max_team_core::turn::{Effect, Turn};
+use serde::Serialize;
+
+use super::{Census, SESSIONS_MAX};
+use crate::error::RuntimeError;
+use crate::rows::{self, AgentRow};
+use crate::session::{self, SessionRow, Sessions};
+use crate::team_tools::{self, NEED_CLARIFY};
+
+/// How long sessions without work are shown to whoever asks for all.
+const RECENT_MS: i64 = 24 * 60 * 60 * 1_000;
+/// What somebody waits for who waits for a person.
+const YOU: &str = "you";
+
+/// The stages of an agent's life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// A plan names it that nobody has approved yet.
+    Created,
+    /// It has mail and has not begun.
+    Starting,
+    /// It could begin at once.
+    Ready,
+    /// It is at something.
+    Busy,
+    /// It does nothing any more, or nobody runs it.
+    Stopped,
+}
+
+impl Standing {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Starting => "starting",
+            Self::Ready => "ready",
+            Self::Busy => "busy",
+            Self::Stopped => "stopped",
+        }
+    }
+}
+
+/// Why somebody does nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// There is nothing left to do.
+    Done,
+    /// Something must come first.
+    WaitingFor(String),
+    /// It cannot go on before somebody does something.
+    Blocked(String),
+    /// It could not do what it was to do.
+    Failed(String),
+}
+
+/// What somebody is at.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Doing {
+    /// Calls a model.
+    Calling {
+        /// Which.
+        model: String,
+        /// Counts the attempts at this call from 1.
+        attempt: u32,
+    },
+    /// Runs a tool.
+    Running {
+        /// Which.
+        tool: String,
+        /// On what.
+        target: String,
+    },
+    /// Asks a person.
+    Asking {
+        /// The tool that needs a yes.
+        tool: String,
+        /// On what.
+        target: String,
+    },
+    /// Waits for the next attempt.
+    Retrying {
+        /// When that is.
+        at_ms: i64,
+    },
+    /// Looks at what it is about to do.
+    Preparing,
+    /// Its work is being checked.
+    Checked,
+    /// It is being stopped.
+    Stopping,
+}
+
+/// Somebody of a team.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Person {
+    /// The session.
+    pub session: SessionId,
+    /// The agent; none for a member that has not begun to exist.
+    pub agent: Option<AgentId>,
+    /// Its name.
+    pub name: String,
+    /// Its role.
+    pub role: String,
+    /// Whether it leads the session.
+    pub lead: bool,
+    /// Where it stands.
+    pub state: Standing,
+    /// Why it does nothing.
+    pub reason: Option<Reason>,
+    /// The plan it works in.
+    pub plan: Option<PlanId>,
+    /// Its task there.
+    pub task: Option<String>,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Since when, if that is known.
+    pub since_ms: Option<i64>,
+    /// What it is at.
+    pub doing: Option<Doing>,
+    /// The model that answers for it.
+    pub model: String,
+    /// Tokens of its settled calls.
+    pub usage: Usage,
+    /// Nano-dollars, as far as prices are known; with what was lost in a crash and may have been paid.
+    pub nano: u64,
+    /// Whether some calls had no price.
+    pub unpriced: bool,
+    /// The process that runs the session.
+    pub pid: Option<u32>,
+}
+
+/// One session as it is looked at.
+struct Room<'c> {
+    census: Census<'c>,
+    row: SessionRow,
+    pid: Option<u32>,
+    seen: HashSet<AgentId>,
+    people: Vec<Person>,
+}
+
+impl Census<'_> {
+    /// Everybody in sessions with unfinished work or a living owner; with `all`, also of those used within a day.
+    pub fn people(&self, now_ms: i64, all: bool) -> Result<Vec<Person>, RuntimeError> {
+        let sessions = Sessions::new(self.journal);
+        let mut recent = sessions.list(SESSIONS_MAX)?;
+        let mut unfinished: BTreeSet<String> = BTreeSet::new();
+        for table in [rows::PLAN_OPEN, rows::WORKING] {
+            unfinished.extend(rows::rows::<String>(self.journal, table)?.into_iter().map(|(_, session)| session));
+        }
+        for id in unfinished.iter().filter_map(|id| id.parse().ok()) {
+            if !recent.iter().any(|row| row.session == id) {
+                recent.extend(sessions.row(id).ok());
+            }
+        }
+        let mut people = Vec::new();
+        for row in recent {
+            let pid = self.owner(row.session)?.map(|worker| worker.pid);
+            let works = unfinished.contains(&row.session.to_string())
+                || self.is_busy(row.lead)?
+                || !self.journal.pending_mail(&session::agent_stream(row.lead))?.is_empty();
+            let shown = all && now_ms.saturating_sub(row.last_at_ms) <= RECENT_MS;
+            if works || pid.is_some() || shown {
+                let room = Room { census: *self, row, pid, seen: HashSet::new(), people: Vec::new() };
+                people.extend(room.fill(all)?);
+            }
+        }
+        Ok(people)
+    }
+}
+
+impl Room<'_> {
+    fn fill(mut self, all: bool) -> Result<Vec<Person>, RuntimeError> {
+        let agents = self.census.agents(self.row.session)?;
+        if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
+            let turn = self.census.turn(lead.agent)?;
+            let (state, reason, doing) = self.of_turn(lead.agent, &turn, "the user")?;
+            let since_ms = turn.is_busy().then_some(self.row.last_at_ms);
+            let person = self.person(lead, &turn);
+            self.push(Person { lead: true, state, reason, doing, since_ms, ..person });
+        }
+        let mut waiting = Vec::new();
+        for id in self.census.open_plans(Some(self.row.session))? {
+            let plan = self.census.plan(id)?;
+            self.at_work(id, &plan, &agents)?;
+            waiting.push((id, plan));
+        }
+        for agent in &agents {
+            let outside = !self.seen.contains(&agent.agent)
+                && agent.assignment.as_ref().is_some_and(|assignment| assignment.plan.is_none());
+            if outside && self.census.is_busy(agent.agent)? {
+                let turn = self.census.turn(agent.agent)?;
+                let (state, reason, doing) = self.of_turn(agent.agent, &turn, "the lead")?;
+                let person = self.person(agent, &turn);
+                self.seen.insert(agent.agent);
+                self.push(Person { state, reason, doing, ..person });
+            }
+        }
+        if self.pid.is_some() {
+            self.without_work(&waiting, &agents)?;
+        }
+        if all {
+            for agent in agents.iter().filter(|agent| agent.agent != self.row.lead) {
+                if self.seen.insert(agent.agent) {
+                    let turn = self.census.turn(agent.agent)?;
+                    let (state, reason) = (Standing::Stopped, last(&turn));
+                    let person = self.person(agent, &turn);
+                    self.people.push(Person { state, reason, since_ms: None, ..person });
+                }
+            }
+        }
+        Ok(self.people)
+    }
+
+    /// Those who have a task of a plan in their hands.
+    fn at_work(&mut self, id: PlanId, plan: &Plan, agents: &[AgentRow]) -> Result<(), RuntimeError> {
+        let has = |view: &TaskView<'_>| match view.status {
+            Status::Dispatched | Status::Running => true,
+            Status::Failed => view.waits != Waits::No,
+            _ => false,
+        };
+        for view in plan.tasks().filter(has) {
+            let Some(row) = view.agent.and_then(|agent| agents.iter().find(|row| row.agent == agent)) else { continue };
+            let turn = self.census.turn(row.agent)?;
+            let (state, reason, doing) = match of_task(&view) {
+                Some(found) => found,
+                None => self.of_turn(row.agent, &turn, "the lead")?,
+            };
+            let person = self.person(row, &turn);
+            self.seen.insert(row.agent);
+            let (task, attempt) = (Some(view.task.id.clone()), view.attempt);
+            let since_ms = Some(view.since_ms.0).filter(|at_ms| *at_ms > 0);
+            self.push(Person { state, reason, doing, plan: Some(id), task, attempt, since_ms, ..person });
+        }
+        Ok(())
+    }
+
+    /// Members that have nothing in their hands: those whose tasks are still to come, and those who are done.
+    fn without_work(&mut self, plans: &[(PlanId, Plan)], agents: &[AgentRow]) -> Result<(), RuntimeError> {
+        for (id, plan) in plans {
+            for view in plan.tasks().filter(|view| matches!(view.status, Status::Planned | Status::Approved)) {
+                if self.has(view.member) {
+                    continue;
+                }
+                let known = agents.iter().rev().find(|row| row.name == view.member);
+                let state = if plan.is_approved() { Standing::Ready } else { Standing::Created };
+                let reason = Some(Reason::WaitingFor(match &view.waits {
+                    Waits::For(needs) => needs.join(", "),
+                    Waits::Approval => YOU.to_owned(),
+                    _ => "a free place".to_owned(),
+                }));
+                let (name, role) = (view.member.to_owned(), known.map_or_else(String::new, |row| row.role.clone()));
+                let (plan, task) = (Some(*id), Some(view.task.id.clone()));
+                self.push(Person { name, role, state, reason, plan, task, ..self.nobody() });
+            }
+        }
+        for row in agents.iter().rev() {
+            if row.agent == self.row.lead || self.has(&row.name) {
+                continue;
+            }
+            let turn = self.census.turn(row.agent)?;
+            let person = self.person(row, &turn);
+            self.push(Person {
+                state: Standing::Ready,
+                reason: last(&turn),
+                plan: None,
+                task: None,
+                attempt: 0,
+                since_ms: None,
+                ..person
+            });
+            self.seen.insert(row.agent);
+        }
+        Ok(())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.people.iter().any(|person| person.name == name)
+    }
+
+    /// Where somebody stands by its own log.
+    fn of_turn(
+        &self,
+        agent: AgentId,
+        turn: &Turn,
+        giver: &str,
+    ) -> Result<(Standing, Option<Reason>, Option<Doing>), RuntimeError> {
+        if !turn.is_busy() {
+            let mail = self.census.journal.pending_mail(&session::agent_stream(agent))?;
+            let standing = if mail.is_empty() { Standing::Ready } else { Standing::Starting };
+            return Ok((standing, if mail.is_empty() { last(turn) } else { None }, None));
+        }
+        let pending = turn.pending();
+        let waits = |effect: &Effect| match effect {
+            Effect::Ask { .. } => Some(YOU.to_owned()),
+            Effect::RunTool { key, action } => turn.call(key).and_then(|call| match call.tool.as_str() {
+                NEED_CLARIFY => Some(giver.to_owned()),
+                tool if team_tools::answers_by_mail(tool) => Some(action.target.clone()),
+                _ => None,
+            }),
+            _ => None,
+        };
+        let all: Vec<String> = pending.iter().filter_map(waits).collect();
+        let doing = pending.first().map(|effect| doing(turn, effect));
+        if !pending.is_empty() && all.len() == pending.len() {
+            return Ok((Standing::Ready, Some(Reason::WaitingFor(all.join(", "))), doing));
+        }
+        Ok((Standing::Busy, None, doing))
+    }
+
+    fn person(&self, row: &AgentRow, turn: &Turn) -> Person {
+        let assignment = row.assignment.as_ref();
+        let ledger = turn.ledger();
+        let calling = turn.calling().map(|intent| &intent.model);
+        let model = calling.or(turn.settings().map(|settings| &settings.model));
+        Person {
+            agent: Some(row.agent),
+            name: row.name.clone(),
+            role: row.role.clone(),
+            plan: assignment.and_then(|assignment| assignment.plan),
+            task: assignment.filter(|assignment| assignment.plan.is_some()).map(|assignment| assignment.task.clone()),
+            attempt: assignment.map_or(0, |assignment| assignment.attempt),
+            since_ms: assignment.map(|_| row.at_ms),
+            model: model.map_or_else(String::new, |model| model.name.clone()),
+            usage: ledger.usage,
+            nano: ledger.spent_nano.saturating_add(ledger.unknown_nano),
+            unpriced: ledger.unpriced_calls > 0,
+            ..self.nobody()
+        }
+    }
+
+    fn nobody(&self) -> Person {
+        Person {
+            session: self.row.session,
+            agent: None,
+            name: String::new(),
+            role: String::new(),
+            lead: false,
+            state: Standing::Ready,
+            reason: None,
+            plan: None,
+            task: None,
+            attempt: 0,
+            since_ms: None,
+            doing: None,
+            model: String::new(),
+            usage: Usage::default(),
+            nano: 0,
+            unpriced: false,
+            pid: self.pid,
+        }
+    }
+
+    /// Somebody that nobody runs does nothing, whatever it was at.
+    fn push(&mut self, mut person: Person) {
+        if self.pid.is_none() {
+            person.state = Standing::Stopped;
+            let words = format!("nobody runs this session: max-team -r {}", self.row.session);
+            (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
+        }
+        self.people.push(person);
+    }
+}
+
+/// Where somebody stands by what its plan says.
+fn of_task(view: &TaskView<'_>) -> Option<(Standing, Option<Reason>, Option<Doing>)> {
+    let ready = |reason: Reason| Some((Standing::Ready, Some(reason), None));
+    match &view.waits {
+        Waits::Checks => Some((Standing::Busy, None, Some(Doing::Checked))),
+        Waits::Retry { at_ms } => {
+            let reason = Reason::Failed(view.error.to_owned());
+            Some((Standing::Ready, Some(reason), Some(Doing::Retrying { at_ms: *at_ms })))
+        }
+        Waits::Ruling => ready(Reason::Blocked(format!("a decision: {}", view.error))),
+        Waits::Budget => ready(Reason::Blocked("the budget is used up".to_owned())),
+        Waits::Answer(_) => ready(Reason::WaitingFor("the lead".to_owned())),
+        Waits::Place => ready(Reason::WaitingFor("a free place".to_owned())),
+        Waits::No | Waits::For(_) | Waits::Approval => None,
+    }
+}
+
+fn doing(turn: &Turn, effect: &Effect) -> Doing {
+    match effect {
+        Effect::CallModel(intent) => Doing::Calling { model: intent.model.name.clone(), attempt: intent.attempt },
+        Effect::Prepare(_) => Doing::Preparing,
+        Effect::RunTool { key, action } => {
+            let tool = turn.call(key).map_or_else(String::new, |call| call.tool.clone());
+            Doing::Running { tool, target: action.target.clone() }
+        }
+        Effect::Ask { tool, action, .. } => Doing::Asking { tool: tool.clone(), target: action.target.clone() },
+        Effect::Sleep { until_ms } => Doing::Retrying { at_ms: *until_ms },
+        Effect::CancelAll => Doing::Stopping,
+    }
+}
+
+/// What came of what it did last.
+fn last(turn: &Turn) -> Option<Reason> {
+    Some(match &turn.last()?.end {
+        End::Answered | End::Proposed | End::Truncated => Reason::Done,
+        End::Budget => Reason::Blocked("the budget is used up".to_owned()),
+        End::Interrupted => Reason::Failed("it was stopped".to_owned()),
+        End::Failed { detail, .. } | End::Broken { detail } => Reason::Failed(detail.clone()),
+        End::Refused => Reason::Failed("the model refused to answer".to_owned()),
+        End::Empty => Reason::Failed("the model said nothing".to_owned()),
+        End::Unstructured => Reason::Failed("the model never gave the structured answer".to_owned()),
+        End::Looping => Reason::Failed("the model repeated itself".to_owned()),
+        End::Rounds => Reason::Failed("the limit of rounds was reached".to_owned()),
+    })
+}
