@@ -1,12 +1,12 @@
 //! What works from any terminal, on the journal alone: answering, stopping, looking.
 
-use std::io::Write;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use max_team_journal::{Journal, Options};
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::{Program, Ran, finish, kill};
 
 /// Two tasks, the second of which needs a yes of its own.
@@ -308,10 +308,9 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
         })
     }));
     let program = Program::team(&server);
-    let mut chat = program.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut keys = chat.stdin.take().unwrap();
-    let chat = Running(Some(chat));
-    keys.write_all(b"have a.txt written\n").unwrap();
+    let mut chat = Terminal::open(&program, &[]);
+    chat.wait("or give a task");
+    chat.keys(&["have a.txt written", "Enter"]);
     wait_for(&program, "question_asked", "write_file");
     let asked = ok(program.run(&["inbox", "--json"])).json();
     assert_eq!(
@@ -326,9 +325,7 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
     assert!(people.contains("waiting for you"), "{people}");
     let yes = ok(program.run(&["approve", id]));
     assert!(yes.out.contains("yes: write_file: a.txt") && yes.err.contains("done"), "{yes:?}");
-    drop(keys);
-    let ran = chat.finish();
-    assert!(ran.out.contains("Leo wrote it."), "{ran:?}");
+    chat.wait("Leo wrote it.");
     assert_eq!(program.read("a.txt"), "one\ntwo\n");
 }
 
