@@ -187,6 +187,28 @@ fn a_running_plan_is_stopped_from_a_second_process() {
 }
 
 #[test]
+fn a_session_is_stopped_and_named_by_the_end_of_its_id() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("hi").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let child = Running(Some(program.start(&["-p", "hello"])));
+    gate.wait_reached();
+    let people = ok(program.run(&["ps", "--json"])).json();
+    let max = &people[0];
+    assert_eq!((&max["name"], &max["lead"], &max["state"]), (&json!("max"), &json!(true), &json!("busy")), "{people}");
+    let session = max["session"].as_str().unwrap();
+    let end = &session[session.len() - 8..];
+    let ran = ok(program.run(&["stop", end]));
+    assert_eq!(ran.out, format!("session {end} stopped\n"), "{ran:?}");
+    gate.open();
+    assert_eq!(child.finish().code, 130);
+    let cost = ok(program.run(&["cost", "--session", end, "--json"])).json();
+    assert_eq!(cost["total"]["calls"], 1, "what was stopped may have been paid: {cost}");
+    assert_eq!(program.run(&["stop", end]).code, 1, "it does nothing");
+    assert_eq!(program.run(&["cost", "--session", "nope"]).code, 1);
+}
+
+#[test]
 fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     let gate = Gate::new();
     let (_server, program, child) = at_work(&gate);
