@@ -112,9 +112,6 @@ impl Shared {
         known
     }
 
-    /// What the loops call for every event: its line is written when the event is published, which knows more.
-    pub(crate) fn audit(&self, _: &str, _: i64, _: &Event) {}
-
     /// A letter was sent.
     pub(crate) fn audit_letter(&self, letter: &Envelope) {
         if let Some(audit) = &self.audit {
@@ -210,6 +207,7 @@ impl House {
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
+        let by_terminal = by.door == "terminal";
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
         let frame = Frame::new(&self.shared, &floor.root, definition, open.settings.clone(), open.schema.clone())?;
@@ -249,7 +247,8 @@ impl House {
         for agent in working {
             floor.seat_agent(agent, None)?;
         }
-        if open.team.is_some() {
+        // Others may answer what is asked here; a script that asks nobody need not listen.
+        if open.team.is_some() || by_terminal {
             self.listen();
         }
         Ok(opened)

@@ -129,6 +129,13 @@ impl Agent {
             Some(found) => found,
             None => return Ok(Done::wrong(format!("there is no open plan with a task `{}`", update.task_id))),
         };
+        if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
+            return Ok(Done::wrong(self.no_member(name)));
+        }
+        let known = self.floor.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        if let Some(name) = update.model.as_ref().filter(|name| !known.contains(name)) {
+            return Ok(Done::wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
+        }
         let said = match update.says() {
             Ok(said) => said,
             Err(words) => return Ok(Done::wrong(words)),
@@ -146,6 +153,13 @@ impl Agent {
         Ok(Done { extra: Extra::send(letter), ..Done::said("The plan goes on accordingly.") })
     }
 
+    fn no_member(&self, name: &str) -> String {
+        let team = self.floor.team();
+        let members = team.iter().flat_map(|team| &team.members);
+        let names: Vec<&str> = members.map(|mate| mate.definition.name.as_str()).collect();
+        format!("there is no member `{name}`; the members are {}", names.join(", "))
+    }
+
     fn query(&self, query: &team_tools::Query) -> Result<Done, RuntimeError> {
         Ok(Done::said(propose::describe(&self.floor, query, self.turn.drafts())?))
     }
@@ -156,11 +170,7 @@ impl Agent {
         let name = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str());
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str());
         let Some(mate) = self.floor.mate(name) else {
-            let team = self.floor.team();
-            let names: Vec<String> =
-                team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone()).collect();
-            let words = format!("there is no member `{name}`; the members are {}", names.join(", "));
-            return Ok(Some(Done::wrong(words)));
+            return Ok(Some(Done::wrong(self.no_member(name))));
         };
         if text.trim().is_empty() {
             return Ok(Some(Done::wrong("`description` is missing: the member sees nothing of this conversation")));

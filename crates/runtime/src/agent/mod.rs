@@ -322,9 +322,9 @@ impl Agent {
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);
-            self.floor.shared.audit(&self.origin.name, at_ms, event);
         }
         for letter in letters {
+            self.floor.shared.audit_letter(&letter);
             self.floor.deliver(letter);
         }
         let session = self.floor.session;

@@ -403,11 +403,11 @@ impl PlanLoop {
             }
         }
         for letter in letters {
+            self.floor.shared.audit_letter(&letter);
             self.floor.deliver(letter);
         }
         self.after(&batch.events);
         for event in batch.events {
-            self.floor.shared.audit("plan", at_ms, &event);
             let from = Arc::clone(&self.origin);
             let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
             self.floor.shared.publish(notice).await;
