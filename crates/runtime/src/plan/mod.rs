@@ -23,16 +23,15 @@ use max_team_core::plan::event::{About, Approve, PlanEdited, PlanProposed, Say, 
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
 use max_team_core::policy::{By, Mode};
 use max_team_core::team::Settings;
-use max_team_core::turn::Turn;
-use max_team_journal::{Append, Expect, Projection};
+use max_team_journal::{Commit, Expect};
 use max_team_tools::git;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Control, derived, newcomer, text_at};
+use crate::agent::{Agent, Control, derived, newcomer, text_at};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor, Fresh};
+use crate::floor::{Activity, Floor};
 use crate::handle::{Mate, Notice, Origin};
 use crate::house::{append, commit_at, now_ms};
 use crate::team_tools::Says;
@@ -76,6 +75,14 @@ pub(crate) struct PlanLoop {
     cancel: CancellationToken,
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
+}
+
+/// Somebody who sits down once the commit is through.
+struct Newcomer {
+    id: AgentId,
+    agent: Box<Agent>,
+    controls: mpsc::Receiver<Control>,
+    events: Vec<Event>,
 }
 
 /// What has been decided and not committed yet.
@@ -344,7 +351,20 @@ impl PlanLoop {
                 }
             }
         }
+        let begun: Vec<(usize, u32)> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::TaskAssigned(assigned) if assigned.attempt == 1 => {
+                    Some((self.plan.graph()?.index(&assigned.task)?, assigned.attempt))
+                }
+                _ => None,
+            })
+            .collect();
         batch.events.extend(events);
+        for (task, attempt) in begun {
+            // Somebody new begins in the same transaction.
+            batch.events.extend(self.plan.step(Input::Begun { task, attempt }, Now { at_ms: now_ms() }));
+        }
     }
 
     fn answer_letter(&self, agent: AgentId, asked: EnvelopeId, answer: &str) -> Envelope {
@@ -369,38 +389,34 @@ impl PlanLoop {
         commit.fence = Some(self.floor.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.actor = "plan".to_owned();
-        let mut newcomers: Vec<(AgentId, Option<Fresh>)> = Vec::new();
+        let mut newcomers: Vec<Newcomer> = Vec::new();
         self.remember(&mut batch.events).await;
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
-                let (letter, turn, appends, projections) = self.hand_over(assigned)?;
-                let fresh = turn.zip(letter.clone()).map(|(turn, letter)| Fresh { turn, head: 2, letter });
+                let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
+                if let Some(newcomer) = self.welcome(assigned, letter.as_ref(), &mut commit)? {
+                    // The letter is in its mailbox and taken in one transaction: the task has begun.
+                    batch.acks.extend(letter.as_ref().map(|letter| letter.id));
+                    newcomers.push(newcomer);
+                }
                 batch.sends.extend(letter);
-                commit.appends.extend(appends);
-                commit.projections.extend(projections);
-                newcomers.push((assigned.agent, fresh));
             }
             if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
             }
             batch.sends.extend(self.replacing(event));
         }
-        let fresh: HashSet<AgentId> =
-            newcomers.iter().filter(|(_, fresh)| fresh.is_some()).map(|(agent, _)| *agent).collect();
-        let is_read = |letter: &Envelope| {
-            letter.to.strip_prefix("agent/").and_then(|id| id.parse().ok()).is_some_and(|agent| fresh.contains(&agent))
-        };
-        let letters: Vec<Envelope> = batch.sends.iter().filter(|letter| !is_read(letter)).cloned().collect();
+        let taken: HashSet<EnvelopeId> = batch.acks.iter().copied().collect();
+        let letters: Vec<Envelope> = batch.sends.iter().filter(|letter| !taken.contains(&letter.id)).cloned().collect();
         commit.sends = batch.sends;
         commit.acks = batch.acks;
         self.floor.shared.journal.commit(commit).await?;
         self.head += batch.events.len() as u64;
-        for (agent, fresh) in newcomers {
-            if fresh.is_some() {
-                self.floor.seat_agent(agent, fresh)?;
-            }
+        for Newcomer { id, mut agent, controls, events } in newcomers {
+            agent.adopt(events, at_ms).await;
+            self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
         }
         for letter in letters {
             self.floor.shared.audit_letter(&letter);
@@ -465,17 +481,18 @@ impl PlanLoop {
         })
     }
 
-    /// The letter with the task, and whoever is to read it if they do not exist yet.
-    #[expect(clippy::type_complexity, reason = "the parts of one commit, used once")]
-    fn hand_over(
+    /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
+    /// `None` for somebody who exists already; they read the letter themselves.
+    fn welcome(
         &self,
         assigned: &TaskAssigned,
-    ) -> Result<(Option<Envelope>, Option<Turn>, Vec<Append>, Vec<Projection>), RuntimeError> {
-        let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
-        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&session::agent_stream(assigned.agent))? > 0;
-        let Some(mate) = self.floor.mate(&assigned.member).filter(|_| !known) else {
-            return Ok((letter, None, Vec::new(), Vec::new()));
-        };
+        letter: Option<&Envelope>,
+        commit: &mut Commit,
+    ) -> Result<Option<Newcomer>, RuntimeError> {
+        let stream = session::agent_stream(assigned.agent);
+        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
+        let mate = self.floor.mate(&assigned.member).filter(|_| !known);
+        let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
         let settings = self.settings(&mate, assigned);
         let assignment = Assignment {
             reply_to: self.stream.clone(),
@@ -484,7 +501,20 @@ impl PlanLoop {
             attempt: assigned.attempt,
         };
         let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
-        Ok((letter, Some(turn), appends, rows))
+        let head = appends.len() as u64;
+        commit.appends.extend(appends);
+        commit.projections.extend(rows);
+        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, turn, head)? else {
+            return Ok(None);
+        };
+        let events = agent.opening(letter);
+        let actor = format!("agent:{}", assigned.member);
+        for event in &events {
+            commit.appends.push(append(&stream, event, &actor)?);
+            commit.projections.extend(rows::project(&stream, commit.at_ms, event));
+        }
+        commit.blobs.extend(agent.unstored());
+        Ok(Some(Newcomer { id: assigned.agent, agent, controls, events }))
     }
 
     /// What a member works under in this plan. Never more than in the session.
