@@ -321,7 +321,13 @@ impl House {
             commit.appends.push(append(&session_stream, &opened, "house")?);
             let definition = open.definition.clone();
             let (agent, session) = (seat.agent, floor.session);
-            events.push(Event::AgentStarted(AgentStarted { agent, session, definition, assignment: None }));
+            events.push(Event::AgentStarted(AgentStarted {
+                agent,
+                session,
+                definition,
+                assignment: None,
+                settings: None,
+            }));
         }
         if seat.turn.settings() != Some(&open.settings) {
             events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));

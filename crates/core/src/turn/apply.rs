@@ -18,6 +18,10 @@ impl Turn {
                     session: started.session,
                     definition: started.definition.clone(),
                 });
+                if let Some(settings) = &started.settings {
+                    self.ledger.cap_nano = settings.budget_nano;
+                    self.settings = Some((**settings).clone());
+                }
             }
             Event::Configured(configured) => {
                 self.ledger.cap_nano = configured.settings.budget_nano;

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{AgentStarted, Configured, Event, PlanSubmitted};
+use max_team_core::event::{AgentStarted, Event, PlanSubmitted};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -193,7 +193,7 @@ impl Agent {
                 sent_at_ms: now_ms(),
             };
             let (turn, appends, projections) = newcomer(&self.floor, child, &mate, mate.settings.clone(), assignment)?;
-            fresh = Some(Fresh { turn, head: 2, letter: letter.clone() });
+            fresh = Some(Fresh { turn, head: 1, letter: letter.clone() });
             self.commit_quietly(Extra { appends, projections, ..Extra::send(letter) }).await?;
         }
         self.floor.seat_agent(child, fresh)?;
@@ -273,15 +273,13 @@ pub(crate) fn newcomer(
         session: floor.session,
         definition: mate.definition.clone(),
         assignment: Some(assignment),
+        settings: Some(Box::new(settings)),
     });
-    let configured = Event::Configured(Configured { settings });
     let actor = format!("agent:{}", mate.definition.name);
-    let (mut turn, mut appends, mut projections) = (Turn::new(), Vec::new(), Vec::new());
-    for event in [started, configured] {
-        appends.push(append(&stream, &event, &actor)?);
-        projections.extend(rows::project(&stream, now_ms(), &event));
-        turn.apply(&event);
-    }
+    let mut turn = Turn::new();
+    turn.apply(&started);
+    let appends = vec![append(&stream, &started, &actor)?];
+    let projections = rows::project(&stream, now_ms(), &started);
     Ok((turn, appends, projections))
 }
 

@@ -169,6 +169,9 @@ impl Agent {
         self.head += events.len() as u64;
         events.iter().for_each(|event| self.turn.apply(event));
         self.know_task();
+        if let Some(assignment) = self.turn.assignment() {
+            self.floor.begun(assignment);
+        }
         for event in events {
             let (session, from) = (self.floor.session, Arc::clone(&self.origin));
             self.floor.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;

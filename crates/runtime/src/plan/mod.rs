@@ -351,20 +351,7 @@ impl PlanLoop {
                 }
             }
         }
-        let begun: Vec<(usize, u32)> = events
-            .iter()
-            .filter_map(|event| match event {
-                Event::TaskAssigned(assigned) if assigned.attempt == 1 => {
-                    Some((self.plan.graph()?.index(&assigned.task)?, assigned.attempt))
-                }
-                _ => None,
-            })
-            .collect();
         batch.events.extend(events);
-        for (task, attempt) in begun {
-            // Somebody new begins in the same transaction.
-            batch.events.extend(self.plan.step(Input::Begun { task, attempt }, Now { at_ms: now_ms() }));
-        }
     }
 
     fn answer_letter(&self, agent: AgentId, asked: EnvelopeId, answer: &str) -> Envelope {
@@ -396,20 +383,21 @@ impl PlanLoop {
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
                 let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
-                if let Some(newcomer) = self.welcome(assigned, letter.as_ref(), &mut commit)? {
-                    // The letter is in its mailbox and taken in one transaction: the task has begun.
-                    batch.acks.extend(letter.as_ref().map(|letter| letter.id));
-                    newcomers.push(newcomer);
+                match self.welcome(assigned, letter.as_ref(), &mut commit)? {
+                    // They begin with the letter in hand, in this transaction: it never waits in a mailbox.
+                    Some(newcomer) => {
+                        letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
+                        newcomers.push(newcomer);
+                    }
+                    None => batch.sends.extend(letter),
                 }
-                batch.sends.extend(letter);
             }
             if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
             }
             batch.sends.extend(self.replacing(event));
         }
-        let taken: HashSet<EnvelopeId> = batch.acks.iter().copied().collect();
-        let letters: Vec<Envelope> = batch.sends.iter().filter(|letter| !taken.contains(&letter.id)).cloned().collect();
+        let letters = batch.sends.clone();
         commit.sends = batch.sends;
         commit.acks = batch.acks;
         self.floor.shared.journal.commit(commit).await?;
