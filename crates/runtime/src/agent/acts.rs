@@ -5,6 +5,7 @@
 //! Nothing here runs anything that was not approved.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use max_team_core::chat::Part;
 use max_team_core::event::{AgentStarted, Event, PlanSubmitted};
@@ -197,7 +198,8 @@ impl Agent {
             self.commit_quietly(Extra { appends, projections, ..Extra::send(letter) }).await?;
         }
         self.floor.seat_agent(child, fresh)?;
-        self.flights.push(self.cancelled(key.to_owned(), Some(child)));
+        let timeout = mate.settings.constraints.timeout_ms.map(Duration::from_millis);
+        self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout))));
         Ok(None)
     }
 
@@ -239,16 +241,22 @@ impl Agent {
     }
 
     /// Lands when the turn is stopped: whoever works for us is stopped too.
-    fn cancelled(&self, key: String, child: Option<AgentId>) -> super::flight::Future {
+    fn cancelled(&self, key: String, child: Option<(AgentId, Option<Duration>)>) -> super::flight::Future {
         let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
         let by = self.origin.name.to_string();
         Box::pin(async move {
+            if let Some((child, Some(timeout))) = child {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = tokio::time::sleep(timeout) => floor.interrupt(child, "its time is over"),
+                }
+            }
             cancel.cancelled().await;
             if floor.is_closing() {
                 // Parked, not stopped: it goes on in the next process.
                 return Landed { flight: Flight::Tool(key), input: None };
             }
-            if let Some(child) = child {
+            if let Some((child, _)) = child {
                 floor.interrupt(child, &by);
             }
             let content = vec![Part::text("Stopped before there was an answer.")];

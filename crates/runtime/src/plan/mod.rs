@@ -21,7 +21,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId};
 use max_team_core::message::{Assignment, Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, Approve, PlanEdited, PlanProposed, Say, Spent, TaskAssigned};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
-use max_team_core::policy::{By, Mode};
+use max_team_core::policy::{By, Mode, Sight};
 use max_team_core::team::Settings;
 use max_team_journal::{Commit, Expect};
 use max_team_tools::git;
@@ -594,6 +594,9 @@ impl PlanLoop {
     fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
+        let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
+        let mate = self.floor.mate(&member);
+        let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
         let known = self.plan.before(index).to_vec();
         let before = self.before.get(&index).cloned().unwrap_or(Before { tree: None, outputs: known });
@@ -607,6 +610,7 @@ impl PlanLoop {
                     leaves,
                     output: &output,
                     before: before.tree.as_ref(),
+                    sight: &sight,
                     outputs_before,
                 };
                 check::look(&look, &cancel)
