@@ -10,6 +10,7 @@ mod entry;
 mod erase;
 mod error;
 mod export;
+mod fault;
 mod fold;
 mod limits;
 mod memory;
@@ -104,7 +105,12 @@ impl Journal {
     pub async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.commit(commit).await,
-            Engine::Memory(memory) => memory.commit(commit),
+            Engine::Memory(memory) => {
+                memory.life().go_on().await;
+                let committed = memory.commit(commit)?;
+                memory.life().stored().await;
+                Ok(committed)
+            }
         }
     }
 
@@ -152,6 +158,25 @@ impl Journal {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.rebuild(project),
             Engine::Memory(memory) => memory.rebuild(project),
+        }
+    }
+}
+
+/// Faults, for tests.
+impl Journal {
+    /// Lets whoever uses this handle and its clones die with the commit of this number from now on: it is stored, and
+    /// neither it nor any later one ever returns. The future ends at that moment. What is reopened lives on. Only in
+    /// memory; on a disk a process can be killed for good, and this does nothing.
+    pub fn die_with(&self, commit: u64) -> impl Future<Output = ()> + Send + 'static {
+        let end = match &self.engine {
+            Engine::Sqlite(_) => None,
+            Engine::Memory(memory) => Some(memory.life().end_with(commit)),
+        };
+        async move {
+            match end {
+                Some(end) => end.await,
+                None => std::future::pending().await,
+            }
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::commit::{Commit, Committed, Projection};
 use crate::entry::{Entry, Head};
 use crate::erase::Erase;
 use crate::error::JournalError;
+use crate::fault::Life;
 use crate::outbox::{Part, PartState};
 use crate::own::{self, Own, Row};
 use crate::plan::{Letter, Look, Sent, Writes, plan, plan_own};
@@ -31,6 +32,7 @@ use crate::worker::{Owner, WorkerInfo};
 pub(crate) struct Memory {
     store: Arc<Store>,
     closed: AtomicBool,
+    life: Life,
 }
 
 /// What its handles share.
@@ -96,11 +98,15 @@ impl Store {
 
 impl Memory {
     pub(crate) fn reopen(&self) -> Self {
-        Self { store: Arc::clone(&self.store), closed: AtomicBool::new(false) }
+        Self { store: Arc::clone(&self.store), ..Self::default() }
     }
 
     pub(crate) fn store(&self) -> &Arc<Store> {
         &self.store
+    }
+
+    pub(crate) fn life(&self) -> &Life {
+        &self.life
     }
 
     pub(crate) fn bell(&self) -> &Arc<Bell> {

@@ -21,6 +21,7 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use max_team_core::chat::{Answer, Message, Part, Stop, Usage};
@@ -56,6 +57,8 @@ pub struct Replay {
     lead: Voice,
     members: BTreeMap<String, Voice>,
     pause: Duration,
+    /// How often each call was made, by speaker and number.
+    calls: Arc<Mutex<BTreeMap<(String, u32), u32>>>,
 }
 
 /// What one speaker says.
@@ -124,6 +127,7 @@ impl Replay {
             lead: Voice::read(recording.answers)?,
             members: members.collect::<Result<_, BadRecording>>()?,
             pause: Duration::from_millis(recording.delta_ms),
+            ..Self::default()
         })
     }
 
@@ -140,6 +144,16 @@ impl Replay {
         self
     }
 
+    /// How often each call was made of this recording and its clones, by speaker and number.
+    pub fn calls(&self) -> BTreeMap<(String, u32), u32> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn count(&self, request: &Request) {
+        let mut calls = self.calls.lock().unwrap_or_else(PoisonError::into_inner);
+        *calls.entry((request.speaker.to_string(), request.number)).or_default() += 1;
+    }
+
     /// Gives the answer to the call of this number, from 1.
     pub(crate) async fn call(
         &self,
@@ -147,6 +161,7 @@ impl Replay {
         cancel: &CancellationToken,
         sink: &mut Sink<'_>,
     ) -> Result<Answer, CallError> {
+        self.count(request);
         let voice = self.voice(&request.speaker);
         let at = usize::try_from(request.number).ok().and_then(|number| number.checked_sub(1));
         let mut answer = match at.and_then(|at| voice.ends.get(at)) {

@@ -43,6 +43,12 @@ impl Plan {
         !self.paused.is_empty()
     }
 
+    /// Whether a failed task will be tried again by itself.
+    pub fn is_retrying(&self) -> bool {
+        let waits = |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Waiting { .. }));
+        self.clock.iter().any(|(_, task)| waits(task))
+    }
+
     /// What a task's owner said last.
     pub fn output(&self, task: usize) -> &str {
         self.slots.get(task).map_or("", |slot| &slot.output)

@@ -158,9 +158,8 @@ impl PlanLoop {
     fn activity(&self) -> Activity {
         match self.plan.ended() {
             Some(_) => Activity::Idle,
-            // Whoever has a task, a check that runs, a retry that is due: something will come by itself.
-            None if self.plan.active().next().is_some() || !self.plan.pending().is_empty() => Activity::Busy,
-            // The lead, or a person.
+            None if !self.checking.is_empty() || self.plan.is_retrying() => Activity::Busy,
+            // The lead, a person, or whoever has a task, and they say themselves whether they are at work.
             None => Activity::Waiting,
         }
     }

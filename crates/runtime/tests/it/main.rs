@@ -1,6 +1,7 @@
 //! The team through its one seam: a recorded model, real tools, the journal in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a broken fixture must fail the test loudly")]
 
+mod crashes;
 mod team;
 
 use std::path::Path;
@@ -32,6 +33,10 @@ fn house(journal: &Journal, root: &Path) -> TeamHandle {
 }
 
 fn house_of(journal: &Journal, root: &Path, recording: &str) -> TeamHandle {
+    house_with(journal, root, Replay::read(recording).unwrap())
+}
+
+fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
     let info = WorkerInfo {
         id: WorkerId::new(Uuid::now_v7()),
         pid: std::process::id(),
@@ -42,7 +47,7 @@ fn house_of(journal: &Journal, root: &Path, recording: &str) -> TeamHandle {
     House::build(Options {
         journal: journal.clone(),
         worker: journal.worker(info).unwrap(),
-        router: Router::replay(Replay::read(recording).unwrap()),
+        router: Router::replay(replay),
         tools: Registry::builtin(),
         home: root.join("home"),
         surroundings: "Platform: test".into(),

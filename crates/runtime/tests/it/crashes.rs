@@ -1,0 +1,383 @@
+//! Killed at every commit: a team that dies anywhere and is started again comes to the same end.
+//!
+//! Each scene is played once undisturbed, then once for every commit N: the process dies when N is stored, the next one
+//! opens the same session and plays on. Nothing that was finished is asked of the model or done again, nothing is
+//! lost, nobody is left in the middle of something.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use max_team_core::event::{Event, Outcome};
+use max_team_core::hash::Hash;
+use max_team_core::id::{EnvelopeId, PlanId};
+use max_team_core::plan::Status;
+use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
+use max_team_journal::Journal;
+use max_team_llm::Replay;
+use max_team_runtime::{Command, Matter, Order, Pending, Post, TeamHandle, Which};
+
+use super::team::{rest, with_team};
+use super::{house_with, owner, yes};
+
+/// Processes that one play may take; a team that needs more does not come forward.
+const LIVES_MAX: u32 = 60;
+
+/// A story that a team plays, and how the user answers in it.
+struct Scene {
+    recording: &'static str,
+    approve: Approve,
+    /// What is said to a plan, by what is asked and how many plans there have been.
+    say: fn(&About, usize) -> Say,
+}
+
+/// What is left when everything is over.
+#[derive(Debug, PartialEq)]
+struct Outcomes {
+    plans: Vec<(Option<PlanEnd>, Tally, Vec<Task>)>,
+    files: BTreeMap<String, String>,
+    words: Vec<String>,
+    answers: BTreeSet<(String, u32)>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Task {
+    id: String,
+    status: Status,
+    attempt: u32,
+    result: Option<(String, Proof)>,
+}
+
+fn approve(_: &About, _: usize) -> Say {
+    Say::Approve
+}
+
+fn key(words: &str) -> EnvelopeId {
+    EnvelopeId::new(Hash::of(words).uuid())
+}
+
+async fn give(team: &TeamHandle, key: EnvelopeId, command: Command) {
+    team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+}
+
+/// Plays on until nothing is left to do.
+async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
+    let team = house_with(journal, root, replay);
+    let mut notices = team.watch();
+    let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
+    let session = team.open(owner(), root, with_team(which, scene.approve)).await.unwrap().session;
+    loop {
+        let heard = rest(&mut notices).await;
+        if !journal.has_mail(key("say")).unwrap() {
+            give(&team, key("say"), Command::Say { session, text: "do it".into() }).await;
+            continue;
+        }
+        let inbox = Post::new(journal).inbox().unwrap();
+        assert_eq!(heard.waiting, !inbox.is_empty(), "{inbox:?} after {:?}", heard.names());
+        let Some(Pending { row, noted, .. }) = inbox.into_iter().next() else { return };
+        assert_eq!(noted, None, "an answer that nobody reads");
+        let command = match &row.matter {
+            Matter::Plan(about) => {
+                let plans = plans(journal).len();
+                Command::Decide { question: row.question, say: (scene.say)(about, plans) }
+            }
+            Matter::Tool { .. } => Command::Answer { session, question: row.question, answer: yes() },
+        };
+        give(&team, key(&row.question.to_string()), command).await;
+    }
+}
+
+/// One process: until it dies, or until everything is over. The model's calls that it made.
+fn live(scene: &Scene, journal: &Journal, root: &Path, dies_with: Option<u64>) -> (bool, BTreeSet<(String, u32)>) {
+    let replay = Replay::read(scene.recording).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let died = dies_with.map(|commit| journal.die_with(commit));
+    let is_over = runtime.block_on(async {
+        let died = async {
+            match died {
+                Some(died) => died.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = died => false,
+            () = play(scene, journal, root, replay.clone()) => true,
+        }
+    });
+    // Everything stops where it stands; only what a tool has begun is carried to its end.
+    drop(runtime);
+    (is_over, replay.calls().into_keys().collect())
+}
+
+fn events(journal: &Journal) -> Vec<(String, Event)> {
+    let entries = journal.read_all(0, 100_000).unwrap().into_iter();
+    let events = entries.filter_map(|entry| {
+        let event = serde_json::from_slice(entry.payload.as_deref()?).ok()?;
+        Some((entry.stream, event))
+    });
+    events.collect()
+}
+
+fn plans(journal: &Journal) -> BTreeSet<PlanId> {
+    let streams = events(journal).into_iter().map(|(stream, _)| stream);
+    streams.filter_map(|stream| stream.strip_prefix("plan/")?.parse().ok()).collect()
+}
+
+/// The answers that are in the journal, by speaker and number.
+fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
+    let (mut speakers, mut answers) = (BTreeMap::new(), BTreeSet::new());
+    for (stream, event) in events(journal) {
+        match event {
+            Event::AgentStarted(started) => {
+                let task = started.assignment.filter(|assignment| assignment.plan.is_some());
+                let name = started.definition.name;
+                speakers.insert(stream, task.map_or(name.clone(), |task| format!("{name}/{}", task.task)));
+            }
+            Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_)) => {
+                assert!(answers.insert((speakers[&stream].clone(), ended.call)), "answered twice: {stream}");
+            }
+            _ => {}
+        }
+    }
+    answers
+}
+
+fn outcomes(journal: &Journal, root: &Path) -> Outcomes {
+    let plans = plans(journal).into_iter().map(|plan| {
+        let team = house_with(journal, root, Replay::default());
+        let plan = team.plan(plan).unwrap();
+        let tasks = plan.tasks().map(|view| Task {
+            id: view.task.id.clone(),
+            status: view.status,
+            attempt: view.attempt,
+            result: view.result.map(|result| (result.output.clone(), result.proof)),
+        });
+        let tally = Tally { spent: Default::default(), ..plan.tally() };
+        (plan.ended(), tally, tasks.collect())
+    });
+    let words = events(journal).into_iter().filter_map(|(_, event)| match event {
+        Event::Replied(replied) => Some(replied.text),
+        _ => None,
+    });
+    Outcomes { plans: plans.collect(), files: files(root), words: words.collect(), answers: answers(journal) }
+}
+
+fn files(root: &Path) -> BTreeMap<String, String> {
+    let found = std::fs::read_dir(root).unwrap().map(|file| file.unwrap().path()).filter(|path| path.is_file());
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap();
+    found.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), read(&path))).collect()
+}
+
+/// What holds at rest, whatever happened before.
+fn check_rest(journal: &Journal) {
+    assert!(journal.verify().unwrap().faults.is_empty());
+    let mut open: BTreeMap<String, i32> = BTreeMap::new();
+    let mut done = BTreeSet::new();
+    for (stream, event) in events(journal) {
+        match event {
+            Event::TurnStarted(_) => *open.entry(stream).or_default() += 1,
+            Event::TurnEnded(_) => *open.entry(stream).or_default() -= 1,
+            Event::ToolDone(tool) => assert!(done.insert((stream, tool.key)), "a call has two results"),
+            _ => {}
+        }
+    }
+    assert!(open.values().all(|open| *open == 0), "somebody is in the middle of something: {open:?}");
+    for stream in open.keys() {
+        assert!(journal.pending_mail(stream).unwrap().is_empty(), "unread mail at {stream}");
+    }
+}
+
+/// Plays a scene with processes that die after so many commits each; the last one given dies no more.
+fn run(scene: &Scene, lives: impl Fn(u32) -> Option<u64>) -> (Outcomes, u32) {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a.txt", "b.txt"] {
+        std::fs::write(folder.path().join(name), "one\n").unwrap();
+    }
+    let mut journal = Journal::memory();
+    for life in 0..LIVES_MAX {
+        let finished = answers(&journal);
+        let (is_over, calls) = live(scene, &journal, folder.path(), lives(life));
+        let again: Vec<_> = finished.intersection(&calls).collect();
+        assert!(again.is_empty(), "asked again in life {life}: {again:?}");
+        if is_over {
+            check_rest(&journal);
+            return (outcomes(&journal, folder.path()), life);
+        }
+        journal = journal.reopen().unwrap();
+    }
+    panic!("it does not come to an end: {:#?}", events(&journal).iter().map(|(s, e)| (s, e.name())).collect::<Vec<_>>());
+}
+
+/// Kills at every commit, then again and again.
+fn sweep(scene: &Scene) -> Outcomes {
+    let (undisturbed, _) = run(scene, |_| None);
+    let (next, end) = (AtomicU64::new(1), AtomicU64::new(u64::MAX));
+    std::thread::scope(|threads| {
+        for _ in 0..4 {
+            threads.spawn(|| {
+                loop {
+                    let commit = next.fetch_add(1, Ordering::Relaxed);
+                    if commit > end.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    let (outcomes, lives) = run(scene, |life| (life == 0).then_some(commit));
+                    assert_eq!(outcomes, undisturbed, "killed at commit {commit}");
+                    if lives == 0 {
+                        end.fetch_min(commit, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        threads.spawn(|| {
+            for commits in [9, 12, 15] {
+                let (outcomes, _) = run(scene, |_| Some(commits));
+                assert_eq!(outcomes, undisturbed, "killed after every {commits} commits");
+            }
+        });
+    });
+    assert!(end.into_inner() > 10, "a scene that short proves nothing");
+    undisturbed
+}
+
+#[test]
+fn three_tasks_side_by_side_and_a_join() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: leo, description: A, owns: [a.txt], verify: ["grep -q one.a a.txt"]},
+      {id: b, agent: leo, description: B, owns: [b.txt], outputs: [b.txt]},
+      {id: c, agent: ray, description: C, owns: [c.txt], outputs: [c.txt]},
+      {id: join, agent: ada, description: J, depends_on: [a, b, c]}]}}]
+  - text: All ran.
+members:
+  leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: a is done}]
+  leo/b: [{parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: b is done}]
+  ray/c: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: c is done}]
+  ada/join: [{parts: [{tool: read_file, input: {path: a.txt}}, {tool: read_file, input: {path: c.txt}}]}, {text: joined}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
+    assert_eq!((outcomes.plans[0].1.done, outcomes.plans[0].1.verified), (4, 3));
+    assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.files["b.txt"].as_str()), ("one+a\n", "one+b\n"));
+    assert_eq!(outcomes.words.last().unwrap(), "All ran.");
+}
+
+#[test]
+fn a_second_attempt_after_a_failed_check() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, verify: ["grep -q one.a a.txt"]}]}}]
+  - text: It took two.
+members:
+  leo/a: [{text: I have done it.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Now I have.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    assert_eq!(outcomes.plans[0].2[0].attempt, 2);
+    assert_eq!(outcomes.files["a.txt"], "one+a\n");
+}
+
+#[test]
+fn a_question_to_the_lead() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
+  - parts: [{tool: task_update, input: {task_id: a, answer: "Use blue."}}]
+  - text: Told.
+  - text: Report.
+members:
+  leo/a:
+    - parts: [{tool: need_clarify, input: {question: "Which colour?"}}]
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+blue}}]
+    - text: "Blue it is."
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Never, say: approve });
+    assert_eq!(outcomes.files["a.txt"], "one+blue\n");
+    assert_eq!(outcomes.words.last().unwrap(), "Report.");
+}
+
+#[test]
+fn a_failure_that_the_lead_rules_about() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: leo, description: A, verify: ["grep -q one.a a.txt"], retry: 0},
+      {id: b, agent: ada, description: B, depends_on: [a]}]}}]
+  - parts: [{tool: task_update, input: {task_id: a, decision: retry, agent: ray, note: really}}]
+  - text: Again then.
+  - text: Report.
+members:
+  leo/a: [{text: I have done it.}]
+  ray/a: [{parts: [{tool: write_file, input: {path: a.txt, content: one+a}}]}, {text: Really.}]
+  ada/b: [{text: seen}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    assert_eq!(outcomes.plans[0].2[0].attempt, 2);
+    assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
+}
+
+#[test]
+fn a_failure_that_the_user_rules_about() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: ada, description: A, verify: ["false"], retry: 0},
+      {id: b, agent: ada, description: B}]}}]
+  - text: I cannot say.
+  - text: Report.
+members:
+  ada/a: [{text: I have done it.}]
+  ada/b: [{text: seen}]
+"#;
+    let say = |about: &About, _: usize| match about {
+        About::Failure { .. } => Say::Rule(Ruling::Skip),
+        _ => Say::Approve,
+    };
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say });
+    assert_eq!((outcomes.plans[0].1.done, outcomes.plans[0].1.skipped), (1, 1));
+}
+
+#[test]
+fn delegations_without_a_plan() {
+    let recording = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: ada, description: Look}}, {tool: dispatch_task, input: {agent: leo, description: Change}}]
+  - text: Both are done.
+members:
+  ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: It says one.}]
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    assert_eq!(outcomes.files["a.txt"], "one+a\n");
+    assert_eq!(outcomes.words, ["Both are done."]);
+}
+
+#[test]
+fn changes_lead_to_another_plan() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: ada, description: A}, {id: b, agent: leo, description: B, depends_on: [a]}]}}]
+  - parts: [{text: Without the design then.}, {tool: submit_plan, input: {goal: g, tasks: [{id: b, agent: leo, description: B}]}}]
+  - text: Reported.
+members:
+  leo/b: [{parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: done}]
+"#;
+    let say = |_: &About, plans: usize| if plans == 1 { Say::Changes("no design".into()) } else { Say::Approve };
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say });
+    let ends: Vec<_> = outcomes.plans.iter().map(|(end, ..)| *end).collect();
+    assert_eq!(ends, [Some(PlanEnd::Replaced), Some(PlanEnd::Done)]);
+}
+
+/// Every change is asked about, also of members in a plan.
+#[test]
+fn members_that_ask_about_every_change() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
+  - text: Report.
+members:
+  leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}, {tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Each, say: approve });
+    assert_eq!(outcomes.files["a.txt"], "one+a\n");
+}
