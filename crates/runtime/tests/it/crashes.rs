@@ -206,7 +206,10 @@ fn run(scene: &Scene, lives: impl Fn(u32) -> Option<u64>) -> (Outcomes, u32) {
         }
         journal = journal.reopen().unwrap();
     }
-    panic!("it does not come to an end: {:#?}", events(&journal).iter().map(|(s, e)| (s, e.name())).collect::<Vec<_>>());
+    panic!(
+        "it does not come to an end: {:#?}",
+        events(&journal).iter().map(|(s, e)| (s, e.name())).collect::<Vec<_>>()
+    );
 }
 
 /// Kills at every commit, then again and again.
