@@ -28,18 +28,24 @@ const COLUMNS: usize = 10_000;
 /// Lines that are read ahead.
 const LINES_AHEAD: usize = 1;
 
+/// Everything is answered yes beforehand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Yes {
+    /// But for the first plan, about which this is said.
+    pub(super) objection: Option<String>,
+}
+
 pub(super) async fn run(
     session: Session,
     begun: Vec<Item>,
     link: Link,
     notices: mpsc::Receiver<Notice>,
-    yes: bool,
+    yes: Option<Yes>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<ExitReason> {
-    let can_ask = !yes && io::stdin().is_terminal();
-    let mut plain = Plain::new(session, io::stdout(), can_ask);
-    plain.yes = yes;
-    let lines = if yes { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
+    let can_ask = yes.is_none() && io::stdin().is_terminal();
+    let lines = if yes.is_some() { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
+    let plain = Plain { yes, ..Plain::new(session, io::stdout(), can_ask) };
     match plain.talk(begun, link, notices, lines, shutdown).await {
         // Whoever read us has gone.
         Err(error) if is_broken_pipe(&error) => Ok(ExitReason::Hangup),
@@ -52,7 +58,7 @@ struct Plain<W> {
     out: W,
     can_ask: bool,
     /// Everything was answered yes beforehand (`--yes`); nothing is read.
-    yes: bool,
+    yes: Option<Yes>,
     /// Lines that end in a backslash, until one does not.
     pending: String,
     /// The question that was put to the user.
@@ -73,7 +79,7 @@ impl<W: Write> Plain<W> {
             session,
             out,
             can_ask,
-            yes: false,
+            yes: None,
             pending: String::new(),
             asked: None,
             in_text: false,
