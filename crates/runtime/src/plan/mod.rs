@@ -76,6 +76,8 @@ pub(crate) struct PlanLoop {
     cancel: CancellationToken,
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
+    /// What was left when somebody last found it too little.
+    too_little: Option<Budget>,
 }
 
 /// What has been decided and not committed yet.
@@ -103,6 +105,7 @@ impl PlanLoop {
             before: HashMap::new(),
             cancel: CancellationToken::new(),
             replaced: false,
+            too_little: None,
         }
     }
 
@@ -125,9 +128,6 @@ impl PlanLoop {
             self.take_mail().await?;
             if self.plan.awaits_lead() && self.floor.is_lead_idle() {
                 self.lead_is_silent().await?;
-            }
-            if self.plan.is_paused() && self.has_money() {
-                self.step(Input::Resume { by: "a larger budget".to_owned() }).await?;
             }
             self.launch();
             self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
@@ -157,9 +157,22 @@ impl PlanLoop {
         }
     }
 
+    /// Whether there is more than when it was found to be too little: calls that ended cheaper than they might have,
+    /// a larger cap. The same once more would only be found too little again.
     fn has_money(&self) -> bool {
         let left = self.floor.plan_purse(self.id, None).left();
-        left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0)
+        let any = left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0);
+        let grown = |now: Option<u64>, then: Option<u64>| then.is_some_and(|then| now.is_none_or(|now| now > then));
+        let more = |then: Budget| grown(left.nano, then.nano) || grown(left.tokens, then.tokens);
+        any && self.too_little.is_none_or(more)
+    }
+
+    /// What waits for money goes on once there is some.
+    fn resume(&mut self, batch: &mut Batch) {
+        if self.plan.is_paused() && self.has_money() {
+            self.too_little = None;
+            self.decide(Input::Resume { by: "a larger budget".to_owned() }, batch);
+        }
     }
 
     /// Whoever had a task when the last process went sits down again.
@@ -180,10 +193,13 @@ impl PlanLoop {
         let mut batch = Batch::default();
         for letter in self.floor.mail(&self.stream, false)? {
             batch.acks.push(letter.id);
+            // Before it is decided that somebody must be asked.
+            self.resume(&mut batch);
             if let Some(input) = self.read(&letter) {
                 self.decide(input, &mut batch);
             }
         }
+        self.resume(&mut batch);
         self.commit(batch).await
     }
 
@@ -244,7 +260,7 @@ impl PlanLoop {
         Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
     }
 
-    fn reported(&self, body: &Value) -> Option<Input> {
+    fn reported(&mut self, body: &Value) -> Option<Input> {
         let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
         let task = self.plan.graph()?.index(&assignment.task)?;
         let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
@@ -259,11 +275,23 @@ impl PlanLoop {
                 let findings = looked.then(|| check::words(leaves, &output));
                 Report::Done { output, findings }
             }
-            End::Budget => Report::OutOfMoney { output },
+            End::Budget => {
+                self.found_too_little(body);
+                Report::OutOfMoney { output }
+            }
             End::Interrupted => Report::Stopped,
             _ => Report::Failed { error: text_at(body, "error") },
         };
         Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
+    }
+
+    /// Of several, whoever had the least goes on first.
+    fn found_too_little(&mut self, body: &Value) {
+        let left: Budget =
+            body.get("left").and_then(|left| serde_json::from_value(left.clone()).ok()).unwrap_or_default();
+        let then = self.too_little.unwrap_or(left);
+        self.too_little =
+            Some(Budget { nano: left.nano.min(then.nano), tokens: left.tokens.min(then.tokens), wall_ms: None });
     }
 
     /// Whoever has begun by now, in one commit.
