@@ -119,9 +119,7 @@ impl PlanLoop {
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
-        if let Some(budget) = self.plan.draft().map(|draft| draft.budget) {
-            self.floor.plan_purse(self.id, Some(budget));
-        }
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         self.step(Input::Recovered).await?;
         self.reseat()?;
         loop {
@@ -208,7 +206,6 @@ impl PlanLoop {
         match letter.kind {
             Kind::PlanApprovalRequest => {
                 let proposed: PlanProposed = serde_json::from_value(body.get("proposed")?.clone()).ok()?;
-                self.floor.plan_purse(self.id, Some(proposed.draft.budget));
                 Some(Input::Propose(Box::new(proposed)))
             }
             Kind::PlanApprovalResponse => {
@@ -424,6 +421,8 @@ impl PlanLoop {
         commit.acks = batch.acks;
         self.floor.shared.journal.commit(commit).await?;
         self.head += batch.events.len() as u64;
+        // Before anybody it lets go on can look.
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         for (agent, fresh) in newcomers {
             if fresh.is_some() {
                 self.floor.seat_agent(agent, fresh)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use max_team_core::event::{End, Event, Outcome};
 use max_team_core::ledger::Price;
-use max_team_core::plan::event::{About, Approve, PlanEnd};
+use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
 use max_team_journal::Journal;
 use max_team_runtime::{Command, Matter, Open, Post, TeamHandle, Which};
 use proptest::prelude::*;
@@ -131,6 +131,83 @@ proptest! {
         let cap = cap * (price.input * 1_000 + price.output * 1_000) / 10;
         block_on(run_into(cap, price, &crowd(tasks, rounds, input, output, ""), tasks));
     }
+}
+
+/// Says yes as long as a plan asks for more; how often that was.
+async fn grant(team: &TeamHandle, journal: &Journal, notices: &mut mpsc::Receiver<max_team_runtime::Notice>) -> u64 {
+    for grants in 0..1_000 {
+        let Some(pending) = Post::new(journal).inbox().unwrap().pop() else { return grants };
+        assert_eq!(pending.row.matter, Matter::Plan(About::Budget));
+        order(team, Command::Decide { question: pending.row.question, say: Say::Approve }).await.unwrap();
+        rest(notices).await;
+    }
+    panic!("it never has enough");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A plan's own budget holds over a restart; whoever says yes gives as much again.
+    #[test]
+    fn a_plan_has_its_own_budget(tasks in 1_usize..7, output in 1_u64..1_000, calls in 2_u64..9, is_money: bool) {
+        let price = Price { input: 1, output: 1, cache_read: 1, cache_write: 1 };
+        let cap = calls * 1_500;
+        let recording = crowd(tasks, 1, 100, output, &format!("budget: {{{}: {cap}}},", if is_money { "nano" } else { "tokens" }));
+        block_on(async {
+            let folder = super::project();
+            let journal = Journal::memory();
+            let team = house_of(&journal, folder.path(), &recording);
+            let (heard, _) = begin(&team, folder.path(), priced(Which::New, price, None)).await;
+            // The call that submits the plan is the session's.
+            let own = |journal: &Journal| spent(journal).1 - 100 - output.min(1_000);
+            assert!(own(&journal) <= cap, "{} of {cap}: {:?}", own(&journal), heard.names());
+            team.shutdown().await.unwrap();
+            drop(team);
+
+            let journal = journal.reopen().unwrap();
+            let team = house_of(&journal, folder.path(), &recording);
+            let mut notices = team.watch();
+            team.open(owner(), folder.path(), priced(Which::Latest, price, None)).await.unwrap();
+            let again = rest(&mut notices).await;
+            assert_eq!(again.waiting, heard.waiting);
+            assert!(own(&journal) <= cap, "{} of {cap}: {:?}", own(&journal), again.names());
+            let grants = grant(&team, &journal, &mut notices).await;
+            let plan = team.plan(heard.plan()).unwrap();
+            assert_eq!((plan.ended(), plan.tally().done), (Some(PlanEnd::Done), tasks));
+            assert!(own(&journal) <= cap * (grants + 1), "{} of {cap}", own(&journal));
+        });
+    }
+}
+
+/// A larger cap is heard of at once; one that is too small for a single call says so and loses nothing.
+#[test]
+fn a_larger_cap_lets_a_running_session_go_on() {
+    let price = Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 };
+    block_on(async {
+        let folder = super::project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), &crowd(12, 0, 10, 900, ""));
+        let tiny = priced(Which::New, price, Some(1));
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), tiny.clone()).await.unwrap().session;
+        rest(&mut notices).await;
+        order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert_eq!((&heard.last_words().end, heard.waiting), (&End::Budget, false));
+
+        let configure = |cap| {
+            let settings = max_team_core::team::Settings { budget_nano: Some(cap), ..tiny.settings.clone() };
+            order(&team, Command::Configure { session, settings })
+        };
+        configure(12_000_000).await.unwrap();
+        order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(heard.waiting && asked_about(&journal) == [About::Budget], "{:?}", heard.names());
+        configure(500_000_000).await.unwrap();
+        let more = rest(&mut notices).await;
+        assert!(!more.waiting, "{:?}", more.names());
+        assert_eq!(team.plan(heard.plan()).unwrap().ended(), Some(PlanEnd::Done));
+    });
 }
 
 /// What is set aside for calls that turn out cheap is not a reason to ask for more money.
