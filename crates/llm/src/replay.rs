@@ -204,6 +204,7 @@ impl Replay {
             answer.message = Message::assistant(vec![Part::text(text.clone())]);
             answer.stop = Stop::EndTurn;
         }
+        answer.usage.output = answer.usage.output.min(u64::from(request.max_tokens));
         if answer.model.is_empty() {
             answer.model.clone_from(&request.wire.model);
         }

@@ -273,26 +273,7 @@ impl House {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano).saturating_add(ledger.reserved_nano);
         floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
-        let journal = &self.shared.journal;
-        for (key, agent) in rows::rows::<rows::AgentRow>(journal, &rows::agents_of(&floor.session.to_string()))? {
-            if agent.agent == floor.lead {
-                continue;
-            }
-            let plan = agent.assignment.as_ref().and_then(|assignment| assignment.plan);
-            let purse = plan.map_or_else(|| Arc::clone(&floor.purse), |plan| floor.plan_purse(plan, None));
-            for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
-                for charge in cost.charges {
-                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
-                }
-            }
-            // Whoever is in the middle of something has spent more than its finished turns say.
-            let (turn, _) = self.shared.fold_agent(agent.agent)?;
-            if turn.is_busy() {
-                let open: u64 = turn.charges().iter().map(|charge| charge.nano).sum();
-                purse.charge(open.saturating_add(turn.ledger().reserved_nano), 0);
-            }
-        }
-        Ok(())
+        floor.charge(None)
     }
 
     /// Writes down that the session and its agent exist, and the settings if they are not the ones of before.
@@ -385,6 +366,7 @@ impl House {
             }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {
+                self.floor(session)?.cap(crate::plan::cap(&settings));
                 self.tell(session, Control::Configure(Box::new(settings))).await
             }
         }

@@ -133,6 +133,7 @@ impl Plan {
                 plan.passed.insert(task);
                 plan.make_ready(task);
             }),
+            (About::Budget, Say::Approve | Say::FirstWave) => self.grants += 1,
             (_, Say::Changes(_)) => self.replaced = true,
             _ => {}
         }

@@ -1,5 +1,6 @@
 //! What others ask about a plan.
 
+use super::Budget;
 use super::event::About;
 use super::machine::Plan;
 use super::slot::State;
@@ -41,6 +42,14 @@ impl Plan {
     /// Whether tasks wait for money.
     pub fn is_paused(&self) -> bool {
         !self.paused.is_empty()
+    }
+
+    /// What all of it may use: what was written down, and as much again each time that a person said so.
+    pub fn budget(&self) -> Budget {
+        let own = self.draft().map(|draft| draft.budget).unwrap_or_default();
+        let times = self.grants.saturating_add(1);
+        let all = |amount: Option<u64>| amount.map(|amount| amount.saturating_mul(times));
+        Budget { nano: all(own.nano), tokens: all(own.tokens), ..own }
     }
 
     /// Whether a failed task will be tried again by itself.

@@ -42,8 +42,9 @@ pub struct Plan {
     pub(super) over_at_ms: Option<i64>,
     /// Tasks that failed and wait for the lead's word.
     pub(super) with_lead: BTreeSet<usize>,
-    /// Tasks that wait for money.
+    /// Tasks that wait for money; and how often a person has said that there is as much again.
     pub(super) paused: BTreeSet<usize>,
+    pub(super) grants: u64,
     /// Questions that people have not answered; and which one is about a task, or about the whole plan.
     pub(super) asked: BTreeMap<QuestionId, About>,
     pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,

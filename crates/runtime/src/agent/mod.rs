@@ -97,6 +97,8 @@ pub(crate) struct Agent {
     bell: Arc<Notify>,
     /// What the call in flight has set aside in the purse: nano-dollars and tokens.
     held: (u64, u64),
+    /// What was left when it last decided something.
+    left: Left,
     /// When the turn that runs began, as far as this process knows.
     began: Instant,
     /// Letters wait in the mailbox that came at a moment they did not fit.
@@ -144,6 +146,7 @@ impl Agent {
             cancel: CancellationToken::new(),
             bell: Arc::clone(bell),
             held,
+            left: Left::default(),
             began: Instant::now(),
             left_over: false,
             resumed: seat.resumed,
@@ -277,7 +280,8 @@ impl Agent {
         }
         let floor = Arc::clone(&self.floor);
         let _alone = lock(&floor.spending);
-        let events = self.turn.decide(input, &self.now(self.purse.left()));
+        self.left = self.purse.left();
+        let events = self.turn.decide(input, &self.now(self.left));
         for event in &events {
             match event {
                 Event::LlmEnded(ended) => {
@@ -325,10 +329,13 @@ impl Agent {
         commit.actor.clone_from(&actor);
         let mut replies = Vec::new();
         let mut ended = false;
+        // A turn may end in the same decision that begins it, before anybody knows whose it was.
+        let mut assignment = self.turn.assignment().cloned();
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             match event {
+                Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     ended = true;
                     if self.lead {
@@ -337,7 +344,7 @@ impl Agent {
                         // The answer is about to be shown.
                         commit.strength = Strength::Full;
                     }
-                    extra.sends.extend(self.result_letter(over, at_ms));
+                    extra.sends.extend(assignment.as_ref().map(|task| self.result_letter(task, over, at_ms)));
                 }
                 Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
                 // It is about to leave us, and nobody could tell afterwards whether it had.

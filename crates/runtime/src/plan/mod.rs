@@ -75,6 +75,8 @@ pub(crate) struct PlanLoop {
     cancel: CancellationToken,
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
+    /// What was left when somebody last found it too little.
+    too_little: Option<Budget>,
 }
 
 /// Somebody who sits down once the commit is through.
@@ -110,6 +112,7 @@ impl PlanLoop {
             before: HashMap::new(),
             cancel: CancellationToken::new(),
             replaced: false,
+            too_little: None,
         }
     }
 
@@ -123,18 +126,13 @@ impl PlanLoop {
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
-        if let Some(budget) = self.plan.draft().map(|draft| draft.budget) {
-            self.floor.plan_purse(self.id, Some(budget));
-        }
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         self.step(Input::Recovered).await?;
         self.reseat()?;
         loop {
             self.take_mail().await?;
             if self.plan.awaits_lead() && self.floor.is_lead_idle() {
                 self.lead_is_silent().await?;
-            }
-            if self.plan.is_paused() && self.has_money() {
-                self.step(Input::Resume { by: "a larger budget".to_owned() }).await?;
             }
             self.launch();
             self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
@@ -164,9 +162,22 @@ impl PlanLoop {
         }
     }
 
+    /// Whether there is more than when it was found to be too little: calls that ended cheaper than they might have,
+    /// a larger cap. The same once more would only be found too little again.
     fn has_money(&self) -> bool {
         let left = self.floor.plan_purse(self.id, None).left();
-        left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0)
+        let any = left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0);
+        let grown = |now: Option<u64>, then: Option<u64>| then.is_some_and(|then| now.is_none_or(|now| now > then));
+        let more = |then: Budget| grown(left.nano, then.nano) || grown(left.tokens, then.tokens);
+        any && self.too_little.is_none_or(more)
+    }
+
+    /// What waits for money goes on once there is some.
+    fn resume(&mut self, batch: &mut Batch) {
+        if self.plan.is_paused() && self.has_money() {
+            self.too_little = None;
+            self.decide(Input::Resume { by: "a larger budget".to_owned() }, batch);
+        }
     }
 
     /// Whoever had a task when the last process went sits down again.
@@ -187,10 +198,13 @@ impl PlanLoop {
         let mut batch = Batch::default();
         for letter in self.floor.mail(&self.stream, false)? {
             batch.acks.push(letter.id);
+            // Before it is decided that somebody must be asked.
+            self.resume(&mut batch);
             if let Some(input) = self.read(&letter) {
                 self.decide(input, &mut batch);
             }
         }
+        self.resume(&mut batch);
         self.commit(batch).await
     }
 
@@ -199,7 +213,6 @@ impl PlanLoop {
         match letter.kind {
             Kind::PlanApprovalRequest => {
                 let proposed: PlanProposed = serde_json::from_value(body.get("proposed")?.clone()).ok()?;
-                self.floor.plan_purse(self.id, Some(proposed.draft.budget));
                 Some(Input::Propose(Box::new(proposed)))
             }
             Kind::PlanApprovalResponse => {
@@ -251,7 +264,7 @@ impl PlanLoop {
         Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
     }
 
-    fn reported(&self, body: &Value) -> Option<Input> {
+    fn reported(&mut self, body: &Value) -> Option<Input> {
         let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
         let task = self.plan.graph()?.index(&assignment.task)?;
         let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
@@ -266,11 +279,23 @@ impl PlanLoop {
                 let findings = looked.then(|| check::words(leaves, &output));
                 Report::Done { output, findings }
             }
-            End::Budget => Report::OutOfMoney { output },
+            End::Budget => {
+                self.found_too_little(body);
+                Report::OutOfMoney { output }
+            }
             End::Interrupted => Report::Stopped,
             _ => Report::Failed { error: text_at(body, "error") },
         };
         Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
+    }
+
+    /// Of several, whoever had the least goes on first.
+    fn found_too_little(&mut self, body: &Value) {
+        let left: Budget =
+            body.get("left").and_then(|left| serde_json::from_value(left.clone()).ok()).unwrap_or_default();
+        let then = self.too_little.unwrap_or(left);
+        self.too_little =
+            Some(Budget { nano: left.nano.min(then.nano), tokens: left.tokens.min(then.tokens), wall_ms: None });
     }
 
     /// Whoever has begun by now, in one commit.
@@ -377,12 +402,18 @@ impl PlanLoop {
         commit.actor = "plan".to_owned();
         let mut newcomers: Vec<Newcomer> = Vec::new();
         self.remember(&mut batch.events).await;
+        // Before anybody it lets begin can look.
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
                 let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
                 match self.welcome(assigned, letter.as_ref(), &mut commit)? {
+                    Some(newcomer) if newcomer.events.is_empty() => {
+                        newcomers.push(newcomer);
+                        batch.sends.extend(letter);
+                    }
                     // They begin with the letter in hand, in this transaction: it never waits in a mailbox.
                     Some(newcomer) => {
                         letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
@@ -491,10 +522,14 @@ impl PlanLoop {
         let head = appends.len() as u64;
         commit.appends.extend(appends);
         commit.projections.extend(rows);
-        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, turn, head)? else {
+        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, self.id, turn, head)? else {
             return Ok(None);
         };
-        let events = agent.opening(letter);
+        let mut events = agent.opening(letter);
+        if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
+            // It would be over before it began: it reads the letter and says so itself.
+            events.clear();
+        }
         let actor = format!("agent:{}", assigned.member);
         for event in &events {
             commit.appends.push(append(&stream, event, &actor)?);

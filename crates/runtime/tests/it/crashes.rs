@@ -110,7 +110,7 @@ fn live(scene: &Scene, journal: &Journal, root: &Path, dies_with: Option<u64>) -
     (is_over, replay.calls().into_keys().collect())
 }
 
-fn events(journal: &Journal) -> Vec<(String, Event)> {
+pub(crate) fn events(journal: &Journal) -> Vec<(String, Event)> {
     let entries = journal.read_all(0, 100_000).unwrap().into_iter();
     let events = entries.filter_map(|entry| {
         let event = serde_json::from_slice(entry.payload.as_deref()?).ok()?;
