@@ -128,7 +128,7 @@ impl Plan {
         match (&about, &answered.say) {
             (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
             (About::Proposal, Say::FirstWave) => self.approve_waves(1, at_ms),
-            (About::Rest, Say::FirstWave) => self.approve_waves(usize::MAX, at_ms),
+            (About::Rest, Say::FirstWave) => self.approve_waves(self.waves.saturating_add(1), at_ms),
             (About::Start { task }, Say::Approve | Say::FirstWave) => self.on(task, |plan, task| {
                 plan.passed.insert(task);
                 plan.make_ready(task);
