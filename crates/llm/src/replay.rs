@@ -15,6 +15,8 @@
 //!   - text: Done.
 //!     after_error: I could not.    # instead, if a tool failed or was refused just before
 //!   - fails: overloaded            # a failure by its name
+//!   - text: Wait for it.
+//!     delta_ms: 3600000            # another pause for this answer
 //! members:                         # what others say: by name, or by name and task
 //!   leo/impl:
 //!     - text: Done.
@@ -67,6 +69,8 @@ struct Voice {
     ends: Vec<Result<Answer, (Failure, String)>>,
     /// What is said instead of an answer, by position, if a tool has just failed.
     after_errors: Vec<Option<String>>,
+    /// The pauses of answers that have their own, by position.
+    pauses: Vec<Option<Duration>>,
 }
 
 #[derive(Deserialize)]
@@ -91,6 +95,7 @@ struct Recorded {
     fails: Option<Value>,
     detail: Option<String>,
     after_error: Option<String>,
+    delta_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -141,6 +146,7 @@ impl Replay {
     #[must_use]
     pub fn at_once(mut self) -> Self {
         self.pause = Duration::ZERO;
+        self.members.values_mut().chain([&mut self.lead]).for_each(|voice| voice.pauses.clear());
         self
     }
 
@@ -183,57 +189,59 @@ impl Replay {
         if answer.model.is_empty() {
             answer.model.clone_from(&request.wire.model);
         }
+        let pause = at.and_then(|at| *voice.pauses.get(at)?).unwrap_or(self.pause);
         let mut partial = String::new();
         let shown = tokio::select! {
             biased;
             () = cancel.cancelled() => false,
-            () = self.show(&answer, &mut partial, sink) => true,
+            () = show(pause, &answer, &mut partial, sink) => true,
         };
         if shown { Ok(answer) } else { Err(CallError::Cancelled { partial, usage: answer.usage }) }
     }
+}
 
-    async fn show(&self, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
-        for part in &answer.message.parts {
-            match part {
-                Part::Text { text } => {
-                    for word in text.split_inclusive(char::is_whitespace) {
-                        self.pause().await;
-                        partial.push_str(word);
-                        sink(Delta::Text(word));
-                    }
+async fn show(pause: Duration, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
+    for part in &answer.message.parts {
+        match part {
+            Part::Text { text } => {
+                for word in text.split_inclusive(char::is_whitespace) {
+                    rest(pause).await;
+                    partial.push_str(word);
+                    sink(Delta::Text(word));
                 }
-                Part::Thinking { text } => {
-                    for word in text.split_inclusive(char::is_whitespace) {
-                        self.pause().await;
-                        sink(Delta::Thinking(word));
-                    }
-                }
-                Part::ToolUse { id, name, input } => {
-                    self.pause().await;
-                    sink(Delta::ToolStart { id, name });
-                    sink(Delta::ToolInput(&input.to_string()));
-                }
-                Part::Image { .. } | Part::ToolResult { .. } => {}
             }
+            Part::Thinking { text } => {
+                for word in text.split_inclusive(char::is_whitespace) {
+                    rest(pause).await;
+                    sink(Delta::Thinking(word));
+                }
+            }
+            Part::ToolUse { id, name, input } => {
+                rest(pause).await;
+                sink(Delta::ToolStart { id, name });
+                sink(Delta::ToolInput(&input.to_string()));
+            }
+            Part::Image { .. } | Part::ToolResult { .. } => {}
         }
-        sink(Delta::Usage(answer.usage));
     }
+    sink(Delta::Usage(answer.usage));
+}
 
-    async fn pause(&self) {
-        if !self.pause.is_zero() {
-            tokio::time::sleep(self.pause).await;
-        }
+async fn rest(pause: Duration) {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
     }
 }
 
 impl Voice {
     fn read(answers: Vec<Recorded>) -> Result<Self, BadRecording> {
         let after_errors = answers.iter().map(|recorded| recorded.after_error.clone()).collect();
+        let pauses = answers.iter().map(|recorded| recorded.delta_ms.map(Duration::from_millis)).collect();
         let ends = answers.into_iter().enumerate().map(|(index, recorded)| {
             let number = index + 1;
             recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
         });
-        Ok(Self { ends: ends.collect::<Result<_, _>>()?, after_errors })
+        Ok(Self { ends: ends.collect::<Result<_, _>>()?, after_errors, pauses })
     }
 }
 

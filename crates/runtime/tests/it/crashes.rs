@@ -119,7 +119,7 @@ pub(crate) fn events(journal: &Journal) -> Vec<(String, Event)> {
     events.collect()
 }
 
-fn plans(journal: &Journal) -> BTreeSet<PlanId> {
+pub(crate) fn plans(journal: &Journal) -> BTreeSet<PlanId> {
     let streams = events(journal).into_iter().map(|(stream, _)| stream);
     streams.filter_map(|stream| stream.strip_prefix("plan/")?.parse().ok()).collect()
 }
@@ -170,7 +170,7 @@ fn files(root: &Path) -> BTreeMap<String, String> {
 }
 
 /// What holds at rest, whatever happened before.
-fn check_rest(journal: &Journal) {
+pub(crate) fn check_rest(journal: &Journal) {
     assert!(journal.verify().unwrap().faults.is_empty());
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     let mut done = BTreeSet::new();
