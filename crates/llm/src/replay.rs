@@ -18,6 +18,8 @@
 //!     given: 3 verified            # only if the request has these words (letters that JSON leaves as they are);
 //!     otherwise: Not all of them.  # else this
 //!   - fails: overloaded            # a failure by its name
+//!   - text: Wait for it.
+//!     delta_ms: 3600000            # another pause for this answer
 //! members:                         # what others say: by name, or by name and task
 //!   leo/impl:
 //!     - text: Done.
@@ -70,6 +72,8 @@ struct Voice {
     ends: Vec<Result<Answer, (Failure, String)>>,
     /// What is said instead of an answer, by position.
     instead: Vec<Instead>,
+    /// The pauses of answers that have their own, by position.
+    pauses: Vec<Option<Duration>>,
 }
 
 /// When an answer would claim what did not happen, and what is said then.
@@ -117,6 +121,7 @@ struct Recorded {
     after_error: Option<String>,
     given: Option<String>,
     otherwise: Option<String>,
+    delta_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -167,6 +172,7 @@ impl Replay {
     #[must_use]
     pub fn at_once(mut self) -> Self {
         self.pause = Duration::ZERO;
+        self.members.values_mut().chain([&mut self.lead]).for_each(|voice| voice.pauses.clear());
         self
     }
 
@@ -208,57 +214,59 @@ impl Replay {
         if answer.model.is_empty() {
             answer.model.clone_from(&request.wire.model);
         }
+        let pause = at.and_then(|at| *voice.pauses.get(at)?).unwrap_or(self.pause);
         let mut partial = String::new();
         let shown = tokio::select! {
             biased;
             () = cancel.cancelled() => false,
-            () = self.show(&answer, &mut partial, sink) => true,
+            () = show(pause, &answer, &mut partial, sink) => true,
         };
         if shown { Ok(answer) } else { Err(CallError::Cancelled { partial, usage: answer.usage }) }
     }
+}
 
-    async fn show(&self, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
-        for part in &answer.message.parts {
-            match part {
-                Part::Text { text } => {
-                    for word in text.split_inclusive(char::is_whitespace) {
-                        self.pause().await;
-                        partial.push_str(word);
-                        sink(Delta::Text(word));
-                    }
+async fn show(pause: Duration, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
+    for part in &answer.message.parts {
+        match part {
+            Part::Text { text } => {
+                for word in text.split_inclusive(char::is_whitespace) {
+                    rest(pause).await;
+                    partial.push_str(word);
+                    sink(Delta::Text(word));
                 }
-                Part::Thinking { text } => {
-                    for word in text.split_inclusive(char::is_whitespace) {
-                        self.pause().await;
-                        sink(Delta::Thinking(word));
-                    }
-                }
-                Part::ToolUse { id, name, input } => {
-                    self.pause().await;
-                    sink(Delta::ToolStart { id, name });
-                    sink(Delta::ToolInput(&input.to_string()));
-                }
-                Part::Image { .. } | Part::ToolResult { .. } => {}
             }
+            Part::Thinking { text } => {
+                for word in text.split_inclusive(char::is_whitespace) {
+                    rest(pause).await;
+                    sink(Delta::Thinking(word));
+                }
+            }
+            Part::ToolUse { id, name, input } => {
+                rest(pause).await;
+                sink(Delta::ToolStart { id, name });
+                sink(Delta::ToolInput(&input.to_string()));
+            }
+            Part::Image { .. } | Part::ToolResult { .. } => {}
         }
-        sink(Delta::Usage(answer.usage));
     }
+    sink(Delta::Usage(answer.usage));
+}
 
-    async fn pause(&self) {
-        if !self.pause.is_zero() {
-            tokio::time::sleep(self.pause).await;
-        }
+async fn rest(pause: Duration) {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
     }
 }
 
 impl Voice {
     fn read(answers: Vec<Recorded>) -> Result<Self, BadRecording> {
         let instead = answers.iter().map(Instead::of).collect();
+        let pauses = answers.iter().map(|recorded| recorded.delta_ms.map(Duration::from_millis)).collect();
         let ends = answers.into_iter().enumerate().map(|(index, recorded)| {
             let number = index + 1;
             recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
         });
-        Ok(Self { ends: ends.collect::<Result<_, _>>()?, instead })
+        Ok(Self { ends: ends.collect::<Result<_, _>>()?, instead, pauses })
     }
 }
 

@@ -358,7 +358,7 @@ impl Floor {
     fn seat_reader(self: &Arc<Self>, address: &str) {
         // Whoever is to read it has gone home since; an address of another session is none of ours.
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
-            && self.plan_of(agent).is_some()
+            && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
             drop(self.seat_agent(agent, None));
         }
@@ -385,15 +385,6 @@ impl Floor {
         let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
         let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
         controls.send(control).await.map_err(gone)
-    }
-
-    /// Stops whatever an agent is doing; one that does nothing is left alone.
-    pub(crate) fn interrupt(&self, agent: AgentId, by: &str) {
-        let address = session::agent_stream(agent);
-        if let Some(chair) = lock(&self.chairs).get(&address) {
-            // A queue that is full of orders has one to stop in it.
-            drop(chair.controls.try_send(Control::Interrupt { by: by.to_owned() }));
-        }
     }
 
     /// Somebody has begun with a task: its plan is told, if it listens.

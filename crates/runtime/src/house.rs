@@ -255,17 +255,17 @@ impl House {
         Ok(opened)
     }
 
-    /// Plans that are not over, and agents that have something to do outside any plan.
+    /// Plans that are not over, and agents that are not done: those of a plan that is over must still hear of it.
     fn unfinished(&self, session: SessionId) -> Result<(Vec<PlanId>, Vec<AgentId>), RuntimeError> {
         let mine = session.to_string();
         let journal = &self.shared.journal;
-        let of_mine = |table| -> Result<Vec<String>, RuntimeError> {
-            let rows = rows::rows::<String>(journal, table)?;
-            Ok(rows.into_iter().filter(|(_, session)| *session == mine).map(|(key, _)| key).collect())
-        };
-        let plans = of_mine(rows::PLAN_OPEN)?.iter().filter_map(|key| key.parse().ok()).collect();
-        let agents = of_mine(rows::WORKING)?.iter().filter_map(|key| key.parse().ok()).collect();
-        Ok((plans, agents))
+        let plans = rows::rows::<String>(journal, rows::PLAN_OPEN)?.into_iter().filter(|(_, session)| *session == mine);
+        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
+            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
+            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
+        });
+        let plans = plans.filter_map(|(key, _)| key.parse().ok()).collect();
+        Ok((plans, working.filter_map(|(key, _)| key.parse().ok()).collect()))
     }
 
     /// What the session has spent before: the lead's own ledger, and the turns of everybody else.

@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use max_team_core::chat::Usage;
 use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -220,6 +221,10 @@ impl Agent {
             }
             while self.launch_and_act().await? {}
             self.resumed = false;
+            if self.end_stopped().await? {
+                (mail, all) = (true, std::mem::take(&mut self.left_over));
+                continue;
+            }
             let activity = self.activity();
             if told != Some(activity) {
                 told = Some(activity);
@@ -251,6 +256,19 @@ impl Agent {
                 (mail, all) = (true, std::mem::take(&mut self.left_over));
             }
         }
+    }
+
+    /// Ends a turn that was stopped before this process had begun anything of it: nothing will land that would.
+    async fn end_stopped(&mut self) -> Result<bool, RuntimeError> {
+        if !self.flights.is_empty() || !matches!(self.turn.pending().as_slice(), [Effect::CancelAll]) {
+            return Ok(false);
+        }
+        let unmade = self.turn.calling().map(|intent| {
+            let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
+            Input::ModelEnded { call: (intent.call, intent.attempt), outcome, ms: 0, prepared: Vec::new() }
+        });
+        self.step(unmade.unwrap_or(Input::Recovered), Extra::default()).await?;
+        Ok(!self.turn.is_busy())
     }
 
     fn activity(&self) -> Activity {
@@ -335,6 +353,7 @@ impl Agent {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             match event {
+                Event::Interrupted(interrupted) => extra.sends.extend(self.stopping(&interrupted.by)),
                 Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     ended = true;

@@ -8,7 +8,7 @@ mod check;
 pub(crate) mod letters;
 pub(crate) mod propose;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,9 @@ use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId};
 use max_team_core::message::{Assignment, Envelope, Kind, Principal};
-use max_team_core::plan::event::{About, Approve, PlanEdited, PlanProposed, Say, Spent, TaskAssigned};
+use max_team_core::plan::event::{
+    About, Approve, Cause, PlanEdited, PlanProposed, Say, Spent, TaskAssigned, TaskCancelled, TaskDone,
+};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
 use max_team_core::policy::{By, Mode, Sight};
 use max_team_core::team::Settings;
@@ -69,7 +71,8 @@ pub(crate) struct PlanLoop {
     head: u64,
     bell: Arc<Notify>,
     flights: FuturesUnordered<Flight>,
-    checking: HashSet<(usize, u32)>,
+    /// Checks that run, and what stops each of them.
+    checking: HashMap<(usize, u32), CancellationToken>,
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
     cancel: CancellationToken,
@@ -107,7 +110,7 @@ impl PlanLoop {
             head,
             bell,
             flights: FuturesUnordered::new(),
-            checking: HashSet::new(),
+            checking: HashMap::new(),
             asleep_until: None,
             before: HashMap::new(),
             cancel: CancellationToken::new(),
@@ -426,6 +429,7 @@ impl PlanLoop {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
             }
             batch.sends.extend(self.replacing(event));
+            batch.sends.extend(self.stopping(event));
         }
         let letters = batch.sends.clone();
         commit.sends = batch.sends;
@@ -452,21 +456,36 @@ impl PlanLoop {
     /// What is done about events besides the letters they send.
     fn after(&mut self, events: &[Event]) {
         for event in events {
-            let (task, by) = match event {
-                Event::TaskDone(done) => {
-                    let index = self.plan.graph().and_then(|graph| graph.index(&done.task));
-                    index.and_then(|index| self.before.remove(&index));
-                    continue;
-                }
-                Event::TaskFailed(failed) => (&failed.task, "its time is over"),
-                Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
-                _ => continue,
+            let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event
+            else {
+                continue;
             };
-            let index = self.plan.graph().and_then(|graph| graph.index(task));
-            if let Some(agent) = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent) {
-                self.floor.interrupt(agent, by);
-            }
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
+            self.before.remove(&index);
+            // Nobody waits for what a check of it would find.
+            self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
         }
+    }
+
+    /// Whoever is at a task that is given up, or out of time, is told to stop: in the same commit, so that it also
+    /// stops if this process does.
+    fn stopping(&self, event: &Event) -> Option<Envelope> {
+        let (task, by) = match event {
+            Event::TaskFailed(failed) if failed.cause == Cause::Timeout => (&failed.task, "its time is over"),
+            Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
+            _ => return None,
+        };
+        let view = self.plan.task(self.plan.graph()?.index(task)?)?;
+        Some(Envelope {
+            id: derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(view.agent?),
+            kind: Kind::Shutdown,
+            body: json!({ "by": by }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        })
     }
 
     fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
@@ -605,7 +624,7 @@ impl PlanLoop {
         for effect in self.plan.pending() {
             match effect {
                 Effect::Check { task, attempt } => {
-                    if self.checking.insert((task, attempt))
+                    if !self.checking.contains_key(&(task, attempt))
                         && let Some(flight) = self.check(task, attempt)
                     {
                         self.flights.push(flight);
@@ -634,7 +653,8 @@ impl PlanLoop {
         let output = self.plan.output(index).to_owned();
         let known = self.plan.before(index).to_vec();
         let before = self.before.get(&index).cloned().unwrap_or(Before { tree: None, outputs: known });
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
+        self.checking.insert((index, attempt), cancel.clone());
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
                 let outputs_before = &before.outputs;

@@ -1,16 +1,19 @@
 //! What bounds a team: money, tokens, time, a person's stop, paths that others work on, room in a prompt.
 
 use std::path::Path;
+use std::time::Duration;
 
 use max_team_core::event::{End, Event, Outcome};
+use max_team_core::id::{PlanId, SessionId};
 use max_team_core::ledger::Price;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
+use max_team_core::plan::{Draft, Status};
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Matter, Open, Post, TeamHandle, Which};
+use max_team_runtime::{Command, Matter, Notice, Open, Post, TeamHandle, Which};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
-use super::crashes::events;
+use super::crashes::{check_rest, events, plans};
 use super::team::{Heard, rest, with_team};
 use super::{house_of, order, owner};
 
@@ -64,7 +67,7 @@ fn crowd(tasks: usize, rounds: usize, input: u64, output: u64, more: &str) -> St
     text
 }
 
-async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard, mpsc::Receiver<max_team_runtime::Notice>) {
+async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let session = team.open(owner(), root, open).await.unwrap().session;
     rest(&mut notices).await;
@@ -134,7 +137,7 @@ proptest! {
 }
 
 /// Says yes as long as a plan asks for more; how often that was.
-async fn grant(team: &TeamHandle, journal: &Journal, notices: &mut mpsc::Receiver<max_team_runtime::Notice>) -> u64 {
+async fn grant(team: &TeamHandle, journal: &Journal, notices: &mut mpsc::Receiver<Notice>) -> u64 {
     for grants in 0..1_000 {
         let Some(pending) = Post::new(journal).inbox().unwrap().pop() else { return grants };
         assert_eq!(pending.row.matter, Matter::Plan(About::Budget));
@@ -224,4 +227,106 @@ fn money_that_comes_back_is_spent_before_anybody_is_asked() {
         assert_eq!(team.plan(heard.plan()).unwrap().ended(), Some(PlanEnd::Done));
         assert!(!heard.names().contains(&"question_asked"));
     });
+}
+
+/// Everything that was told until something of that name was.
+async fn until(notices: &mut mpsc::Receiver<Notice>, name: &str, count: usize) -> Heard {
+    let (mut events, mut seen) = (Vec::new(), 0);
+    while seen < count {
+        let notice = tokio::time::timeout(Duration::from_secs(20), notices.recv()).await;
+        match notice.unwrap_or_else(|_| panic!("no {name} after {events:#?}")).unwrap() {
+            Notice::Event { from, event, .. } => {
+                seen += usize::from(event.name() == name);
+                events.push((from.name.to_string(), (*event).clone()));
+            }
+            Notice::Stopped { error, .. } => panic!("{error}"),
+            Notice::Idle { .. } | Notice::Delta { .. } => {}
+        }
+    }
+    Heard { events, waiting: false }
+}
+
+/// How members' turns ended.
+fn ends(journal: &Journal) -> Vec<End> {
+    let all = events(journal).into_iter().filter_map(|(_, event)| match event {
+        Event::TurnEnded(ended) => Some(ended.end),
+        _ => None,
+    });
+    all.collect()
+}
+
+fn plan_of(tasks: &str) -> Box<Draft> {
+    Box::new(serde_json::from_str(&format!("{{\"goal\": \"g\", \"tasks\": {tasks}}}")).unwrap())
+}
+
+/// A session with a plan that is approved.
+async fn run_plan(team: &TeamHandle, root: &Path, tasks: &str) -> (SessionId, mpsc::Receiver<Notice>) {
+    let mut notices = team.watch();
+    let session = team.open(owner(), root, with_team(Which::New, Approve::Plan)).await.unwrap().session;
+    rest(&mut notices).await;
+    let propose = Command::Propose { session, draft: plan_of(tasks), source: "a test".into() };
+    order(team, propose).await.unwrap();
+    let (question, _) = rest(&mut notices).await.asked();
+    order(team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    (session, notices)
+}
+
+fn only_plan(journal: &Journal) -> PlanId {
+    plans(journal).into_iter().next().unwrap()
+}
+
+/// What a task is doing when it is stopped, and the event that says so.
+const MOMENTS: [(&str, &str, &str); 4] = [
+    ("working", "task_started", "{text: One moment, delta_ms: 3600000}"),
+    ("waiting to be tried again", "task_failed", "{text: done}"),
+    ("asking", "question_asked", "{parts: [{tool: need_clarify, input: {question: Which?}}]}"),
+    ("being checked", "task_reported", "{text: done}"),
+];
+
+/// A stop reaches whoever is at work, whatever they are doing, and nothing is left busy.
+#[test]
+fn a_stop_reaches_whatever_runs() {
+    for (moment, event, says) in MOMENTS {
+        for whole in [true, false] {
+            let asks = event == "question_asked";
+            let ask_user = "  - parts: [{tool: ask_user, input: {question: Which?}}]\n";
+            let lead = if asks { ask_user } else { "" };
+            let recording =
+                format!("answers:\n{lead}  - text: Report.\nmembers:\n  leo/a: [{says}]\n  ada/b: [{{text: b}}]\n");
+            let verify = match event {
+                "task_failed" => "false",
+                "task_reported" => "sleep 100",
+                _ => "true",
+            };
+            let tasks = format!(
+                r#"[{{"id": "a", "agent": "leo", "description": "A", "verify": ["{verify}"]}}, {{"id": "b", "agent": "ada", "description": "B"}}]"#
+            );
+            // Dropping the runtime waits for whatever a check runs: a stop must end it.
+            block_on(async {
+                let folder = super::project();
+                let journal = Journal::memory();
+                let team = house_of(&journal, folder.path(), &recording);
+                let (_, mut notices) = run_plan(&team, folder.path(), &tasks).await;
+                until(&mut notices, event, 1).await;
+                if asks {
+                    assert!(rest(&mut notices).await.waiting);
+                }
+                let plan = only_plan(&journal);
+                let task = (!whole).then(|| "a".to_owned());
+                order(&team, Command::Stop { plan, task }).await.unwrap();
+                let heard = rest(&mut notices).await;
+                let plan = team.plan(plan).unwrap();
+                assert_eq!(plan.task(0).unwrap().status, Status::Cancelled, "{moment}");
+                let end = if whole { PlanEnd::Stopped } else { PlanEnd::Partial };
+                assert_eq!(plan.ended(), Some(end), "{moment}: {:?}", heard.names());
+                // Only the lead may still wait for a person: it asked on its own account.
+                assert_eq!(heard.waiting, asks, "{moment}: {:?}", heard.names());
+                if !asks {
+                    check_rest(&journal);
+                }
+                let stopped = ends(&journal).into_iter().filter(|end| *end == End::Interrupted).count();
+                assert_eq!(stopped, usize::from(event == "task_started" || asks), "{moment}");
+            });
+        }
+    }
 }
