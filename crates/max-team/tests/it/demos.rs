@@ -60,10 +60,13 @@ impl Played {
     }
 }
 
+/// Files with words that they have in the end.
+type Files = &'static [(&'static str, &'static str)];
+
 /// Every demo does what it says: files, checks, figures.
 #[test]
 fn every_demo_really_does_it() {
-    let table: [(&str, &str, &[(&str, &str)]); 6] = [
+    let table: [(&str, &str, Files); 6] = [
         (
             "team",
             "4 of 4 ran, 4 done, 2 verified, 0 failed",
