@@ -133,7 +133,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let root = folder.join(scenario.name);
     scenario.lay_out(&root)?;
     let away = Place { env: place.env.clone(), cwd: root.clone(), home: folder.join("home") };
-    let router = tape.router(options.yes)?;
+    let router = tape.router(options.yes || !is_terminal())?;
     let open = demo::open(&away, router.clone())?;
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let team = setup::house(&away, &config, journal, router, "the demo")?;

@@ -106,7 +106,7 @@ impl<W: Write> Plain<W> {
             if self.eof && self.session.is_over() && link.is_empty() {
                 return Ok(ExitReason::Eof(self.session.last().cloned()));
             }
-            if !self.eof && !self.session.is_at_work() && link.is_empty() {
+            if !self.eof && self.session.is_over() && link.is_empty() {
                 self.prompt()?;
             }
             // A pipe is read as fast as it is answered; a person may type ahead.
@@ -352,6 +352,20 @@ mod tests {
         assert!(plain.printed().contains("· a (leo): do it") && plain.printed().contains("waits for a person"));
         assert!(plain.session.take_acts().iter().all(|act| !matches!(act, Act::Decide { .. })));
         assert!(plain.session.questions.all().any(|waiting| waiting.id == question));
+    }
+
+    #[test]
+    fn a_yes_beforehand_may_object_once() {
+        let mut plain = plain(false);
+        plain.yes = Some(Yes { objection: Some("too much".into()) });
+        for want in [Say::Changes("too much".into()), Say::Approve] {
+            proposes(&mut plain);
+            let acts = plain.session.take_acts();
+            let said =
+                acts.into_iter().find_map(|act| if let Act::Decide { say, .. } = act { Some(say) } else { None });
+            assert_eq!(said, Some(want));
+            assert!(plain.session.questions.is_answering() && !plain.session.is_over());
+        }
     }
 
     #[test]
