@@ -54,7 +54,8 @@ impl Plan {
 
     /// Whether a failed task will be tried again by itself.
     pub fn is_retrying(&self) -> bool {
-        let waits = |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Waiting { .. }));
+        let waits =
+            |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Waiting { .. }));
         self.clock.iter().any(|(_, task)| waits(task))
     }
 

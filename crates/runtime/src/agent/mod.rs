@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::chat::Usage;
+use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;

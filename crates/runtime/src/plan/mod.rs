@@ -448,7 +448,8 @@ impl PlanLoop {
     /// What is done about events besides the letters they send.
     fn after(&mut self, events: &[Event]) {
         for event in events {
-            let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event else {
+            let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event
+            else {
                 continue;
             };
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };

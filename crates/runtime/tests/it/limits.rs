@@ -7,8 +7,8 @@ use max_team_core::event::{End, Event, Outcome};
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::ledger::Price;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
-use max_team_core::plan::{Draft, Status};
 use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Ruling, Say};
+use max_team_core::plan::{Draft, Status};
 use max_team_journal::{Journal, JournalError};
 use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which};
 use proptest::prelude::*;
@@ -37,7 +37,7 @@ fn spent(journal: &Journal) -> (u64, u64) {
         match event {
             Event::LlmIntent(intent) => drop(calling.insert(stream, intent)),
             Event::LlmEnded(ended) => {
-                let intent = &calling[&stream];
+                let intent = calling.get(&stream).unwrap();
                 let usage = match &ended.outcome {
                     Outcome::Done(answer) => answer.usage,
                     Outcome::Cancelled { usage, .. } => *usage,
@@ -292,7 +292,8 @@ fn a_stop_reaches_whatever_runs() {
             let asks = event == "question_asked";
             let ask_user = "  - parts: [{tool: ask_user, input: {question: Which?}}]\n";
             let lead = if asks { ask_user } else { "" };
-            let recording = format!("answers:\n{lead}  - text: Report.\nmembers:\n  leo/a: [{says}]\n  ada/b: [{{text: b}}]\n");
+            let recording =
+                format!("answers:\n{lead}  - text: Report.\nmembers:\n  leo/a: [{says}]\n  ada/b: [{{text: b}}]\n");
             let verify = match event {
                 "task_failed" => "false",
                 "task_reported" => "sleep 100",
@@ -356,7 +357,8 @@ members:
         let failed = failed.unwrap();
         assert_eq!((failed.cause, failed.retry_at_ms), (Cause::Timeout, None));
         let cancelled = heard.events.iter().any(|(who, event)| {
-            who == "leo" && matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Cancelled { .. }))
+            who == "leo"
+                && matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Cancelled { .. }))
         });
         assert!(cancelled, "the call itself is cancelled: {:?}", heard.names());
         assert_eq!(ends(&journal).iter().filter(|end| **end == End::Interrupted).count(), 1);
@@ -418,7 +420,8 @@ members:
 /// Tasks that own the same paths take turns, however many places there are.
 #[test]
 fn nobody_works_where_another_does() {
-    let edit = |path: &str| format!("{{parts: [{{tool: write_file, input: {{path: {path}, content: x}}}}]}}, {{text: done}}");
+    let edit =
+        |path: &str| format!("{{parts: [{{tool: write_file, input: {{path: {path}, content: x}}}}]}}, {{text: done}}");
     let recording = format!(
         "answers: [{{text: Report.}}]\nmembers:\n  leo/a: [{}]\n  leo/b: [{}]\n  leo/c: [{}]\n  ray/d: [{}]\n",
         edit("src/one.txt"),
@@ -501,7 +504,8 @@ members:
         block_on(async {
             let team = house_of(&journal, folder.path(), recording);
             let mut notices = team.watch();
-            let session = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap().session;
+            let session =
+                team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap().session;
             rest(&mut notices).await;
             let tasks = r#"[{"id": "a", "agent": "ada", "description": "A"}]"#;
             let propose = Command::Propose { session, draft: plan_of(tasks), source: "a test".into() };
@@ -533,7 +537,8 @@ fn large_results_are_left_as_files() {
     let key = max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7());
     let plan = PlanId::new(key.uuid());
     // One that is too large by itself, and more than fit together.
-    let sizes = [UPSTREAM_ITEM_BYTES_MAX * 3, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX];
+    let sizes =
+        [UPSTREAM_ITEM_BYTES_MAX * 3, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX];
     let path = |task: usize| format!(".max-team/artifacts/{plan}-t{task}-design-doc.txt");
     let mut recording = "answers: [{text: Report.}]\nmembers:\n".to_owned();
     for (task, size) in sizes.iter().enumerate() {
