@@ -206,6 +206,9 @@ pub struct AgentStarted {
     /// What it was started for; nothing for a session's lead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+    /// What it works under from the beginning, where nobody configures it afterwards.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settings: Option<Box<Settings>>,
 }
 
 /// An agent works under these settings from now on.

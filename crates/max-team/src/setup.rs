@@ -12,7 +12,7 @@ use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::{AuditLevel, AuditOptions, House, Options, TeamHandle, Which};
-use max_team_tools::Registry;
+use max_team_tools::{Registry, project};
 use uuid::Uuid;
 
 use crate::args::{Cli, Format, Talk};
@@ -190,13 +190,23 @@ pub(crate) fn house(
         router,
         tools: Registry::builtin(),
         home: place.home.clone(),
-        surroundings: format!("Platform: {}\nToday: {today}", std::env::consts::OS),
+        surroundings: surroundings(&place.cwd, &today.to_string()),
         audit: config.audit.enabled.then(|| AuditOptions {
             path: config.audit.output.clone(),
             level: level(config.audit.level),
             within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
         }),
     }))
+}
+
+/// What every agent is told about where it is.
+fn surroundings(cwd: &Path, today: &str) -> String {
+    let mut text = format!("Platform: {}\nToday: {today}", std::env::consts::OS);
+    let projects = project::describe(&project::detect(cwd));
+    if !projects.trim().is_empty() {
+        text.push_str(&format!("\nProject:\n{}", projects.trim_end()));
+    }
+    text
 }
 
 fn level(level: Level) -> AuditLevel {

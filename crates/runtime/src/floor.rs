@@ -211,7 +211,27 @@ impl Floor {
         }
     }
 
+    /// Lets an agent that has just begun to exist sit down; it runs once what it begins with is committed.
+    pub(crate) fn seat_newcomer(
+        self: &Arc<Self>,
+        agent: AgentId,
+        plan: PlanId,
+        turn: Turn,
+        head: u64,
+    ) -> Result<Option<(Box<Agent>, mpsc::Receiver<Control>)>, RuntimeError> {
+        let address = session::agent_stream(agent);
+        let Some(place) = self.sit(&address) else { return Ok(None) };
+        if let Some(chair) = lock(&self.chairs).get_mut(&address) {
+            chair.look = false;
+        }
+        let mut seat = self.prepare_agent(agent, Some((turn, head)))?;
+        // Nothing of it is in the journal yet that could say so.
+        seat.purse = self.plan_purse(plan, None);
+        Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
+    }
+
     fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64)>) -> Result<Seat, RuntimeError> {
+        let resumed = fresh.is_none();
         let (turn, head) = match fresh {
             Some(fresh) => fresh,
             None => self.shared.fold_agent(agent)?,
@@ -224,7 +244,7 @@ impl Floor {
         let plan = turn.assignment().and_then(|assignment| assignment.plan);
         let plan = plan.or_else(|| self.plan_of(agent));
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
-        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead })
+        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, resumed })
     }
 
     fn plan_of(&self, agent: AgentId) -> Option<PlanId> {

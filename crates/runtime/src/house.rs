@@ -112,9 +112,6 @@ impl Shared {
         known
     }
 
-    /// What the loops call for every event: its line is written when the event is published, which knows more.
-    pub(crate) fn audit(&self, _: &str, _: i64, _: &Event) {}
-
     /// A letter was sent.
     pub(crate) fn audit_letter(&self, letter: &Envelope) {
         if let Some(audit) = &self.audit {
@@ -214,10 +211,12 @@ impl House {
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
+        let by_terminal = by.door == "terminal";
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
         let frame = Frame::new(&self.shared, &floor.root, definition, open.settings.clone(), open.schema.clone())?;
-        let mut seat = Seat { agent: lead, head, turn, frame, purse: Arc::clone(&floor.purse), lead: true };
+        let mut seat =
+            Seat { agent: lead, head, turn, frame, purse: Arc::clone(&floor.purse), lead: true, resumed: true };
         self.settle_in(floor, &mut seat, by, open, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
@@ -255,7 +254,8 @@ impl House {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
             floor.spawn(stream, Box::pin(agent.run(place.controls)));
         }
-        if open.team.is_some() {
+        // Others may answer what is asked here; a script that asks nobody need not listen.
+        if open.team.is_some() || by_terminal {
             self.listen();
         }
         Ok(opened)
@@ -308,7 +308,13 @@ impl House {
             commit.appends.push(append(&session_stream, &opened, "house")?);
             let definition = open.definition.clone();
             let (agent, session) = (seat.agent, floor.session);
-            events.push(Event::AgentStarted(AgentStarted { agent, session, definition, assignment: None }));
+            events.push(Event::AgentStarted(AgentStarted {
+                agent,
+                session,
+                definition,
+                assignment: None,
+                settings: None,
+            }));
         }
         if seat.turn.settings() != Some(&open.settings) {
             events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));

@@ -204,84 +204,80 @@ pub(crate) fn all() -> Vec<TeamTool> {
         },
         deed,
     };
+    let only_question =
+        || json!({ "type": "object", "required": ["question"], "properties": { "question": { "type": "string" } } });
     vec![
         tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
-        tool(
-            TASK_CREATE,
-            Deed::Team,
-            "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.",
-            task_schema(),
-        ),
-        tool(
-            TASK_UPDATE,
-            Deed::Team,
-            "Say something about a task. A task that is only written down: change its fields. A task whose owner asked \
-             something: `answer`. A task that failed: `decision` skip (go on without it), retry (again; optionally \
-             another `agent` or `model`, and a `note` on what to do differently), fixed (it was mended by hand: check \
-             again), give_up (what builds on it is given up too) or escalate (the user decides).",
-            json!({
-                "type": "object", "required": ["task_id"],
-                "properties": {
-                    "task_id": { "type": "string" },
-                    "plan": { "type": "string", "description": "The plan's id, if several are open." },
-                    "answer": { "type": "string" },
-                    "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate"] },
-                    "agent": { "type": "string" }, "model": { "type": "string" }, "note": { "type": "string" },
-                    "title": { "type": "string" }, "description": { "type": "string" },
-                    "depends_on": { "type": "array", "items": { "type": "string" } },
-                },
-            }),
-        ),
-        tool(
-            TASK_QUERY,
-            Deed::Team,
-            "See how tasks stand: owner, state, result, what they wait for. Without `task_id`: all of the open plans.",
-            json!({
-                "type": "object",
-                "properties": {
-                    "task_id": { "type": "string" }, "plan": { "type": "string" },
-                    "status": { "type": "string", "enum": ["planned", "approved", "dispatched", "running", "done", "failed", "skipped", "cancelled"] },
-                },
-            }),
-        ),
-        tool(
-            DISPATCH_TASK,
-            Deed::Team,
-            "Give one member one thing to do, and get its answer. For what a single member can do; the user is asked \
-             about changes as usual. The member sees nothing of this conversation: `description` must say everything. \
-             Several calls in one answer run side by side.",
-            json!({
-                "type": "object",
-                "properties": {
-                    "agent": { "type": "string", "description": "The member." },
-                    "description": { "type": "string", "description": "What to do, self-contained." },
-                    "task_id": { "type": "string", "description": "Instead: a task written down with task_create." },
-                },
-            }),
-        ),
-        tool(
-            ASK_USER,
-            Deed::Ask,
-            "Ask the user something that only they can decide. Ask once, briefly, with options where there are any.",
-            json!({
-                "type": "object", "required": ["question"],
-                "properties": {
-                    "question": { "type": "string" },
-                    "options": { "type": "array", "items": { "type": "string" }, "maxItems": 6 },
-                },
-            }),
-        ),
-        tool(
-            NEED_CLARIFY,
-            Deed::Team,
-            "Ask whoever gave you this task something without which you cannot go on. Wait for the answer; it comes as \
-             the result.",
-            json!({
-                "type": "object", "required": ["question"],
-                "properties": { "question": { "type": "string" } },
-            }),
-        ),
+        tool(TASK_CREATE, Deed::Team, CREATE_WORDS, task_schema()),
+        tool(TASK_UPDATE, Deed::Team, UPDATE_WORDS, update_schema()),
+        tool(TASK_QUERY, Deed::Team, QUERY_WORDS, query_schema()),
+        tool(DISPATCH_TASK, Deed::Team, DISPATCH_WORDS, dispatch_schema()),
+        tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
+        tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
     ]
+}
+
+const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";
+const UPDATE_WORDS: &str = "Say something about a task. A task that is only written down: change its fields. A task \
+    whose owner asked something: `answer`. A task that failed: `decision` skip (go on without it), retry (again; \
+    optionally another `agent` or `model`, and a `note` on what to do differently), fixed (it was mended by hand: \
+    check again), give_up (what builds on it is given up too) or escalate (the user decides).";
+const QUERY_WORDS: &str = "See how tasks stand: owner, state, result, what they wait for. Without `task_id`: all of \
+    the open plans.";
+const DISPATCH_WORDS: &str = "Give one member one thing to do, and get its answer. For what a single member can do; \
+    the user is asked about changes as usual. The member sees nothing of this conversation: `description` must say \
+    everything. Several calls in one answer run side by side.";
+const ASK_WORDS: &str = "Ask the user something that only they can decide. Ask once, briefly, with options where there \
+    are any.";
+const CLARIFY_WORDS: &str = "Ask whoever gave you this task something without which you cannot go on. Wait for the \
+    answer; it comes as the result.";
+
+fn update_schema() -> Value {
+    json!({
+        "type": "object", "required": ["task_id"],
+        "properties": {
+            "task_id": { "type": "string" },
+            "plan": { "type": "string", "description": "The plan's id, if several are open." },
+            "answer": { "type": "string" },
+            "decision": { "type": "string", "enum": ["skip", "retry", "fixed", "give_up", "escalate"] },
+            "agent": { "type": "string" }, "model": { "type": "string" }, "note": { "type": "string" },
+            "title": { "type": "string" }, "description": { "type": "string" },
+            "depends_on": { "type": "array", "items": { "type": "string" } },
+        },
+    })
+}
+
+fn query_schema() -> Value {
+    let states = ["planned", "approved", "dispatched", "running", "done", "failed", "skipped", "cancelled"];
+    json!({
+        "type": "object",
+        "properties": {
+            "task_id": { "type": "string" },
+            "plan": { "type": "string" },
+            "status": { "type": "string", "enum": states },
+        },
+    })
+}
+
+fn dispatch_schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "agent": { "type": "string", "description": "The member." },
+            "description": { "type": "string", "description": "What to do, self-contained." },
+            "task_id": { "type": "string", "description": "Instead: a task written down with task_create." },
+        },
+    })
+}
+
+fn ask_schema() -> Value {
+    json!({
+        "type": "object", "required": ["question"],
+        "properties": {
+            "question": { "type": "string" },
+            "options": { "type": "array", "items": { "type": "string" }, "maxItems": 6 },
+        },
+    })
 }
 
 const SUBMIT_WORDS: &str = "Put a plan before the user: tasks with owners, what each builds on, and what proves that \

@@ -18,6 +18,10 @@ impl Turn {
                     session: started.session,
                     definition: started.definition.clone(),
                 });
+                if let Some(settings) = &started.settings {
+                    self.ledger.cap_nano = settings.budget_nano;
+                    self.settings = Some((**settings).clone());
+                }
             }
             Event::Configured(configured) => {
                 self.ledger.cap_nano = configured.settings.budget_nano;
@@ -44,11 +48,9 @@ impl Turn {
                 &asked.key,
                 Status::Asked { question: asked.question, action: asked.action.clone(), class: asked.class },
             ),
-            Event::QuestionAnswered(answered) => {
-                if answered.answer.allow && answered.answer.always {
-                    let deed = self.asked_deed(answered.question);
-                    self.grants.extend(deed.map(|deed| Grant { deed }));
-                }
+            Event::QuestionAnswered(answered) if answered.answer.allow && answered.answer.always => {
+                let deed = self.asked_deed(answered.question);
+                self.grants.extend(deed.map(|deed| Grant { deed }));
             }
             Event::TaskDrafted(task) => match self.drafts.iter_mut().find(|draft| draft.id == task.id) {
                 Some(draft) => draft.clone_from(task),

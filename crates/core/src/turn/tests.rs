@@ -78,8 +78,13 @@ impl World {
 
     fn with(settings: Settings, script: Vec<Outcome>) -> Self {
         let definition = Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools: vec![] };
-        let started =
-            AgentStarted { agent: AgentId::new(id(1)), session: SessionId::new(id(2)), definition, assignment: None };
+        let started = AgentStarted {
+            agent: AgentId::new(id(1)),
+            session: SessionId::new(id(2)),
+            definition,
+            assignment: None,
+            settings: None,
+        };
         let mut world = Self {
             log: Vec::new(),
             turn: Turn::new(),

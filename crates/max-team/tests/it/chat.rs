@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::program::Program;
 
 /// A terminal with a chat in it, on a tmux server of its own.
-struct Terminal {
+pub(crate) struct Terminal {
     socket: String,
     /// Everything the terminal is sent, as it is sent: waiting is reading.
     output: File,
@@ -19,7 +19,7 @@ struct Terminal {
 }
 
 impl Terminal {
-    fn open(program: &Program, arguments: &[&str]) -> Self {
+    pub(crate) fn open(program: &Program, arguments: &[&str]) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let socket = format!("max-team-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let fifo = program.home().with_file_name("screen");
@@ -51,12 +51,12 @@ impl Terminal {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn keys(&self, keys: &[&str]) {
+    pub(crate) fn keys(&self, keys: &[&str]) {
         self.tmux(&[&["send-keys", "-t", "chat"], keys].concat());
     }
 
     /// Reads on until the text has been painted.
-    fn wait(&mut self, text: &str) {
+    pub(crate) fn wait(&mut self, text: &str) {
         let mut chunk = [0; 4_096];
         while !self.seen.contains(text) {
             let read = self.output.read(&mut chunk).unwrap();
@@ -66,19 +66,19 @@ impl Terminal {
         self.seen.clear();
     }
 
-    fn screen(&self) -> String {
+    pub(crate) fn screen(&self) -> String {
         self.tmux(&["capture-pane", "-p", "-S", "-200", "-t", "chat"])
     }
 
     /// A question takes no key that was meant for the draft: it listens once nobody has typed for a moment. That
     /// moment is time, so it is waited for as time.
-    fn answer(&mut self, key: &str) {
+    pub(crate) fn answer(&mut self, key: &str) {
         std::thread::park_timeout(std::time::Duration::from_millis(900));
         self.keys(&[key]);
     }
 
     /// Reads until the chat has left.
-    fn wait_end(&mut self) {
+    pub(crate) fn wait_end(&mut self) {
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
     }

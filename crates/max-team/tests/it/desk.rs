@@ -1,12 +1,12 @@
 //! What works from any terminal, on the journal alone: answering, stopping, looking.
 
-use std::io::Write;
-use std::process::{Child, Stdio};
+use std::process::Child;
 
 use max_team_journal::{Journal, Options};
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::{Program, Ran, finish, kill};
 
 /// Two tasks, the second of which needs a yes of its own.
@@ -187,6 +187,28 @@ fn a_running_plan_is_stopped_from_a_second_process() {
 }
 
 #[test]
+fn a_session_is_stopped_and_named_by_the_end_of_its_id() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("hi").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let child = Running(Some(program.start(&["-p", "hello"])));
+    gate.wait_reached();
+    let people = ok(program.run(&["ps", "--json"])).json();
+    let max = &people[0];
+    assert_eq!((&max["name"], &max["lead"], &max["state"]), (&json!("max"), &json!(true), &json!("busy")), "{people}");
+    let session = max["session"].as_str().unwrap();
+    let end = &session[session.len() - 8..];
+    let ran = ok(program.run(&["stop", end]));
+    assert_eq!(ran.out, format!("session {end} stopped\n"), "{ran:?}");
+    gate.open();
+    assert_eq!(child.finish().code, 130);
+    let cost = ok(program.run(&["cost", "--session", end, "--json"])).json();
+    assert_eq!(cost["total"]["calls"], 1, "what was stopped may have been paid: {cost}");
+    assert_eq!(program.run(&["stop", end]).code, 1, "it does nothing");
+    assert_eq!(program.run(&["cost", "--session", "nope"]).code, 1);
+}
+
+#[test]
 fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     let gate = Gate::new();
     let (_server, program, child) = at_work(&gate);
@@ -308,10 +330,9 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
         })
     }));
     let program = Program::team(&server);
-    let mut chat = program.command(&[]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut keys = chat.stdin.take().unwrap();
-    let chat = Running(Some(chat));
-    keys.write_all(b"have a.txt written\n").unwrap();
+    let mut chat = Terminal::open(&program, &[]);
+    chat.wait("or give a task");
+    chat.keys(&["have a.txt written", "Enter"]);
     wait_for(&program, "question_asked", "write_file");
     let asked = ok(program.run(&["inbox", "--json"])).json();
     assert_eq!(
@@ -326,9 +347,7 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
     assert!(people.contains("waiting for you"), "{people}");
     let yes = ok(program.run(&["approve", id]));
     assert!(yes.out.contains("yes: write_file: a.txt") && yes.err.contains("done"), "{yes:?}");
-    drop(keys);
-    let ran = chat.finish();
-    assert!(ran.out.contains("Leo wrote it."), "{ran:?}");
+    chat.wait("Leo wrote it.");
     assert_eq!(program.read("a.txt"), "one\ntwo\n");
 }
 

@@ -47,11 +47,15 @@ fn adder(program: Program, lib: &str) -> Program {
         .file(".gitignore", "target\n")
         .variable("CARGO_TARGET_DIR", "target")
         .variable("CARGO_NET_OFFLINE", "true");
-    let home =
-        std::env::var("CARGO_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.cargo"))).unwrap();
-    let rustup =
-        std::env::var("RUSTUP_HOME").or_else(|_| std::env::var("HOME").map(|home| format!("{home}/.rustup"))).unwrap();
-    let program = program.variable("CARGO_HOME", home).variable("RUSTUP_HOME", rustup);
+    // The compiler is the one that builds these tests.
+    let own = |name: &str, folder: &str| {
+        let given = std::env::var_os(name).map(std::path::PathBuf::from);
+        let usual = || std::path::PathBuf::from(std::env::var_os("HOME").unwrap()).join(folder);
+        given.unwrap_or_else(usual).display().to_string()
+    };
+    let program = program
+        .variable("CARGO_HOME", own("CARGO_HOME", ".cargo"))
+        .variable("RUSTUP_HOME", own("RUSTUP_HOME", ".rustup"));
     for words in [&["init", "-q"][..], &["add", "."], &["commit", "-qm", "first"]] {
         let ran = Command::new("git")
             .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])

@@ -5,9 +5,10 @@
 //! Nothing here runs anything that was not approved.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{AgentStarted, Configured, Event, PlanSubmitted};
+use max_team_core::event::{AgentStarted, Event, PlanSubmitted};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -17,7 +18,7 @@ use uuid::Uuid;
 
 use super::flight::{Flight, Landed};
 use super::mail::derived;
-use super::{Agent, Extra};
+use super::{Agent, Control, Extra};
 use crate::error::RuntimeError;
 use crate::floor::Fresh;
 use crate::house::{append, now_ms};
@@ -129,6 +130,13 @@ impl Agent {
             Some(found) => found,
             None => return Ok(Done::wrong(format!("there is no open plan with a task `{}`", update.task_id))),
         };
+        if let Some(name) = update.agent.as_ref().filter(|name| self.floor.mate(name).is_none()) {
+            return Ok(Done::wrong(self.no_member(name)));
+        }
+        let known = self.floor.team().map(|team| team.models.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        if let Some(name) = update.model.as_ref().filter(|name| !known.contains(name)) {
+            return Ok(Done::wrong(format!("there is no model `{name}` here; there are {}", known.join(", "))));
+        }
         let said = match update.says() {
             Ok(said) => said,
             Err(words) => return Ok(Done::wrong(words)),
@@ -146,6 +154,13 @@ impl Agent {
         Ok(Done { extra: Extra::send(letter), ..Done::said("The plan goes on accordingly.") })
     }
 
+    fn no_member(&self, name: &str) -> String {
+        let team = self.floor.team();
+        let members = team.iter().flat_map(|team| &team.members);
+        let names: Vec<&str> = members.map(|mate| mate.definition.name.as_str()).collect();
+        format!("there is no member `{name}`; the members are {}", names.join(", "))
+    }
+
     fn query(&self, query: &team_tools::Query) -> Result<Done, RuntimeError> {
         Ok(Done::said(propose::describe(&self.floor, query, self.turn.drafts())?))
     }
@@ -156,11 +171,7 @@ impl Agent {
         let name = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str());
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str());
         let Some(mate) = self.floor.mate(name) else {
-            let team = self.floor.team();
-            let names: Vec<String> =
-                team.iter().flat_map(|team| &team.members).map(|mate| mate.definition.name.clone()).collect();
-            let words = format!("there is no member `{name}`; the members are {}", names.join(", "));
-            return Ok(Some(Done::wrong(words)));
+            return Ok(Some(Done::wrong(self.no_member(name))));
         };
         if text.trim().is_empty() {
             return Ok(Some(Done::wrong("`description` is missing: the member sees nothing of this conversation")));
@@ -182,11 +193,12 @@ impl Agent {
                 sent_at_ms: now_ms(),
             };
             let (turn, appends, projections) = newcomer(&self.floor, child, &mate, mate.settings.clone(), assignment)?;
-            fresh = Some(Fresh { turn, head: 2, letter: letter.clone() });
+            fresh = Some(Fresh { turn, head: 1, letter: letter.clone() });
             self.commit_quietly(Extra { appends, projections, ..Extra::send(letter) }).await?;
         }
         self.floor.seat_agent(child, fresh)?;
-        self.flights.push(self.cancelled(key.to_owned()));
+        let timeout = mate.settings.constraints.timeout_ms.map(Duration::from_millis);
+        self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout))));
         Ok(None)
     }
 
@@ -211,7 +223,7 @@ impl Agent {
         if !self.floor.shared.journal.has_mail(letter.id)? {
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
-        self.flights.push(self.cancelled(key.to_owned()));
+        self.flights.push(self.cancelled(key.to_owned(), None));
         Ok(None)
     }
 
@@ -254,9 +266,19 @@ impl Agent {
     }
 
     /// Lands when the turn is stopped.
-    fn cancelled(&self, key: String) -> super::flight::Future {
+    fn cancelled(&self, key: String, child: Option<(AgentId, Option<Duration>)>) -> super::flight::Future {
         let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
         Box::pin(async move {
+            if let Some((child, Some(timeout))) = child {
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = tokio::time::sleep(timeout) => {
+                        let stop = Control::Interrupt { by: "its time is over".to_owned() };
+                        // One that has just gone home needs no telling.
+                        drop(floor.tell(&session::agent_stream(child), stop).await);
+                    }
+                }
+            }
             cancel.cancelled().await;
             if floor.is_closing() {
                 // Parked, not stopped: it goes on in the next process.
@@ -284,15 +306,13 @@ pub(crate) fn newcomer(
         session: floor.session,
         definition: mate.definition.clone(),
         assignment: Some(assignment),
+        settings: Some(Box::new(settings)),
     });
-    let configured = Event::Configured(Configured { settings });
     let actor = format!("agent:{}", mate.definition.name);
-    let (mut turn, mut appends, mut projections) = (Turn::new(), Vec::new(), Vec::new());
-    for event in [started, configured] {
-        appends.push(append(&stream, &event, &actor)?);
-        projections.extend(rows::project(&stream, now_ms(), &event));
-        turn.apply(&event);
-    }
+    let mut turn = Turn::new();
+    turn.apply(&started);
+    let appends = vec![append(&stream, &started, &actor)?];
+    let projections = rows::project(&stream, now_ms(), &started);
     Ok((turn, appends, projections))
 }
 

@@ -15,6 +15,7 @@ use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::Answer;
 use max_team_core::turn::{Effect, Input};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -64,20 +65,27 @@ impl Agent {
         Ok(())
     }
 
-    async fn begin(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
-        let Some(first) = letters.first() else { return Ok(()) };
+    /// What begins a turn, with everything fresh.
+    pub(super) fn beginning(&mut self, letters: &[Envelope]) -> Input {
         self.cancel = CancellationToken::new();
         self.began = Instant::now();
         self.frame.refresh(&self.floor.shared);
         let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
-        let assignment: Option<Assignment> =
-            first.body.get("assignment").and_then(|value| serde_json::from_value(value.clone()).ok());
-        let begin = Input::Begin {
+        let first = letters.first();
+        let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
+        Input::Begin {
             turn: TurnId::new(Uuid::now_v7()),
-            envelope: first.id,
+            envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
             input: vec![Part::text(words.join("\n\n"))],
             assignment,
-        };
+        }
+    }
+
+    async fn begin(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
+        if letters.is_empty() {
+            return Ok(());
+        }
+        let begin = self.beginning(letters);
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
         self.know_task();
         if let Some(assignment) = self.turn.assignment() {

@@ -11,6 +11,7 @@ mod frame;
 mod mail;
 
 use std::collections::HashSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -75,6 +76,8 @@ pub(crate) struct Seat {
     pub frame: Frame,
     pub purse: Arc<Purse>,
     pub lead: bool,
+    /// Whether the journal held it before: what is pending then was left open by another process.
+    pub resumed: bool,
 }
 
 pub(crate) struct Agent {
@@ -147,11 +150,44 @@ impl Agent {
             left: Left::default(),
             began: Instant::now(),
             left_over: false,
-            resumed: true,
+            resumed: seat.resumed,
             floor,
         };
         agent.know_task();
         agent
+    }
+
+    /// The first turn of an agent that is only about to sit down: decided here, committed by whoever gives it the task.
+    pub(crate) fn opening(&mut self, letter: &Envelope) -> Vec<Event> {
+        let begin = self.beginning(std::slice::from_ref(letter));
+        self.decide(begin)
+    }
+
+    /// What its requests are made of, as far as the journal does not have it.
+    pub(crate) fn unstored(&self) -> Vec<Vec<u8>> {
+        self.frame.unstored(&self.floor.shared)
+    }
+
+    /// What was committed on its behalf has happened.
+    pub(crate) async fn adopt(&mut self, events: Vec<Event>, at_ms: i64) {
+        self.head += events.len() as u64;
+        events.iter().for_each(|event| self.turn.apply(event));
+        self.know_task();
+        if let Some(assignment) = self.turn.assignment() {
+            self.floor.begun(assignment);
+        }
+        for event in events {
+            let (session, from) = (self.floor.session, Arc::clone(&self.origin));
+            self.floor.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
+        }
+    }
+
+    /// The same for one that is boxed already: it is too large to be moved about.
+    pub(crate) fn run_boxed(
+        self: Box<Self>,
+        controls: mpsc::Receiver<Control>,
+    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin((*self).run(controls))
     }
 
     /// Runs until it is told to stop, has nothing more to do, or the journal fails.
@@ -171,7 +207,9 @@ impl Agent {
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
-        self.step(Input::Recovered, Extra::default()).await?;
+        if self.resumed {
+            self.step(Input::Recovered, Extra::default()).await?;
+        }
         let mut mail = true;
         // Whether letters may wait that came at a moment they did not fit.
         let mut all = false;
@@ -348,9 +386,9 @@ impl Agent {
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);
-            self.floor.shared.audit(&self.origin.name, at_ms, event);
         }
         for letter in letters {
+            self.floor.shared.audit_letter(&letter);
             self.floor.deliver(letter);
         }
         let session = self.floor.session;

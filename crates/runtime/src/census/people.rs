@@ -199,9 +199,7 @@ impl Room<'_> {
             waiting.push((id, plan));
         }
         for agent in &agents {
-            let outside = !self.seen.contains(&agent.agent)
-                && agent.assignment.as_ref().is_some_and(|assignment| assignment.plan.is_none());
-            if outside && self.census.is_busy(agent.agent)? {
+            if self.is_delegated(agent)? {
                 let turn = self.census.turn(agent.agent)?;
                 let (state, reason, doing) = self.of_turn(agent.agent, &turn, "the lead")?;
                 let person = self.person(agent, &turn);
@@ -223,6 +221,12 @@ impl Room<'_> {
             }
         }
         Ok(self.people)
+    }
+
+    /// Whether somebody was given something to do outside any plan and is not done.
+    fn is_delegated(&self, agent: &AgentRow) -> Result<bool, RuntimeError> {
+        let row: Option<String> = rows::row(self.census.journal, rows::WORKING, &agent.agent.to_string())?;
+        Ok(row.is_some() && !self.seen.contains(&agent.agent))
     }
 
     /// Those who have a task of a plan in their hands.

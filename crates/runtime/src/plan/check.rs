@@ -9,6 +9,7 @@ use std::time::Duration;
 use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
 use max_team_core::plan::{Findings, Task};
+use max_team_core::policy::Sight;
 use max_team_tools::{command, git, project, tests};
 use tokio_util::sync::CancellationToken;
 
@@ -63,6 +64,8 @@ pub(crate) struct Look<'a> {
     pub output: &'a str,
     /// How the tree was when the task began.
     pub before: Option<&'a git::Snapshot>,
+    /// What its owner may see: nothing else is handed on.
+    pub sight: &'a Sight,
     /// Hashes of the declared files then.
     pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
 }
@@ -142,9 +145,14 @@ fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) ->
         None => (evidence(false, "the file does not exist".to_owned()), false),
         Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
         Some(meta) => {
-            let changed = meta.is_dir() || before.is_none() || hash(root, path) != before;
-            let words = if changed { "" } else { ", unchanged by this task" };
-            (evidence(true, format!("{} bytes{words}", meta.len())), changed)
+            // A folder can be there, but that says nothing about who had a hand in it.
+            let changed = meta.is_file() && (before.is_none() || hash(root, path) != before);
+            let words = match (meta.is_dir(), changed) {
+                (true, _) => "a folder".to_owned(),
+                (false, true) => format!("{} bytes", meta.len()),
+                (false, false) => format!("{} bytes, unchanged by this task", meta.len()),
+            };
+            (evidence(true, words), changed)
         }
     }
 }
@@ -175,8 +183,8 @@ fn tail(output: &str) -> &str {
 
 fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
     let found = match look.before {
-        Some(before) => git::diff_since(look.root, before, &look.task.owns, cancel),
-        None => git::diff(look.root, &look.task.owns, cancel),
+        Some(before) => git::diff_since_seen(look.root, before, &look.task.owns, look.sight, cancel),
+        None => git::diff_seen(look.root, &look.task.owns, look.sight, cancel),
     };
     let diff = found.ok()??;
     let artifact = |content| Artifact { name: "code_diff".to_owned(), kind: ArtifactType::Text, content };
@@ -187,7 +195,21 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
 fn test_report(root: &Path, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
     let projects = project::detect(root);
     let first = projects.first()?;
-    let report = tests::run(root, first, None, Duration::from_millis(CHECK_MS_MAX), cancel).ok()?;
+    let most = Duration::from_millis(CHECK_MS_MAX);
+    // With coverage where the machine can; the tests count either way.
+    let covered = tests::coverage(root, first, most, cancel).ok().filter(|report| report.ok && report.passed > 0);
+    let report = match covered.map_or_else(|| tests::run(root, first, None, most, cancel), Ok) {
+        Ok(report) => report,
+        // A project without tests has nothing to show; one whose tests cannot start has.
+        Err(tests::TestError::NoTests(_)) => return None,
+        Err(error) => {
+            let what = "the project's tests".to_owned();
+            let evidence = Evidence { what: what.clone(), ok: false, detail: error.to_string() };
+            let artifact =
+                Artifact { name: "test_report".to_owned(), kind: ArtifactType::Text, content: error.to_string() };
+            return Some((artifact, Some(evidence)));
+        }
+    };
     let none = report.ok && report.passed + report.failed == 0;
     let counts = format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped);
     let evidence = (!none).then(|| {

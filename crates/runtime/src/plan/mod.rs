@@ -8,7 +8,7 @@ mod check;
 pub(crate) mod letters;
 pub(crate) mod propose;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,18 +23,17 @@ use max_team_core::plan::event::{
     About, Approve, Cause, PlanEdited, PlanProposed, Say, Spent, TaskAssigned, TaskCancelled, TaskDone,
 };
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
-use max_team_core::policy::{By, Mode};
+use max_team_core::policy::{By, Mode, Sight};
 use max_team_core::team::Settings;
-use max_team_core::turn::Turn;
-use max_team_journal::{Append, Expect, Projection};
+use max_team_journal::{Commit, Expect};
 use max_team_tools::git;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Control, derived, newcomer, text_at};
+use crate::agent::{Agent, Control, derived, newcomer, text_at};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor, Fresh};
+use crate::floor::{Activity, Floor};
 use crate::handle::{Mate, Notice, Origin};
 use crate::house::{append, commit_at, now_ms};
 use crate::team_tools::Says;
@@ -81,6 +80,14 @@ pub(crate) struct PlanLoop {
     replaced: bool,
     /// What was left when somebody last found it too little.
     too_little: Option<Budget>,
+}
+
+/// Somebody who sits down once the commit is through.
+struct Newcomer {
+    id: AgentId,
+    agent: Box<Agent>,
+    controls: mpsc::Receiver<Control>,
+    events: Vec<Event>,
 }
 
 /// What has been decided and not committed yet.
@@ -396,18 +403,27 @@ impl PlanLoop {
         commit.fence = Some(self.floor.fence.clone());
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.actor = "plan".to_owned();
-        let mut newcomers: Vec<(AgentId, Option<Fresh>)> = Vec::new();
+        let mut newcomers: Vec<Newcomer> = Vec::new();
         self.remember(&mut batch.events).await;
+        // Before anybody it lets begin can look.
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
-                let (letter, turn, appends, projections) = self.hand_over(assigned)?;
-                let fresh = turn.zip(letter.clone()).map(|(turn, letter)| Fresh { turn, head: 2, letter });
-                batch.sends.extend(letter);
-                commit.appends.extend(appends);
-                commit.projections.extend(projections);
-                newcomers.push((assigned.agent, fresh));
+                let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
+                match self.welcome(assigned, letter.as_ref(), &mut commit)? {
+                    Some(newcomer) if newcomer.events.is_empty() => {
+                        newcomers.push(newcomer);
+                        batch.sends.extend(letter);
+                    }
+                    // They begin with the letter in hand, in this transaction: it never waits in a mailbox.
+                    Some(newcomer) => {
+                        letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
+                        newcomers.push(newcomer);
+                    }
+                    None => batch.sends.extend(letter),
+                }
             }
             if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
@@ -415,29 +431,21 @@ impl PlanLoop {
             batch.sends.extend(self.replacing(event));
             batch.sends.extend(self.stopping(event));
         }
-        let fresh: HashSet<AgentId> =
-            newcomers.iter().filter(|(_, fresh)| fresh.is_some()).map(|(agent, _)| *agent).collect();
-        let is_read = |letter: &Envelope| {
-            letter.to.strip_prefix("agent/").and_then(|id| id.parse().ok()).is_some_and(|agent| fresh.contains(&agent))
-        };
-        let letters: Vec<Envelope> = batch.sends.iter().filter(|letter| !is_read(letter)).cloned().collect();
+        let letters = batch.sends.clone();
         commit.sends = batch.sends;
         commit.acks = batch.acks;
         self.floor.shared.journal.commit(commit).await?;
         self.head += batch.events.len() as u64;
-        // Before anybody it lets go on can look.
-        self.floor.plan_purse(self.id, Some(self.plan.budget()));
-        for (agent, fresh) in newcomers {
-            if fresh.is_some() {
-                self.floor.seat_agent(agent, fresh)?;
-            }
+        for Newcomer { id, mut agent, controls, events } in newcomers {
+            agent.adopt(events, at_ms).await;
+            self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
         }
         for letter in letters {
+            self.floor.shared.audit_letter(&letter);
             self.floor.deliver(letter);
         }
         self.after(&batch.events);
         for event in batch.events {
-            self.floor.shared.audit("plan", at_ms, &event);
             let from = Arc::clone(&self.origin);
             let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
             self.floor.shared.publish(notice).await;
@@ -510,17 +518,18 @@ impl PlanLoop {
         })
     }
 
-    /// The letter with the task, and whoever is to read it if they do not exist yet.
-    #[expect(clippy::type_complexity, reason = "the parts of one commit, used once")]
-    fn hand_over(
+    /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
+    /// `None` for somebody who exists already; they read the letter themselves.
+    fn welcome(
         &self,
         assigned: &TaskAssigned,
-    ) -> Result<(Option<Envelope>, Option<Turn>, Vec<Append>, Vec<Projection>), RuntimeError> {
-        let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
-        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&session::agent_stream(assigned.agent))? > 0;
-        let Some(mate) = self.floor.mate(&assigned.member).filter(|_| !known) else {
-            return Ok((letter, None, Vec::new(), Vec::new()));
-        };
+        letter: Option<&Envelope>,
+        commit: &mut Commit,
+    ) -> Result<Option<Newcomer>, RuntimeError> {
+        let stream = session::agent_stream(assigned.agent);
+        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
+        let mate = self.floor.mate(&assigned.member).filter(|_| !known);
+        let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
         let settings = self.settings(&mate, assigned);
         let assignment = Assignment {
             reply_to: self.stream.clone(),
@@ -529,7 +538,24 @@ impl PlanLoop {
             attempt: assigned.attempt,
         };
         let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
-        Ok((letter, Some(turn), appends, rows))
+        let head = appends.len() as u64;
+        commit.appends.extend(appends);
+        commit.projections.extend(rows);
+        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, self.id, turn, head)? else {
+            return Ok(None);
+        };
+        let mut events = agent.opening(letter);
+        if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
+            // It would be over before it began: it reads the letter and says so itself.
+            events.clear();
+        }
+        let actor = format!("agent:{}", assigned.member);
+        for event in &events {
+            commit.appends.push(append(&stream, event, &actor)?);
+            commit.projections.extend(rows::project(&stream, commit.at_ms, event));
+        }
+        commit.blobs.extend(agent.unstored());
+        Ok(Some(Newcomer { id: assigned.agent, agent, controls, events }))
     }
 
     /// What a member works under in this plan. Never more than in the session.
@@ -621,6 +647,9 @@ impl PlanLoop {
     fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
+        let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
+        let mate = self.floor.mate(&member);
+        let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
         let known = self.plan.before(index).to_vec();
         let before = self.before.get(&index).cloned().unwrap_or(Before { tree: None, outputs: known });
@@ -635,6 +664,7 @@ impl PlanLoop {
                     leaves,
                     output: &output,
                     before: before.tree.as_ref(),
+                    sight: &sight,
                     outputs_before,
                 };
                 check::look(&look, &cancel)
