@@ -192,7 +192,11 @@ impl House {
         let floor = Floor::new(Arc::clone(&self.shared), session, agent, fence.clone(), root, team, cap);
         let opened = self.seat(&Arc::new(floor), by, &open, resumed).await;
         if opened.is_err() {
-            // What could not be opened is not kept from others.
+            // What could not be opened is not kept from others, and whoever sits there already goes home.
+            let desk = lock(&self.desks).remove(&session);
+            if let Some(desk) = desk {
+                desk.floor.close().await;
+            }
             drop(self.shared.journal.release(&fence.resource, &self.shared.worker, epoch).await);
         }
         opened
@@ -238,15 +242,17 @@ impl House {
         };
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
         lock(&self.desks).insert(session, desk);
-        if let Some(place) = floor.sit(&stream) {
-            let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
-            floor.spawn(stream, Box::pin(agent.run(place.controls)));
-        }
+        let place = floor.sit(&stream);
         for plan in plans {
             floor.seat_plan(plan)?;
         }
         for agent in working {
             floor.seat_agent(agent, None)?;
+        }
+        // Last, so that nobody says that there is nothing to do before everybody sits.
+        if let Some(place) = place {
+            let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
+            floor.spawn(stream, Box::pin(agent.run(place.controls)));
         }
         // Others may answer what is asked here; a script that asks nobody need not listen.
         if open.team.is_some() || by_terminal {

@@ -145,7 +145,7 @@ pub(crate) fn plans(journal: &Journal) -> BTreeSet<PlanId> {
 
 /// The answers that are in the journal, by speaker and number.
 fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
-    let (mut speakers, mut answers) = (BTreeMap::new(), BTreeSet::new());
+    let (mut speakers, mut answers): (BTreeMap<_, String>, _) = (BTreeMap::new(), BTreeSet::new());
     for (stream, event) in events(journal) {
         match event {
             Event::AgentStarted(started) => {
@@ -154,7 +154,10 @@ fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
                 speakers.insert(stream, task.map_or(name.clone(), |task| format!("{name}/{}", task.task)));
             }
             Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_)) => {
-                assert!(answers.insert((speakers[&stream].clone(), ended.call)), "answered twice: {stream}");
+                assert!(
+                    answers.insert((speakers.get(&stream).cloned().unwrap_or_default(), ended.call)),
+                    "answered twice: {stream}"
+                );
             }
             _ => {}
         }

@@ -6,10 +6,11 @@ use std::time::Duration;
 use max_team_core::event::{End, Event, Outcome};
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::ledger::Price;
-use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
+use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
+use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Ruling, Say};
 use max_team_core::plan::{Draft, Status};
-use max_team_journal::Journal;
-use max_team_runtime::{Command, Matter, Notice, Open, Post, TeamHandle, Which};
+use max_team_journal::{Journal, JournalError};
+use max_team_runtime::{Command, Matter, Notice, Open, Order, Post, RuntimeError, TeamHandle, Which};
 use proptest::prelude::*;
 use tokio::sync::mpsc;
 
@@ -36,7 +37,7 @@ fn spent(journal: &Journal) -> (u64, u64) {
         match event {
             Event::LlmIntent(intent) => drop(calling.insert(stream, intent)),
             Event::LlmEnded(ended) => {
-                let intent = &calling[&stream];
+                let intent = calling.get(&stream).unwrap();
                 let usage = match &ended.outcome {
                     Outcome::Done(answer) => answer.usage,
                     Outcome::Cancelled { usage, .. } => *usage,
@@ -329,4 +330,256 @@ fn a_stop_reaches_whatever_runs() {
             });
         }
     }
+}
+
+/// Time that runs out ends the work at once; nobody tries again before the lead has said so.
+#[test]
+fn a_task_out_of_time_is_stopped_and_the_lead_decides() {
+    let recording = r#"
+answers:
+  - parts: [{tool: task_update, input: {task_id: a, decision: retry, note: faster}}]
+  - text: Again then.
+  - text: Report.
+members:
+  leo/a: [{text: One moment, delta_ms: 3600000}, {text: Done now.}]
+"#;
+    block_on(async {
+        let folder = super::project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), recording);
+        let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "timeout_ms": 700, "retry": 5}]"#;
+        let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
+        let heard = rest(&mut notices).await;
+        let failed = heard.events.iter().find_map(|(_, event)| match event {
+            Event::TaskFailed(failed) => Some(failed.clone()),
+            _ => None,
+        });
+        let failed = failed.unwrap();
+        assert_eq!((failed.cause, failed.retry_at_ms), (Cause::Timeout, None));
+        let cancelled = heard.events.iter().any(|(who, event)| {
+            who == "leo"
+                && matches!(event, Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Cancelled { .. }))
+        });
+        assert!(cancelled, "the call itself is cancelled: {:?}", heard.names());
+        assert_eq!(ends(&journal).iter().filter(|end| **end == End::Interrupted).count(), 1);
+        let plan = team.plan(only_plan(&journal)).unwrap();
+        assert_eq!((plan.ended(), plan.task(0).unwrap().attempt), (Some(PlanEnd::Done), 2));
+        assert_eq!(heard.last_words().text, "Report.");
+        check_rest(&journal);
+    });
+}
+
+/// Where the lead says nothing about a failure, the user does.
+#[test]
+fn a_failure_that_the_lead_is_silent_about_is_the_users() {
+    let retry = Ruling::Retry { agent: Some("ray".into()), model: None, note: String::new() };
+    // What the user says, whether they mend the file first, and what comes of it.
+    let table = [
+        (Ruling::Skip, false, PlanEnd::Done, Status::Skipped),
+        (retry, false, PlanEnd::Done, Status::Done),
+        (Ruling::Fixed, true, PlanEnd::Done, Status::Done),
+        (Ruling::GiveUp, false, PlanEnd::Partial, Status::Failed),
+    ];
+    for (ruling, mends, end, status) in table {
+        let recording = r#"
+answers: [{text: I do not know.}, {text: Still not.}, {text: Report.}]
+members:
+  leo/a: [{text: I have done it.}]
+  ray/a: [{parts: [{tool: write_file, input: {path: a.txt, content: mended}}]}, {text: Now it is.}]
+  ada/b: [{text: b}]
+"#;
+        block_on(async {
+            let folder = super::project();
+            let journal = Journal::memory();
+            let team = house_of(&journal, folder.path(), recording);
+            let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "retry": 0, "verify": ["grep -q mended a.txt"]},
+                {"id": "b", "agent": "ada", "description": "B"}]"#;
+            let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
+            let heard = rest(&mut notices).await;
+            let question = Post::new(&journal).inbox().unwrap().pop().unwrap();
+            let Matter::Plan(About::Failure { task, error }) = &question.row.matter else { panic!("{question:?}") };
+            assert!(heard.waiting && task == "a" && error.contains("grep"), "{error}");
+            let decide = |question, ruling| order(&team, Command::Decide { question, say: Say::Rule(ruling) });
+            if mends {
+                // Said to be mended, and not: the one who said so hears of it again.
+                decide(question.row.question, ruling.clone()).await.unwrap();
+                assert!(rest(&mut notices).await.waiting);
+                std::fs::write(folder.path().join("a.txt"), "mended").unwrap();
+            }
+            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            decide(question, ruling.clone()).await.unwrap();
+            let heard = rest(&mut notices).await;
+            let plan = team.plan(only_plan(&journal)).unwrap();
+            assert_eq!((plan.ended(), plan.task(0).unwrap().status), (Some(end), status), "{ruling:?}");
+            assert!(!heard.waiting && Post::new(&journal).inbox().unwrap().is_empty(), "{ruling:?}");
+            check_rest(&journal);
+        });
+    }
+}
+
+/// Tasks that own the same paths take turns, however many places there are.
+#[test]
+fn nobody_works_where_another_does() {
+    let edit =
+        |path: &str| format!("{{parts: [{{tool: write_file, input: {{path: {path}, content: x}}}}]}}, {{text: done}}");
+    let recording = format!(
+        "answers: [{{text: Report.}}]\nmembers:\n  leo/a: [{}]\n  leo/b: [{}]\n  leo/c: [{}]\n  ray/d: [{}]\n",
+        edit("src/one.txt"),
+        edit("src/two.txt"),
+        edit("docs/c.txt"),
+        edit("src/deep/d.txt")
+    );
+    let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "owns": ["src/**"]},
+        {"id": "b", "agent": "leo", "description": "B", "owns": ["src/two.txt"]},
+        {"id": "c", "agent": "leo", "description": "C", "owns": ["docs/**"]},
+        {"id": "d", "agent": "ray", "description": "D", "owns": ["src/deep/*"]}]"#;
+    block_on(async {
+        let folder = super::project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), &recording);
+        let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
+        assert!(!rest(&mut notices).await.waiting, "what a task owns needs no question");
+        let (mut at_work, mut most) = (std::collections::BTreeSet::new(), 0);
+        for (_, event) in events(&journal) {
+            match event {
+                Event::TaskAssigned(assigned) => drop(at_work.insert(assigned.task)),
+                Event::TaskDone(done) => drop(at_work.remove(&done.task)),
+                _ => {}
+            }
+            let both = |one: &str, other: &str| at_work.contains(one) && at_work.contains(other);
+            assert!(!both("a", "b") && !both("a", "d"), "{at_work:?}");
+            most = most.max(at_work.len());
+        }
+        assert!(most > 1, "the others do work side by side");
+        assert_eq!(team.plan(only_plan(&journal)).unwrap().tally().done, 4);
+    });
+}
+
+/// What a task does not own is asked about; where nobody can be asked it is refused.
+#[test]
+fn a_write_outside_what_a_task_owns() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, owns: ["src/**"]}]}}]
+  - text: Report.
+members:
+  leo/a: [{parts: [{tool: write_file, input: {path: a.txt, content: x}}]}, {text: Tried.}]
+"#;
+    for approve in [Approve::Plan, Approve::Never] {
+        block_on(async {
+            let folder = super::project();
+            let journal = Journal::memory();
+            let team = house_of(&journal, folder.path(), recording);
+            let (session, mut notices) = super::team::ask(&team, folder.path(), approve).await;
+            let mut heard = rest(&mut notices).await;
+            if approve == Approve::Plan {
+                order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+                assert!(rest(&mut notices).await.waiting);
+                let pending = Post::new(&journal).inbox().unwrap().pop().unwrap();
+                assert_eq!(pending.words(), "write_file: a.txt");
+                let answer = super::yes();
+                order(&team, Command::Answer { session, question: pending.row.question, answer }).await.unwrap();
+                heard = rest(&mut notices).await;
+            }
+            assert!(!heard.waiting, "{:?}", heard.names());
+            let written = std::fs::read_to_string(folder.path().join("a.txt")).unwrap();
+            assert_eq!(written, if approve == Approve::Plan { "x" } else { "one\n" });
+            check_rest(&journal);
+        });
+    }
+}
+
+/// A second process cannot own the session, but can answer for it; the first hears of that by itself.
+#[test]
+fn another_process_answers_without_owning() {
+    let recording = r#"
+answers: [{text: Report.}]
+members:
+  ada/a: [{text: done}]
+"#;
+    let folder = super::project();
+    let home = tempfile::tempdir().unwrap();
+    let on_disk = || Journal::open(home.path(), Default::default()).unwrap();
+    for journal in [Journal::memory(), on_disk()] {
+        block_on(async {
+            let team = house_of(&journal, folder.path(), recording);
+            let mut notices = team.watch();
+            let session =
+                team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap().session;
+            rest(&mut notices).await;
+            let tasks = r#"[{"id": "a", "agent": "ada", "description": "A"}]"#;
+            let propose = Command::Propose { session, draft: plan_of(tasks), source: "a test".into() };
+            order(&team, propose).await.unwrap();
+            assert!(rest(&mut notices).await.waiting);
+
+            let other = journal.reopen().unwrap();
+            let second = house_of(&other, folder.path(), recording);
+            let opened = second.open(owner(), folder.path(), with_team(Which::Id(session), Approve::Plan)).await;
+            let owned = matches!(&opened, Err(RuntimeError::Journal(JournalError::Owned { .. })));
+            assert!(owned, "{opened:?}");
+            let question = Post::new(&other).find(&only_plan(&other).to_string()).unwrap().row.question;
+            let key = max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7());
+            Post::new(&other).decide(&owner(), key, question, &Say::Approve).await.unwrap();
+
+            let done = rest(&mut notices).await;
+            assert!(!done.waiting, "{:?}", done.names());
+            assert_eq!(team.plan(only_plan(&journal)).unwrap().ended(), Some(PlanEnd::Done));
+            let late = Post::new(&other).decide(&owner(), key, question, &Say::Approve).await;
+            assert!(matches!(&late, Err(RuntimeError::Answered { by, .. }) if by == "ada at test"), "{late:?}");
+            team.shutdown().await.unwrap();
+        });
+    }
+}
+
+/// Results that are too large to be told are files to read; what is told stays within its bounds.
+#[test]
+fn large_results_are_left_as_files() {
+    let key = max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7());
+    let plan = PlanId::new(key.uuid());
+    // One that is too large by itself, and more than fit together.
+    let sizes =
+        [UPSTREAM_ITEM_BYTES_MAX * 3, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX];
+    let path = |task: usize| format!(".max-team/artifacts/{plan}-t{task}-design-doc.txt");
+    let mut recording = "answers: [{text: Report.}]\nmembers:\n".to_owned();
+    for (task, size) in sizes.iter().enumerate() {
+        recording.push_str(&format!("  ada/t{task}: [{{text: {}}}]\n", "é".repeat(size / 2)));
+    }
+    recording.push_str(&format!(
+        "  leo/join: [{{parts: [{{tool: read_file, input: {{path: {}}}}}]}}, {{text: read}}]\n",
+        path(0)
+    ));
+    let mut tasks: Vec<String> =
+        (0..sizes.len()).map(|n| format!(r#"{{"id": "t{n}", "agent": "ada", "description": "T"}}"#)).collect();
+    tasks.push(r#"{"id": "join", "agent": "leo", "description": "J", "needs": ["t0", "t1", "t2", "t3"]}"#.to_owned());
+    block_on(async {
+        let folder = super::project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), &recording);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), with_team(Which::New, Approve::Never)).await.unwrap().session;
+        rest(&mut notices).await;
+        let draft = plan_of(&format!("[{}]", tasks.join(",")));
+        let command = Command::Propose { session, draft, source: "a test".into() };
+        team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        let plan = team.plan(plan).unwrap();
+        assert_eq!(plan.ended(), Some(PlanEnd::Done), "{:?}", heard.names());
+        let told = heard.events.iter().find_map(|(who, event)| match event {
+            Event::TurnStarted(started) if who == "leo" => Some(format!("{:?}", started.input)),
+            _ => None,
+        });
+        let told = told.unwrap();
+        assert!(told.len() < UPSTREAM_BYTES_MAX + 8_000, "{}", told.len());
+        for (task, size) in sizes.iter().enumerate() {
+            let kept = std::fs::read_to_string(folder.path().join(path(task))).map(|text| text.len()).ok();
+            let is_told = told.contains(&path(task));
+            let is_large = task == 0 || task == 3;
+            assert_eq!((kept, is_told), (is_large.then_some(*size), is_large), "{task}");
+        }
+        let read = heard.events.iter().find_map(|(who, event)| match event {
+            Event::ToolDone(done) if who == "leo" => Some(done.clone()),
+            _ => None,
+        });
+        assert!(!read.unwrap().is_error);
+    });
 }
