@@ -1,8 +1,8 @@
 //! A model that answers from a recording: for the demo, for tests, for looking at old runs again.
 //!
 //! Answers are given by the number of the call, so a run that was killed goes on with the answer it was waiting for.
-//! A request beyond the recording fails with `Unrecorded`. It never looks at what was asked, only at whether a tool
-//! has failed, so that it need not claim what did not happen.
+//! A request beyond the recording fails with `Unrecorded`. It never answers what was asked; it only looks at whether a
+//! tool has failed, or whether words it counts on are there, so that it need not claim what did not happen.
 //!
 //! ```yaml
 //! delta_ms: 20                     # pause between pieces, for show
@@ -14,7 +14,12 @@
 //!     usage: {input: 1200, output: 40}
 //!   - text: Done.
 //!     after_error: I could not.    # instead, if a tool failed or was refused just before
+//!   - text: All 3 are verified.
+//!     given: 3 verified            # only if the request has these words (letters that JSON leaves as they are);
+//!     otherwise: Not all of them.  # else this
 //!   - fails: overloaded            # a failure by its name
+//!   - text: Wait for it.
+//!     delta_ms: 3600000            # another pause for this answer
 //! members:                         # what others say: by name, or by name and task
 //!   leo/impl:
 //!     - text: Done.
@@ -65,8 +70,31 @@ pub struct Replay {
 #[derive(Debug, Clone, Default)]
 struct Voice {
     ends: Vec<Result<Answer, (Failure, String)>>,
-    /// What is said instead of an answer, by position, if a tool has just failed.
-    after_errors: Vec<Option<String>>,
+    /// What is said instead of an answer, by position.
+    instead: Vec<Instead>,
+    /// The pauses of answers that have their own, by position.
+    pauses: Vec<Option<Duration>>,
+}
+
+/// When an answer would claim what did not happen, and what is said then.
+#[derive(Debug, Clone)]
+struct Instead {
+    after_error: Option<String>,
+    given: Option<String>,
+    otherwise: Option<String>,
+}
+
+impl Instead {
+    fn of(recorded: &Recorded) -> Self {
+        let Recorded { after_error, given, otherwise, .. } = recorded;
+        Self { after_error: after_error.clone(), given: given.clone(), otherwise: otherwise.clone() }
+    }
+
+    fn text(&self, body: &[u8]) -> Option<&String> {
+        let missing = |words: &String| !holds(body, words.as_bytes());
+        let otherwise = self.otherwise.as_ref().filter(|_| self.given.as_ref().is_some_and(missing));
+        otherwise.or_else(|| self.after_error.as_ref().filter(|_| holds(body, ERROR_MARK)))
+    }
 }
 
 #[derive(Deserialize)]
@@ -91,6 +119,9 @@ struct Recorded {
     fails: Option<Value>,
     detail: Option<String>,
     after_error: Option<String>,
+    given: Option<String>,
+    otherwise: Option<String>,
+    delta_ms: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -141,6 +172,7 @@ impl Replay {
     #[must_use]
     pub fn at_once(mut self) -> Self {
         self.pause = Duration::ZERO;
+        self.members.values_mut().chain([&mut self.lead]).for_each(|voice| voice.pauses.clear());
         self
     }
 
@@ -174,72 +206,75 @@ impl Replay {
                 return Err(CallError::failed(Failure::Unrecorded, detail));
             }
         };
-        let instead = at.and_then(|at| voice.after_errors.get(at)?.as_ref());
-        if let Some(text) = instead.filter(|_| has_error(&request.body)) {
+        if let Some(text) = at.and_then(|at| voice.instead.get(at)?.text(&request.body)) {
             answer.message = Message::assistant(vec![Part::text(text.clone())]);
             answer.stop = Stop::EndTurn;
         }
+        answer.usage.output = answer.usage.output.min(u64::from(request.max_tokens));
         if answer.model.is_empty() {
             answer.model.clone_from(&request.wire.model);
         }
+        let pause = at.and_then(|at| *voice.pauses.get(at)?).unwrap_or(self.pause);
         let mut partial = String::new();
         let shown = tokio::select! {
             biased;
             () = cancel.cancelled() => false,
-            () = self.show(&answer, &mut partial, sink) => true,
+            () = show(pause, &answer, &mut partial, sink) => true,
         };
         if shown { Ok(answer) } else { Err(CallError::Cancelled { partial, usage: answer.usage }) }
     }
+}
 
-    async fn show(&self, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
-        for part in &answer.message.parts {
-            match part {
-                Part::Text { text } => {
-                    for word in text.split_inclusive(char::is_whitespace) {
-                        self.pause().await;
-                        partial.push_str(word);
-                        sink(Delta::Text(word));
-                    }
+async fn show(pause: Duration, answer: &Answer, partial: &mut String, sink: &mut Sink<'_>) {
+    for part in &answer.message.parts {
+        match part {
+            Part::Text { text } => {
+                for word in text.split_inclusive(char::is_whitespace) {
+                    rest(pause).await;
+                    partial.push_str(word);
+                    sink(Delta::Text(word));
                 }
-                Part::Thinking { text } => {
-                    for word in text.split_inclusive(char::is_whitespace) {
-                        self.pause().await;
-                        sink(Delta::Thinking(word));
-                    }
-                }
-                Part::ToolUse { id, name, input } => {
-                    self.pause().await;
-                    sink(Delta::ToolStart { id, name });
-                    sink(Delta::ToolInput(&input.to_string()));
-                }
-                Part::Image { .. } | Part::ToolResult { .. } => {}
             }
+            Part::Thinking { text } => {
+                for word in text.split_inclusive(char::is_whitespace) {
+                    rest(pause).await;
+                    sink(Delta::Thinking(word));
+                }
+            }
+            Part::ToolUse { id, name, input } => {
+                rest(pause).await;
+                sink(Delta::ToolStart { id, name });
+                sink(Delta::ToolInput(&input.to_string()));
+            }
+            Part::Image { .. } | Part::ToolResult { .. } => {}
         }
-        sink(Delta::Usage(answer.usage));
     }
+    sink(Delta::Usage(answer.usage));
+}
 
-    async fn pause(&self) {
-        if !self.pause.is_zero() {
-            tokio::time::sleep(self.pause).await;
-        }
+async fn rest(pause: Duration) {
+    if !pause.is_zero() {
+        tokio::time::sleep(pause).await;
     }
 }
 
 impl Voice {
     fn read(answers: Vec<Recorded>) -> Result<Self, BadRecording> {
-        let after_errors = answers.iter().map(|recorded| recorded.after_error.clone()).collect();
+        let instead = answers.iter().map(Instead::of).collect();
+        let pauses = answers.iter().map(|recorded| recorded.delta_ms.map(Duration::from_millis)).collect();
         let ends = answers.into_iter().enumerate().map(|(index, recorded)| {
             let number = index + 1;
             recorded.end(number).map_err(|problem| BadRecording::Answer { number, problem })
         });
-        Ok(Self { ends: ends.collect::<Result<_, _>>()?, after_errors })
+        Ok(Self { ends: ends.collect::<Result<_, _>>()?, instead, pauses })
     }
 }
 
-/// Whether a tool result in the request is marked as failed.
-fn has_error(body: &[u8]) -> bool {
-    const MARK: &[u8] = br#""is_error":true"#;
-    body.windows(MARK.len()).any(|window| window == MARK)
+/// How a tool result in a request is marked as failed.
+const ERROR_MARK: &[u8] = br#""is_error":true"#;
+
+fn holds(body: &[u8], words: &[u8]) -> bool {
+    words.is_empty() || body.windows(words.len()).any(|window| window == words)
 }
 
 impl Recorded {

@@ -150,6 +150,7 @@ impl Transcript {
             wire: self.wire.clone(),
             number: call.number,
             speaker: Arc::clone(&self.speaker),
+            max_tokens: call.max_tokens,
             body: Bytes::from(body),
         }
     }

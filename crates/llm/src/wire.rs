@@ -95,6 +95,8 @@ pub struct Request {
     pub number: u32,
     /// Whose conversation it is; a recorded model answers by it.
     pub speaker: Arc<str>,
+    /// Tokens that the answer may have; a recorded model claims no more.
+    pub max_tokens: u32,
     /// The body.
     pub body: Bytes,
 }

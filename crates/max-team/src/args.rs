@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
 
+use crate::demo::NAMES;
 use crate::team::{PARALLEL_DEFAULT, Ways};
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
@@ -110,7 +111,7 @@ pub(crate) struct Talk {
 /// Everything that is not talking.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// See it work without a key: a recorded model, real tools, a scratch project
+    /// See the team work without a key: recorded models, real tools, a scratch project
     Demo(Demo),
     /// Have Max propose a plan, and write it to a file; nothing runs
     Plan {
@@ -235,8 +236,17 @@ impl From<TeamFlags> for Talk {
     }
 }
 
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Demo {
+    /// What to play; see --list
+    #[arg(value_parser = NAMES, hide_possible_values = true)]
+    pub(crate) name: Option<String>,
+    /// Say what there is to play
+    #[arg(long, conflicts_with = "name")]
+    pub(crate) list: bool,
+    /// Keep the scratch project (after a demo in a terminal it is kept anyway)
+    #[arg(long)]
+    pub(crate) keep: bool,
     /// Answer yes to everything: needs no terminal
     #[arg(long)]
     pub(crate) yes: bool,

@@ -1,79 +1,239 @@
-//! `demo`: a recorded model against real tools in a scratch project. It says that it is a recording.
+//! `demo`: recorded models against real tools in a scratch project. It says that they are a recording.
 //!
-//! The journal, the loop, the gate, the tools and the face are the real ones; only the model is played. So what the
-//! demo shows is what the product does, and it works without a key, a network or a terminal.
+//! The journal, the loop, the gate, the plan, the tools, the checks and the face are the real ones; only the models are
+//! played. So what the demo shows is what the product does, and it works without a key, a network or a terminal. The
+//! team is the built-in one: nothing of the user's own is read or changed.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use max_team_core::ledger::Price;
+use max_team_core::plan::event::Approve;
 use max_team_core::team::{Model, Settings};
-use max_team_llm::{Replay, Router};
+use max_team_llm::{Catalog, Replay, Router};
+use max_team_runtime::{Open, Which};
+use max_team_tools::command;
+use tokio_util::sync::CancellationToken;
 
 use crate::exit::{Exit, Stop};
+use crate::models::Chosen;
+use crate::setup::Place;
+use crate::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
+use crate::terminal::Lang;
 
-const FILES: [(&str, &str); 3] = [
-    ("README.md", include_str!("../demo/project/README.md")),
-    ("AGENTS.md", include_str!("../demo/project/AGENTS.md")),
-    ("src/greet.py", include_str!("../demo/project/src/greet.py")),
-];
+/// How long git may take for the first commit.
+const GIT_WAIT: Duration = Duration::from_secs(10);
 
-/// What is played.
+/// A story to be played.
+pub(crate) struct Scenario {
+    pub(crate) name: &'static str,
+    /// What it shows, on one line.
+    about: &'static str,
+    files: &'static [(&'static str, &'static str)],
+    english: Tape,
+    chinese: Option<Tape>,
+    /// What is said about the first plan where nobody sits (`--yes`).
+    pub(crate) objection: Option<&'static str>,
+}
+
+/// What is asked, and what is played.
 pub(crate) struct Tape {
     pub(crate) prompt: &'static str,
-    pub(crate) intro: &'static str,
-    pub(crate) outro: &'static str,
     recording: &'static str,
 }
 
-pub(crate) const ENGLISH: Tape = Tape {
-    prompt: "Why does greet() shout at everyone? Please fix it.",
-    intro: "This is a recording: the model's words were written beforehand. Everything else is real: the journal, \
-            the tools, the questions, and the scratch project in",
-    outro: "That was the demo. To work on your own project, set a key (for example ANTHROPIC_API_KEY) and run \
-            max-team there.",
-    recording: include_str!("../demo/en.yaml"),
-};
+/// The files of a project, as they lie in `demo/`.
+macro_rules! files {
+    ($folder:literal: $($name:literal)+) => {
+        &[$(($name, include_str!(concat!("../demo/", $folder, "/", $name)))),+]
+    };
+}
 
-pub(crate) const CHINESE: Tape = Tape {
-    prompt: "greet() 为什么对所有人大喊大叫？请修复。",
-    intro: "这是一段录制：模型的话是事先写好的。其余都是真实的：日志、工具、提问，以及这个临时项目：",
-    outro: "演示结束。要在自己的项目里使用，请设置密钥（例如 ANTHROPIC_API_KEY），然后在项目目录运行 max-team。",
-    recording: include_str!("../demo/zh.yaml"),
-};
+/// What every project has.
+const BASE: &[(&str, &str)] = files!("base": "AGENTS.md" "tests/run.sh" "tests/expect.sh");
 
-impl Tape {
-    /// The recorded model; without pauses where nobody watches.
-    pub(crate) fn router(&self, unattended: bool) -> Result<Router, Stop> {
-        let text =
-            if unattended { self.recording.replace("delta_ms: 12", "delta_ms: 0") } else { self.recording.to_owned() };
-        let replay = Replay::read(&text).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
-        Ok(Router::replay(replay))
+/// The names, as they are typed.
+pub(crate) const NAMES: [&str; 6] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan"];
+
+/// The first is played if none is named.
+static SCENARIOS: [Scenario; 6] = [
+    Scenario {
+        name: "team",
+        about: "the whole team on a bug: Ada and Sam side by side, Leo fails a check and mends it, Ray tests",
+        files: files!("team": "README.md" "till.sh" "lib/total.sh" "log/till.log" "tests/total_test.sh"),
+        english: Tape {
+            prompt: "Three coffees cost as much as one since this morning. Please find out why, fix it and test it.",
+            recording: include_str!("../demo/team.en.yaml"),
+        },
+        chinese: Some(Tape {
+            prompt: "从今天早上起，三杯咖啡只算一杯的钱。请查明原因，修复并加上测试。",
+            recording: include_str!("../demo/team.zh.yaml"),
+        }),
+        objection: None,
+    },
+    Scenario {
+        name: "feature",
+        about: "a feature in three steps: Ada designs, Leo builds, Ray tests",
+        files: files!("feature": "README.md" "notes.sh" "notes.txt" "tests/list_test.sh" "tests/sample.txt"),
+        english: Tape {
+            prompt: "I want to find notes by a word: `notes.sh find WORD`.",
+            recording: include_str!("../demo/feature.yaml"),
+        },
+        chinese: None,
+        objection: None,
+    },
+    Scenario {
+        name: "bug-hunt",
+        about: "a fault that nobody understands: Sam reads the log and Ada the code, then Leo mends and Ray guards",
+        files: files!("bug-hunt": "README.md" "report.sh" "lib/hours.sh" "log/nightly.log" "tests/hours_test.sh"),
+        english: Tape {
+            prompt: "The report fails every morning at eight and at nine, and only then. What is it?",
+            recording: include_str!("../demo/bug-hunt.yaml"),
+        },
+        chinese: None,
+        objection: None,
+    },
+    Scenario {
+        name: "refactor",
+        about: "three Leos at once, each with a file of their own, and one check of it all",
+        files: files!("refactor": "README.md" "lib/fail.sh" "commands/put.sh" "commands/take.sh" "commands/find.sh"
+            "tests/words_test.sh"),
+        english: Tape {
+            prompt: "Every command fails in words of its own. Make them all use lib/fail.sh.",
+            recording: include_str!("../demo/refactor.yaml"),
+        },
+        chinese: None,
+        objection: None,
+    },
+    Scenario {
+        name: "fix",
+        about: "a test that fails starts the task that was waiting for it: `when: test.failed`",
+        files: files!("fix": "README.md" "leap.sh" "lib/leap.sh" "tests/leap_test.sh"),
+        english: Tape {
+            prompt: "Are leap years right at the turn of a century? Test it, and fix it if they are not.",
+            recording: include_str!("../demo/fix.yaml"),
+        },
+        chinese: None,
+        objection: None,
+    },
+    Scenario {
+        name: "replan",
+        about: "a plan that is sent back, and a better one; ask for changes at the gate",
+        files: files!("replan": "README.md" "greet.sh" "tests/greet_test.sh"),
+        english: Tape { prompt: "Fix the typo in the greeting.", recording: include_str!("../demo/replan.yaml") },
+        chinese: None,
+        objection: Some("too much for a typo: no design and no more tests, but keep the README in step"),
+    },
+];
+
+/// The scenario of this name; the first without one.
+pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
+    let wanted = name.unwrap_or(NAMES[0]);
+    let unknown = || Stop::new(Exit::Usage, format!("there is no demo `{wanted}`; there are {}", NAMES.join(", ")));
+    SCENARIOS.iter().find(|scenario| scenario.name == wanted).ok_or_else(unknown)
+}
+
+/// A line for each, for `--list`.
+pub(crate) fn list() -> String {
+    SCENARIOS.iter().map(|scenario| format!("{:<10}{}\n", scenario.name, scenario.about)).collect()
+}
+
+/// What is said before and after.
+pub(crate) fn words(lang: Lang) -> (&'static str, &'static str) {
+    match lang {
+        Lang::En => (
+            "This is a recording: the models' words were written beforehand. Everything else is real: the journal, the \
+             plan, the tools, the checks, and the scratch project in",
+            "That was the demo; `max-team demo --list` names more. To work on your own project, set a key (for example \
+             ANTHROPIC_API_KEY) and run max-team there.",
+        ),
+        Lang::Zh => (
+            "这是一段录制：模型的话是事先写好的。其余都是真实的：日志、计划、工具、检查，以及这个临时项目：",
+            "演示结束；`max-team demo --list` 列出更多演示。要在自己的项目里使用，请设置密钥（例如 \
+             ANTHROPIC_API_KEY），然后在项目目录运行 max-team。",
+        ),
     }
 }
 
-/// The settings of the demo: the recorded model is free.
-pub(crate) fn settings() -> Settings {
-    Settings::new(Model {
+impl Scenario {
+    /// What is played in a language.
+    pub(crate) fn tape(&self, lang: Lang) -> &Tape {
+        self.chinese.as_ref().filter(|_| lang == Lang::Zh).unwrap_or(&self.english)
+    }
+
+    /// Lays the scratch project out; under version control, where there is any.
+    pub(crate) fn lay_out(&self, root: &Path) -> Result<(), Stop> {
+        let broken = |error: std::io::Error| {
+            Stop::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
+        };
+        for (name, text) in BASE.iter().chain(self.files) {
+            let path = root.join(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(broken)?;
+            }
+            std::fs::write(path, text).map_err(broken)?;
+        }
+        first_commit(root);
+        Ok(())
+    }
+}
+
+impl Tape {
+    /// The recorded models; without pauses where nobody watches.
+    pub(crate) fn router(&self, unattended: bool) -> Result<Router, Stop> {
+        let replay = Replay::read(self.recording).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+        Ok(Router::replay(if unattended { replay.at_once() } else { replay }))
+    }
+}
+
+/// Git is not needed: without it there is no diff to show, and that is all.
+fn first_commit(root: &Path) {
+    let own = ["-c", "user.name=max-team", "-c", "user.email=demo@max-team.invalid", "-c", "commit.gpgsign=false"];
+    let init = vec!["init", "-q"];
+    let commit = [&own[..], &["commit", "-q", "--no-verify", "-m", "The project as it was found"]].concat();
+    for words in [init, vec!["add", "."], commit] {
+        let argv: Vec<String> = ["git"].into_iter().chain(words).map(str::to_owned).collect();
+        let ran = command::run(&argv, root, GIT_WAIT, &CancellationToken::new());
+        if !ran.is_ok_and(|ran| ran.ok()) {
+            return;
+        }
+    }
+}
+
+/// The session of the demo: the built-in team, all with the recorded model. `place` is in the scratch project, which
+/// has no team of its own.
+pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
+    // The recorded model is free.
+    let model = Model {
         provider: "recording".into(),
         name: "recorded-model".into(),
         context_tokens: 200_000,
         max_tokens: 4_096,
         thinking_tokens: 0,
         price: Some(Price::FREE),
-    })
+    };
+    let settings = Settings::new(model.clone());
+    let key_source = "none".to_owned();
+    let chosen = Chosen { model, fallback: None, key_source, router, catalog: Arc::new(Catalog::builtin().clone()) };
+    let (led, _) = team::read(None, place)?;
+    let ways = Ways { approve: Approve::Plan, max_parallel: PARALLEL_DEFAULT };
+    let Seated { definition, settings, team } = Who::Team(led).seat(&chosen, &settings, ways)?;
+    Ok(Open { which: Which::New, definition, settings, schema: None, team })
 }
 
-/// Lays the scratch project out.
-pub(crate) fn lay_out(root: &Path) -> Result<(), Stop> {
-    let broken = |error: std::io::Error| {
-        Stop::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
-    };
-    for (name, text) in FILES {
-        let path = root.join(name);
-        if let Some(parent) = path.parent() {
-            std::fs::create_dir_all(parent).map_err(broken)?;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_has_a_story_that_can_be_played() {
+        assert_eq!(SCENARIOS.each_ref().map(|scenario| scenario.name), NAMES);
+        for scenario in &SCENARIOS {
+            for lang in [Lang::En, Lang::Zh] {
+                assert!(scenario.tape(lang).router(true).is_ok(), "{}", scenario.name);
+            }
+            assert!(!scenario.about.contains('\n') && !scenario.files.is_empty());
         }
-        std::fs::write(path, text).map_err(broken)?;
     }
-    Ok(())
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let chosen = match models::choose(&config, &place.env) {
         Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop) => {
-            return demo(place, &Demo { yes: false, no_color: talk.no_color, lang: talk.lang });
+            return demo(place, &Demo { no_color: talk.no_color, lang: talk.lang, ..Demo::default() });
         }
         chosen => chosen?,
     };
@@ -74,8 +74,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         };
         return drive(&team, |signals| face.run(open, signals));
     }
-    let seating =
-        Seating { root, first: talk.prompt, propose: None, no_color: talk.no_color, yes: false, scratch: false };
+    let seating = Seating { first: talk.prompt, no_color: talk.no_color, ..Seating::at(root) };
     chat(place, &config, &team, Some(chosen), open, seating)
 }
 
@@ -96,7 +95,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
         // Where somebody sits, they see the plan and decide.
         Task::Run { draft, source } if is_terminal() && format == Format::Text && !talk.yes_to_plans => {
             let propose = Some((*draft, source));
-            let seating = Seating { root, first: None, propose, no_color: talk.no_color, yes: false, scratch: false };
+            let seating = Seating { propose, no_color: talk.no_color, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
         task => task,
@@ -114,39 +113,45 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
     drive(&house, |signals| face.run(open, signals))
 }
 
-/// A recorded model against real tools, in a scratch project with a journal of its own.
+/// Recorded models against real tools, in a scratch project with a journal of its own.
 pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
+    if options.list {
+        crate::commands::print(&demo::list())?;
+        return Ok(Exit::Ok);
+    }
+    let scenario = demo::scenario(options.name.as_deref())?;
     let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
     let mut config = place.settings(None, setup::overrides(&talk, None))?;
     config.audit.enabled = false;
     let lang = language(place, &config);
-    let tape = if lang == Lang::Zh { &demo::CHINESE } else { &demo::ENGLISH };
+    let (intro, outro) = demo::words(lang);
+    let tape = scenario.tape(lang);
     let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
     // Somebody who watched may want to look at what was done.
-    scratch.disable_cleanup(!options.yes && std::io::stdin().is_terminal());
+    scratch.disable_cleanup(options.keep || (!options.yes && std::io::stdin().is_terminal()));
     let folder = scratch.path().canonicalize()?;
-    let root = folder.join("greeter");
-    demo::lay_out(&root)?;
+    let root = folder.join(scenario.name);
+    scenario.lay_out(&root)?;
     let away = Place { env: place.env.clone(), cwd: root.clone(), home: folder.join("home") };
+    let router = tape.router(options.yes || !is_terminal())?;
+    let open = demo::open(&away, router.clone())?;
     let journal = away.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let team = setup::house(&away, &config, journal, tape.router(options.yes)?, "the demo")?;
-    let open =
-        Open { which: Which::New, definition: setup::solo(), settings: demo::settings(), schema: None, team: None };
-    crate::commands::print(&format!("{} {}\n\n", tape.intro, root.display()))?;
+    let team = setup::house(&away, &config, journal, router, "the demo")?;
+    crate::commands::print(&format!("{intro} {}\n\n", root.display()))?;
     if options.yes {
         // Where nobody types, the question would go unseen.
         crate::commands::print(&format!("> {}\n\n", tape.prompt))?;
     }
     let seating = Seating {
-        root,
         first: Some(tape.prompt.to_owned()),
-        propose: None,
         no_color: options.no_color,
         yes: options.yes,
+        objection: scenario.objection.map(str::to_owned),
         scratch: true,
+        ..Seating::at(root)
     };
     let exit = chat(&away, &config, &team, None, open, seating)?;
-    crate::commands::print(&format!("\n{}\n", tape.outro))?;
+    crate::commands::print(&format!("\n{outro}\n"))?;
     Ok(exit)
 }
 
@@ -208,8 +213,17 @@ struct Seating {
     no_color: bool,
     /// Answer yes to everything and leave when the first words are answered: nobody sits there.
     yes: bool,
+    /// What is then said about the first plan instead of yes.
+    objection: Option<String>,
     /// Its journal is thrown away afterwards.
     scratch: bool,
+}
+
+impl Seating {
+    /// In a folder, where somebody sits and types.
+    fn at(root: PathBuf) -> Self {
+        Self { root, first: None, propose: None, no_color: false, yes: false, objection: None, scratch: false }
+    }
 }
 
 fn chat(
@@ -235,6 +249,7 @@ fn chat(
         lang: language(place, config),
         plain,
         yes: seating.yes,
+        objection: seating.objection,
         scratch: seating.scratch,
     };
     drive(team, |mut signals| async move {

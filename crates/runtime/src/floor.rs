@@ -215,6 +215,7 @@ impl Floor {
     pub(crate) fn seat_newcomer(
         self: &Arc<Self>,
         agent: AgentId,
+        plan: PlanId,
         turn: Turn,
         head: u64,
     ) -> Result<Option<(Box<Agent>, mpsc::Receiver<Control>)>, RuntimeError> {
@@ -223,7 +224,9 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {
             chair.look = false;
         }
-        let seat = self.prepare_agent(agent, Some((turn, head)))?;
+        let mut seat = self.prepare_agent(agent, Some((turn, head)))?;
+        // Nothing of it is in the journal yet that could say so.
+        seat.purse = self.plan_purse(plan, None);
         Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
     }
 
@@ -257,7 +260,7 @@ impl Floor {
             self.ring(&address);
             return Ok(());
         };
-        match fold_plan(&self.shared, plan) {
+        match self.prepare_plan(plan) {
             Ok((state, head)) => {
                 let bell = Arc::clone(&place.bell);
                 let work = PlanLoop::new(Arc::clone(self), plan, state, head, bell);
@@ -269,6 +272,51 @@ impl Floor {
                 Err(error)
             }
         }
+    }
+
+    fn prepare_plan(&self, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
+        let (state, head) = fold_plan(&self.shared, plan)?;
+        let budget = state.draft().map(|draft| draft.budget).unwrap_or_default();
+        let counts = budget.nano.is_some() || budget.tokens.is_some();
+        // Where the session counts, everything was charged when it was opened.
+        if counts && !self.purse.is_bounded() {
+            self.charge(Some(plan))?;
+        }
+        Ok((state, head))
+    }
+
+    /// What members have spent before this process looked: all of them, or those of one plan.
+    pub(crate) fn charge(&self, only: Option<PlanId>) -> Result<(), RuntimeError> {
+        let journal = &self.shared.journal;
+        for (key, agent) in rows::rows::<rows::AgentRow>(journal, &rows::agents_of(&self.session.to_string()))? {
+            let plan = agent.assignment.as_ref().and_then(|assignment| assignment.plan);
+            if agent.agent == self.lead || only.is_some_and(|only| plan != Some(only)) {
+                continue;
+            }
+            let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
+            for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
+                for charge in cost.charges {
+                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                }
+            }
+            // Whoever is in the middle of something has spent more than its finished turns say.
+            let (turn, _) = self.shared.fold_agent(agent.agent)?;
+            if turn.is_busy() {
+                for charge in turn.charges() {
+                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                }
+                purse.charge(turn.ledger().reserved_nano, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Another cap from now on; plans that wait for money look whether it is enough.
+    pub(crate) fn cap(self: &Arc<Self>, cap: Budget) {
+        self.purse.cap(cap);
+        let plans: Vec<String> =
+            lock(&self.chairs).keys().filter(|address| address.starts_with("plan/")).cloned().collect();
+        plans.iter().for_each(|plan| self.ring(plan));
     }
 
     /// There is mail at an address.
@@ -310,7 +358,7 @@ impl Floor {
     fn seat_reader(self: &Arc<Self>, address: &str) {
         // Whoever is to read it has gone home since; an address of another session is none of ours.
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
-            && self.plan_of(agent).is_some()
+            && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
             drop(self.seat_agent(agent, None));
         }
@@ -339,15 +387,6 @@ impl Floor {
         controls.send(control).await.map_err(gone)
     }
 
-    /// Stops whatever an agent is doing; one that does nothing is left alone.
-    pub(crate) fn interrupt(&self, agent: AgentId, by: &str) {
-        let address = session::agent_stream(agent);
-        if let Some(chair) = lock(&self.chairs).get(&address) {
-            // A queue that is full of orders has one to stop in it.
-            drop(chair.controls.try_send(Control::Interrupt { by: by.to_owned() }));
-        }
-    }
-
     /// Somebody has begun with a task: its plan is told, if it listens.
     pub(crate) fn begun(&self, assignment: &Assignment) {
         if let Some(chair) = lock(&self.chairs).get(&assignment.reply_to) {
@@ -362,7 +401,9 @@ impl Floor {
         let quiet = {
             let mut chairs = lock(&self.chairs);
             if let Some(chair) = chairs.get_mut(address) {
-                chair.activity = activity;
+                // A letter that came while it was making up its mind is still to be read.
+                let unread = chair.look || !chair.letters.is_empty();
+                chair.activity = if unread { Activity::Busy } else { activity };
                 chair.awaits_lead = awaits_lead;
             }
             if address == session::agent_stream(self.lead) && activity == Activity::Idle {

@@ -255,17 +255,17 @@ impl House {
         Ok(opened)
     }
 
-    /// Plans that are not over, and agents that have something to do outside any plan.
+    /// Plans that are not over, and agents that are not done: those of a plan that is over must still hear of it.
     fn unfinished(&self, session: SessionId) -> Result<(Vec<PlanId>, Vec<AgentId>), RuntimeError> {
         let mine = session.to_string();
         let journal = &self.shared.journal;
-        let of_mine = |table| -> Result<Vec<String>, RuntimeError> {
-            let rows = rows::rows::<String>(journal, table)?;
-            Ok(rows.into_iter().filter(|(_, session)| *session == mine).map(|(key, _)| key).collect())
-        };
-        let plans = of_mine(rows::PLAN_OPEN)?.iter().filter_map(|key| key.parse().ok()).collect();
-        let agents = of_mine(rows::WORKING)?.iter().filter_map(|key| key.parse().ok()).collect();
-        Ok((plans, agents))
+        let plans = rows::rows::<String>(journal, rows::PLAN_OPEN)?.into_iter().filter(|(_, session)| *session == mine);
+        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
+            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
+            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
+        });
+        let plans = plans.filter_map(|(key, _)| key.parse().ok()).collect();
+        Ok((plans, working.filter_map(|(key, _)| key.parse().ok()).collect()))
     }
 
     /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
@@ -273,26 +273,7 @@ impl House {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano).saturating_add(ledger.reserved_nano);
         floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
-        let journal = &self.shared.journal;
-        for (key, agent) in rows::rows::<rows::AgentRow>(journal, &rows::agents_of(&floor.session.to_string()))? {
-            if agent.agent == floor.lead {
-                continue;
-            }
-            let plan = agent.assignment.as_ref().and_then(|assignment| assignment.plan);
-            let purse = plan.map_or_else(|| Arc::clone(&floor.purse), |plan| floor.plan_purse(plan, None));
-            for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
-                for charge in cost.charges {
-                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
-                }
-            }
-            // Whoever is in the middle of something has spent more than its finished turns say.
-            let (turn, _) = self.shared.fold_agent(agent.agent)?;
-            if turn.is_busy() {
-                let open: u64 = turn.charges().iter().map(|charge| charge.nano).sum();
-                purse.charge(open.saturating_add(turn.ledger().reserved_nano), 0);
-            }
-        }
-        Ok(())
+        floor.charge(None)
     }
 
     /// Writes down that the session and its agent exist, and the settings if they are not the ones of before.
@@ -385,6 +366,7 @@ impl House {
             }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {
+                self.floor(session)?.cap(crate::plan::cap(&settings));
                 self.tell(session, Control::Configure(Box::new(settings))).await
             }
         }

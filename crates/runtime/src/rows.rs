@@ -18,7 +18,7 @@ use crate::session;
 
 /// The session of each agent.
 pub(crate) const AGENT: &str = "agent";
-/// Agents that were given something to do outside any plan and are not done.
+/// Agents that were given something to do and are not done.
 pub(crate) const WORKING: &str = "working";
 /// What each plan is for.
 pub(crate) const PLAN: &str = "plan";
@@ -175,10 +175,14 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             let session = started.session.to_string();
             let mut rows = put(&agents_of(&session), agent, at_ms, &row);
             rows.extend(put(AGENT, agent, at_ms, &session));
-            if started.assignment.as_ref().is_some_and(|assignment| assignment.plan.is_none()) {
+            if started.assignment.is_some() {
                 rows.extend(put(WORKING, agent, at_ms, &session));
             }
             rows
+        }
+        // The first time, it has been at work since it was started.
+        Event::TurnStarted(started) if started.assignment.as_ref().is_some_and(|task| task.attempt > 1) => {
+            put(WORKING, agent, at_ms, &"")
         }
         Event::QuestionAsked(asked) => {
             let matter = Matter::Tool { tool: asked.tool.clone(), action: asked.action.clone() };

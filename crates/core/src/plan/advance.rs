@@ -5,7 +5,8 @@
 //! looks at more than what moves, except the end of all.
 
 use super::event::{
-    About, Cause, PlanAsked, PlanEnd, Spent, TaskAssigned, TaskCancelled, TaskQueued, TaskResumed, TaskSkipped,
+    About, Cause, PlanAsked, PlanEnd, PlanStopped, Spent, TaskAssigned, TaskCancelled, TaskQueued, TaskResumed,
+    TaskSkipped,
 };
 use super::machine::Plan;
 use super::slot::{Doom, State};
@@ -20,8 +21,9 @@ impl Plan {
             return Vec::new();
         }
         // What is given up comes first: a task that was stopped must not fail by the clock as well.
-        let steps: [&dyn Fn() -> Vec<Event>; 6] = [
+        let steps: [&dyn Fn() -> Vec<Event>; 7] = [
             &|| self.give_up(),
+            &|| self.out_of_time(now),
             &|| self.by_the_clock(now),
             &|| self.ask_to_start(),
             &|| self.fill_places(now),
@@ -44,6 +46,14 @@ impl Plan {
             })
         });
         doomed.collect()
+    }
+
+    fn out_of_time(&self, now: Now) -> Vec<Event> {
+        let wall_ms = self.draft().and_then(|draft| draft.budget.wall_ms).unwrap_or_default();
+        if self.stopped || self.over_at_ms.is_none_or(|over_at_ms| now.at_ms < over_at_ms) {
+            return Vec::new();
+        }
+        vec![Event::PlanStopped(PlanStopped { task: None, by: format!("its time budget of {} s", wall_ms / 1_000) })]
     }
 
     fn by_the_clock(&self, now: Now) -> Vec<Event> {

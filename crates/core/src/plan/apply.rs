@@ -31,6 +31,7 @@ impl Plan {
                 self.asked.clear();
                 self.asked_of.clear();
                 self.clock.clear();
+                self.over_at_ms = None;
             }
             Event::TaskAssigned(event) => self.on(&event.task, |plan, task| plan.assigned(task, event, at_ms)),
             Event::TaskStarted(event) => self.on(&event.task, |plan, task| {
@@ -127,11 +128,12 @@ impl Plan {
         match (&about, &answered.say) {
             (About::Proposal | About::Rest, Say::Approve) => self.approve_waves(usize::MAX, at_ms),
             (About::Proposal, Say::FirstWave) => self.approve_waves(1, at_ms),
-            (About::Rest, Say::FirstWave) => self.approve_waves(usize::MAX, at_ms),
+            (About::Rest, Say::FirstWave) => self.approve_waves(self.waves.saturating_add(1), at_ms),
             (About::Start { task }, Say::Approve | Say::FirstWave) => self.on(task, |plan, task| {
                 plan.passed.insert(task);
                 plan.make_ready(task);
             }),
+            (About::Budget, Say::Approve | Say::FirstWave) => self.grants += 1,
             (_, Say::Changes(_)) => self.replaced = true,
             _ => {}
         }
@@ -148,6 +150,8 @@ impl Plan {
     fn approve_waves(&mut self, upto: usize, at_ms: i64) {
         let Some(graph) = &self.graph else { return };
         let from = self.waves.min(graph.waves().len());
+        let wall_ms = self.draft().and_then(|draft| draft.budget.wall_ms).and_then(|ms| i64::try_from(ms).ok());
+        self.over_at_ms = self.over_at_ms.or(wall_ms.map(|wall_ms| at_ms.saturating_add(wall_ms)));
         let upto = upto.min(graph.waves().len());
         let settled = |task: &usize| self.slots.get(*task).is_none_or(|slot| slot.state.is_settled());
         let tasks = graph.waves().iter().take(upto).skip(from).flatten().copied();

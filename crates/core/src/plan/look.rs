@@ -1,5 +1,6 @@
 //! What others ask about a plan.
 
+use super::Budget;
 use super::event::About;
 use super::machine::Plan;
 use super::slot::State;
@@ -43,9 +44,18 @@ impl Plan {
         !self.paused.is_empty()
     }
 
+    /// What all of it may use: what was written down, and as much again each time that a person said so.
+    pub fn budget(&self) -> Budget {
+        let own = self.draft().map(|draft| draft.budget).unwrap_or_default();
+        let times = self.grants.saturating_add(1);
+        let all = |amount: Option<u64>| amount.map(|amount| amount.saturating_mul(times));
+        Budget { nano: all(own.nano), tokens: all(own.tokens), ..own }
+    }
+
     /// Whether a failed task will be tried again by itself.
     pub fn is_retrying(&self) -> bool {
-        let waits = |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Waiting { .. }));
+        let waits =
+            |task: &usize| self.slots.get(*task).is_some_and(|slot| matches!(slot.state, State::Waiting { .. }));
         self.clock.iter().any(|(_, task)| waits(task))
     }
 

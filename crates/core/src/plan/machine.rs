@@ -38,10 +38,13 @@ pub struct Plan {
     pub(super) claims: Claims,
     /// When something is to be done by the clock.
     pub(super) clock: BTreeSet<(i64, usize)>,
+    /// When the whole plan's time is over.
+    pub(super) over_at_ms: Option<i64>,
     /// Tasks that failed and wait for the lead's word.
     pub(super) with_lead: BTreeSet<usize>,
-    /// Tasks that wait for money.
+    /// Tasks that wait for money; and how often a person has said that there is as much again.
     pub(super) paused: BTreeSet<usize>,
+    pub(super) grants: u64,
     /// Questions that people have not answered; and which one is about a task, or about the whole plan.
     pub(super) asked: BTreeMap<QuestionId, About>,
     pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,
@@ -184,7 +187,8 @@ impl Plan {
             let slot = self.slots.get(*task)?;
             (slot.state == State::Checking).then_some(Effect::Check { task: *task, attempt: slot.attempt })
         });
-        let next = self.clock.first().map(|(until_ms, _)| Effect::Sleep { until_ms: *until_ms });
+        let soonest = self.clock.first().map(|(until_ms, _)| *until_ms).into_iter().chain(self.over_at_ms).min();
+        let next = soonest.map(|until_ms| Effect::Sleep { until_ms });
         checking.chain(next).collect()
     }
 

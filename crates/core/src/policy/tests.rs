@@ -47,7 +47,7 @@ fn an_approved_plan_stands_behind_what_its_task_owns() {
         (Mode::AcceptEdits, [Allow, Ask, Allow]),
         (Mode::Auto, [Allow, Ask, Allow]),
         (Mode::Plan, [Deny, Deny, Deny]),
-        (Mode::DontAsk, [Deny, Deny, Deny]),
+        (Mode::DontAsk, [Allow, Deny, Allow]),
         (Mode::BypassPermissions, [Allow, Allow, Allow]),
     ];
     let (none, owns) = (Constraints::default(), list(&["src/**", "README.md"]));

@@ -85,3 +85,15 @@ fn bad_recordings_say_what_is_wrong() {
     assert_eq!(problem("answers: [{fails: badly}]"), answer(1, "`fails` names no failure"));
     assert!(matches!(problem("answers: [{txt: a}]"), BadRecording::Unreadable(_)));
 }
+
+#[tokio::test]
+async fn an_answer_that_counts_on_words_is_given_only_if_they_are_there() {
+    let router = router("answers: [{text: All is well., given: 2 verified, otherwise: Who knows.}]");
+    for (said, want) in [("3 done (2 verified)", "All is well."), ("3 done (1 verified)", "Who knows.")] {
+        let mut transcript = Transcript::new(router.wire(&model(Dialect::Anthropic)));
+        transcript.push(&Message::user(vec![Part::text(said)]));
+        let call = Call { number: 1, max_tokens: 1, tools_off: false, window: Window::default(), upto: 1 };
+        let answer = router.call(&transcript.request(&call), &CancellationToken::new(), |_| {}).await.unwrap();
+        assert_eq!((answer.message.text().as_str(), answer.stop), (want, Stop::EndTurn), "{said}");
+    }
+}

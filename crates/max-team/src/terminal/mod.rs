@@ -80,6 +80,8 @@ pub(crate) struct ChatOptions {
     pub(crate) plain: bool,
     /// Everything is answered yes and nothing is read: for runs that nobody watches. Wants `plain`.
     pub(crate) yes: bool,
+    /// What `yes` says about the first plan instead.
+    pub(crate) objection: Option<String>,
     /// The session is gone with the program, so nobody is told how to come back.
     pub(crate) scratch: bool,
 }
@@ -100,7 +102,22 @@ pub(crate) enum ExitReason {
 /// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
 /// parks it. Errors of opening are the runtime's own (`RuntimeError`).
 pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
-    let ChatOptions { handle, by, cwd, home, open, first, propose, models, color, lang, plain, yes, scratch } = options;
+    let ChatOptions {
+        handle,
+        by,
+        cwd,
+        home,
+        open,
+        first,
+        propose,
+        models,
+        color,
+        lang,
+        plain,
+        yes,
+        objection,
+        scratch,
+    } = options;
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
     let settings = open.settings.clone();
@@ -119,6 +136,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     }
     let link = Link::new(Desk { handle, by, cwd, definition, team, session: opened.session });
     if plain {
+        let yes = yes.then_some(plain::Yes { objection });
         return plain::run(session, begun, link, notices, yes, shutdown).await;
     }
     let theme = Theme { color };

@@ -28,18 +28,24 @@ const COLUMNS: usize = 10_000;
 /// Lines that are read ahead.
 const LINES_AHEAD: usize = 1;
 
+/// Everything is answered yes beforehand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Yes {
+    /// But for the first plan, about which this is said.
+    pub(super) objection: Option<String>,
+}
+
 pub(super) async fn run(
     session: Session,
     begun: Vec<Item>,
     link: Link,
     notices: mpsc::Receiver<Notice>,
-    yes: bool,
+    yes: Option<Yes>,
     shutdown: CancellationToken,
 ) -> anyhow::Result<ExitReason> {
-    let can_ask = !yes && io::stdin().is_terminal();
-    let mut plain = Plain::new(session, io::stdout(), can_ask);
-    plain.yes = yes;
-    let lines = if yes { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
+    let can_ask = yes.is_none() && io::stdin().is_terminal();
+    let lines = if yes.is_some() { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
+    let plain = Plain { yes, ..Plain::new(session, io::stdout(), can_ask) };
     match plain.talk(begun, link, notices, lines, shutdown).await {
         // Whoever read us has gone.
         Err(error) if is_broken_pipe(&error) => Ok(ExitReason::Hangup),
@@ -52,7 +58,7 @@ struct Plain<W> {
     out: W,
     can_ask: bool,
     /// Everything was answered yes beforehand (`--yes`); nothing is read.
-    yes: bool,
+    yes: Option<Yes>,
     /// Lines that end in a backslash, until one does not.
     pending: String,
     /// The question that was put to the user.
@@ -73,7 +79,7 @@ impl<W: Write> Plain<W> {
             session,
             out,
             can_ask,
-            yes: false,
+            yes: None,
             pending: String::new(),
             asked: None,
             in_text: false,
@@ -100,7 +106,7 @@ impl<W: Write> Plain<W> {
             if self.eof && self.session.is_over() && link.is_empty() {
                 return Ok(ExitReason::Eof(self.session.last().cloned()));
             }
-            if !self.eof && !self.session.is_at_work() && link.is_empty() {
+            if !self.eof && self.session.is_over() && link.is_empty() {
                 self.prompt()?;
             }
             // A pipe is read as fast as it is answered; a person may type ahead.
@@ -346,6 +352,20 @@ mod tests {
         assert!(plain.printed().contains("· a (leo): do it") && plain.printed().contains("waits for a person"));
         assert!(plain.session.take_acts().iter().all(|act| !matches!(act, Act::Decide { .. })));
         assert!(plain.session.questions.all().any(|waiting| waiting.id == question));
+    }
+
+    #[test]
+    fn a_yes_beforehand_may_object_once() {
+        let mut plain = plain(false);
+        plain.yes = Some(Yes { objection: Some("too much".into()) });
+        for want in [Say::Changes("too much".into()), Say::Approve] {
+            proposes(&mut plain);
+            let acts = plain.session.take_acts();
+            let said =
+                acts.into_iter().find_map(|act| if let Act::Decide { say, .. } = act { Some(say) } else { None });
+            assert_eq!(said, Some(want));
+            assert!(plain.session.questions.is_answering() && !plain.session.is_over());
+        }
     }
 
     #[test]

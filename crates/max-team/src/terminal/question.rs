@@ -172,6 +172,11 @@ impl Questions {
         self.open.len()
     }
 
+    /// Whether an answer is on its way.
+    pub(super) fn is_answering(&self) -> bool {
+        !self.sent.is_empty()
+    }
+
     /// All that wait, those that were put off last.
     pub(super) fn all(&self) -> impl Iterator<Item = &Question> {
         self.open.iter().chain(&self.parked)
@@ -278,7 +283,9 @@ mod tests {
         questions.ask(&from(1), "max", &asked(0));
         assert_eq!(questions.count(), 2, "a question on its way to being answered is not asked again");
 
+        assert!(questions.is_answering());
         questions.reopen(ids[0]);
+        assert!(!questions.is_answering());
         assert_eq!(questions.first().map(|question| question.id), Some(ids[0]));
         assert!(questions.answered(ids[1]), "somebody else answered");
         questions.answered_here(ids[0]);

@@ -34,24 +34,3 @@ fn a_mistyped_command_is_a_usage_error() {
     }
     assert!(Program::alone().run(&["sesions"]).err.contains("did you mean `max-team sessions`"));
 }
-
-#[test]
-fn the_demo_runs_unattended() {
-    let program = Program::alone();
-    for language in ["en", "zh"] {
-        let ran = program.run(&["demo", "--yes", "--lang", language]);
-        assert_eq!(ran.code, 0, "{ran:?}");
-        let honest = if language == "en" { "recording" } else { "录制" };
-        assert!(ran.out.contains(honest), "{ran:?}");
-        assert!(ran.out.contains("-    return f\"HELLO, {name.upper()}!!!\""), "the edit is shown as a diff: {ran:?}");
-        assert!(ran.out.contains("+    return f\"Hello, {name}!\""), "{ran:?}");
-    }
-    // Where nobody can be asked the edit is refused, and the recording does not claim otherwise.
-    let refused = program.run(&["demo"]);
-    assert!(refused.out.contains("I have not changed anything") && !refused.out.contains("Fixed"), "{refused:?}");
-    assert_eq!(
-        program.run(&["sessions", "list"]).out,
-        "no sessions yet; start one with `max-team`\n",
-        "the demo keeps to itself"
-    );
-}

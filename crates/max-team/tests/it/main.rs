@@ -9,6 +9,7 @@
 mod chat;
 mod command_line;
 mod crash;
+mod demos;
 mod desk;
 mod faults;
 mod headless;

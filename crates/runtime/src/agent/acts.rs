@@ -12,18 +12,18 @@ use max_team_core::event::{AgentStarted, Event, PlanSubmitted};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::turn::{Input, Turn};
+use max_team_core::turn::{Effect, Input, Turn};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::flight::{Flight, Landed};
 use super::mail::derived;
-use super::{Agent, Extra};
+use super::{Agent, Control, Extra};
 use crate::error::RuntimeError;
 use crate::floor::Fresh;
 use crate::house::{append, now_ms};
 use crate::plan::{letters, plan_stream, propose};
-use crate::team_tools::{self, Act};
+use crate::team_tools::{self, Act, DISPATCH_TASK};
 use crate::{rows, session};
 
 /// What a call came to.
@@ -176,9 +176,8 @@ impl Agent {
         if text.trim().is_empty() {
             return Ok(Some(Done::wrong("`description` is missing: the member sees nothing of this conversation")));
         }
-        let fields: [&[u8]; 3] = [self.stream.as_bytes(), key.as_bytes(), b"dispatch"];
-        let child = AgentId::new(Hash::of_fields(&fields).uuid());
-        let id = derived(&fields);
+        let child = self.delegate(key);
+        let id = derived(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]);
         let mut fresh = None;
         if !self.floor.shared.journal.has_mail(id)? {
             let assignment = Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
@@ -240,24 +239,50 @@ impl Agent {
         Ok(())
     }
 
-    /// Lands when the turn is stopped: whoever works for us is stopped too.
+    /// Who does what a call has delegated.
+    fn delegate(&self, key: &str) -> AgentId {
+        AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
+    }
+
+    /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
+    pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
+        let pending = self.turn.pending().into_iter();
+        let keys = pending.filter_map(|effect| match effect {
+            Effect::RunTool { key, .. } => Some(key),
+            _ => None,
+        });
+        let delegated = keys.filter(|key| self.turn.call(key).is_some_and(|call| call.tool == DISPATCH_TASK));
+        let letters = delegated.map(|key| Envelope {
+            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(self.delegate(&key)),
+            kind: Kind::Shutdown,
+            body: json!({ "by": by }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        });
+        letters.collect()
+    }
+
+    /// Lands when the turn is stopped.
     fn cancelled(&self, key: String, child: Option<(AgentId, Option<Duration>)>) -> super::flight::Future {
         let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
-        let by = self.origin.name.to_string();
         Box::pin(async move {
             if let Some((child, Some(timeout))) = child {
                 tokio::select! {
                     () = cancel.cancelled() => {}
-                    () = tokio::time::sleep(timeout) => floor.interrupt(child, "its time is over"),
+                    () = tokio::time::sleep(timeout) => {
+                        let stop = Control::Interrupt { by: "its time is over".to_owned() };
+                        // One that has just gone home needs no telling.
+                        drop(floor.tell(&session::agent_stream(child), stop).await);
+                    }
                 }
             }
             cancel.cancelled().await;
             if floor.is_closing() {
                 // Parked, not stopped: it goes on in the next process.
                 return Landed { flight: Flight::Tool(key), input: None };
-            }
-            if let Some((child, _)) = child {
-                floor.interrupt(child, &by);
             }
             let content = vec![Part::text("Stopped before there was an answer.")];
             let flight = Flight::Tool(key.clone());

@@ -12,6 +12,7 @@ use max_team_core::event::{End, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::plan::Budget;
 use max_team_core::policy::Answer;
 use max_team_core::turn::{Effect, Input};
 use serde::Deserialize;
@@ -116,13 +117,13 @@ impl Agent {
     }
 
     /// The letter to whoever waits for this turn.
-    pub(super) fn result_letter(&self, ended: &TurnEnded, at_ms: i64) -> Option<Envelope> {
-        let assignment = self.turn.assignment()?;
+    pub(super) fn result_letter(&self, assignment: &Assignment, ended: &TurnEnded, at_ms: i64) -> Envelope {
         let (ok, error) = outcome(ended);
         let spent = self.spent(ended);
         let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
-        Some(Envelope {
+        let left = Budget { nano: self.left.nano, tokens: self.left.tokens, wall_ms: None };
+        Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
             to: assignment.reply_to.clone(),
@@ -130,11 +131,12 @@ impl Agent {
             body: json!({
                 "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
                 "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
+                "left": left,
             }),
             reply_to: None,
             cause: None,
             sent_at_ms: at_ms,
-        })
+        }
     }
 
     /// Faces are told whose task it is.

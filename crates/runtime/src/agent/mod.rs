@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use max_team_core::chat::Usage;
 use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId};
@@ -97,6 +98,8 @@ pub(crate) struct Agent {
     bell: Arc<Notify>,
     /// What the call in flight has set aside in the purse: nano-dollars and tokens.
     held: (u64, u64),
+    /// What was left when it last decided something.
+    left: Left,
     /// When the turn that runs began, as far as this process knows.
     began: Instant,
     /// Letters wait in the mailbox that came at a moment they did not fit.
@@ -144,6 +147,7 @@ impl Agent {
             cancel: CancellationToken::new(),
             bell: Arc::clone(bell),
             held,
+            left: Left::default(),
             began: Instant::now(),
             left_over: false,
             resumed: seat.resumed,
@@ -217,6 +221,10 @@ impl Agent {
             }
             while self.launch_and_act().await? {}
             self.resumed = false;
+            if self.end_stopped().await? {
+                (mail, all) = (true, std::mem::take(&mut self.left_over));
+                continue;
+            }
             let activity = self.activity();
             if told != Some(activity) {
                 told = Some(activity);
@@ -250,6 +258,19 @@ impl Agent {
         }
     }
 
+    /// Ends a turn that was stopped before this process had begun anything of it: nothing will land that would.
+    async fn end_stopped(&mut self) -> Result<bool, RuntimeError> {
+        if !self.flights.is_empty() || !matches!(self.turn.pending().as_slice(), [Effect::CancelAll]) {
+            return Ok(false);
+        }
+        let unmade = self.turn.calling().map(|intent| {
+            let outcome = Outcome::Cancelled { partial: String::new(), usage: Usage::default() };
+            Input::ModelEnded { call: (intent.call, intent.attempt), outcome, ms: 0, prepared: Vec::new() }
+        });
+        self.step(unmade.unwrap_or(Input::Recovered), Extra::default()).await?;
+        Ok(!self.turn.is_busy())
+    }
+
     fn activity(&self) -> Activity {
         if !self.turn.is_busy() {
             return Activity::Idle;
@@ -277,7 +298,8 @@ impl Agent {
         }
         let floor = Arc::clone(&self.floor);
         let _alone = lock(&floor.spending);
-        let events = self.turn.decide(input, &self.now(self.purse.left()));
+        self.left = self.purse.left();
+        let events = self.turn.decide(input, &self.now(self.left));
         for event in &events {
             match event {
                 Event::LlmEnded(ended) => {
@@ -325,10 +347,14 @@ impl Agent {
         commit.actor.clone_from(&actor);
         let mut replies = Vec::new();
         let mut ended = false;
+        // A turn may end in the same decision that begins it, before anybody knows whose it was.
+        let mut assignment = self.turn.assignment().cloned();
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             match event {
+                Event::Interrupted(interrupted) => extra.sends.extend(self.stopping(&interrupted.by)),
+                Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     ended = true;
                     if self.lead {
@@ -337,7 +363,7 @@ impl Agent {
                         // The answer is about to be shown.
                         commit.strength = Strength::Full;
                     }
-                    extra.sends.extend(self.result_letter(over, at_ms));
+                    extra.sends.extend(assignment.as_ref().map(|task| self.result_letter(task, over, at_ms)));
                 }
                 Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
                 // It is about to leave us, and nobody could tell afterwards whether it had.

@@ -145,9 +145,14 @@ fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) ->
         None => (evidence(false, "the file does not exist".to_owned()), false),
         Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
         Some(meta) => {
-            let changed = meta.is_dir() || before.is_none() || hash(root, path) != before;
-            let words = if changed { "" } else { ", unchanged by this task" };
-            (evidence(true, format!("{} bytes{words}", meta.len())), changed)
+            // A folder can be there, but that says nothing about who had a hand in it.
+            let changed = meta.is_file() && (before.is_none() || hash(root, path) != before);
+            let words = match (meta.is_dir(), changed) {
+                (true, _) => "a folder".to_owned(),
+                (false, true) => format!("{} bytes", meta.len()),
+                (false, false) => format!("{} bytes, unchanged by this task", meta.len()),
+            };
+            (evidence(true, words), changed)
         }
     }
 }
@@ -192,8 +197,19 @@ fn test_report(root: &Path, cancel: &CancellationToken) -> Option<(Artifact, Opt
     let first = projects.first()?;
     let most = Duration::from_millis(CHECK_MS_MAX);
     // With coverage where the machine can; the tests count either way.
-    let covered = tests::coverage(root, first, most, cancel).ok().filter(|report| report.passed + report.failed > 0);
-    let report = covered.or_else(|| tests::run(root, first, None, most, cancel).ok())?;
+    let covered = tests::coverage(root, first, most, cancel).ok().filter(|report| report.ok && report.passed > 0);
+    let report = match covered.map_or_else(|| tests::run(root, first, None, most, cancel), Ok) {
+        Ok(report) => report,
+        // A project without tests has nothing to show; one whose tests cannot start has.
+        Err(tests::TestError::NoTests(_)) => return None,
+        Err(error) => {
+            let what = "the project's tests".to_owned();
+            let evidence = Evidence { what: what.clone(), ok: false, detail: error.to_string() };
+            let artifact =
+                Artifact { name: "test_report".to_owned(), kind: ArtifactType::Text, content: error.to_string() };
+            return Some((artifact, Some(evidence)));
+        }
+    };
     let none = report.ok && report.passed + report.failed == 0;
     let counts = format!("{} passed, {} failed, {} skipped", report.passed, report.failed, report.skipped);
     let evidence = (!none).then(|| {

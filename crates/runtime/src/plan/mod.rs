@@ -8,7 +8,7 @@ mod check;
 pub(crate) mod letters;
 pub(crate) mod propose;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,9 @@ use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId};
 use max_team_core::message::{Assignment, Envelope, Kind, Principal};
-use max_team_core::plan::event::{About, Approve, PlanEdited, PlanProposed, Say, Spent, TaskAssigned};
+use max_team_core::plan::event::{
+    About, Approve, Cause, PlanEdited, PlanProposed, Say, Spent, TaskAssigned, TaskCancelled, TaskDone,
+};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
 use max_team_core::policy::{By, Mode, Sight};
 use max_team_core::team::Settings;
@@ -69,12 +71,15 @@ pub(crate) struct PlanLoop {
     head: u64,
     bell: Arc<Notify>,
     flights: FuturesUnordered<Flight>,
-    checking: HashSet<(usize, u32)>,
+    /// Checks that run, and what stops each of them.
+    checking: HashMap<(usize, u32), CancellationToken>,
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
     cancel: CancellationToken,
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
+    /// What was left when somebody last found it too little.
+    too_little: Option<Budget>,
 }
 
 /// Somebody who sits down once the commit is through.
@@ -105,11 +110,12 @@ impl PlanLoop {
             head,
             bell,
             flights: FuturesUnordered::new(),
-            checking: HashSet::new(),
+            checking: HashMap::new(),
             asleep_until: None,
             before: HashMap::new(),
             cancel: CancellationToken::new(),
             replaced: false,
+            too_little: None,
         }
     }
 
@@ -123,18 +129,13 @@ impl PlanLoop {
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
-        if let Some(budget) = self.plan.draft().map(|draft| draft.budget) {
-            self.floor.plan_purse(self.id, Some(budget));
-        }
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         self.step(Input::Recovered).await?;
         self.reseat()?;
         loop {
             self.take_mail().await?;
             if self.plan.awaits_lead() && self.floor.is_lead_idle() {
                 self.lead_is_silent().await?;
-            }
-            if self.plan.is_paused() && self.has_money() {
-                self.step(Input::Resume { by: "a larger budget".to_owned() }).await?;
             }
             self.launch();
             self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
@@ -164,9 +165,22 @@ impl PlanLoop {
         }
     }
 
+    /// Whether there is more than when it was found to be too little: calls that ended cheaper than they might have,
+    /// a larger cap. The same once more would only be found too little again.
     fn has_money(&self) -> bool {
         let left = self.floor.plan_purse(self.id, None).left();
-        left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0)
+        let any = left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0);
+        let grown = |now: Option<u64>, then: Option<u64>| then.is_some_and(|then| now.is_none_or(|now| now > then));
+        let more = |then: Budget| grown(left.nano, then.nano) || grown(left.tokens, then.tokens);
+        any && self.too_little.is_none_or(more)
+    }
+
+    /// What waits for money goes on once there is some.
+    fn resume(&mut self, batch: &mut Batch) {
+        if self.plan.is_paused() && self.has_money() {
+            self.too_little = None;
+            self.decide(Input::Resume { by: "a larger budget".to_owned() }, batch);
+        }
     }
 
     /// Whoever had a task when the last process went sits down again.
@@ -187,10 +201,13 @@ impl PlanLoop {
         let mut batch = Batch::default();
         for letter in self.floor.mail(&self.stream, false)? {
             batch.acks.push(letter.id);
+            // Before it is decided that somebody must be asked.
+            self.resume(&mut batch);
             if let Some(input) = self.read(&letter) {
                 self.decide(input, &mut batch);
             }
         }
+        self.resume(&mut batch);
         self.commit(batch).await
     }
 
@@ -199,7 +216,6 @@ impl PlanLoop {
         match letter.kind {
             Kind::PlanApprovalRequest => {
                 let proposed: PlanProposed = serde_json::from_value(body.get("proposed")?.clone()).ok()?;
-                self.floor.plan_purse(self.id, Some(proposed.draft.budget));
                 Some(Input::Propose(Box::new(proposed)))
             }
             Kind::PlanApprovalResponse => {
@@ -251,7 +267,7 @@ impl PlanLoop {
         Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
     }
 
-    fn reported(&self, body: &Value) -> Option<Input> {
+    fn reported(&mut self, body: &Value) -> Option<Input> {
         let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
         let task = self.plan.graph()?.index(&assignment.task)?;
         let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
@@ -266,11 +282,23 @@ impl PlanLoop {
                 let findings = looked.then(|| check::words(leaves, &output));
                 Report::Done { output, findings }
             }
-            End::Budget => Report::OutOfMoney { output },
+            End::Budget => {
+                self.found_too_little(body);
+                Report::OutOfMoney { output }
+            }
             End::Interrupted => Report::Stopped,
             _ => Report::Failed { error: text_at(body, "error") },
         };
         Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
+    }
+
+    /// Of several, whoever had the least goes on first.
+    fn found_too_little(&mut self, body: &Value) {
+        let left: Budget =
+            body.get("left").and_then(|left| serde_json::from_value(left.clone()).ok()).unwrap_or_default();
+        let then = self.too_little.unwrap_or(left);
+        self.too_little =
+            Some(Budget { nano: left.nano.min(then.nano), tokens: left.tokens.min(then.tokens), wall_ms: None });
     }
 
     /// Whoever has begun by now, in one commit.
@@ -377,12 +405,18 @@ impl PlanLoop {
         commit.actor = "plan".to_owned();
         let mut newcomers: Vec<Newcomer> = Vec::new();
         self.remember(&mut batch.events).await;
+        // Before anybody it lets begin can look.
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
                 let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
                 match self.welcome(assigned, letter.as_ref(), &mut commit)? {
+                    Some(newcomer) if newcomer.events.is_empty() => {
+                        newcomers.push(newcomer);
+                        batch.sends.extend(letter);
+                    }
                     // They begin with the letter in hand, in this transaction: it never waits in a mailbox.
                     Some(newcomer) => {
                         letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
@@ -395,6 +429,7 @@ impl PlanLoop {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
             }
             batch.sends.extend(self.replacing(event));
+            batch.sends.extend(self.stopping(event));
         }
         let letters = batch.sends.clone();
         commit.sends = batch.sends;
@@ -421,21 +456,36 @@ impl PlanLoop {
     /// What is done about events besides the letters they send.
     fn after(&mut self, events: &[Event]) {
         for event in events {
-            let (task, by) = match event {
-                Event::TaskDone(done) => {
-                    let index = self.plan.graph().and_then(|graph| graph.index(&done.task));
-                    index.and_then(|index| self.before.remove(&index));
-                    continue;
-                }
-                Event::TaskFailed(failed) => (&failed.task, "its time is over"),
-                Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
-                _ => continue,
+            let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event
+            else {
+                continue;
             };
-            let index = self.plan.graph().and_then(|graph| graph.index(task));
-            if let Some(agent) = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent) {
-                self.floor.interrupt(agent, by);
-            }
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
+            self.before.remove(&index);
+            // Nobody waits for what a check of it would find.
+            self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
         }
+    }
+
+    /// Whoever is at a task that is given up, or out of time, is told to stop: in the same commit, so that it also
+    /// stops if this process does.
+    fn stopping(&self, event: &Event) -> Option<Envelope> {
+        let (task, by) = match event {
+            Event::TaskFailed(failed) if failed.cause == Cause::Timeout => (&failed.task, "its time is over"),
+            Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
+            _ => return None,
+        };
+        let view = self.plan.task(self.plan.graph()?.index(task)?)?;
+        Some(Envelope {
+            id: derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(view.agent?),
+            kind: Kind::Shutdown,
+            body: json!({ "by": by }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        })
     }
 
     fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
@@ -491,10 +541,14 @@ impl PlanLoop {
         let head = appends.len() as u64;
         commit.appends.extend(appends);
         commit.projections.extend(rows);
-        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, turn, head)? else {
+        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, self.id, turn, head)? else {
             return Ok(None);
         };
-        let events = agent.opening(letter);
+        let mut events = agent.opening(letter);
+        if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
+            // It would be over before it began: it reads the letter and says so itself.
+            events.clear();
+        }
         let actor = format!("agent:{}", assigned.member);
         for event in &events {
             commit.appends.push(append(&stream, event, &actor)?);
@@ -570,7 +624,7 @@ impl PlanLoop {
         for effect in self.plan.pending() {
             match effect {
                 Effect::Check { task, attempt } => {
-                    if self.checking.insert((task, attempt))
+                    if !self.checking.contains_key(&(task, attempt))
                         && let Some(flight) = self.check(task, attempt)
                     {
                         self.flights.push(flight);
@@ -599,7 +653,8 @@ impl PlanLoop {
         let output = self.plan.output(index).to_owned();
         let known = self.plan.before(index).to_vec();
         let before = self.before.get(&index).cloned().unwrap_or(Before { tree: None, outputs: known });
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
+        self.checking.insert((index, attempt), cancel.clone());
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
                 let outputs_before = &before.outputs;

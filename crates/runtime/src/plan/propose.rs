@@ -38,6 +38,11 @@ pub(crate) fn propose(
         return Err(format!("nobody can be asked (`--approve never`), so this cannot run: {risk}"));
     }
     let forecast = expect(team, &draft, &graph);
+    if let Some(old) = revises
+        && fold_plan(&floor.shared, old).ok().and_then(|(plan, _)| plan.session()) != Some(floor.session)
+    {
+        return Err(format!("`revises` names `{old}`, which is no plan of this session"));
+    }
     let carried = revises.map(|old| carried(floor, old, &draft)).unwrap_or_default();
     Ok(Box::new(PlanProposed {
         plan,
@@ -80,7 +85,12 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, Strin
 fn complete(team: &Team, draft: &mut Draft) {
     for task in &mut draft.tasks {
         let mate = team.members.iter().find(|mate| mate.definition.name == task.agent);
-        task.timeout_ms = task.timeout_ms.or_else(|| mate?.settings.constraints.timeout_ms);
+        // A plan may take less time than its owner has, never more.
+        let most = mate.and_then(|mate| mate.settings.constraints.timeout_ms);
+        task.timeout_ms = match (task.timeout_ms, most) {
+            (Some(own), Some(most)) => Some(own.min(most)),
+            (own, most) => own.or(most),
+        };
     }
 }
 
@@ -120,11 +130,34 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
 fn is_known(team: &Team, projects: &[Project], argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
-    if usual.into_iter().any(|usual| !usual.is_empty() && usual.iter().take(2).eq(argv.iter().take(2))) {
+    // Word for word: what follows the first words decides what a program does.
+    if usual.into_iter().any(|usual| !usual.is_empty() && usual == argv) || is_plain_cargo(&words) {
         return true;
     }
     let allowed = team.members.iter().filter_map(|mate| mate.settings.constraints.allowed_commands.as_ref());
     allowed.into_iter().any(|allowed| pattern::commands(allowed, &words))
+}
+
+/// Building and testing with nothing but names of packages, tests and profiles: no flag here runs another program.
+fn is_plain_cargo(words: &[&str]) -> bool {
+    const FLAGS: [&str; 10] = [
+        "-p",
+        "--package",
+        "--workspace",
+        "--lib",
+        "--test",
+        "--bin",
+        "--release",
+        "--all-targets",
+        "--locked",
+        "--offline",
+    ];
+    match words {
+        ["cargo", "test" | "build" | "check", rest @ ..] => {
+            rest.iter().all(|word| !word.starts_with('-') || FLAGS.contains(word))
+        }
+        _ => false,
+    }
 }
 
 /// What it will cost and take.
@@ -146,13 +179,18 @@ pub(crate) fn expect(team: &Team, draft: &Draft, graph: &Graph) -> Forecast {
 /// What an earlier plan finished of tasks that are still the same.
 fn carried(floor: &Floor, old: PlanId, draft: &Draft) -> Vec<Carried> {
     let Ok((plan, _)) = fold_plan(&floor.shared, old) else { return Vec::new() };
-    let same = |view: &TaskView<'_>| {
-        draft.tasks.iter().any(|task| {
-            task.id == view.task.id && task.description == view.task.description && task.agent == view.task.agent
-        })
-    };
-    let done = plan.tasks().filter(|view| same(view));
-    done.filter_map(|view| Some(Carried { task: view.task.id.clone(), result: view.result?.clone() })).collect()
+    if plan.session() != Some(floor.session) {
+        return Vec::new();
+    }
+    let mut carried: Vec<Carried> = Vec::new();
+    for view in plan.tasks().filter(|view| draft.tasks.iter().any(|task| task == view.task)) {
+        // Nothing stands that builds on something that will be done anew.
+        let stands = view.task.needs.iter().all(|need| carried.iter().any(|carried| carried.task == *need));
+        if let (true, Some(result)) = (stands, view.result) {
+            carried.push(Carried { task: view.task.id.clone(), result: result.clone() });
+        }
+    }
+    carried
 }
 
 /// The plan of this session that is under way and stuck, if there is exactly one.

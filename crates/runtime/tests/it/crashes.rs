@@ -29,6 +29,16 @@ struct Scene {
     approve: Approve,
     /// What is said to a plan, by what is asked and how many plans there have been.
     say: fn(&About, usize) -> Say,
+    /// What is done about a member's question.
+    then: Then,
+}
+
+/// What a user does who is asked by a member.
+#[derive(Clone, Copy)]
+enum Then {
+    Allow,
+    StopThePlan,
+    InterruptTheLead,
 }
 
 /// What is left when everything is over.
@@ -65,7 +75,8 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     let team = house_with(journal, root, replay);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
-    let session = team.open(owner(), root, with_team(which, scene.approve)).await.unwrap().session;
+    let opened = team.open(owner(), root, with_team(which, scene.approve)).await.unwrap();
+    let session = opened.session;
     loop {
         let heard = rest(&mut notices).await;
         if !journal.has_mail(key("say")).unwrap() {
@@ -74,14 +85,22 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
         }
         let inbox = Post::new(journal).inbox().unwrap();
         assert_eq!(heard.waiting, !inbox.is_empty(), "{inbox:?} after {:?}", heard.names());
-        let Some(Pending { row, noted, .. }) = inbox.into_iter().next() else { return };
+        let Some(Pending { row, noted, plan, .. }) = inbox.into_iter().next() else { return };
         assert_eq!(noted, None, "an answer that nobody reads");
         let command = match &row.matter {
             Matter::Plan(about) => {
                 let plans = plans(journal).len();
                 Command::Decide { question: row.question, say: (scene.say)(about, plans) }
             }
-            Matter::Tool { .. } => Command::Answer { session, question: row.question, answer: yes() },
+            Matter::Tool { .. } => match scene.then {
+                Then::Allow => Command::Answer { session, question: row.question, answer: yes() },
+                Then::StopThePlan => Command::Stop { plan: plan.unwrap(), task: None },
+                Then::InterruptTheLead => {
+                    // From another terminal: the owner hears of it by itself.
+                    Post::new(journal).interrupt(&owner(), key("interrupt"), opened.agent).await.unwrap();
+                    continue;
+                }
+            },
         };
         give(&team, key(&row.question.to_string()), command).await;
     }
@@ -110,7 +129,7 @@ fn live(scene: &Scene, journal: &Journal, root: &Path, dies_with: Option<u64>) -
     (is_over, replay.calls().into_keys().collect())
 }
 
-fn events(journal: &Journal) -> Vec<(String, Event)> {
+pub(crate) fn events(journal: &Journal) -> Vec<(String, Event)> {
     let entries = journal.read_all(0, 100_000).unwrap().into_iter();
     let events = entries.filter_map(|entry| {
         let event = serde_json::from_slice(entry.payload.as_deref()?).ok()?;
@@ -119,7 +138,7 @@ fn events(journal: &Journal) -> Vec<(String, Event)> {
     events.collect()
 }
 
-fn plans(journal: &Journal) -> BTreeSet<PlanId> {
+pub(crate) fn plans(journal: &Journal) -> BTreeSet<PlanId> {
     let streams = events(journal).into_iter().map(|(stream, _)| stream);
     streams.filter_map(|stream| stream.strip_prefix("plan/")?.parse().ok()).collect()
 }
@@ -170,7 +189,7 @@ fn files(root: &Path) -> BTreeMap<String, String> {
 }
 
 /// What holds at rest, whatever happened before.
-fn check_rest(journal: &Journal) {
+pub(crate) fn check_rest(journal: &Journal) {
     assert!(journal.verify().unwrap().faults.is_empty());
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     let mut done = BTreeSet::new();
@@ -206,7 +225,10 @@ fn run(scene: &Scene, lives: impl Fn(u32) -> Option<u64>) -> (Outcomes, u32) {
         }
         journal = journal.reopen().unwrap();
     }
-    panic!("it does not come to an end: {:#?}", events(&journal).iter().map(|(s, e)| (s, e.name())).collect::<Vec<_>>());
+    panic!(
+        "it does not come to an end: {:#?}",
+        events(&journal).iter().map(|(s, e)| (s, e.name())).collect::<Vec<_>>()
+    );
 }
 
 /// Kills at every commit, then again and again.
@@ -256,7 +278,7 @@ members:
   ray/c: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: c is done}]
   ada/join: [{parts: [{tool: read_file, input: {path: a.txt}}, {tool: read_file, input: {path: c.txt}}]}, {text: joined}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
     assert_eq!((outcomes.plans[0].1.done, outcomes.plans[0].1.verified), (4, 3));
     assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.files["b.txt"].as_str()), ("one+a\n", "one+b\n"));
@@ -272,7 +294,7 @@ answers:
 members:
   leo/a: [{text: I have done it.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Now I have.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
 }
@@ -291,7 +313,7 @@ members:
     - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+blue}}]
     - text: "Blue it is."
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Never, say: approve });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Never, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+blue\n");
     assert_eq!(outcomes.words.last().unwrap(), "Report.");
 }
@@ -311,7 +333,7 @@ members:
   ray/a: [{parts: [{tool: write_file, input: {path: a.txt, content: one+a}}]}, {text: Really.}]
   ada/b: [{text: seen}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
 }
@@ -333,7 +355,7 @@ members:
         About::Failure { .. } => Say::Rule(Ruling::Skip),
         _ => Say::Approve,
     };
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say, then: Then::Allow });
     assert_eq!((outcomes.plans[0].1.done, outcomes.plans[0].1.skipped), (1, 1));
 }
 
@@ -347,7 +369,7 @@ members:
   ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: It says one.}]
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
     assert_eq!(outcomes.words, ["Both are done."]);
 }
@@ -363,7 +385,7 @@ members:
   leo/b: [{parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: done}]
 "#;
     let say = |_: &About, plans: usize| if plans == 1 { Say::Changes("no design".into()) } else { Say::Approve };
-    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say, then: Then::Allow });
     let ends: Vec<_> = outcomes.plans.iter().map(|(end, ..)| *end).collect();
     assert_eq!(ends, [Some(PlanEnd::Replaced), Some(PlanEnd::Done)]);
 }
@@ -378,6 +400,34 @@ answers:
 members:
   leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}, {tool: edit_file, input: {path: b.txt, old: one, new: one+b}}]}, {text: Changed.}]
 "#;
-    let outcomes = sweep(&Scene { recording, approve: Approve::Each, say: approve });
+    let outcomes = sweep(&Scene { recording, approve: Approve::Each, say: approve, then: Then::Allow });
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
+}
+
+#[test]
+fn a_plan_that_is_stopped_while_its_member_asks() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}, {id: b, agent: ada, description: B, depends_on: [a]}]}}]
+  - text: Report.
+members:
+  leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Each, say: approve, then: Then::StopThePlan });
+    assert_eq!((outcomes.plans[0].0, outcomes.plans[0].1.cancelled), (Some(PlanEnd::Stopped), 2));
+    assert_eq!(outcomes.files["a.txt"], "one\n");
+}
+
+#[test]
+fn a_lead_that_is_interrupted_while_its_delegate_asks() {
+    let recording = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: leo, description: Change}}]
+  - text: Never said.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::InterruptTheLead });
+    assert_eq!(outcomes.files["a.txt"], "one\n");
+    assert_eq!(outcomes.words, [""]);
 }

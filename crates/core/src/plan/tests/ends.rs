@@ -206,3 +206,16 @@ fn spending_adds_up_over_attempts() {
     assert_eq!((tally.spent.nano, tally.spent.ms, play.attempt("a")), (28, 40, 4));
     assert_eq!(play.view("a").result.unwrap().spent, tally.spent);
 }
+
+#[test]
+fn a_plan_stops_when_its_time_is_over() {
+    let budget = Budget { wall_ms: Some(10_000), ..Budget::default() };
+    let mut play = Play::of(Draft { budget, ..draft(vec![task("a"), after("b", &["a"])]) }, 2);
+    let over = play.now + 10_000;
+    play.wake_at(over - 1);
+    assert_eq!((play.at_work(), play.plan.ended()), (vec!["a"], None));
+    play.crash();
+    play.wake_at(over);
+    assert_eq!((play.at_work(), play.plan.ended()), (vec![], Some(PlanEnd::Stopped)));
+    assert_eq!(play.plan.pending(), []);
+}

@@ -6,7 +6,7 @@ use super::*;
 fn all_that_is_ready_runs_up_to_the_places() {
     let tasks = || vec![task("a"), task("b"), task("c"), after("d", &["a", "b"])];
     for (settings, own, at_work) in
-        [(5, None, 3), (2, None, 2), (1, None, 1), (5, Some(2), 2), (2, Some(5), 2), (3, Some(0), 1), (0, None, 1)]
+        [(5, None, 3), (2, None, 2), (1, None, 1), (5, Some(2), 2), (2, Some(5), 2), (0, None, 1)]
     {
         let play = Play::of(Draft { max_parallel: own, ..draft(tasks()) }, settings);
         assert_eq!(play.at_work().len(), at_work, "{settings} {own:?}");

@@ -30,7 +30,7 @@ impl<W: Write> Plain<W> {
                 }
                 return Ok(());
             }
-            if self.yes {
+            if self.yes.is_some() {
                 self.ask(&question)?;
                 self.say_yes(&question)?;
                 continue;
@@ -102,8 +102,10 @@ impl<W: Write> Plain<W> {
             // A yes is no answer to this.
             Matter::Words(_) => (Answer { allow: false, always: false, comment: String::new(), by }, "(--yes)"),
             Matter::Plan { about, .. } => {
+                let mut objection = || self.yes.as_mut()?.objection.take();
                 let say = match about {
-                    About::Proposal | About::Rest | About::Start { .. } => Say::Approve,
+                    About::Proposal => objection().map_or(Say::Approve, Say::Changes),
+                    About::Rest | About::Start { .. } => Say::Approve,
                     About::Failure { .. } => Say::Rule(Ruling::GiveUp),
                     About::Budget => Say::Reject(String::new()),
                 };

@@ -50,7 +50,9 @@ impl Session {
 
     /// Whether nothing more is to come: the house knows better than what has been heard so far.
     pub(in super::super) fn is_over(&self) -> bool {
-        !self.is_at_work() && (self.team.is_none() || self.quiet || self.turns == 0)
+        let quiet = self.team.is_none() || self.quiet || self.turns == 0;
+        // Something comes of an answer that is on its way, also if the house was quiet when it was given.
+        quiet && !self.is_at_work() && !self.questions.is_answering()
     }
 
     /// Takes up what the team was at before we came.

@@ -1,0 +1,4 @@
+. tests/expect.sh
+expect "all notes" "buy milk
+call Ada
+milk the cow" "$(NOTES=tests/sample.txt sh notes.sh list)"

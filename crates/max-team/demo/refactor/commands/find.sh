@@ -1,0 +1,2 @@
+[ -n "${1-}" ] || exit 1
+echo "looking for $1"

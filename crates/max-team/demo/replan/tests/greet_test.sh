@@ -1,0 +1,2 @@
+. tests/expect.sh
+expect "by name" "Hello, Ada!" "$(sh greet.sh Ada)"

@@ -1,0 +1,2 @@
+. lib/total.sh
+total "$@"

@@ -1,0 +1,203 @@
+//! The demos, as somebody without a key sees them: recorded models, and everything else real.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::program::{Program, Ran};
+
+/// A demo that was played, and what it left.
+struct Played {
+    ran: Ran,
+    root: PathBuf,
+    _kept: TempDir,
+}
+
+impl Played {
+    fn new(words: &[&str], variables: &[(&str, &str)]) -> Self {
+        let kept = tempfile::tempdir().unwrap();
+        let mut program = Program::alone().variable("TMPDIR", kept.path().to_str().unwrap());
+        for (name, value) in variables {
+            program = program.variable(name, *value);
+        }
+        let ran = program.run(&[&["demo", "--keep", "--yes"], words].concat());
+        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{ran:?}");
+        let intro = ran.out.lines().next().unwrap();
+        let root = PathBuf::from(intro.rsplit(' ').next().unwrap());
+        Self { ran, root, _kept: kept }
+    }
+
+    fn file(&self, name: &str) -> String {
+        std::fs::read_to_string(self.root.join(name))
+            .unwrap_or_else(|error| panic!("{name}: {error}: {}", self.ran.out))
+    }
+
+    /// Whether the project's own check passes.
+    fn passes(&self) -> bool {
+        std::process::Command::new("sh").arg("tests/run.sh").current_dir(&self.root).output().unwrap().status.success()
+    }
+
+    /// The events of plans, with the task that each is about.
+    fn steps(&self) -> Vec<(String, String)> {
+        let home = self.root.parent().unwrap().join("home");
+        let entries = Program::alone().variable("MAX_TEAM_HOME", home.to_str().unwrap()).journal();
+        let of_plans = entries.iter().filter(|entry| entry["stream"].as_str().unwrap().starts_with("plan/"));
+        let step = |entry: &Value| {
+            let event = entry["event"].as_str().unwrap();
+            (event.to_owned(), entry["payload"][event]["task"].as_str().unwrap_or_default().to_owned())
+        };
+        of_plans.map(step).collect()
+    }
+
+    /// Whether these stand in the output, in this order.
+    fn says(&self, wanted: &[&str]) {
+        let mut rest = self.ran.out.as_str();
+        for words in wanted {
+            let found = rest.find(words).unwrap_or_else(|| panic!("`{words}` is missing: {}", self.ran.out));
+            rest = &rest[found + words.len()..];
+        }
+    }
+}
+
+/// Files with words that they have in the end.
+type Files = &'static [(&'static str, &'static str)];
+
+/// Every demo does what it says: files, checks, figures.
+#[test]
+fn every_demo_really_does_it() {
+    let table: [(&str, &str, Files); 6] = [
+        (
+            "team",
+            "4 of 4 ran, 4 done, 2 verified, 0 failed",
+            &[("lib/total.sh", "*) count=1"), ("tests/cart_test.sh", "1110")],
+        ),
+        (
+            "feature",
+            "3 of 3 ran, 3 done, 2 verified, 0 failed",
+            &[("notes.sh", "find)"), ("tests/find_test.sh", "milk")],
+        ),
+        (
+            "bug-hunt",
+            "4 of 4 ran, 4 done, 2 verified, 0 failed",
+            &[("lib/hours.sh", "${1#0}"), ("tests/day_test.sh", "08")],
+        ),
+        (
+            "refactor",
+            "4 of 4 ran, 4 done, 4 verified, 0 failed",
+            &[
+                ("commands/put.sh", "fail \"no name"),
+                ("commands/take.sh", "fail \"no name"),
+                ("commands/find.sh", "fail \"no name"),
+                ("tests/fail_test.sh", "box:"),
+            ],
+        ),
+        (
+            "fix",
+            "2 of 2 ran, 1 done, 1 verified, 1 failed",
+            &[("lib/leap.sh", "400"), ("tests/century_test.sh", "1900")],
+        ),
+        ("replan", "2 of 2 ran, 2 done, 2 verified, 0 failed", &[("greet.sh", "Hello"), ("README.md", "Hello")]),
+    ];
+    for (name, figures, files) in table {
+        let played = Played::new(&[name], &[]);
+        played.says(&[
+            "This is a recording",
+            "may it run?",
+            &format!("✓ Plan: done: {figures}"),
+            "✉ news from the team",
+        ]);
+        assert!(!played.ran.out.contains("did not go as"), "{}", played.ran.out);
+        for (file, words) in files {
+            assert!(played.file(file).contains(words), "{name}: {file}");
+        }
+        assert!(played.passes(), "{name}");
+        assert!(played.root.join(".git").exists(), "{name}");
+    }
+}
+
+#[test]
+fn a_false_done_is_caught_and_tried_again() {
+    let played = Played::new(&[], &[]);
+    played.says(&[
+        "fix: begun (attempt 1)",
+        "↻ fix: failed: said to be done, but sh tests/run.sh: exit 1: one without a count: wanted '250', got '62500'",
+        "fix: begun (attempt 2)",
+        "fix: done, verified",
+        "Leo's first attempt did not pass",
+    ]);
+    let chinese = Played::new(&["--lang", "zh"], &[]);
+    chinese.says(&["这是一段录制", "已批准", "fix: 失败", "fix: 完成，已验证", "4 个任务执行了 4 个", "第二次通过了"]);
+    assert!(chinese.passes() && chinese.file("tests/cart_test.sh").contains("空购物车"));
+}
+
+#[test]
+fn three_leos_work_side_by_side() {
+    let played = Played::new(&["refactor"], &[]);
+    let steps = played.steps();
+    let places = |event: &str| {
+        let at = |task: &str| steps.iter().position(|step| step.0 == event && step.1 == task).unwrap();
+        ["put", "take", "find"].map(at)
+    };
+    let (given, done) = (places("task_assigned"), places("task_done"));
+    assert!(given.iter().max() < done.iter().min(), "{steps:?}");
+    played.says(&["together: begun (attempt 1)", "together: done, verified"]);
+}
+
+#[test]
+fn a_failed_test_starts_the_fix_that_waited_for_it() {
+    let played = Played::new(&["fix"], &[]);
+    played.says(&["✗ test: failed: said to be done", "mend: begun", "mend: done, verified", "made up for"]);
+}
+
+#[test]
+fn a_plan_is_sent_back_and_a_better_one_runs() {
+    let played = Played::new(&["replan"], &[]);
+    played.says(&[
+        "3 tasks in 3 waves",
+        "changes wanted: too much for a typo",
+        "■ Plan: replaced: 0 of 3 ran",
+        "2 tasks in 1 waves",
+        "approved (--yes)",
+        "✓ Plan: done: 2 of 2 ran",
+    ]);
+    assert!(!played.root.join("tests/nobody_test.sh").exists(), "the plan that was sent back did not run");
+}
+
+/// A machine with a shell and nothing else.
+#[test]
+fn git_is_not_needed() {
+    let programs = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/sh", programs.path().join("sh")).unwrap();
+    let played = Played::new(&["team"], &[("PATH", programs.path().to_str().unwrap())]);
+    played.says(&["✓ Plan: done: 4 of 4 ran, 4 done, 2 verified"]);
+    assert!(!played.root.join(".git").exists() && played.passes());
+}
+
+/// Where nobody can be asked the plan waits, and the recording does not claim otherwise.
+#[test]
+fn nothing_runs_that_nobody_approved() {
+    let kept = tempfile::tempdir().unwrap();
+    let program = Program::alone().variable("TMPDIR", kept.path().to_str().unwrap());
+    let ran = program.run(&["demo"]);
+    assert!(ran.out.contains("waits for a person") && !ran.out.contains("750 again"), "{ran:?}");
+    assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 0, "what nobody wants to keep is gone");
+}
+
+#[test]
+fn a_demo_keeps_to_itself() {
+    let program = Program::alone().file(".max-team/agents.yaml", "agents: [{name: bob, role: team_lead}]\n");
+    let before = program.read(".max-team/agents.yaml");
+    let ran = program.run(&["demo", "replan", "--yes"]);
+    assert!(ran.code == 0 && ran.out.contains("(leo)") && !ran.out.contains("bob"), "{ran:?}");
+    assert_eq!(program.read(".max-team/agents.yaml"), before);
+    assert_eq!(program.run(&["sessions", "list"]).out, "no sessions yet; start one with `max-team`\n");
+}
+
+#[test]
+fn demos_are_listed_and_known_by_name() {
+    let program = Program::alone();
+    insta::assert_snapshot!(program.run(&["demo", "--list"]).out);
+    let ran = program.run(&["demo", "refaktor"]);
+    assert!(ran.code == 2 && ran.err.contains("refactor"), "{ran:?}");
+}
