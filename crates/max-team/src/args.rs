@@ -50,7 +50,7 @@ pub(crate) struct Talk {
     /// Resume a session by its id (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
-    /// Talk to one agent that has hands itself (the only kind of agent in this version)
+    /// Talk to one agent that has hands itself, without the team
     #[arg(long)]
     pub(crate) solo: bool,
     /// The model: a name, an alias or provider/name

@@ -200,6 +200,13 @@ impl Headless {
                     (Exit::Interrupted, None) => {
                         stopped = Some(Exit::Interrupted);
                         self.order(EnvelopeId::new(Uuid::now_v7()), Command::Interrupt { session }).await?;
+                        // Whoever works for it stops too; a plan that only waits for a person goes on waiting.
+                        for (plan, asked, end) in &tally.plans {
+                            if end.is_none() && asked.is_none() {
+                                let command = Command::Stop { plan: *plan, task: None };
+                                self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
+                            }
+                        }
                         continue;
                     }
                     (signal, _) => return Ok(Some(signal)),
@@ -245,6 +252,13 @@ impl Headless {
     ) -> anyhow::Result<()> {
         if let Some(plan) = from.plan {
             tally.plan(plan, event);
+            if let (Task::Plan { .. }, Event::PlanAsked(asked)) = (&self.task, event) {
+                // It goes into a file; here it need not wait for anybody.
+                let say = Say::Reject(String::new());
+                tally.sent.insert(asked.question);
+                tally.asked_by.insert(asked.question, from.name.to_string());
+                self.heard(Command::Decide { question: asked.question, say }).await?;
+            }
             if let (true, Event::PlanAsked(asked)) = (self.yes, event)
                 && asked.about == About::Proposal
             {
@@ -394,10 +408,13 @@ impl Headless {
         if asked.is_none() {
             return Ok(None);
         }
+        let session = opened.session;
+        let budget = state.asked().any(|(_, about)| *about == About::Budget);
         if self.format == Format::Text {
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH))?;
+        } else {
+            print_line(&stream_json::waits(session, *plan, *asked, budget))?;
         }
-        let session = opened.session;
         let words = match state.asked().next() {
             Some((question, About::Failure { task, .. })) => format!(
                 "task `{task}` failed and somebody must decide: `max-team approve {question} --retry`, `--skip`, \
@@ -419,7 +436,6 @@ impl Headless {
             ),
         };
         talk(&format!("{words}; then go on with `max-team -r {session} -p \"\"`"));
-        let budget = state.asked().any(|(_, about)| *about == About::Budget);
         Ok(Some(if budget { Exit::Budget } else { Exit::Denied }))
     }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use max_team_core::chat::{Message, Part, Usage};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
-use max_team_core::id::SessionId;
+use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::NANO;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Origin, Status};
@@ -36,6 +36,14 @@ pub(crate) fn of_team(session: SessionId, from: &Origin, at_ms: i64, event: &Eve
             "type": "max", "subtype": kind, "session_id": session, "uuid": Uuid::now_v7(), "at_ms": at_ms,
             "agent": &*from.name, "plan": plan, "task": task, "event": event,
         })
+    })
+}
+
+/// The last line of a run whose plan waits for a person.
+pub(crate) fn waits(session: SessionId, plan: PlanId, question: Option<QuestionId>, budget: bool) -> Value {
+    json!({
+        "type": "result", "subtype": if budget { "error_max_budget_usd" } else { "needs_approval" }, "is_error": true,
+        "session_id": session, "uuid": Uuid::now_v7(), "plan": plan, "question": question,
     })
 }
 

@@ -72,6 +72,9 @@ pub(crate) struct Floor {
     quiet: Mutex<bool>,
 }
 
+/// An agent in its chair, and what it is told there.
+pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
+
 /// An agent that has just begun to exist, and its first letter.
 pub(crate) struct Fresh {
     pub turn: Turn,
@@ -240,7 +243,7 @@ impl Floor {
         plan: PlanId,
         turn: Turn,
         head: u64,
-    ) -> Result<Option<(Box<Agent>, mpsc::Receiver<Control>)>, RuntimeError> {
+    ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else { return Ok(None) };
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {

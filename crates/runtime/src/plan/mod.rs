@@ -201,8 +201,10 @@ impl PlanLoop {
         let mut batch = Batch::default();
         for letter in self.floor.mail(&self.stream, false)? {
             batch.acks.push(letter.id);
-            // Before it is decided that somebody must be asked.
-            self.resume(&mut batch);
+            if letter.kind == Kind::TaskResult {
+                // Before it is decided that somebody must be asked; what somebody has answered comes first.
+                self.resume(&mut batch);
+            }
             if let Some(input) = self.read(&letter) {
                 self.decide(input, &mut batch);
             }
