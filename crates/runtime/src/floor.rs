@@ -79,6 +79,9 @@ pub(crate) struct Fresh {
     pub letter: Envelope,
 }
 
+/// An agent that sits and does not run yet, and where it hears orders.
+pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
+
 /// What a loop is given when it sits down.
 pub(crate) struct Place {
     pub bell: Arc<Notify>,
@@ -218,7 +221,7 @@ impl Floor {
         plan: PlanId,
         turn: Turn,
         head: u64,
-    ) -> Result<Option<(Box<Agent>, mpsc::Receiver<Control>)>, RuntimeError> {
+    ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else { return Ok(None) };
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {

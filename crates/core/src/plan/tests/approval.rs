@@ -117,6 +117,11 @@ fn after_the_first_wave_the_rest_is_asked_for() {
         play.say(say.clone());
         if end == PlanEnd::Done {
             play.done("b");
+            if say == Say::FirstWave {
+                // One more wave each time.
+                assert_eq!(play.questions(), [About::Rest]);
+                play.say(Say::Approve);
+            }
             play.done("c");
         }
         play.ended(end);
