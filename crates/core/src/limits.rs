@@ -116,3 +116,5 @@ pub const UPSTREAM_ITEM_BYTES_MAX: usize = 24 << 10;
 pub const CHECK_MS_MAX: u64 = 10 * 60_000;
 /// Bytes of a failed check's output that are kept as evidence.
 pub const EVIDENCE_BYTES_MAX: usize = 2 << 10;
+/// Times the lead may have a failed task tried again before the user is asked.
+pub const RULED_RETRIES_MAX: u32 = 2;

@@ -3,7 +3,7 @@
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Instant;
@@ -14,7 +14,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, PlanEnd, Say};
 use max_team_core::policy::{Answer, By};
-use max_team_runtime::{Asked, Command, Notice, Open, Opened, Order, Origin, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Opened, Order, Origin, RuntimeError, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -74,6 +74,8 @@ struct Tally {
     ended: Option<TurnEnded>,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     team: bool,
+    /// Who asked them.
+    asked_by: HashMap<QuestionId, String>,
     /// Questions that we have answered and whose answer is on its way.
     sent: HashSet<QuestionId>,
     /// Letters that a turn has begun with.
@@ -93,6 +95,7 @@ impl Tally {
             unasked: false,
             ended: None,
             team: false,
+            asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),
             plans: Vec::new(),
@@ -102,6 +105,12 @@ impl Tally {
     /// Whether what we asked for has been taken up.
     fn begun(&self, waits_for: Option<EnvelopeId>) -> bool {
         !self.plans.is_empty() || waits_for.is_some_and(|key| self.heard.contains(&key))
+    }
+
+    /// Whoever this is has no open questions any more.
+    fn forget(&mut self, from: &Origin) {
+        let asked_by = &self.asked_by;
+        self.sent.retain(|question| asked_by.get(question).is_none_or(|by| **by != *from.name));
     }
 
     /// What is known of a plan.
@@ -241,13 +250,18 @@ impl Headless {
             {
                 let command = Command::Decide { question: asked.question, say: Say::Approve };
                 tally.sent.insert(asked.question);
-                self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
+                tally.asked_by.insert(asked.question, from.name.to_string());
+                if !self.heard(command).await? {
+                    tally.sent.remove(&asked.question);
+                }
             }
             self.tell(plan, event)?;
         }
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
+            // A question that its asker no longer waits for gets no answer.
+            Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             Event::QuestionAsked(asked) if !from.lead => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
@@ -272,7 +286,7 @@ impl Headless {
             }
             Event::QuestionAsked(asked) => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let by = String::new();
+                let by = from.name.to_string();
                 self.refuse(session, &Asked { question, tool, action, by }, Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
@@ -296,13 +310,28 @@ impl Headless {
     ) -> anyhow::Result<()> {
         tally.unasked = true;
         tally.sent.insert(asked.question);
+        tally.asked_by.insert(asked.question, asked.by.clone());
         if key.is_none() {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
         let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();
         let answer = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(why) };
         let command = Command::Answer { session, question: asked.question, answer };
-        self.order(EnvelopeId::new(Uuid::now_v7()), command).await
+        if !self.heard(command).await? {
+            tally.sent.remove(&asked.question);
+        }
+        Ok(())
+    }
+
+    /// Answers a question; `false` if somebody else has, or nobody asks any more.
+    async fn heard(&self, command: Command) -> anyhow::Result<bool> {
+        let cwd = self.cwd.display().to_string();
+        let order = Order { by: self.by.clone(), cwd, key: EnvelopeId::new(Uuid::now_v7()), command };
+        match self.handle.command(order).await {
+            Ok(()) => Ok(true),
+            Err(RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_)) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn finish(

@@ -171,19 +171,41 @@ impl Floor {
         Some(Place { bell, controls: receiver })
     }
 
-    /// Runs a loop until it ends; its crash is told, not swallowed.
+    /// Runs a loop until it ends; its crash is told, not swallowed. However it ends, its chair is free afterwards.
     pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
         let floor = Arc::clone(self);
         let mut loops = lock(&self.loops);
         while loops.try_join_next().is_some() {}
         loops.spawn(async move {
-            if let Err(crash) = tokio::spawn(work).await {
+            let ended = tokio::spawn(work).await;
+            let quiet = {
+                let mut chairs = lock(&floor.chairs);
+                // One that left by itself may have been seated anew since.
+                if chairs.get(&address).is_some_and(|chair| chair.controls.is_closed()) {
+                    chairs.remove(&address);
+                }
+                floor.becomes_quiet(&chairs)
+            };
+            if let Err(crash) = ended {
                 let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
                 let error = Arc::new(RuntimeError::AgentStopped(words));
-                lock(&floor.chairs).remove(&address);
                 floor.shared.publish(Notice::Stopped { session: floor.session, error }).await;
             }
+            if !floor.is_closing() {
+                floor.publish_quiet(quiet).await;
+            }
         });
+    }
+
+    /// Somebody could not be seated: whoever watches must know why nothing happens.
+    fn tell_why(self: &Arc<Self>, seated: Result<(), RuntimeError>) {
+        if let Err(error) = seated {
+            let floor = Arc::clone(self);
+            lock(&self.loops).spawn(async move {
+                let stopped = Notice::Stopped { session: floor.session, error: Arc::new(error) };
+                floor.shared.publish(stopped).await;
+            });
+        }
     }
 
     /// Seats an agent that has something to do; one that sits already is only rung.
@@ -363,12 +385,12 @@ impl Floor {
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
-            drop(self.seat_agent(agent, None));
+            self.tell_why(self.seat_agent(agent, None));
         }
         if let Some(plan) = address.strip_prefix("plan/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
-            drop(self.seat_plan(plan));
+            self.tell_why(self.seat_plan(plan));
         }
     }
 
@@ -468,8 +490,19 @@ impl Floor {
             // A loop that has already gone needs no telling.
             drop(controls.send(Control::Stop).await);
         }
-        let mut loops = std::mem::take(&mut *lock(&self.loops));
-        while loops.join_next().await.is_some() {}
+        loop {
+            let mut loops = std::mem::take(&mut *lock(&self.loops));
+            if loops.is_empty() {
+                return;
+            }
+            // Somebody may have sat down while we asked.
+            let late: Vec<mpsc::Sender<Control>> =
+                lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+            for controls in late {
+                drop(controls.try_send(Control::Stop));
+            }
+            while loops.join_next().await.is_some() {}
+        }
     }
 
     /// Whether everybody is being parked.

@@ -346,6 +346,7 @@ impl Plan {
                 self.leave(task);
                 self.slot(task, |slot| {
                     slot.failures = 0;
+                    slot.retried += 1;
                     if let Some(agent) = agent {
                         slot.member = Some(agent.clone());
                     }

@@ -14,7 +14,7 @@ use super::machine::Plan;
 use super::slot::State;
 use crate::event::Event;
 use crate::id::{EnvelopeId, QuestionId};
-use crate::limits::{TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT};
+use crate::limits::{RULED_RETRIES_MAX, TASK_BACKOFF_MS, TASK_BACKOFF_MS_MAX, TASK_TIMEOUT_MS_DEFAULT};
 use crate::policy::By;
 
 impl Plan {
@@ -53,7 +53,12 @@ impl Plan {
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
             Input::Told { task, answer, by } => self.told(task, answer, by),
-            Input::Rule { task, ruling, by } => self.rule(task, ruling, by),
+            Input::Rule { task, ruling, by } => {
+                let tried = self.slots.get(task).map_or(0, |slot| slot.retried);
+                // Whoever keeps saying "again" does not know either: somebody else must.
+                let again = matches!(ruling, Ruling::Retry { .. }) && tried >= RULED_RETRIES_MAX;
+                self.rule(task, if again { Ruling::Escalate } else { ruling }, by)
+            }
             Input::LeadSilent => self.escalate(),
             Input::Stop { task: None, by } => vec![Event::PlanStopped(PlanStopped { task: None, by })],
             Input::Stop { task: Some(task), by } => self.stop_one(task, by),

@@ -32,6 +32,8 @@ pub(super) struct Slot {
     pub spent: Spent,
     pub result: Option<Box<TaskResult>>,
     pub assigned_at_ms: i64,
+    /// Times that somebody said it was to be tried again.
+    pub retried: u32,
     /// Hashes of its declared files when it was last given to somebody.
     pub before: Vec<Option<Hash>>,
     pub ended_at_ms: i64,

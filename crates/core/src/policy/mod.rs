@@ -199,7 +199,13 @@ fn forbidden(constraints: &Constraints, action: &Action) -> Option<String> {
             let free = only.is_empty() || pattern::is_named(only, &action.target);
             (!free).then(|| format!("the member's `write_patterns` ({})", sight::quoted(only)))
         }),
-        Deed::Execute | Deed::Team | Deed::Ask | Deed::Answer => None,
+        Deed::Execute => {
+            let allowed = constraints.allowed_commands.as_ref()?;
+            let argv: Vec<&str> = action.target.split_whitespace().collect();
+            let free = pattern::commands(allowed, &argv);
+            (!free).then(|| format!("the member's `allowed_commands` ({})", sight::quoted(allowed)))
+        }
+        Deed::Team | Deed::Ask | Deed::Answer => None,
     }
 }
 

@@ -176,6 +176,13 @@ impl Agent {
         if text.trim().is_empty() {
             return Ok(Some(Done::wrong("`description` is missing: the member sees nothing of this conversation")));
         }
+        let places = self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1));
+        if self.delegated.len() >= places && !self.delegated.contains(key) {
+            let words =
+                format!("{places} members are at work for you already; wait for their answers, then call again");
+            return Ok(Some(Done::wrong(words)));
+        }
+        self.delegated.insert(key.to_owned());
         let child = self.delegate(key);
         let id = derived(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]);
         let mut fresh = None;

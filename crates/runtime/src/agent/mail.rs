@@ -102,6 +102,7 @@ impl Agent {
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
         let content = vec![Part::text(text_at(&letter.body, "text"))];
         self.in_flight.remove(&Flight::Tool(key.clone()));
+        self.delegated.remove(&key);
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
         self.step(ended, Extra::acks(vec![letter.id])).await
     }

@@ -102,6 +102,8 @@ pub(crate) struct Agent {
     left: Left,
     /// When the turn that runs began, as far as this process knows.
     began: Instant,
+    /// Calls for which somebody else is at work.
+    delegated: HashSet<String>,
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
     /// Set until this process has run something itself: what is pending then was left open by another one.
@@ -149,6 +151,7 @@ impl Agent {
             held,
             left: Left::default(),
             began: Instant::now(),
+            delegated: HashSet::new(),
             left_over: false,
             resumed: seat.resumed,
             floor,
@@ -253,6 +256,7 @@ impl Agent {
             if was_busy && !self.turn.is_busy() {
                 // Whatever of this turn is still under way is over, and what was said meanwhile is next.
                 self.cancel.cancel();
+                self.delegated.clear();
                 (mail, all) = (true, std::mem::take(&mut self.left_over));
             }
         }

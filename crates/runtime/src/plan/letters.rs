@@ -3,9 +3,11 @@
 //! Every word that a model is told here is in a file under `prompts/`; this module only fills them in, within named
 //! bounds. What is too large to be told is left as a file to read.
 
+use std::io::Write;
 use std::path::Path;
 
 use max_team_core::event::Event;
+use max_team_core::hash::Hash;
 use max_team_core::id::PlanId;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -161,19 +163,35 @@ fn tell(floor: &Floor, plan: PlanId, task: &str, artifact: &Artifact, room: &mut
     }
 }
 
-/// Leaves a large artifact where members can read it; git does not see the folder.
+/// Leaves a large artifact where members can read it; git does not see the folder. A link in the way could lead
+/// anywhere, so none is followed.
 fn keep(root: &Path, plan: PlanId, task: &str, artifact: &Artifact) -> std::io::Result<String> {
-    let folder = root.join(".max-team/artifacts");
-    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
-    let ending = if artifact.kind == ArtifactType::Json { "json" } else { "txt" };
-    let name = format!("{}-{}-{}.{ending}", plan, plain(task), plain(&artifact.name));
-    std::fs::create_dir_all(&folder)?;
-    if !folder.canonicalize()?.starts_with(root.canonicalize()?) {
-        return Err(std::io::Error::other("the folder leads out of the project"));
+    let mut folder = root.to_path_buf();
+    for name in [".max-team", "artifacts"] {
+        folder.push(name);
+        match std::fs::symlink_metadata(&folder) {
+            Ok(meta) if meta.is_dir() => {}
+            Ok(_) => return Err(std::io::Error::other("something else is where the folder would be")),
+            Err(_) => std::fs::create_dir(&folder)?,
+        }
     }
-    std::fs::write(folder.join(".gitignore"), "*\n")?;
-    std::fs::write(folder.join(&name), &artifact.content)?;
+    let ending = if artifact.kind == ArtifactType::Json { "json" } else { "txt" };
+    let plan = plan.to_string();
+    let key = Hash::of_fields(&[plan.as_bytes(), task.as_bytes(), artifact.name.as_bytes()]).to_string();
+    let plain = |text: &str| text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
+    let name = format!("{}-{}-{}.{ending}", plain(task), plain(&artifact.name), key.get(..12).unwrap_or(&key));
+    drop(put_new(&folder.join(".gitignore"), b"*\n"));
+    let draft = folder.join(format!("{name}.new"));
+    drop(std::fs::remove_file(&draft));
+    put_new(&draft, artifact.content.as_bytes())?;
+    std::fs::rename(&draft, folder.join(&name))?;
     Ok(format!(".max-team/artifacts/{name}"))
+}
+
+/// Writes a file that is not there yet.
+fn put_new(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(path)?;
+    file.write_all(bytes)
 }
 
 /// What an event is to the lead, if anything.

@@ -436,13 +436,14 @@ impl PlanLoop {
         commit.acks = batch.acks;
         self.floor.shared.journal.commit(commit).await?;
         self.head += batch.events.len() as u64;
-        for Newcomer { id, mut agent, controls, events } in newcomers {
-            agent.adopt(events, at_ms).await;
-            self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
-        }
+        // At once: until a letter is handed over, somebody may find it in the mailbox and take it twice.
         for letter in letters {
             self.floor.shared.audit_letter(&letter);
             self.floor.deliver(letter);
+        }
+        for Newcomer { id, mut agent, controls, events } in newcomers {
+            agent.adopt(events, at_ms).await;
+            self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
         }
         self.after(&batch.events);
         for event in batch.events {
@@ -651,8 +652,11 @@ impl PlanLoop {
         let mate = self.floor.mate(&member);
         let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
-        let known = self.plan.before(index).to_vec();
-        let before = self.before.get(&index).cloned().unwrap_or(Before { tree: None, outputs: known });
+        let mut before = self.before.get(&index).cloned().unwrap_or_default();
+        // What was written down with the first attempt is what the task is measured against.
+        if !self.plan.before(index).is_empty() {
+            before.outputs = self.plan.before(index).to_vec();
+        }
         let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
         self.checking.insert((index, attempt), cancel.clone());
         Some(Box::pin(async move {

@@ -118,7 +118,7 @@ fn after_the_first_wave_the_rest_is_asked_for() {
         if end == PlanEnd::Done {
             play.done("b");
             if say == Say::FirstWave {
-                // One more wave each time.
+                // One more wave, and then it asks again.
                 assert_eq!(play.questions(), [About::Rest]);
                 play.say(Say::Approve);
             }
