@@ -82,6 +82,9 @@ pub(crate) struct Fresh {
     pub letter: Envelope,
 }
 
+/// An agent that sits and does not run yet, and where it hears orders.
+pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
+
 /// What a loop is given when it sits down.
 pub(crate) struct Place {
     pub bell: Arc<Notify>,

@@ -26,7 +26,7 @@ fn router(text: &str) -> Router {
 
 fn request(router: &Router, number: u32) -> Request {
     let transcript = Transcript::new(router.wire(&model(Dialect::Anthropic)));
-    transcript.request(&Call { number, max_tokens: 1, tools_off: false, window: Window::default(), upto: 0 })
+    transcript.request(&Call { number, max_tokens: 40, tools_off: false, window: Window::default(), upto: 0 })
 }
 
 #[tokio::test]
@@ -40,6 +40,9 @@ async fn answers_come_by_number() {
     assert_eq!(first.stop, Stop::ToolUse);
     assert_eq!(first.usage, Usage { input: 1_200, output: 40, ..Usage::default() });
     assert_eq!(first.model, "claude-sonnet-4-6");
+    // An answer claims no more than the call allows.
+    let few = Request { max_tokens: 7, ..request(&router, 1) };
+    assert_eq!(router.call(&few, &nobody, |_| {}).await.unwrap().usage.output, 7);
     let want = [
         "Thinking(\"A \")",
         "Thinking(\"look \")",

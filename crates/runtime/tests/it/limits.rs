@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use max_team_core::event::{End, Event, Outcome};
+use max_team_core::hash::Hash;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::ledger::Price;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
@@ -539,7 +540,11 @@ fn large_results_are_left_as_files() {
     // One that is too large by itself, and more than fit together.
     let sizes =
         [UPSTREAM_ITEM_BYTES_MAX * 3, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX];
-    let path = |task: usize| format!(".max-team/artifacts/{plan}-t{task}-design-doc.txt");
+    let path = |task: usize| {
+        let fields = [plan.to_string(), format!("t{task}"), "design_doc".to_owned()];
+        let key = Hash::of_fields(&fields.each_ref().map(|field| field.as_bytes())).to_string();
+        format!(".max-team/artifacts/t{task}-design-doc-{}.txt", key.get(..12).unwrap())
+    };
     let mut recording = "answers: [{text: Report.}]\nmembers:\n".to_owned();
     for (task, size) in sizes.iter().enumerate() {
         recording.push_str(&format!("  ada/t{task}: [{{text: {}}}]\n", "é".repeat(size / 2)));
