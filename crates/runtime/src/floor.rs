@@ -72,9 +72,6 @@ pub(crate) struct Floor {
     quiet: Mutex<bool>,
 }
 
-/// An agent in its chair, and what it is told there.
-pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
-
 /// An agent that has just begun to exist, and its first letter.
 pub(crate) struct Fresh {
     pub turn: Turn,

@@ -211,7 +211,6 @@ impl House {
         resumed: bool,
     ) -> Result<Opened, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
-        let by_terminal = by.door == "terminal";
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
         let frame = Frame::new(&self.shared, &floor.root, definition, open.settings.clone(), open.schema.clone())?;
@@ -254,10 +253,8 @@ impl House {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
             floor.spawn(stream, Box::pin(agent.run(place.controls)));
         }
-        // Others may answer what is asked here; a script that asks nobody need not listen.
-        if open.team.is_some() || by_terminal {
-            self.listen();
-        }
+        // Others may answer what is asked here, or stop it.
+        self.listen();
         Ok(opened)
     }
 
