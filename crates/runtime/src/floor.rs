@@ -13,6 +13,7 @@ use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::{Assignment, Envelope};
 use max_team_core::plan::{Budget, Plan};
+use max_team_core::policy::Mode;
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use max_team_journal::Fence;
@@ -119,6 +120,16 @@ impl Floor {
     /// The team, if this session has one.
     pub(crate) fn team(&self) -> Option<Arc<Team>> {
         lock(&self.team).clone()
+    }
+
+    /// Whoever is given a task from now on works in this mode.
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        let mut team = lock(&self.team);
+        if let Some(known) = &*team {
+            let mut changed = (**known).clone();
+            changed.members.iter_mut().for_each(|mate| mate.settings.mode = mode);
+            *team = Some(Arc::new(changed));
+        }
     }
 
     /// A member by name.

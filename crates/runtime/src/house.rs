@@ -369,6 +369,7 @@ impl House {
             }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {
+                self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
                 self.tell(session, Control::Configure(Box::new(settings))).await
             }

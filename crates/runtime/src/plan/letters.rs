@@ -29,6 +29,8 @@ const CLARIFY: &str = include_str!("../../../../prompts/clarify.md");
 const CHANGES: &str = include_str!("../../../../prompts/changes.md");
 const REPORT: &str = include_str!("../../../../prompts/report.md");
 
+/// What a coder's changes are handed on as.
+const CODE_DIFF: &str = "code_diff";
 /// Tasks that a report names one by one; of more, those that did not go well.
 const REPORT_TASKS_MAX: usize = 60;
 /// Characters of one task's line in a report.
@@ -119,7 +121,11 @@ fn task_text(floor: &Floor, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: 
     let mut room = UPSTREAM_BYTES_MAX;
     for (need, artifacts) in plan.upstream(view.index) {
         for artifact in artifacts {
-            let told = tell(floor, id, need, artifact, &mut room);
+            let told = if artifact.name == CODE_DIFF && !may_see(floor, plan, view.member, need) {
+                "It is left out: it may show files that are out of your sight. Read the files you can see.".to_owned()
+            } else {
+                tell(floor, id, need, artifact, &mut room)
+            };
             upstream.push_str(&format!("\n### {} of `{need}`\n{told}\n", artifact.name));
         }
     }
@@ -140,6 +146,17 @@ fn task_text(floor: &Floor, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: 
         ("note", note.as_str()),
     ];
     fill(TASK, &values)
+}
+
+/// Whether a member sees everything that the owner of another task sees; what that one changed may then be shown.
+fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
+    let owner =
+        plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index)).map(|view| view.member);
+    let constraints = |name: Option<&str>| name.and_then(|name| floor.mate(name)).map(|mate| mate.settings.constraints);
+    let (Some(mine), Some(theirs)) = (constraints(Some(member)), constraints(owner)) else { return false };
+    let within = mine.allowed_dirs.is_empty() || mine.allowed_dirs == theirs.allowed_dirs;
+    let everywhere = mine.allowed_dirs.iter().any(|folder| folder == ".");
+    (within || everywhere) && mine.blocked_patterns.iter().all(|pattern| theirs.blocked_patterns.contains(pattern))
 }
 
 /// An artifact within the room there is; a larger one as a file to read.
