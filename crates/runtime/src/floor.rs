@@ -332,16 +332,16 @@ impl Floor {
             let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
             for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
                 for charge in cost.charges {
-                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                    purse.reserve(charge.nano, crate::purse::tokens(charge.usage));
                 }
             }
             // Whoever is in the middle of something has spent more than its finished turns say.
             let (turn, _) = self.shared.fold_agent(agent.agent)?;
             if turn.is_busy() {
                 for charge in turn.charges() {
-                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
+                    purse.reserve(charge.nano, crate::purse::tokens(charge.usage));
                 }
-                purse.charge(turn.ledger().reserved_nano, 0);
+                purse.reserve(turn.ledger().reserved_nano, 0);
             }
         }
         Ok(())

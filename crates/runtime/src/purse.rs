@@ -37,11 +37,6 @@ impl Purse {
         lock(&self.own).cap = cap;
     }
 
-    /// What was spent before this process looked.
-    pub(crate) fn charge(&self, nano: u64, tokens: u64) {
-        self.add(nano, tokens);
-    }
-
     /// Whether anybody counts at all.
     pub(crate) fn is_bounded(&self) -> bool {
         let cap = lock(&self.own).cap;
@@ -61,11 +56,6 @@ impl Purse {
         Left { nano: least(own.nano, outer.nano), tokens: least(own.tokens, outer.tokens) }
     }
 
-    /// Sets aside what a call may cost at most.
-    pub(crate) fn reserve(&self, nano: u64, tokens: u64) {
-        self.add(nano, tokens);
-    }
-
     /// What the call really cost takes the place of what was set aside.
     pub(crate) fn settle(&self, reserved: (u64, u64), used: (u64, u64)) {
         {
@@ -78,14 +68,15 @@ impl Purse {
         }
     }
 
-    fn add(&self, nano: u64, tokens: u64) {
+    /// Sets aside what a call may cost at most, or counts what was spent before this process looked.
+    pub(crate) fn reserve(&self, nano: u64, tokens: u64) {
         {
             let mut coins = lock(&self.own);
             coins.nano = coins.nano.saturating_add(nano);
             coins.tokens = coins.tokens.saturating_add(tokens);
         }
         if let Some(outer) = &self.outer {
-            outer.add(nano, tokens);
+            outer.reserve(nano, tokens);
         }
     }
 }

@@ -5,7 +5,9 @@
 //! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
 
 mod check;
+mod give;
 pub(crate) mod letters;
+mod mail;
 pub(crate) mod propose;
 
 use std::collections::HashMap;
@@ -196,113 +198,6 @@ impl PlanLoop {
         Ok(())
     }
 
-    /// Takes everything there is, in one commit.
-    async fn take_mail(&mut self) -> Result<(), RuntimeError> {
-        let mut batch = Batch::default();
-        for letter in self.floor.mail(&self.stream, false)? {
-            batch.acks.push(letter.id);
-            if letter.kind == Kind::TaskResult {
-                // Before it is decided that somebody must be asked; what somebody has answered comes first.
-                self.resume(&mut batch);
-            }
-            if let Some(input) = self.read(&letter) {
-                self.decide(input, &mut batch);
-            }
-        }
-        self.resume(&mut batch);
-        self.commit(batch).await
-    }
-
-    fn read(&mut self, letter: &Envelope) -> Option<Input> {
-        let body = &letter.body;
-        match letter.kind {
-            Kind::PlanApprovalRequest => {
-                let proposed: PlanProposed = serde_json::from_value(body.get("proposed")?.clone()).ok()?;
-                Some(Input::Propose(Box::new(proposed)))
-            }
-            Kind::PlanApprovalResponse => {
-                let question: QuestionId = body.get("question")?.as_str()?.parse().ok()?;
-                let say: Say = serde_json::from_value(body.get("say")?.clone()).ok()?;
-                let by: Principal = serde_json::from_value(body.get("by")?.clone()).ok()?;
-                if let Say::Edit(edits) = &say {
-                    return self.edited(edits, by);
-                }
-                let by = By::Person(format!("{} at {}", by.user, by.door));
-                Some(Input::Answered { question, say, by })
-            }
-            Kind::TaskResult => self.reported(body),
-            Kind::NeedClarify => {
-                let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
-                let task = self.plan.graph()?.index(&assignment.task)?;
-                let question = text_at(body, "question");
-                Some(Input::Asked { task, attempt: assignment.attempt, question, letter: letter.id })
-            }
-            Kind::TaskUpdate => {
-                let task = self.plan.graph()?.index(&text_at(body, "task"))?;
-                let by = text_at(body, "by");
-                match serde_json::from_value(body.get("says")?.clone()).ok()? {
-                    Says::Answer(answer) => Some(Input::Told { task, answer, by }),
-                    Says::Rule(ruling) => Some(Input::Rule { task, ruling, by }),
-                }
-            }
-            Kind::Shutdown => {
-                self.replaced = body.get("replaced").and_then(Value::as_bool).unwrap_or_default();
-                let task = match body.get("task").and_then(Value::as_str) {
-                    Some(name) => Some(self.plan.graph()?.index(name)?),
-                    None => None,
-                };
-                Some(Input::Stop { task, by: text_at(body, "by") })
-            }
-            _ => None,
-        }
-    }
-
-    /// Edits that lead to a plan that cannot run change nothing; whoever made them checked before.
-    fn edited(&self, edits: &[max_team_core::plan::Edit], by: Principal) -> Option<Input> {
-        let team = self.floor.team()?;
-        let mut draft = self.plan.draft()?.clone();
-        for change in edits {
-            draft = edit(&draft, change).ok()?;
-        }
-        let (graph, _) = propose::check(&team, &self.floor.root, &draft).ok()?;
-        let forecast = propose::expect(&team, &draft, &graph);
-        Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
-    }
-
-    fn reported(&mut self, body: &Value) -> Option<Input> {
-        let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
-        let task = self.plan.graph()?.index(&assignment.task)?;
-        let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
-        let end: End = serde_json::from_value(body.get("end")?.clone()).ok()?;
-        let output = text_at(body, "output");
-        let ok = body.get("ok").and_then(Value::as_bool).unwrap_or_default();
-        let report = match end {
-            _ if ok => {
-                let written = self.plan.draft()?.tasks.get(task)?;
-                let leaves = self.leaves(task);
-                let looked = !check::needs_a_look(written, leaves);
-                let findings = looked.then(|| check::words(leaves, &output));
-                Report::Done { output, findings }
-            }
-            End::Budget => {
-                self.found_too_little(body);
-                Report::OutOfMoney { output }
-            }
-            End::Interrupted => Report::Stopped,
-            _ => Report::Failed { error: text_at(body, "error") },
-        };
-        Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
-    }
-
-    /// Of several, whoever had the least goes on first.
-    fn found_too_little(&mut self, body: &Value) {
-        let left: Budget =
-            body.get("left").and_then(|left| serde_json::from_value(left.clone()).ok()).unwrap_or_default();
-        let then = self.too_little.unwrap_or(left);
-        self.too_little =
-            Some(Budget { nano: left.nano.min(then.nano), tokens: left.tokens.min(then.tokens), wall_ms: None });
-    }
-
     /// Whoever has begun by now, in one commit.
     async fn begun(
         &mut self,
@@ -330,11 +225,6 @@ impl PlanLoop {
             };
         }
         self.commit(batch).await
-    }
-
-    fn leaves(&self, task: usize) -> Leaves {
-        let member = self.plan.task(task).map(|view| view.member.to_owned()).unwrap_or_default();
-        self.floor.mate(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role))
     }
 
     async fn lead_is_silent(&mut self) -> Result<(), RuntimeError> {
@@ -521,108 +411,6 @@ impl PlanLoop {
         })
     }
 
-    /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
-    /// `None` for somebody who exists already; they read the letter themselves.
-    fn welcome(
-        &self,
-        assigned: &TaskAssigned,
-        letter: Option<&Envelope>,
-        commit: &mut Commit,
-    ) -> Result<Option<Newcomer>, RuntimeError> {
-        let stream = session::agent_stream(assigned.agent);
-        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
-        let mate = self.floor.mate(&assigned.member).filter(|_| !known);
-        let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
-        let settings = self.settings(&mate, assigned);
-        let assignment = Assignment {
-            reply_to: self.stream.clone(),
-            plan: Some(self.id),
-            task: assigned.task.clone(),
-            attempt: assigned.attempt,
-        };
-        let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
-        let head = appends.len() as u64;
-        commit.appends.extend(appends);
-        commit.projections.extend(rows);
-        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, self.id, turn, head)? else {
-            return Ok(None);
-        };
-        let mut events = agent.opening(letter);
-        if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
-            // It would be over before it began: it reads the letter and says so itself.
-            events.clear();
-        }
-        let actor = format!("agent:{}", assigned.member);
-        for event in &events {
-            commit.appends.push(append(&stream, event, &actor)?);
-            commit.projections.extend(rows::project(&stream, commit.at_ms, event));
-        }
-        commit.blobs.extend(agent.unstored());
-        Ok(Some(Newcomer { id: assigned.agent, agent, controls, events }))
-    }
-
-    /// What a member works under in this plan. Never more than in the session.
-    fn settings(&self, mate: &Mate, assigned: &TaskAssigned) -> Settings {
-        let mut settings = mate.settings.clone();
-        let task = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
-        let task = task.and_then(|index| self.plan.draft()?.tasks.get(index));
-        if let Some(task) = task {
-            settings.owns.clone_from(&task.owns);
-            settings.budget_nano = task.budget.nano.or(settings.budget_nano);
-        }
-        match self.plan.approve() {
-            Approve::Each => {}
-            Approve::Never if settings.mode == Mode::Default => {
-                (settings.approved, settings.mode) = (true, Mode::DontAsk)
-            }
-            Approve::Never | Approve::Plan | Approve::Risky => settings.approved = true,
-        }
-        if let Some(team) = self.floor.team()
-            && let Some(model) = assigned.model.as_ref().and_then(|name| team.models.get(name))
-        {
-            settings.model = model.clone();
-            let constraints = settings.constraints.clone();
-            settings = settings.under(&constraints);
-        }
-        settings
-    }
-
-    /// How things are before tasks begin, for what they will be found to have changed.
-    async fn remember(&mut self, events: &mut [Event]) {
-        let mut begun = Vec::new();
-        for event in events.iter() {
-            let Event::TaskAssigned(assigned) = event else { continue };
-            let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
-            let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
-            let (outputs, coder) = (outputs.unwrap_or_default(), self.leaves(index) == Leaves::Diff);
-            if !self.before.contains_key(&index) && (coder || !outputs.is_empty()) {
-                begun.push((index, outputs, coder));
-            }
-        }
-        if begun.is_empty() {
-            return;
-        }
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
-        let look = move || {
-            let any = begun.iter().any(|(_, _, coder)| *coder);
-            let tree = if any { git::snapshot(&root, &cancel).ok().flatten() } else { None };
-            let seen = begun.into_iter().map(|(index, outputs, coder)| {
-                let outputs = outputs.iter().map(|path| check::hash(&root, path)).collect();
-                (index, Before { tree: tree.clone().filter(|_| coder), outputs })
-            });
-            seen.collect::<Vec<_>>()
-        };
-        self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
-        for event in events {
-            let Event::TaskAssigned(assigned) = event else { continue };
-            let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
-            // Written down with the assignment, so that the next process measures against the same.
-            if let Some(before) = index.and_then(|index| self.before.get(&index)) {
-                assigned.before.clone_from(&before.outputs);
-            }
-        }
-    }
-
     fn launch(&mut self) {
         for effect in self.plan.pending() {
             match effect {
@@ -645,39 +433,6 @@ impl PlanLoop {
                 }
             }
         }
-    }
-
-    fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
-        let task = self.plan.draft()?.tasks.get(index)?.clone();
-        let leaves = self.leaves(index);
-        let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
-        let mate = self.floor.mate(&member);
-        let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
-        let output = self.plan.output(index).to_owned();
-        let mut before = self.before.get(&index).cloned().unwrap_or_default();
-        // What was written down with the first attempt is what the task is measured against.
-        if !self.plan.before(index).is_empty() {
-            before.outputs = self.plan.before(index).to_vec();
-        }
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
-        self.checking.insert((index, attempt), cancel.clone());
-        Some(Box::pin(async move {
-            let looked = tokio::task::spawn_blocking(move || {
-                let outputs_before = &before.outputs;
-                let look = Look {
-                    root: &root,
-                    task: &task,
-                    leaves,
-                    output: &output,
-                    before: before.tree.as_ref(),
-                    sight: &sight,
-                    outputs_before,
-                };
-                check::look(&look, &cancel)
-            });
-            let findings = looked.await.unwrap_or_default();
-            Landed::Checked { task: index, attempt, findings }
-        }))
     }
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {

@@ -1,0 +1,148 @@
+//! Giving a task to somebody, and looking at what they left.
+//!
+//! Whoever begins to exist with a task is told to the journal in the commit that gives it to them, together with their
+//! first step. How things were before is remembered there too, for what they will be found to have changed.
+
+use super::*;
+
+impl PlanLoop {
+    /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
+    /// `None` for somebody who exists already; they read the letter themselves.
+    pub(super) fn welcome(
+        &self,
+        assigned: &TaskAssigned,
+        letter: Option<&Envelope>,
+        commit: &mut Commit,
+    ) -> Result<Option<Newcomer>, RuntimeError> {
+        let stream = session::agent_stream(assigned.agent);
+        let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
+        let mate = self.floor.mate(&assigned.member).filter(|_| !known);
+        let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
+        let settings = self.settings(&mate, assigned);
+        let assignment = Assignment {
+            reply_to: self.stream.clone(),
+            plan: Some(self.id),
+            task: assigned.task.clone(),
+            attempt: assigned.attempt,
+        };
+        let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
+        let head = appends.len() as u64;
+        commit.appends.extend(appends);
+        commit.projections.extend(rows);
+        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, self.id, turn, head)? else {
+            return Ok(None);
+        };
+        let mut events = agent.opening(letter);
+        if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
+            // It would be over before it began: it reads the letter and says so itself.
+            events.clear();
+        }
+        let actor = format!("agent:{}", assigned.member);
+        for event in &events {
+            commit.appends.push(append(&stream, event, &actor)?);
+            commit.projections.extend(rows::project(&stream, commit.at_ms, event));
+        }
+        commit.blobs.extend(agent.unstored());
+        Ok(Some(Newcomer { id: assigned.agent, agent, controls, events }))
+    }
+
+    /// What a member works under in this plan. Never more than in the session.
+    pub(super) fn settings(&self, mate: &Mate, assigned: &TaskAssigned) -> Settings {
+        let mut settings = mate.settings.clone();
+        let task = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
+        let task = task.and_then(|index| self.plan.draft()?.tasks.get(index));
+        if let Some(task) = task {
+            settings.owns.clone_from(&task.owns);
+            settings.budget_nano = task.budget.nano.or(settings.budget_nano);
+        }
+        match self.plan.approve() {
+            Approve::Each => {}
+            Approve::Never if settings.mode == Mode::Default => {
+                (settings.approved, settings.mode) = (true, Mode::DontAsk)
+            }
+            Approve::Never | Approve::Plan | Approve::Risky => settings.approved = true,
+        }
+        if let Some(team) = self.floor.team()
+            && let Some(model) = assigned.model.as_ref().and_then(|name| team.models.get(name))
+        {
+            settings.model = model.clone();
+            let constraints = settings.constraints.clone();
+            settings = settings.under(&constraints);
+        }
+        settings
+    }
+
+    /// How things are before tasks begin, for what they will be found to have changed.
+    pub(super) async fn remember(&mut self, events: &mut [Event]) {
+        let mut begun = Vec::new();
+        for event in events.iter() {
+            let Event::TaskAssigned(assigned) = event else { continue };
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
+            let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
+            let (outputs, coder) = (outputs.unwrap_or_default(), self.leaves(index) == Leaves::Diff);
+            if !self.before.contains_key(&index) && (coder || !outputs.is_empty()) {
+                begun.push((index, outputs, coder));
+            }
+        }
+        if begun.is_empty() {
+            return;
+        }
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        let look = move || {
+            let any = begun.iter().any(|(_, _, coder)| *coder);
+            let tree = if any { git::snapshot(&root, &cancel).ok().flatten() } else { None };
+            let seen = begun.into_iter().map(|(index, outputs, coder)| {
+                let outputs = outputs.iter().map(|path| check::hash(&root, path)).collect();
+                (index, Before { tree: tree.clone().filter(|_| coder), outputs })
+            });
+            seen.collect::<Vec<_>>()
+        };
+        self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
+        for event in events {
+            let Event::TaskAssigned(assigned) = event else { continue };
+            let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
+            // Written down with the assignment, so that the next process measures against the same.
+            if let Some(before) = index.and_then(|index| self.before.get(&index)) {
+                assigned.before.clone_from(&before.outputs);
+            }
+        }
+    }
+
+    pub(super) fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
+        let task = self.plan.draft()?.tasks.get(index)?.clone();
+        let leaves = self.leaves(index);
+        let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
+        let mate = self.floor.mate(&member);
+        let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
+        let output = self.plan.output(index).to_owned();
+        let mut before = self.before.get(&index).cloned().unwrap_or_default();
+        // What was written down with the first attempt is what the task is measured against.
+        if !self.plan.before(index).is_empty() {
+            before.outputs = self.plan.before(index).to_vec();
+        }
+        let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
+        self.checking.insert((index, attempt), cancel.clone());
+        Some(Box::pin(async move {
+            let looked = tokio::task::spawn_blocking(move || {
+                let outputs_before = &before.outputs;
+                let look = Look {
+                    root: &root,
+                    task: &task,
+                    leaves,
+                    output: &output,
+                    before: before.tree.as_ref(),
+                    sight: &sight,
+                    outputs_before,
+                };
+                check::look(&look, &cancel)
+            });
+            let findings = looked.await.unwrap_or_default();
+            Landed::Checked { task: index, attempt, findings }
+        }))
+    }
+
+    pub(super) fn leaves(&self, task: usize) -> Leaves {
+        let member = self.plan.task(task).map(|view| view.member.to_owned()).unwrap_or_default();
+        self.floor.mate(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role))
+    }
+}
