@@ -15,6 +15,7 @@ use max_team_core::policy::{Answer, By};
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
 
+use crate::agent::derived;
 use crate::census::{self, Census, ends};
 use crate::error::RuntimeError;
 use crate::house::{commit_at, now_ms};
@@ -228,7 +229,7 @@ impl<'j> Post<'j> {
             By::Rule(_) | By::Nobody(_) => answer.clone(),
         };
         let body = json!({ "question": question, "answer": answer });
-        self.send(by, key, to, Kind::PermissionResponse, body).await
+        self.answer_once(by, key, question, to, Kind::PermissionResponse, body).await
     }
 
     /// Says something about a plan. Returns the mailbox it went to.
@@ -241,7 +242,11 @@ impl<'j> Post<'j> {
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         let body = json!({ "question": question, "say": say, "by": by });
-        self.send(by, key, to, Kind::PlanApprovalResponse, body).await
+        if matches!(say, Say::Edit(_)) {
+            // The question stays open.
+            return self.send(by, key, to, Kind::PlanApprovalResponse, body).await;
+        }
+        self.answer_once(by, key, question, to, Kind::PlanApprovalResponse, body).await
     }
 
     /// Stops a plan, or one of its tasks. Returns the mailbox it went to.
@@ -274,6 +279,36 @@ impl<'j> Post<'j> {
         let rows = rows::rows::<InboxRow>(self.journal, rows::INBOX)?;
         let found = rows.into_iter().find(|(_, row)| row.question == question);
         found.map(|(_, row)| row.address).ok_or_else(|| self.gone(&id))
+    }
+
+    /// One question, one answer: its letter's id follows from the question, so that of two that are sent at the same
+    /// moment only one is stored. Whoever sent the other is told.
+    async fn answer_once(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        question: QuestionId,
+        to: String,
+        kind: Kind,
+        mut body: Value,
+    ) -> Result<String, RuntimeError> {
+        let id = derived(&[question.to_string().as_bytes(), b"answered"]);
+        if let Some(body) = body.as_object_mut() {
+            body.insert("key".to_owned(), json!(key));
+        }
+        let known = self.journal.has_mail(id)?;
+        let address = if known { to } else { self.send(by, id, to, kind, body.clone()).await? };
+        let stored = self.journal.pending_mail(&address)?.into_iter().find(|letter| letter.id == id);
+        let mine = |letter: &Envelope| letter.body.get("key").is_some_and(|stored| *stored == json!(key));
+        match stored {
+            Some(letter) if !mine(&letter) => {
+                let (by, at_ms) = (letter.from.trim_start_matches("user/").to_owned(), letter.sent_at_ms);
+                Err(RuntimeError::Answered { by, said: "answered".to_owned(), at_ms })
+            }
+            // It was read and did not settle the question, which is still open.
+            None if known => self.send(by, key, address, kind, body).await,
+            _ => Ok(address),
+        }
     }
 
     async fn send(

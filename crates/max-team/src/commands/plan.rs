@@ -38,7 +38,11 @@ pub(crate) struct RunOptions {
 pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
     let source = file.display().to_string();
     let unreadable = |error: std::io::Error| Stop::new(Exit::Config, format!("`{source}` cannot be read: {error}"));
-    let size = std::fs::metadata(file).map_err(unreadable)?.len();
+    let meta = std::fs::metadata(file).map_err(unreadable)?;
+    if !meta.is_file() {
+        return Err(Stop::new(Exit::Config, format!("`{source}` is not a file")).into());
+    }
+    let size = meta.len();
     if size > FILE_BYTES_MAX {
         let words = format!("`{source}` has {size} bytes; a plan has at most {FILE_BYTES_MAX}");
         return Err(Stop::new(Exit::Config, words).into());

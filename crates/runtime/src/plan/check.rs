@@ -70,6 +70,13 @@ pub(crate) struct Look<'a> {
     pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
 }
 
+impl Look<'_> {
+    /// How long one check may take: no longer than the task itself.
+    fn most(&self) -> Duration {
+        Duration::from_millis(self.task.timeout_ms.unwrap_or(CHECK_MS_MAX).min(CHECK_MS_MAX))
+    }
+}
+
 /// Whether anything has to be looked at; what is only words needs no look.
 pub(crate) fn needs_a_look(task: &Task, leaves: Leaves) -> bool {
     !task.outputs.is_empty() || !task.verify.is_empty() || matches!(leaves, Leaves::Diff | Leaves::Tests)
@@ -102,14 +109,14 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
         findings.evidence.push(evidence);
     }
     for line in &look.task.verify {
-        let evidence = passes(look.root, line, cancel);
+        let evidence = passes(look.root, line, look.most(), cancel);
         proven += usize::from(evidence.ok);
         findings.evidence.push(evidence);
     }
     match look.leaves {
         Leaves::Diff => findings.artifacts.extend(diff(look, cancel)),
         Leaves::Tests => {
-            if let Some((artifact, evidence)) = test_report(look.root, cancel) {
+            if let Some((artifact, evidence)) = test_report(look.root, look.most(), cancel) {
                 findings.artifacts.push(artifact);
                 proven += usize::from(evidence.as_ref().is_some_and(|evidence| evidence.ok));
                 findings.evidence.extend(evidence);
@@ -157,13 +164,13 @@ fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) ->
     }
 }
 
-fn passes(root: &Path, line: &str, cancel: &CancellationToken) -> Evidence {
+fn passes(root: &Path, line: &str, most: Duration, cancel: &CancellationToken) -> Evidence {
     let evidence = |ok, detail: String| Evidence { what: line.to_owned(), ok, detail };
     let argv = match command::split(line) {
         Ok(argv) => argv,
         Err(error) => return evidence(false, error.to_string()),
     };
-    match command::run(&argv, root, Duration::from_millis(CHECK_MS_MAX), cancel) {
+    match command::run(&argv, root, most, cancel) {
         Err(error) => evidence(false, error.to_string()),
         Ok(ran) if ran.ok() => evidence(true, format!("exit 0 after {} ms", ran.ms)),
         Ok(ran) => {
@@ -192,10 +199,9 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
 }
 
 /// Runs the project's tests. No project, no evidence; no tests, a report that says so.
-fn test_report(root: &Path, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
+fn test_report(root: &Path, most: Duration, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
     let projects = project::detect(root);
     let first = projects.first()?;
-    let most = Duration::from_millis(CHECK_MS_MAX);
     // With coverage where the machine can; the tests count either way.
     let covered = tests::coverage(root, first, most, cancel).ok().filter(|report| report.ok && report.passed > 0);
     let report = match covered.map_or_else(|| tests::run(root, first, None, most, cancel), Ok) {

@@ -63,6 +63,10 @@ impl Reader {
         if !self.seen.insert(real.clone()) {
             return;
         }
+        if hops > 0 && !own && is_private(&real) {
+            self.notes.push(format!("`{}` left out: a file of that name is not for a model", path.display()));
+            return;
+        }
         if self.files.len() >= INSTRUCTION_FILES_MAX {
             self.notes.push(format!(
                 "`{}` left out: at most {INSTRUCTION_FILES_MAX} instruction files are read",
@@ -95,6 +99,13 @@ impl Reader {
     }
 }
 
+/// Whether a name says that its content is nobody's business: a project's files must not be able to hand it on.
+fn is_private(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().to_lowercase()).unwrap_or_default();
+    let marked = ["secret", "credential", "password", "id_rsa", "id_ed25519"].iter().any(|word| name.contains(word));
+    marked || name.starts_with(".env") || [".env", ".pem", ".key", ".p12"].iter().any(|ending| name.ends_with(ending))
+}
+
 /// One byte more than the cap is read, so that the assembly can tell and mark the cut.
 fn read_capped(path: &Path) -> std::io::Result<(String, usize)> {
     let mut bytes = Vec::new();
@@ -117,14 +128,15 @@ mod tests {
         std::fs::create_dir_all(&sub).unwrap();
         std::fs::write(tmp.path().join("AGENTS.md"), "above the project").unwrap();
         std::fs::write(root.join("AGENTS.md"), "root; see @docs.md and @../AGENTS.md and @gone.md").unwrap();
-        std::fs::write(root.join("docs.md"), "docs; see @AGENTS.md").unwrap();
+        std::fs::write(root.join("docs.md"), "docs; see @AGENTS.md and @.env").unwrap();
+        std::fs::write(root.join(".env"), "KEY=hunter2").unwrap();
         std::fs::write(root.join("CLAUDE.md"), "@AGENTS.md").unwrap();
         std::fs::write(sub.join("AGENTS.md"), "sub").unwrap();
         std::fs::write(sub.join("AGENTS.override.md"), "override").unwrap();
         let read = read(&sub, None);
         let names: Vec<_> = read.files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(names, ["AGENTS.md", "docs.md", "CLAUDE.md", "sub/AGENTS.override.md"]);
-        assert!(!read.text.contains("above the project"));
+        assert!(!read.text.contains("above the project") && !read.text.contains("hunter2"));
         assert!(read.notes.iter().any(|note| note.contains("outside the project")), "{:?}", read.notes);
     }
 }

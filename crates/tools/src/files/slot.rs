@@ -170,6 +170,9 @@ impl<'a> Slot<'a> {
     }
 }
 
+/// Where a project keeps its team.
+const TEAM_FILE: &str = "config/agents.yaml";
+
 /// Refuses places whose content other programs run or obey. Compared as the most forgiving file systems do: letter
 /// case does not count, invisible characters do not exist.
 fn guard(place: &Place) -> Result<(), ToolError> {
@@ -181,6 +184,10 @@ fn guard(place: &Place) -> Result<(), ToolError> {
             ".max-team" => "it holds the team's own settings; only the user changes them",
             _ => continue,
         };
+        return Err(ToolError::correctable(format!("`{place}` may not be written: {why}")));
+    }
+    if place.to_string().eq_ignore_ascii_case(TEAM_FILE) {
+        let why = "it says who is on the team and what they may do; only the user changes it";
         return Err(ToolError::correctable(format!("`{place}` may not be written: {why}")));
     }
     Ok(())
