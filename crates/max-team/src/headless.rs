@@ -363,6 +363,8 @@ impl Headless {
             return Ok(Exit::Ok);
         };
         let status = self.handle.status(opened.session).await?;
+        let others = self.handle.costs(opened.session)?.into_iter().filter(|cost| cost.agent != opened.agent);
+        let team_nano = others.map(|cost| cost.nano).sum();
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
         if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
             exit = Exit::Denied;
@@ -379,6 +381,7 @@ impl Headless {
             first_ms: tally.first_ms,
             denials: &tally.denials,
             status: &status,
+            team_nano,
         };
         match self.format {
             Format::Text => self.print_text(ended)?,
@@ -395,12 +398,24 @@ impl Headless {
 
     /// What is said of plans that wait for a person, or that were all that was wanted.
     fn finish_plan(&self, opened: &Opened, tally: &Tally) -> anyhow::Result<Option<Exit>> {
-        let Some((plan, asked, _)) = tally.plans.last() else { return Ok(None) };
+        let Some((plan, asked, _)) = tally.plans.last() else {
+            if let Task::Plan { .. } = &self.task {
+                tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
+                talk("no plan came of this; nothing was written");
+                return Ok(Some(Exit::Failed));
+            }
+            return Ok(None);
+        };
         let state = self.handle.plan(*plan)?;
         if let (Task::Plan { output, .. }, Some(draft)) = (&self.task, state.draft()) {
             let text = plan_file::write(draft);
             match output {
-                Some(path) => std::fs::write(path, text)?,
+                Some(path) => {
+                    let shown = path.display();
+                    let unwritable = |error| Stop::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+                    std::fs::write(path, text).map_err(unwritable)?;
+                    talk(&format!("the plan is in `{shown}`: look at it with `max-team run {shown} --dry-run`"));
+                }
                 None => crate::commands::print(&text)?,
             }
             return Ok(Some(Exit::Ok));
@@ -411,6 +426,10 @@ impl Headless {
         let session = opened.session;
         let budget = state.asked().any(|(_, about)| *about == About::Budget);
         if self.format == Format::Text {
+            // What was asked for comes first.
+            if let (Task::Say(_), Some(ended)) = (&self.task, &tally.ended) {
+                self.print_text(ended)?;
+            }
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH))?;
         } else {
             print_line(&stream_json::waits(session, *plan, *asked, budget))?;

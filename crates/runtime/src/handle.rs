@@ -18,9 +18,10 @@ use max_team_core::team::{Definition, Model, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
+use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
-use crate::house::House;
+use crate::house::{House, now_ms};
 use crate::session::{SessionRow, Sessions};
 
 /// A command, on somebody's behalf.
@@ -311,6 +312,11 @@ impl TeamHandle {
     /// The sessions of the journal, last used first.
     pub fn sessions(&self, limit: usize) -> Result<Vec<SessionRow>, RuntimeError> {
         Sessions::new(&self.house.shared.journal).list(limit)
+    }
+
+    /// What a session's turns have cost so far, of whoever worked in it.
+    pub fn costs(&self, session: SessionId) -> Result<Vec<Cost>, RuntimeError> {
+        Census::new(&self.house.shared.journal).costs(Some(session), 0, now_ms())
     }
 
     /// A plan of the journal, as it stands.
