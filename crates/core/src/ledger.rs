@@ -45,6 +45,12 @@ impl Price {
     }
 }
 
+/// Nano-dollars as dollars, for reading; whoever counts keeps whole nano-dollars.
+#[expect(clippy::cast_precision_loss, reason = "for people; a nano-dollar is nothing")]
+pub fn dollars(nano: u64) -> f64 {
+    nano as f64 / NANO as f64
+}
+
 /// What some calls of one model used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charge {

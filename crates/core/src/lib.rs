@@ -19,5 +19,6 @@ pub mod plan;
 pub mod policy;
 pub mod recovery;
 pub mod team;
+pub mod text;
 pub mod time;
 pub mod turn;

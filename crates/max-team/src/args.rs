@@ -53,47 +53,15 @@ pub(crate) struct Talk {
     /// Talk to one agent that has hands itself, without the team
     #[arg(long)]
     pub(crate) solo: bool,
-    /// The model: a name, an alias or provider/name
-    #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
     /// The model that takes over when the first cannot
     #[arg(long, value_name = "NAME")]
     pub(crate) fallback_model: Option<String>,
-    /// The provider (a row of the catalogue)
-    #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<String>,
-    /// The provider's address; also ANTHROPIC_BASE_URL or OPENAI_BASE_URL
-    #[arg(long, value_name = "URL")]
-    pub(crate) base_url: Option<String>,
-    /// A settings file to use instead of the project's own
-    #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
-    /// A file that defines the team, instead of the project's own (config/agents.yaml, .max-team/agents.yaml) or the
-    /// built-in one
-    #[arg(long, value_name = "FILE")]
-    pub(crate) agents: Option<PathBuf>,
     /// Talk to one member of the team
     #[arg(long, value_name = "NAME", conflicts_with = "solo")]
     pub(crate) agent: Option<String>,
-    /// How freely to act: default (look freely, ask before changes), acceptEdits (change files freely), plan (only
-    /// look), auto (change files freely, ask for what is dangerous), dontAsk (refuse what would need a question),
-    /// bypassPermissions (everything goes)
-    #[arg(long, value_name = "MODE", value_parser = mode)]
-    pub(crate) permission_mode: Option<Mode>,
     /// Model rounds per turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
-    /// Stop before the session has cost more than this
-    #[arg(long, value_name = "USD")]
-    pub(crate) max_budget_usd: Option<String>,
-    /// When to ask while a plan is approved and carried out: never (what lies outside the members' constraints is
-    /// refused), plan (the plan as a whole, then only what lies outside it), each (the plan, then every change),
-    /// risky (only plans that do something risky)
-    #[arg(long, value_name = "WHEN", value_parser = approve)]
-    pub(crate) approve: Option<Approve>,
-    /// Tasks of a plan that may run at once
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub(crate) max_parallel: Option<u32>,
     /// A JSON Schema (text, or @FILE) that the answer must follow
     #[arg(long, value_name = "SCHEMA", requires = "print")]
     pub(crate) json_schema: Option<String>,
@@ -106,6 +74,8 @@ pub(crate) struct Talk {
     /// Plans are approved as they come (`run --yes`)
     #[arg(skip)]
     pub(crate) yes_to_plans: bool,
+    #[command(flatten)]
+    pub(crate) team: TeamFlags,
 }
 
 /// Everything that is not talking.
@@ -176,7 +146,7 @@ pub(crate) enum Command {
     Man,
 }
 
-/// The flags of commands that put a team to work.
+/// The flags of everything that puts agents to work.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct TeamFlags {
     /// The model: a name, an alias or provider/name
@@ -185,55 +155,32 @@ pub(crate) struct TeamFlags {
     /// The provider (a row of the catalogue)
     #[arg(long, value_name = "NAME")]
     pub(crate) provider: Option<String>,
-    /// The provider's address
+    /// The provider's address; also ANTHROPIC_BASE_URL or OPENAI_BASE_URL
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// A settings file to use instead of the project's own
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A file that defines the team
+    /// A file that defines the team, instead of the project's own (config/agents.yaml, .max-team/agents.yaml) or the
+    /// built-in one
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
-    /// When to ask: never, plan, each, risky
+    /// When to ask while a plan is approved and carried out: never (what lies outside the members' constraints is
+    /// refused), plan (the plan as a whole, then only what lies outside it), each (the plan, then every change),
+    /// risky (only plans that do something risky)
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<Approve>,
-    /// Tasks that may run at once
+    /// Tasks of a plan that may run at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
-    /// Stop before it has cost more than this
+    /// Stop before the session has cost more than this
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<String>,
-    /// How freely members may act (see `max-team --help`)
+    /// How freely to act: default (look freely, ask before changes), acceptEdits (change files freely), plan (only
+    /// look), auto (change files freely, ask for what is dangerous), dontAsk (refuse what would need a question),
+    /// bypassPermissions (everything goes)
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
-}
-
-impl From<TeamFlags> for Talk {
-    fn from(flags: TeamFlags) -> Self {
-        let TeamFlags {
-            model,
-            provider,
-            base_url,
-            config,
-            agents,
-            approve,
-            max_parallel,
-            max_budget_usd,
-            permission_mode,
-        } = flags;
-        Self {
-            model,
-            provider,
-            base_url,
-            config,
-            agents,
-            approve,
-            max_parallel,
-            max_budget_usd,
-            permission_mode,
-            ..Self::default()
-        }
-    }
 }
 
 #[derive(Debug, Clone, Default, Args)]
@@ -337,7 +284,10 @@ pub(crate) enum Format {
 impl Talk {
     /// How the team works.
     pub(crate) fn ways(&self) -> Ways {
-        Ways { approve: self.approve.unwrap_or_default(), max_parallel: self.max_parallel.unwrap_or(PARALLEL_DEFAULT) }
+        Ways {
+            approve: self.team.approve.unwrap_or_default(),
+            max_parallel: self.team.max_parallel.unwrap_or(PARALLEL_DEFAULT),
+        }
     }
 }
 

@@ -104,13 +104,13 @@ pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
 pub(crate) fn overrides(talk: &Talk, agents_model: Option<String>) -> Vec<Override> {
     let pairs = [
         ("llm.default_model", "--agents", agents_model),
-        ("llm.default_model", "--model", talk.model.clone()),
+        ("llm.default_model", "--model", talk.team.model.clone()),
         ("llm.fallback_model", "--fallback-model", talk.fallback_model.clone()),
-        ("llm.provider", "--provider", talk.provider.clone()),
-        ("llm.base_url", "--base-url", talk.base_url.clone()),
-        ("permissions.mode", "--permission-mode", talk.permission_mode.map(|mode| mode.name().to_owned())),
+        ("llm.provider", "--provider", talk.team.provider.clone()),
+        ("llm.base_url", "--base-url", talk.team.base_url.clone()),
+        ("permissions.mode", "--permission-mode", talk.team.permission_mode.map(|mode| mode.name().to_owned())),
         ("limits.rounds", "--max-turns", talk.max_turns.map(|rounds| rounds.to_string())),
-        ("limits.budget_usd", "--max-budget-usd", talk.max_budget_usd.clone()),
+        ("limits.budget_usd", "--max-budget-usd", talk.team.max_budget_usd.clone()),
         ("ui.language", "--lang", talk.lang.clone()),
     ];
     let given = |(key, name, value): (&str, &str, Option<String>)| {

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use max_team_core::event::Event;
-use max_team_core::ledger::NANO;
+use max_team_core::ledger::dollars;
 use max_team_core::plan::event::Proof;
 use max_team_core::plan::{Forecast, Plan, Status, TaskView, Waits, draw};
 
@@ -168,11 +168,6 @@ pub(crate) fn duration(ms: u64) -> String {
         60_000..3_600_000 => format!("{} min", ms / 60_000),
         _ => format!("{} h {} min", ms / 3_600_000, ms % 3_600_000 / 60_000),
     }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for reading; the ledger keeps whole nano-dollars")]
-pub(crate) fn dollars(nano: u64) -> f64 {
-    nano as f64 / NANO as f64
 }
 
 fn clip(text: &str, chars: usize) -> String {

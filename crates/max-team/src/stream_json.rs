@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use max_team_core::chat::{Message, Part, Usage};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
-use max_team_core::ledger::NANO;
+use max_team_core::ledger::dollars;
 use max_team_core::turn::call_key;
 use max_team_runtime::{Delta, Open, Opened, Origin, Status};
 use serde_json::{Value, json};
@@ -237,11 +237,6 @@ pub(crate) fn failure(error: &str) -> Value {
         "type": "result", "subtype": "error_during_execution", "is_error": true, "result": "", "error": error,
         "uuid": Uuid::now_v7(), "num_turns": 0, "total_cost_usd": 0, "permission_denials": [],
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for reading; the ledger keeps whole nano-dollars")]
-fn dollars(nano: u64) -> f64 {
-    nano as f64 / NANO as f64
 }
 
 fn subtype(end: &End) -> (&'static str, bool) {

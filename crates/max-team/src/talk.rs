@@ -35,7 +35,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         talk.print = talk.prompt.take();
     }
     let who = Who::read(&talk, place)?;
-    let config = place.settings(talk.config.as_deref(), setup::overrides(&talk, who.model()))?;
+    let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     if config.server.mode == Face::Web {
         headless::talk("server.mode is `web`, but there is no web page in this version; the terminal is used");
@@ -81,7 +81,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
 /// `plan` and `run`: the team at work without a chat.
 pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> anyhow::Result<Exit> {
     let who = Who::read(talk, place)?;
-    let config = place.settings(talk.config.as_deref(), setup::overrides(talk, who.model()))?;
+    let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     let chosen = models::choose(&config, &place.env)?;
     let settings = setup::settings_for(&chosen, &config, false)?;

@@ -34,7 +34,7 @@ impl Who {
         if talk.solo || talk.agent.is_some() {
             return agents::choose(talk, place).map(Self::Alone);
         }
-        let (led, warnings) = read(talk.agents.as_deref(), place)?;
+        let (led, warnings) = read(talk.team.agents.as_deref(), place)?;
         warnings.iter().for_each(|warning| headless::talk(warning));
         Ok(Self::Team(led))
     }

@@ -209,10 +209,6 @@ impl Plan {
         self.clock.insert((assigned.deadline_ms, task));
         self.active.insert(task);
         self.tally.ran += usize::from(assigned.attempt == 1);
-        if let Some(before) = self.slots.get(task).and_then(|slot| slot.agent) {
-            self.agents.remove(&before);
-        }
-        self.agents.insert(assigned.agent, task);
         self.slot(task, |slot| {
             slot.state = State::Dispatched { deadline_ms: assigned.deadline_ms };
             slot.attempt = assigned.attempt;

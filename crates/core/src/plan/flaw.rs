@@ -8,13 +8,12 @@ use std::fmt;
 use super::near::did_you_mean;
 use super::{Budget, Draft, Task};
 use crate::limits::{TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX};
+use crate::text::quote;
 
 /// Flaws that are told at once.
 const FLAWS_MAX: usize = 12;
 /// Members that a flaw lists.
 const MEMBERS_SHOWN_MAX: usize = 20;
-/// Letters that a flaw repeats.
-const QUOTE_MAX: usize = 80;
 /// Bytes of a title or of a model's name.
 const LINE_BYTES_MAX: usize = 512;
 /// Bytes of a path or a command.
@@ -70,18 +69,6 @@ impl Flaws {
         }
         self.told
     }
-}
-
-/// Somebody's own words, short enough for a message and without control characters.
-pub(super) fn quote(text: &str) -> String {
-    let mut quoted = String::new();
-    for letter in text.chars().take(QUOTE_MAX) {
-        if letter.is_control() { quoted.extend(letter.escape_default()) } else { quoted.push(letter) }
-    }
-    if text.chars().nth(QUOTE_MAX).is_some() {
-        quoted.push('…');
-    }
-    quoted
 }
 
 /// Whether a task has a usable name.

@@ -49,8 +49,6 @@ pub struct Plan {
     pub(super) asked: BTreeMap<QuestionId, About>,
     pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,
     pub(super) questions: u32,
-    /// Whose task is whose.
-    pub(super) agents: BTreeMap<AgentId, usize>,
     /// Tasks of approved waves that are not settled, and tasks of all waves.
     pub(super) open: usize,
     pub(super) unsettled: usize,
@@ -285,11 +283,6 @@ impl Plan {
     /// All tasks, in the order they were written.
     pub fn tasks(&self) -> impl Iterator<Item = TaskView<'_>> {
         (0..self.slots.len()).filter_map(|index| self.task(index))
-    }
-
-    /// The task that an agent works on.
-    pub fn task_of(&self, agent: AgentId) -> Option<TaskView<'_>> {
-        self.task(*self.agents.get(&agent)?)
     }
 
     /// What a task builds on: what its needs left behind, in their order.

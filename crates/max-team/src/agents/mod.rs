@@ -98,11 +98,11 @@ pub(crate) struct Agent {
 /// The agent that the flags ask for: a member by its name, or the one with hands of its own.
 pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let solo = || Agent { definition: setup::solo(), model: None, constraints: Constraints::default() };
-    if talk.solo || (talk.agent.is_none() && talk.agents.is_none()) {
+    if talk.solo || (talk.agent.is_none() && talk.team.agents.is_none()) {
         return Ok(solo());
     }
     let bad = |words: String| Stop::new(Exit::Config, words);
-    let found = source::find(talk.agents.as_deref(), place).map_err(|error| bad(error.to_string()))?;
+    let found = source::find(talk.team.agents.as_deref(), place).map_err(|error| bad(error.to_string()))?;
     let roll = read::roll(&found, &place.env).map_err(|error| bad(error.to_string()))?;
     let shown = &found.file.shown;
     let names = roll.names();

@@ -12,7 +12,6 @@ use super::table::{money, short, table, tokens};
 use crate::args::{self, CostBy};
 use crate::exit::{Exit, Stop};
 use crate::setup::Place;
-use crate::sheet;
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
@@ -114,7 +113,7 @@ fn json_of(name: &str, sum: &Sum) -> Value {
         "input_tokens": sum.usage.input_total(),
         "cached_tokens": sum.usage.cache_read,
         "output_tokens": sum.usage.output,
-        "cost_usd": sheet::dollars(sum.nano),
+        "cost_usd": max_team_core::ledger::dollars(sum.nano),
     })
 }
 

@@ -22,7 +22,8 @@ pub(crate) fn plan(place: &Place, goal: String, output: Option<PathBuf>, flags: 
         return Err(Stop::new(Exit::Usage, "say what the plan is for: `max-team plan \"add CSV import\"`").into());
     }
     // A plan that nobody may approve here must not run by itself either.
-    let flags = Talk { approve: Some(Approve::Plan), ..flags.into() };
+    let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
+    let flags = Talk { team, ..Talk::default() };
     talk::work(place, &flags, Task::Plan { goal, output }, Format::Text)
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
     let plan_file::Read { draft, warnings } = plan_file::read(&text, &source)?;
     warnings.iter().for_each(|warning| headless::talk(warning));
-    let mut flags: Talk = options.flags.into();
+    let mut flags = Talk { team: options.flags, ..Talk::default() };
     if options.dry_run {
         let team = team(place, &flags)?;
         let shown = preview(&team, &place.cwd, draft)
@@ -68,7 +69,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
 /// The team with what it costs.
 fn team(place: &Place, talk: &Talk) -> anyhow::Result<Team> {
     let who = Who::read(talk, place)?;
-    let config = place.settings(talk.config.as_deref(), setup::overrides(talk, who.model()))?;
+    let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
     let chosen = models::choose(&config, &place.env)?;
     let settings = setup::settings_for(&chosen, &config, false)?;
     let Seated { team, .. } = who.seat(&chosen, &settings, talk.ways())?;

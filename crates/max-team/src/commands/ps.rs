@@ -97,7 +97,7 @@ fn row(person: &Person, now_ms: i64) -> Value {
         "doing": person.doing,
         "model": person.model,
         "usage": person.usage,
-        "cost_usd": if person.unpriced && person.nano == 0 { None } else { Some(sheet::dollars(person.nano)) },
+        "cost_usd": if person.unpriced && person.nano == 0 { None } else { Some(max_team_core::ledger::dollars(person.nano)) },
         "pid": person.pid,
     })
 }

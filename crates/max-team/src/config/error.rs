@@ -7,8 +7,7 @@
 use std::fmt;
 use std::io;
 
-/// Characters of a user's own text that a message repeats.
-const QUOTE_MAX: usize = 80;
+pub(crate) use max_team_core::text::quote;
 
 /// One thing that is wrong.
 #[derive(Debug, thiserror::Error)]
@@ -138,18 +137,6 @@ impl fmt::Display for ConfigError {
 
 pub(crate) fn did_you_mean(near: Option<&str>) -> String {
     near.map(|near| format!(", did you mean `{near}`?")).unwrap_or_default()
-}
-
-/// A file's own words, fit for a terminal: one line, no control characters, not too long.
-pub(crate) fn quote(text: &str) -> String {
-    let mut quoted = String::new();
-    for letter in text.chars().take(QUOTE_MAX) {
-        if letter.is_control() { quoted.extend(letter.escape_default()) } else { quoted.push(letter) }
-    }
-    if text.chars().nth(QUOTE_MAX).is_some() {
-        quoted.push('…');
-    }
-    quoted
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::PlanId;
+use max_team_core::ledger::dollars;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, TaskAssigned};
@@ -321,11 +322,6 @@ fn line(view: &TaskView<'_>) -> String {
         line.push_str(&format!(": {}", view.error));
     }
     line
-}
-
-#[expect(clippy::cast_precision_loss, reason = "for people; a nano-dollar is nothing")]
-fn dollars(nano: u64) -> f64 {
-    nano as f64 / 1e9
 }
 
 #[cfg(test)]

@@ -139,7 +139,6 @@ fn a_retry_by_ruling_counts_attempts_on_and_failures_anew() {
     assert_eq!((assigned.attempt, assigned.member.as_str(), assigned.model.as_deref()), (3, "ada", Some("opus")));
     assert!(assigned.note.contains("could not") && assigned.note.contains("the other door"));
     assert_ne!(play.view("a").agent, before);
-    assert!(play.plan.task_of(before.unwrap()).is_none());
     play.fails("a");
     assert!(matches!(play.view("a").waits, Waits::Retry { .. }), "it has its retries again");
 }
