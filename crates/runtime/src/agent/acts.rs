@@ -96,7 +96,7 @@ impl Agent {
         let by = self.origin.name.to_string();
         let revises = submit.revises.or_else(|| propose::unfinished(&self.floor));
         match propose::propose(&self.floor, &team, plan, draft, by, revises) {
-            Err(words) => Done::wrong(words),
+            Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
             Ok(proposed) => {
                 let (letter, rows) = letters::proposal(&self.floor, &self.stream, *proposed);
                 let words = "The plan is before the user now. Nothing runs until they approve it; you will be told.";

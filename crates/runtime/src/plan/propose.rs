@@ -97,8 +97,7 @@ fn complete(team: &Team, draft: &mut Draft) {
 /// Checks the shape, the owners, the commands, the globs and the models.
 pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Vec<String>), String> {
     let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
-    let flawed =
-        |flaws: Vec<String>| format!("this plan cannot run: {}. Mend it and submit it again.", flaws.join("; "));
+    let flawed = |flaws: Vec<String>| format!("this plan cannot run: {}", flaws.join("; "));
     let graph = Graph::new(draft, &names).map_err(|flaws| flawed(flaws.iter().map(ToString::to_string).collect()))?;
     let (mut flaws, mut risks) = (Vec::new(), Vec::new());
     let any = draft.tasks.iter().any(|task| !task.verify.is_empty());
