@@ -38,6 +38,7 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::Envelope;
+use tokio::sync::oneshot;
 
 pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
 pub use self::entry::Entry;
@@ -66,6 +67,32 @@ pub struct Journal {
 enum Engine {
     Sqlite(Arc<Sqlite>),
     Memory(Arc<Memory>),
+}
+
+/// A commit on its way.
+#[derive(Debug)]
+#[must_use = "nothing is known to be stored before it says so"]
+pub struct Submitted(Way);
+
+#[derive(Debug)]
+enum Way {
+    /// The writer will answer.
+    Queued(oneshot::Receiver<Result<Committed, JournalError>>),
+    /// It is there.
+    Stored(Arc<Memory>, Committed),
+}
+
+impl Submitted {
+    /// Waits until it is stored.
+    pub async fn stored(self) -> Result<Committed, JournalError> {
+        match self.0 {
+            Way::Queued(answered) => answered.await.map_err(|_| JournalError::Closed)?,
+            Way::Stored(memory, committed) => {
+                memory.life().stored().await;
+                Ok(committed)
+            }
+        }
+    }
 }
 
 /// Beginning and end.
@@ -103,13 +130,17 @@ impl Journal {
 impl Journal {
     /// Stores a commit, all of it or nothing. Once it was handed over it goes on even if the future is dropped.
     pub async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+        self.submit(commit).await?.stored().await
+    }
+
+    /// Hands a commit over without waiting until it is stored. Commits are stored in the order they were handed over
+    /// in: whoever acknowledges a letter of this one in a later one is refused if this one is.
+    pub async fn submit(&self, commit: Commit) -> Result<Submitted, JournalError> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.commit(commit).await,
+            Engine::Sqlite(sqlite) => Ok(Submitted(Way::Queued(sqlite.submit_commit(commit).await?))),
             Engine::Memory(memory) => {
                 memory.life().go_on().await;
-                let committed = memory.commit(commit)?;
-                memory.life().stored().await;
-                Ok(committed)
+                Ok(Submitted(Way::Stored(Arc::clone(memory), memory.commit(commit)?)))
             }
         }
     }

@@ -532,7 +532,8 @@ fn print_line(line: &Value) -> anyhow::Result<()> {
 
 /// Talk goes to standard error; if nobody can hear it, that is no failure.
 pub(crate) fn talk(words: &str) {
-    drop(writeln!(std::io::stderr(), "max-team: {}", clean(words)));
+    // Standard error keeps nothing back: what is not one string would be several writes.
+    drop(std::io::stderr().write_all(format!("max-team: {}\n", clean(words)).as_bytes()));
 }
 
 fn millis(since: Instant) -> u64 {

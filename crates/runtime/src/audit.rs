@@ -2,15 +2,17 @@
 //!
 //! Every line has `ts`, `type` (llm_call, tool_exec, msg_sent, task_update, approval, error), `agent` and `data`.
 //! It is for people and log shippers. The journal stays the truth: losing this file loses nothing, so a line that
-//! cannot be written is left out, and the next one tries again; it is never an error of the work.
+//! cannot be written is left out, and the next one tries again; it is never an error of the work. Nor does the work
+//! wait for it: a thread of its own writes what has gathered (`desk`), all of it before the house is closed.
 
+mod desk;
 mod lines;
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Arc;
 
 use max_team_core::event::Event;
 use max_team_core::message::Envelope;
@@ -20,6 +22,8 @@ use serde_json::{Value, json};
 
 use crate::handle::Origin;
 use lines::Names;
+
+pub(crate) use desk::Audit;
 
 /// How important a line is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -45,60 +49,65 @@ pub struct AuditOptions {
     pub within: Option<PathBuf>,
 }
 
-/// Appends to one file, opened when the first line comes.
+/// Something to write about.
 #[derive(Debug)]
-pub(crate) struct Audit {
-    path: PathBuf,
-    level: AuditLevel,
-    within: Option<PathBuf>,
-    file: Mutex<Option<File>>,
-    /// What the calls of answers that are being worked on are called.
-    names: Mutex<Names>,
+enum Item {
+    /// Something happened.
+    Event { from: Arc<Origin>, at_ms: i64, event: Arc<Event> },
+    /// A letter was sent.
+    Letter(Envelope),
 }
 
-impl Audit {
-    pub(crate) fn new(options: AuditOptions) -> Self {
-        let AuditOptions { path, level, within } = options;
-        Self { path, level, within, file: Mutex::new(None), names: Mutex::default() }
-    }
+/// Appends to one file, opened when the first line comes.
+#[derive(Debug)]
+struct Writer {
+    options: AuditOptions,
+    file: Option<File>,
+    /// What the calls of answers that are being worked on are called.
+    names: Names,
+}
 
-    /// Something happened.
-    pub(crate) fn record(&self, from: &Origin, at_ms: i64, event: &Event) {
-        let line = {
-            let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-            lines::line(from, event, &mut names)
-        };
-        if let Some((level, kind, data)) = line {
-            self.write(level, at_ms, kind, &from.name, &data);
+impl Writer {
+    fn write(&mut self, items: Vec<Item>) {
+        let mut text = String::new();
+        for item in items {
+            match item {
+                Item::Event { from, at_ms, event } => {
+                    if let Some((level, kind, data)) = lines::line(&from, &event, &mut self.names) {
+                        self.line(&mut text, level, at_ms, kind, &from.name, &data);
+                    }
+                }
+                Item::Letter(letter) => {
+                    let data = json!({ "from": letter.from, "to": letter.to, "kind": letter.kind, "id": letter.id });
+                    self.line(&mut text, AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, &data);
+                }
+            }
         }
-    }
-
-    /// A letter was sent.
-    pub(crate) fn letter(&self, letter: &Envelope) {
-        let data = json!({ "from": letter.from, "to": letter.to, "kind": letter.kind, "id": letter.id });
-        self.write(AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, &data);
-    }
-
-    fn write(&self, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: &Value) {
-        if level < self.level {
+        if text.is_empty() {
             return;
         }
-        let text = json!({ "ts": rfc3339(at_ms), "type": kind, "agent": agent, "data": data });
-        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.is_none() {
-            *slot = self.open().ok();
+        if self.file.is_none() {
+            self.file = self.open().ok();
         }
-        if let Some(file) = slot.as_mut()
-            && file.write_all(format!("{text}\n").as_bytes()).is_err()
+        if let Some(file) = self.file.as_mut()
+            && file.write_all(text.as_bytes()).is_err()
         {
             // Perhaps it was rotated away or the disk is full: the next line tries again.
-            *slot = None;
+            self.file = None;
+        }
+    }
+
+    fn line(&self, text: &mut String, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: &Value) {
+        if level >= self.options.level {
+            let line = json!({ "ts": rfc3339(at_ms), "type": kind, "agent": agent, "data": data });
+            text.push_str(&format!("{line}\n"));
         }
     }
 
     fn open(&self) -> std::io::Result<File> {
-        let parent = self.path.parent().unwrap_or(Path::new("."));
-        if let Some(root) = &self.within {
+        let path = &self.options.path;
+        let parent = path.parent().unwrap_or(Path::new("."));
+        if let Some(root) = &self.options.within {
             let there = parent.ancestors().find(|folder| folder.exists()).unwrap_or(root);
             if !there.canonicalize()?.starts_with(root.canonicalize()?) {
                 return Err(std::io::Error::other("the audit file would lie outside the project"));
@@ -108,7 +117,7 @@ impl Audit {
         let mut options = OpenOptions::new();
         // A link in place of the file could point at anything of the user's.
         options.create(true).append(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
-        let file = options.open(&self.path)?;
+        let file = options.open(path)?;
         let meta = file.metadata()?;
         if meta.is_file() && meta.nlink() == 1 { Ok(file) } else { Err(std::io::Error::other("not a plain file")) }
     }

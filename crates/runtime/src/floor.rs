@@ -16,7 +16,7 @@ use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
-use max_team_journal::Fence;
+use max_team_journal::{Commit, Fence};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 
@@ -232,7 +232,7 @@ impl Floor {
                 chair.look = false;
                 chair.letters.push(fresh.letter);
             }
-            (fresh.turn, fresh.head)
+            (fresh.turn, fresh.head, None)
         });
         let seated = self.prepare_agent(agent, fresh).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
         match seated {
@@ -260,25 +260,26 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {
             chair.look = false;
         }
-        let mut seat = self.prepare_agent(agent, Some((turn, head)))?;
-        // Nothing of it is in the journal yet that could say so.
-        seat.purse = self.plan_purse(plan, None);
+        let seat = self.prepare_agent(agent, Some((turn, head, Some(plan))))?;
         Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
     }
 
-    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64)>) -> Result<Seat, RuntimeError> {
+    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Option<PlanId>)>) -> Result<Seat, RuntimeError> {
         let resumed = fresh.is_none();
-        let (turn, head) = match fresh {
+        let (turn, head, plan) = match fresh {
+            // Nothing of it is in the journal yet that could be asked.
             Some(fresh) => fresh,
-            None => self.shared.fold_agent(agent)?,
+            None => {
+                let (turn, head) = self.shared.fold_agent(agent)?;
+                let plan = turn.assignment().and_then(|assignment| assignment.plan).or_else(|| self.plan_of(agent));
+                (turn, head, plan)
+            }
         };
         let unknown = || RuntimeError::AgentStopped(format!("the journal does not know what `{agent}` is"));
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
         let frame = self.frame(&mate, settings)?;
-        let plan = turn.assignment().and_then(|assignment| assignment.plan);
-        let plan = plan.or_else(|| self.plan_of(agent));
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, resumed })
     }
@@ -362,12 +363,29 @@ impl Floor {
         }
     }
 
-    /// Hands a committed letter to whoever sits at its address; if nobody does, they are seated and read it there.
-    pub(crate) fn deliver(self: &Arc<Self>, letter: Envelope) {
-        let address = letter.to.clone();
-        if !self.rings(&address, Some(letter)) {
-            self.seat_reader(&address);
+    /// Commits, and hands the commit's letters to whoever sits at their addresses. They take them before they are
+    /// stored: what they do about one, they do after a commit of their own that acknowledges it, and the journal
+    /// stores that one later or, if this one fails, not at all. `meanwhile` is done while the journal writes.
+    pub(crate) async fn commit<T>(
+        self: &Arc<Self>,
+        commit: Commit,
+        meanwhile: impl FnOnce() -> T,
+    ) -> Result<T, RuntimeError> {
+        let letters = commit.sends.clone();
+        let submitted = self.shared.journal.submit(commit).await?;
+        let mut later = Vec::new();
+        for letter in letters {
+            self.shared.audit_letter(&letter);
+            let address = letter.to.clone();
+            if !self.rings(&address, Some(letter)) {
+                later.push(address);
+            }
         }
+        let done = meanwhile();
+        submitted.stored().await?;
+        // Whoever is to read it is seated, and reads it there.
+        later.iter().for_each(|address| self.ring(address));
+        Ok(done)
     }
 
     /// Whether somebody sits there.
@@ -382,13 +400,21 @@ impl Floor {
         true
     }
 
-    /// What is in the mailbox: what was handed over, or everything if there may be more.
+    /// What is in the mailbox: what was handed over, and everything else if there may be more.
     pub(crate) fn mail(&self, address: &str, all: bool) -> Result<Vec<Envelope>, RuntimeError> {
         let (letters, look) = match lock(&self.chairs).get_mut(address) {
             Some(chair) => (std::mem::take(&mut chair.letters), std::mem::take(&mut chair.look)),
             None => (Vec::new(), true),
         };
-        if look || all { Ok(self.shared.journal.pending_mail(address)?) } else { Ok(letters) }
+        if !look && !all {
+            return Ok(letters);
+        }
+        let mut mail = self.shared.journal.pending_mail(address)?;
+        // Some may not be stored yet.
+        let late: Vec<Envelope> =
+            letters.into_iter().filter(|letter| mail.iter().all(|known| known.id != letter.id)).collect();
+        mail.extend(late);
+        Ok(mail)
     }
 
     fn seat_reader(self: &Arc<Self>, address: &str) {

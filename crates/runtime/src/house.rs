@@ -78,7 +78,7 @@ impl Shared {
     /// Tells every face, and the audit file; waits for the slow ones.
     pub(crate) async fn publish(&self, notice: Notice) {
         if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
-            audit.record(from, *at_ms, event);
+            audit.event(from, *at_ms, event);
         }
         let watchers = lock(&self.watchers).clone();
         for watcher in &watchers {
@@ -479,6 +479,9 @@ impl House {
         let open: Vec<SessionId> = lock(&self.desks).keys().copied().collect();
         for session in open {
             self.close_session(session).await;
+        }
+        if let Some(audit) = &self.shared.audit {
+            audit.close();
         }
         Ok(self.shared.journal.close().await?)
     }

@@ -84,10 +84,13 @@ impl Sqlite {
         Self::open(self.dir.clone(), self.options.clone())
     }
 
-    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+    pub(crate) async fn submit_commit(
+        &self,
+        commit: Commit,
+    ) -> Result<oneshot::Receiver<Result<Committed, JournalError>>, JournalError> {
         let (answer, answered) = oneshot::channel();
         self.submit(Job::Commit(commit, answer)).await?;
-        answered.await.map_err(|_| JournalError::Closed)?
+        Ok(answered)
     }
 
     pub(crate) async fn claim(&self, resource: String, worker: WorkerId) -> Result<u64, JournalError> {

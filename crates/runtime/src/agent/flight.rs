@@ -120,7 +120,7 @@ impl Agent {
     }
 
     /// Brings the wire form up to date: only new messages are encoded, unless another model answers.
-    fn encoded(&mut self, model: &Model) -> &Transcript {
+    pub(super) fn encoded(&mut self, model: &Model) -> &Transcript {
         let fits = self.wire.take().filter(|wire| wire.model == *model);
         let mut wire = fits.unwrap_or_else(|| Wire {
             model: model.clone(),

@@ -88,9 +88,7 @@ impl Agent {
         let begin = self.beginning(letters);
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
         self.know_task();
-        if let Some(assignment) = self.turn.assignment() {
-            self.floor.begun(assignment);
-        }
+        self.begun = self.turn.assignment().cloned();
         Ok(())
     }
 

@@ -15,15 +15,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use futures_util::{FutureExt, StreamExt};
 use max_team_core::chat::Usage;
 use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
-use max_team_core::message::Envelope;
+use max_team_core::message::{Assignment, Envelope};
 use max_team_core::plan::event::Spent;
 use max_team_core::policy::Class;
 use max_team_core::team::Settings;
@@ -104,6 +104,10 @@ pub(crate) struct Agent {
     began: Instant,
     /// Calls for which somebody else is at work.
     delegated: HashSet<String>,
+    /// What has happened and was not told yet, and when.
+    untold: Vec<(i64, Event)>,
+    /// The task that was begun and whose plan does not know.
+    begun: Option<Assignment>,
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
     /// Set until this process has run something itself: what is pending then was left open by another one.
@@ -152,6 +156,8 @@ impl Agent {
             left: Left::default(),
             began: Instant::now(),
             delegated: HashSet::new(),
+            untold: Vec::new(),
+            begun: None,
             left_over: false,
             resumed: seat.resumed,
             floor,
@@ -171,16 +177,32 @@ impl Agent {
         self.frame.unstored(&self.floor.shared)
     }
 
-    /// What was committed on its behalf has happened.
-    pub(crate) async fn adopt(&mut self, events: Vec<Event>, at_ms: i64) {
+    /// What is being committed on its behalf will have happened when it begins to run: it gets ready.
+    pub(crate) fn adopt(&mut self, events: Vec<Event>, at_ms: i64) {
         self.head += events.len() as u64;
         events.iter().for_each(|event| self.turn.apply(event));
         self.know_task();
-        if let Some(assignment) = self.turn.assignment() {
-            self.floor.begun(assignment);
+        self.begun = self.turn.assignment().cloned();
+        self.untold.extend(events.into_iter().map(|event| (at_ms, event)));
+        if let Some(intent) = self.turn.calling() {
+            let model = intent.model.clone();
+            self.encoded(&model);
         }
-        for event in events {
-            let (session, from) = (self.floor.session, Arc::clone(&self.origin));
+    }
+
+    /// Tells whoever watches what has happened since they were last told. What is under way comes first: its bytes
+    /// are on the wire before anybody hears of it.
+    async fn tell(&mut self) {
+        if self.untold.is_empty() && self.begun.is_none() {
+            return;
+        }
+        tokio::task::yield_now().await;
+        if let Some(assignment) = self.begun.take() {
+            self.floor.begun(&assignment);
+        }
+        let session = self.floor.session;
+        for (at_ms, event) in std::mem::take(&mut self.untold) {
+            let from = Arc::clone(&self.origin);
             self.floor.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
         }
     }
@@ -195,7 +217,9 @@ impl Agent {
 
     /// Runs until it is told to stop, has nothing more to do, or the journal fails.
     pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
-        if let Err(error) = self.work(&mut controls).await {
+        let worked = self.work(&mut controls).await;
+        self.tell().await;
+        if let Err(error) = worked {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
             self.floor.shared.publish(stopped).await;
         }
@@ -207,6 +231,7 @@ impl Agent {
             }
         };
         drop(tokio::time::timeout(PARK_WAIT, drain).await);
+        self.tell().await;
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
@@ -224,6 +249,15 @@ impl Agent {
             }
             while self.launch_and_act().await? {}
             self.resumed = false;
+            // A flight begins when it is first looked at.
+            let landed = self.flights.next().now_or_never().flatten();
+            self.tell().await;
+            if let Some(landed) = landed {
+                let was_busy = self.turn.is_busy();
+                self.land(landed).await?;
+                (mail, all) = self.after(was_busy).unwrap_or((mail, all));
+                continue;
+            }
             if self.end_stopped().await? {
                 (mail, all) = (true, std::mem::take(&mut self.left_over));
                 continue;
@@ -253,13 +287,18 @@ impl Agent {
                 () = self.bell.notified() => (mail, told) = (true, None),
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
             }
-            if was_busy && !self.turn.is_busy() {
-                // Whatever of this turn is still under way is over, and what was said meanwhile is next.
-                self.cancel.cancel();
-                self.delegated.clear();
-                (mail, all) = (true, std::mem::take(&mut self.left_over));
-            }
+            (mail, all) = self.after(was_busy).unwrap_or((mail, all));
         }
+    }
+
+    /// Once a turn is over: whatever of it is still under way is over too, and what was said meanwhile is next.
+    fn after(&mut self, was_busy: bool) -> Option<(bool, bool)> {
+        if !was_busy || self.turn.is_busy() {
+            return None;
+        }
+        self.cancel.cancel();
+        self.delegated.clear();
+        Some((true, std::mem::take(&mut self.left_over)))
     }
 
     /// Ends a turn that was stopped before this process had begun anything of it: nothing will land that would.
@@ -381,25 +420,16 @@ impl Agent {
             commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
             commit.appends.push(append(&self.session_stream, reply, &actor)?);
         }
-        let letters = extra.sends.clone();
         commit.acks = extra.acks;
         commit.sends = extra.sends;
         commit.appends.extend(extra.appends);
         commit.projections.extend(extra.projections);
-        self.floor.shared.journal.commit(commit).await?;
+        self.floor.commit(commit, || ()).await?;
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);
         }
-        for letter in letters {
-            self.floor.shared.audit_letter(&letter);
-            self.floor.deliver(letter);
-        }
-        let session = self.floor.session;
-        for event in events.into_iter().chain(replies) {
-            let from = Arc::clone(&self.origin);
-            self.floor.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
-        }
+        self.untold.extend(events.into_iter().chain(replies).map(|event| (at_ms, event)));
         if ended {
             self.snapshot().await?;
         }

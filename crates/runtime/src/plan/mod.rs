@@ -323,21 +323,19 @@ impl PlanLoop {
             batch.sends.extend(self.replacing(event));
             batch.sends.extend(self.stopping(event));
         }
-        let letters = batch.sends.clone();
         commit.sends = batch.sends;
         commit.acks = batch.acks;
-        self.floor.shared.journal.commit(commit).await?;
+        let ready = || {
+            newcomers.iter_mut().for_each(|newcomer| newcomer.agent.adopt(std::mem::take(&mut newcomer.events), at_ms));
+        };
+        self.floor.commit(commit, ready).await?;
         self.head += batch.events.len() as u64;
-        // At once: until a letter is handed over, somebody may find it in the mailbox and take it twice.
-        for letter in letters {
-            self.floor.shared.audit_letter(&letter);
-            self.floor.deliver(letter);
-        }
-        for Newcomer { id, mut agent, controls, events } in newcomers {
-            agent.adopt(events, at_ms).await;
+        for Newcomer { id, agent, controls, .. } in newcomers {
             self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
         }
         self.after(&batch.events);
+        // Whoever has just sat down is at work before anybody is told.
+        tokio::task::yield_now().await;
         for event in batch.events {
             let from = Arc::clone(&self.origin);
             let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
