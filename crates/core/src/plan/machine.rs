@@ -334,9 +334,18 @@ impl Plan {
     }
 
     /// The agent that a member is while it has this task. The same member keeps it over attempts, with what it knows.
+    /// Those of neighbouring tasks are neighbours, by the plan's time and the task's place: what is stored together
+    /// is found together.
     pub(super) fn agent_for(&self, task: &str, member: &str, model: Option<&str>) -> AgentId {
         let plan = self.id().map(|plan| plan.to_string()).unwrap_or_default();
         let fields = [plan.as_bytes(), task.as_bytes(), member.as_bytes(), model.unwrap_or_default().as_bytes()];
-        AgentId::new(Hash::of_fields(&fields).uuid())
+        let [.., a, b, c, d, e, f, g, h] = *Hash::of_fields(&fields).uuid().as_bytes();
+        let begun = self.id().map(|plan| *plan.uuid().as_bytes()).unwrap_or_default();
+        let [t0, t1, t2, t3, t4, t5, ..] = begun;
+        let place = self.graph().and_then(|graph| graph.index(task)).unwrap_or_default();
+        let [.., high, low] = place.to_be_bytes();
+        AgentId::new(
+            uuid::Builder::from_custom_bytes([t0, t1, t2, t3, t4, t5, high, low, a, b, c, d, e, f, g, h]).into_uuid(),
+        )
     }
 }
