@@ -4,8 +4,7 @@
 
 use super::event::{
     About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
-    TaskAssigned,
-    TaskFailed, TaskHeld, TaskReported, TaskResult,
+    TaskAssigned, TaskFailed, TaskHeld, TaskReported, TaskResult,
 };
 use super::machine::Plan;
 use super::ready::Ready;
@@ -254,9 +253,7 @@ impl Plan {
             Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) => {
                 deadline_ms.saturating_sub(asked.at_ms).max(0)
             }
-            Some(
-                State::Held { left_ms } | State::Asking { left_ms, .. } | State::Answered { left_ms, .. },
-            ) => *left_ms,
+            Some(State::Held { left_ms } | State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => *left_ms,
             _ => 0,
         };
         self.leave(task);

@@ -5,13 +5,13 @@
 
 use std::collections::BTreeSet;
 
+use super::Edit;
 use super::apply::shape;
 use super::event::{
     About, Approve, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
     PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone,
     TaskFailed, TaskHeld, TaskPaused, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
-use super::Edit;
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
 use super::slot::State;
@@ -243,7 +243,17 @@ impl Plan {
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
         let stopping = cause == Cause::Timeout;
-        Event::TaskFailed(TaskFailed { task: id, attempt, cause, error, evidence, output, spent, retry_at_ms, stopping })
+        Event::TaskFailed(TaskFailed {
+            task: id,
+            attempt,
+            cause,
+            error,
+            evidence,
+            output,
+            spent,
+            retry_at_ms,
+            stopping,
+        })
     }
 
     fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: Now<'_>) -> Vec<Event> {

@@ -1,7 +1,7 @@
 //! What can happen to a plan, as whoever drives it says it. Facts that follow are in `event`.
 
-use super::{Budget, Edit};
 use super::event::{Artifact, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
+use super::{Budget, Edit};
 use crate::id::{EnvelopeId, QuestionId};
 use crate::policy::By;
 

@@ -279,6 +279,13 @@ pub enum Input {
         /// How.
         answer: Answer,
     },
+    /// Nobody on the team could say what a call asks: the user is asked, if anybody can be.
+    Unanswered {
+        /// The call.
+        key: String,
+        /// The question, as a person reads it.
+        action: Action,
+    },
     /// Somebody stops the turn.
     Interrupt {
         /// Who.

@@ -6,8 +6,11 @@
 use std::path::Path;
 
 use max_team_core::id::{AgentId, PlanId, SessionId};
-use max_team_core::plan::event::{Approve, Carried, PlanProposed};
-use max_team_core::plan::{Draft, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, forecast};
+use max_team_core::message::Principal;
+use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
+use max_team_core::plan::{
+    Draft, Edit, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
+};
 use max_team_core::policy::pattern;
 use max_team_core::team::Model;
 use max_team_tools::project::{self, Project};
@@ -77,16 +80,45 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, Strin
         risks,
     };
     let mut plan = Plan::new();
-    plan.step(Input::Propose(Box::new(proposed)), Now { at_ms: 0 });
+    plan.step(Input::Propose(Box::new(proposed)), Now::at(0));
     Ok(plan)
+}
+
+/// A draft as somebody has changed it: checked, forecast and judged anew; or what is wrong with it.
+pub(crate) fn edited(
+    team: &Team,
+    root: &Path,
+    old: &Draft,
+    edits: &[Edit],
+    by: Principal,
+) -> Result<PlanEdited, String> {
+    let mut draft = old.clone();
+    for change in edits {
+        draft = edit(&draft, change).map_err(|flaw| flaw.to_string())?;
+    }
+    // Time that was only the last owner's usual is not the next one's.
+    for task in &mut draft.tasks {
+        let before = old.tasks.iter().find(|before| before.id == task.id).filter(|before| before.agent != task.agent);
+        if before.is_some_and(|before| task.timeout_ms == usual_ms(team, &before.agent)) {
+            task.timeout_ms = None;
+        }
+    }
+    complete(team, &mut draft);
+    let (graph, risks) = check(team, root, &draft)?;
+    let forecast = expect(team, &draft, &graph);
+    Ok(PlanEdited { draft, forecast, risks: Some(risks), by })
+}
+
+/// How long a member usually has.
+fn usual_ms(team: &Team, member: &str) -> Option<u64> {
+    team.members.iter().find(|mate| mate.definition.name == member)?.settings.constraints.timeout_ms
 }
 
 /// What a task leaves open is what its owner usually has.
 fn complete(team: &Team, draft: &mut Draft) {
     for task in &mut draft.tasks {
-        let mate = team.members.iter().find(|mate| mate.definition.name == task.agent);
         // A plan may take less time than its owner has, never more.
-        let most = mate.and_then(|mate| mate.settings.constraints.timeout_ms);
+        let most = usual_ms(team, &task.agent);
         task.timeout_ms = match (task.timeout_ms, most) {
             (Some(own), Some(most)) => Some(own.min(most)),
             (own, most) => own.or(most),

@@ -209,7 +209,12 @@ fn what_comes_late_or_twice_decides_nothing() {
         vec![
             Input::Begun { task, attempt },
             Input::Reported { task, attempt, report: done(), spent: used(1) },
-            Input::Reported { task, attempt, report: Report::OutOfMoney { output: "x".into(), left: None, own: false }, spent: used(1) },
+            Input::Reported {
+                task,
+                attempt,
+                report: Report::OutOfMoney { output: "x".into(), left: None, own: false },
+                spent: used(1),
+            },
             Input::Checked { task, attempt, findings: found(Proof::Verified) },
             Input::Asked { task, attempt, question: "?".into(), letter },
             Input::Told { task, answer: "x".into(), by: "max".into() },

@@ -229,9 +229,8 @@ impl Play {
                 .position(|slot| wanted(&slot.state))
                 .map(|task| (task, self.plan.slots[task].attempt))
         };
-        let works = |state: &State| {
-            matches!(state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. })
-        };
+        let works =
+            |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. });
         if let Some(task) = self.plan.stopping().next() {
             let attempt = self.plan.slots[task].attempt;
             return Input::Reported { task, attempt, report: Report::Stopped, spent: used(1) };
