@@ -154,7 +154,22 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
             flaws.push(format!("task `{}`: there is no model `{model}` here; there are {}", task.id, known.join(", ")));
         }
     }
+    flaws.extend(draft.tasks.iter().filter_map(|task| unpriced(team, draft, task)));
     if flaws.is_empty() { Ok((graph, risks)) } else { Err(flawed(flaws)) }
+}
+
+/// Why money set aside for a task cannot be kept count of.
+fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
+    let (all, own) = (draft.budget.nano, task.budget.nano);
+    let model = model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))?;
+    let words = "so its budget cannot be kept; give it another model, or no money budget";
+    Some(format!("task `{}`: there is no price for `{}`, {words}", task.id, model.name))
+}
+
+/// The model that a task is done with, if it is known who does it.
+fn model_of<'t>(team: &'t Team, task: &Task) -> Option<&'t Model> {
+    let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
+    Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model))
 }
 
 /// Whether a check is among the commands that some member may run anyway, or only builds and tests.
@@ -195,7 +210,7 @@ fn is_plain_cargo(words: &[&str]) -> bool {
 pub(crate) fn expect(team: &Team, draft: &Draft, graph: &Graph) -> Forecast {
     let rate = |task: &Task| {
         let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
-        let model: &Model = task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model);
+        let model = model_of(team, task)?;
         Some(Rate {
             price: model.price,
             max_tokens: model.max_tokens,

@@ -193,28 +193,35 @@ members:
     - {text: All of it., usage: {input: 100, output: 100}}
     - {text: All of it., usage: {input: 100, output: 100}}
 "#;
-    block_on(async {
-        let folder = super::project();
-        let journal = Journal::memory();
-        let team = house_of(&journal, folder.path(), recording);
-        let (heard, _) = begin(&team, folder.path(), priced(Which::New, PRICE, None)).await;
-        assert!(heard.waiting && asked_about(&journal) == [About::Budget], "{:?}", heard.names());
-        team.shutdown().await.unwrap();
-        drop(team);
+    for while_closed in [false, true] {
+        block_on(async {
+            let folder = super::project();
+            let journal = Journal::memory();
+            let team = house_of(&journal, folder.path(), recording);
+            let (heard, _) = begin(&team, folder.path(), priced(Which::New, PRICE, None)).await;
+            assert!(heard.waiting && asked_about(&journal) == [About::Budget], "{:?}", heard.names());
+            team.shutdown().await.unwrap();
+            drop(team);
 
-        let journal = journal.reopen().unwrap();
-        let team = house_of(&journal, folder.path(), recording);
-        let mut notices = team.watch();
-        team.open(owner(), folder.path(), priced(Which::Latest, PRICE, None)).await.unwrap();
-        let again = rest(&mut notices).await;
-        assert!(again.waiting && !again.names().contains(&"task_assigned"), "{:?}", again.names());
-        let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
-        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
-        let done = rest(&mut notices).await;
-        let plan = team.plan(only_plan(&journal)).unwrap();
-        assert_eq!(plan.ended(), Some(PlanEnd::Done), "{:?}", done.names());
-        assert_eq!(plan.task(0).unwrap().result.unwrap().output, "All of it.");
-    });
+            let journal = journal.reopen().unwrap();
+            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            if while_closed {
+                Post::new(&journal).decide(&owner(), key(), question, &Say::Approve).await.unwrap();
+            }
+            let team = house_of(&journal, folder.path(), recording);
+            let mut notices = team.watch();
+            team.open(owner(), folder.path(), priced(Which::Latest, PRICE, None)).await.unwrap();
+            let mut heard = rest(&mut notices).await;
+            if !while_closed {
+                assert!(heard.waiting && !heard.names().contains(&"task_assigned"), "{:?}", heard.names());
+                order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+                heard = rest(&mut notices).await;
+            }
+            let plan = team.plan(only_plan(&journal)).unwrap();
+            assert_eq!(plan.ended(), Some(PlanEnd::Done), "{:?}", heard.names());
+            assert_eq!(plan.task(0).unwrap().result.unwrap().output, "All of it.");
+        });
+    }
 }
 
 /// What a call whose process died may have cost is counted, and marked.
