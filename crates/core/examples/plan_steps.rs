@@ -85,10 +85,10 @@ fn measure(draft: &Draft) -> Outcome<Value> {
         let mut plan = Plan::new();
         let proposal = Box::new(proposal(draft));
         let began = Instant::now();
-        let mut log = plan.step(Input::Propose(proposal), Now { at_ms: 0 });
+        let mut log = plan.step(Input::Propose(proposal), Now::at(0));
         let (question, _) = plan.asked().next().ok_or("nobody was asked")?;
         let by = By::Person("cli".to_owned());
-        log.extend(plan.step(Input::Answered { question, say: Say::Approve, by }, Now { at_ms: 0 }));
+        log.extend(plan.step(Input::Answered { question, say: Say::Approve, by }, Now::at(0)));
         begin_us += micros(began);
         for at_ms in 1.. {
             let Some(task) = plan.active().next() else { break };
@@ -96,7 +96,7 @@ fn measure(draft: &Draft) -> Outcome<Value> {
             let findings = Some(Findings { proof: Proof::Verified, ..Findings::default() });
             let report = Report::Done { output: "done".to_owned(), findings };
             let began = Instant::now();
-            let step = plan.step(Input::Reported { task, attempt, report, spent: Spent::default() }, Now { at_ms });
+            let step = plan.step(Input::Reported { task, attempt, report, spent: Spent::default() }, Now::at(at_ms));
             let took_us = micros(began);
             (steps_us, worst_us) = (steps_us + took_us, worst_us.max(took_us));
             log.extend(step);

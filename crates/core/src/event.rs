@@ -16,9 +16,9 @@ use crate::ledger::Charge;
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
 use crate::plan::event::{
-    PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, TaskAnswered, TaskAsked,
-    TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskPaused, TaskQueued, TaskReported, TaskResumed, TaskRuled,
-    TaskSkipped, TaskStarted,
+    EditRefused, PlanAnswered, PlanAsked, PlanEdited, PlanEnded, PlanProposed, PlanResumed, PlanStopped, PlanUnasked,
+    TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued,
+    TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
@@ -69,10 +69,14 @@ pub enum Event {
     PlanProposed(PlanProposed),
     /// The user changed it before saying yes (plan stream).
     PlanEdited(PlanEdited),
+    /// A change to it could not be made (plan stream).
+    EditRefused(EditRefused),
     /// A person must decide about it (plan stream).
     PlanAsked(PlanAsked),
     /// They did, or a rule did (plan stream).
     PlanAnswered(PlanAnswered),
+    /// Nobody needs their answer any more (plan stream).
+    PlanUnasked(PlanUnasked),
     /// There is more to spend (plan stream).
     PlanResumed(PlanResumed),
     /// Somebody stopped it, or a task of it (plan stream).
@@ -85,6 +89,8 @@ pub enum Event {
     TaskStarted(TaskStarted),
     /// Its owner needs to know something (plan stream).
     TaskAsked(TaskAsked),
+    /// Its owner waits for a person (plan stream).
+    TaskHeld(TaskHeld),
     /// They were told (plan stream).
     TaskAnswered(TaskAnswered),
     /// It is worked on again (plan stream).
@@ -105,6 +111,8 @@ pub enum Event {
     TaskSkipped(TaskSkipped),
     /// It is given up (plan stream).
     TaskCancelled(TaskCancelled),
+    /// Whoever was at it has stopped (plan stream).
+    TaskStopped(TaskStopped),
     /// A letter was put into a mailbox (mail stream).
     Mailed(Envelope),
 }
@@ -132,14 +140,17 @@ impl Event {
             Self::TurnEnded(_) => "turn_ended",
             Self::PlanProposed(_) => "plan_proposed",
             Self::PlanEdited(_) => "plan_edited",
+            Self::EditRefused(_) => "edit_refused",
             Self::PlanAsked(_) => "plan_asked",
             Self::PlanAnswered(_) => "plan_answered",
+            Self::PlanUnasked(_) => "plan_unasked",
             Self::PlanResumed(_) => "plan_resumed",
             Self::PlanStopped(_) => "plan_stopped",
             Self::PlanEnded(_) => "plan_ended",
             Self::TaskAssigned(_) => "task_assigned",
             Self::TaskStarted(_) => "task_started",
             Self::TaskAsked(_) => "task_asked",
+            Self::TaskHeld(_) => "task_held",
             Self::TaskAnswered(_) => "task_answered",
             Self::TaskResumed(_) => "task_resumed",
             Self::TaskReported(_) => "task_reported",
@@ -150,6 +161,7 @@ impl Event {
             Self::TaskPaused(_) => "task_paused",
             Self::TaskSkipped(_) => "task_skipped",
             Self::TaskCancelled(_) => "task_cancelled",
+            Self::TaskStopped(_) => "task_stopped",
             Self::Mailed(_) => "mailed",
         }
     }

@@ -62,6 +62,9 @@ pub struct Charge {
     pub usage: Usage,
     /// Nano-dollars, as far as the price is known; with what was lost in a crash and may have been paid.
     pub nano: u64,
+    /// How much of them is for calls whose outcome nobody knows.
+    #[serde(default)]
+    pub unknown_nano: u64,
 }
 
 /// What may still be used, where somebody else keeps count too.

@@ -17,7 +17,9 @@ pub type Address = String;
 pub enum Kind {
     /// A user speaks to the lead.
     UserInput,
-    /// A person answers a question of an agent.
+    /// An agent waits for a person: said to whoever waits for the agent.
+    PermissionRequest,
+    /// A person answers a question of an agent; whoever waits for the agent is told that it goes on.
     PermissionResponse,
     /// An agent is given something to do.
     TaskAssign,

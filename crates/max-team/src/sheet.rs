@@ -151,6 +151,7 @@ pub(crate) fn step_in(event: &Event, lang: Lang) -> Option<String> {
         Event::PlanAnswered(answered) => {
             format!("{}: {}", lang.plan_word(), lang.said_by(&answered.say, &answered.by.name()))
         }
+        Event::EditRefused(refused) => format!("{}: {}", lang.plan_word(), lang.cannot_change(&refused.error)),
         Event::PlanStopped(stopped) => format!("{}: {}", lang.plan_word(), lang.stopped_by(&stopped.by)),
         Event::PlanEnded(ended) => {
             let money = format!("${:.4}", dollars(ended.tally.spent.nano));

@@ -83,11 +83,13 @@ pub(crate) struct Led {
     pub(crate) model: Option<String>,
     pub(crate) constraints: Constraints,
     members: Vec<Member>,
+    /// Where each member's model is written down.
+    models: BTreeMap<String, String>,
 }
 
 /// Reads who is on the team.
 pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
-    let agents::Team { lead, members, warnings, .. } = agents::team(file, place)?;
+    let agents::Team { lead, members, warnings, models, .. } = agents::team(file, place)?;
     let Member { mut definition, model, constraints, .. } = lead;
     // Whoever wrote the file may not know all of them; none of them can do anything by itself.
     for tool in LEAD_TOOLS {
@@ -96,7 +98,7 @@ pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led
         }
     }
     definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(&members));
-    Ok((Led { definition, model, constraints, members }, warnings))
+    Ok((Led { definition, model, constraints, members, models }, warnings))
 }
 
 /// Resolves the members under the session's settings. Nobody gets more than the session has.
@@ -107,11 +109,18 @@ pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Way
         own.structured = false;
         own.budget_nano = None;
         if let Some(name) = &member.model {
-            let bad = |error: Stop| {
+            let bad = |words: String| {
                 let who = &member.definition.name;
-                Stop::new(Exit::Config, format!("the model of member `{who}`: {}", error.message))
+                let place = led.models.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
+                Stop::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
             };
-            own.model = chosen.resolve(name).map_err(bad)?;
+            own.model = chosen.resolve(name).map_err(|error| bad(error.message))?;
+            if own.model.price.is_none() && settings.budget_nano.is_some() {
+                return Err(bad(format!(
+                    "there is no price for `{name}`, so the budget cannot be kept; add a row to `catalog` in your \
+                     settings, or leave the budget out"
+                )));
+            }
         }
         let mut definition = member.definition.clone();
         if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {

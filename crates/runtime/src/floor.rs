@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex};
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::{Assignment, Envelope};
+use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
 use max_team_core::team::Settings;
@@ -24,6 +25,7 @@ use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Notice, Team};
 use crate::house::{Shared, lock};
+use crate::paths::Paths;
 use crate::plan::{PlanLoop, plan_stream};
 use crate::purse::Purse;
 use crate::{census, post, rows, session};
@@ -65,6 +67,7 @@ pub(crate) struct Floor {
     /// Held while somebody decides about money.
     pub spending: Mutex<()>,
     plan_purses: Mutex<HashMap<PlanId, Arc<Purse>>>,
+    pub paths: Paths,
     frames: Mutex<HashMap<String, Frame>>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
@@ -109,6 +112,7 @@ impl Floor {
             purse: Arc::new(Purse::new(cap, None)),
             spending: Mutex::new(()),
             plan_purses: Mutex::new(HashMap::new()),
+            paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
@@ -130,6 +134,24 @@ impl Floor {
             changed.members.iter_mut().for_each(|mate| mate.settings.mode = mode);
             *team = Some(Arc::new(changed));
         }
+    }
+
+    /// How freely a member may act now. Where nobody may be asked, an approved plan asks nobody.
+    pub(crate) fn mode_of(&self, member: &str, approved: bool) -> Option<Mode> {
+        let team = lock(&self.team);
+        let team = team.as_ref()?;
+        let mode = team.members.iter().find(|mate| mate.definition.name == member)?.settings.mode;
+        Some(if approved { under(team.approve, mode) } else { mode })
+    }
+
+    /// Whether somebody who sits there waits for a person.
+    pub(crate) fn is_waiting(&self, address: &str) -> bool {
+        lock(&self.chairs).get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
+    }
+
+    /// Whether somebody sits there.
+    pub(crate) fn is_taken(&self, address: &str) -> bool {
+        lock(&self.chairs).contains_key(address)
     }
 
     /// A member by name.
@@ -284,20 +306,45 @@ impl Floor {
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, resumed })
     }
 
+    /// The agents of this session that were given something to do and are not done, with the plan they work in.
+    pub(crate) fn working(&self) -> Result<Vec<(AgentId, Option<PlanId>)>, RuntimeError> {
+        let (mine, journal) = (self.session.to_string(), &self.shared.journal);
+        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
+            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
+            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
+        });
+        Ok(working.filter_map(|(key, _)| key.parse().ok()).map(|agent| (agent, self.plan_of(agent))).collect())
+    }
+
     fn plan_of(&self, agent: AgentId) -> Option<PlanId> {
         let table = rows::agents_of(&self.session.to_string());
         let row: rows::AgentRow = rows::row(&self.shared.journal, &table, &agent.to_string()).ok()??;
         row.assignment?.plan
     }
 
+    /// Seats the plans of a session that is opened: none of them decides before it is known what each of them holds.
+    pub(crate) fn seat_plans(self: &Arc<Self>, plans: &[PlanId]) -> Result<(), RuntimeError> {
+        let mut folded = Vec::new();
+        for plan in plans {
+            let state = self.prepare_plan(*plan)?;
+            self.paths.note(*plan, &state.0);
+            folded.push((*plan, state));
+        }
+        folded.into_iter().try_for_each(|(plan, state)| self.seat_folded(plan, Some(state)))
+    }
+
     /// Seats a plan.
     pub(crate) fn seat_plan(self: &Arc<Self>, plan: PlanId) -> Result<(), RuntimeError> {
+        self.seat_folded(plan, None)
+    }
+
+    fn seat_folded(self: &Arc<Self>, plan: PlanId, folded: Option<(Plan, u64)>) -> Result<(), RuntimeError> {
         let address = plan_stream(plan);
         let Some(place) = self.sit(&address) else {
             self.ring(&address);
             return Ok(());
         };
-        match self.prepare_plan(plan) {
+        match folded.map_or_else(|| self.prepare_plan(plan), Ok) {
             Ok((state, head)) => {
                 let bell = Arc::clone(&place.bell);
                 let work = PlanLoop::new(Arc::clone(self), plan, state, head, bell);
@@ -546,6 +593,11 @@ impl Floor {
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }
+}
+
+/// How freely a member may act with an approved plan behind it.
+pub(crate) fn under(approve: Approve, mode: Mode) -> Mode {
+    if approve == Approve::Never && mode == Mode::Default { Mode::DontAsk } else { mode }
 }
 
 /// Folds a plan's stream.

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{AgentStarted, Event, Said, SessionOpened, VERSION};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::limits::{MESSAGE_BYTES_MAX, NOTICES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
-use max_team_core::plan::Draft;
+use max_team_core::plan::event::Say;
+use max_team_core::plan::{Draft, Edit};
 use max_team_core::turn::{Effect, Turn};
 use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, Worker};
 use max_team_llm::Router;
@@ -27,8 +28,9 @@ use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::audit::{Audit, AuditOptions};
+use crate::census::Census;
 use crate::error::RuntimeError;
-use crate::floor::Floor;
+use crate::floor::{Floor, fold_plan};
 use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
 use crate::plan::{letters, propose};
 use crate::post::{self, Post};
@@ -219,7 +221,7 @@ impl House {
         self.settle_in(floor, &mut seat, by, open, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
-        let (plans, working) = if resumed { self.unfinished(session)? } else { (Vec::new(), Vec::new()) };
+        let plans = if resumed { Census::new(&self.shared.journal).open_plans(Some(session))? } else { Vec::new() };
         if !plans.is_empty() && open.team.is_none() {
             let words = "this session has a plan at work, which needs its team: leave --solo and --agent out";
             return Err(RuntimeError::Plan(words.to_owned()));
@@ -242,11 +244,13 @@ impl House {
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
         lock(&self.desks).insert(session, desk);
         let place = floor.sit(&stream);
-        for plan in plans {
-            floor.seat_plan(plan)?;
-        }
-        for agent in working {
-            floor.seat_agent(agent, None)?;
+        floor.seat_plans(&plans)?;
+        // Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over
+        // must still hear of it.
+        for (agent, plan) in if resumed { floor.working()? } else { Vec::new() } {
+            if plan.is_none_or(|plan| !plans.contains(&plan)) {
+                floor.seat_agent(agent, None)?;
+            }
         }
         // Last, so that nobody says that there is nothing to do before everybody sits.
         if let Some(place) = place {
@@ -256,19 +260,6 @@ impl House {
         // Others may answer what is asked here, or stop it.
         self.listen();
         Ok(opened)
-    }
-
-    /// Plans that are not over, and agents that are not done: those of a plan that is over must still hear of it.
-    fn unfinished(&self, session: SessionId) -> Result<(Vec<PlanId>, Vec<AgentId>), RuntimeError> {
-        let mine = session.to_string();
-        let journal = &self.shared.journal;
-        let plans = rows::rows::<String>(journal, rows::PLAN_OPEN)?.into_iter().filter(|(_, session)| *session == mine);
-        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
-            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
-            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
-        });
-        let plans = plans.filter_map(|(key, _)| key.parse().ok()).collect();
-        Ok((plans, working.filter_map(|(key, _)| key.parse().ok()).collect()))
     }
 
     /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
@@ -355,6 +346,9 @@ impl House {
                 Ok(())
             }
             Command::Decide { question, ref say } => {
+                if let Say::Edit(edits) = say {
+                    self.check_edits(&post, question, edits, &order.by)?;
+                }
                 let address = post.decide(&order.by, order.key, question, say).await?;
                 self.ring(&address);
                 Ok(())
@@ -374,6 +368,25 @@ impl House {
                 self.tell(session, Control::Configure(Box::new(settings))).await
             }
         }
+    }
+
+    /// Edits that cannot be applied are refused here, where whoever made them still listens.
+    fn check_edits(
+        &self,
+        post: &Post<'_>,
+        question: QuestionId,
+        edits: &[Edit],
+        by: &Principal,
+    ) -> Result<(), RuntimeError> {
+        let address = post.address(question)?;
+        let floor = post::session_at(&self.shared.journal, &address).and_then(|session| self.floor(session).ok());
+        let plan = address.strip_prefix("plan/").and_then(|id| id.parse().ok());
+        let (Some(floor), Some(plan)) = (floor, plan) else { return Ok(()) };
+        let (plan, _) = fold_plan(&self.shared, plan)?;
+        if let (Some(team), Some(draft)) = (floor.team(), plan.draft()) {
+            propose::edited(&team, &floor.root, draft, edits, by.clone()).map_err(RuntimeError::Plan)?;
+        }
+        Ok(())
     }
 
     async fn propose(&self, session: SessionId, order: &Order, draft: Draft, source: &str) -> Result<(), RuntimeError> {

@@ -6,11 +6,13 @@
 
 mod agent;
 mod audit;
+mod beat;
 mod census;
 mod error;
 mod floor;
 mod handle;
 mod house;
+mod paths;
 mod plan;
 mod post;
 mod purse;

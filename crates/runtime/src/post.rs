@@ -10,7 +10,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::{About, Say};
-use max_team_core::plan::{Plan, Status};
+use max_team_core::plan::{Edit, Plan, Status, edit};
 use max_team_core::policy::{Answer, By};
 use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
@@ -242,8 +242,9 @@ impl<'j> Post<'j> {
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         let body = json!({ "question": question, "say": say, "by": by });
-        if matches!(say, Say::Edit(_)) {
-            // The question stays open.
+        if let Say::Edit(edits) = say {
+            // Of several changes each may be made; none of them is the last word.
+            self.check_edits(&to, edits)?;
             return self.send(by, key, to, Kind::PlanApprovalResponse, body).await;
         }
         self.answer_once(by, key, question, to, Kind::PlanApprovalResponse, body).await
@@ -270,7 +271,19 @@ impl<'j> Post<'j> {
         self.send(by, key, session::agent_stream(lead), Kind::Shutdown, body).await
     }
 
-    fn address(&self, question: QuestionId) -> Result<String, RuntimeError> {
+    /// Edits that do not fit what the plan says are refused before anybody is bothered with them.
+    fn check_edits(&self, address: &str, edits: &[Edit]) -> Result<(), RuntimeError> {
+        let Some(plan) = address.strip_prefix("plan/").and_then(|plan| plan.parse().ok()) else { return Ok(()) };
+        let (plan, _) = census::fold_plan(self.journal, plan)?;
+        let mut draft = plan.draft().cloned().unwrap_or_default();
+        for change in edits {
+            draft = edit(&draft, change).map_err(|flaw| RuntimeError::Plan(flaw.to_string()))?;
+        }
+        Ok(())
+    }
+
+    /// The mailbox of whoever asks this.
+    pub(crate) fn address(&self, question: QuestionId) -> Result<String, RuntimeError> {
         let id = question.to_string();
         // A plan's question is filed under its own id, an agent's under the agent.
         if let Some(row) = rows::row::<InboxRow>(self.journal, rows::INBOX, &id)? {

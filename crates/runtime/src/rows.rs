@@ -234,6 +234,9 @@ fn of_plan(stream: &str, plan: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             rows.push(delete(INBOX, &answered.question.to_string()));
             rows
         }
+        Event::PlanUnasked(unasked) => {
+            unasked.questions.iter().map(|question| delete(INBOX, &question.to_string())).collect()
+        }
         Event::PlanEnded(ended) => {
             let mut rows = put(PLAN_END, plan, at_ms, &PlanEndRow { end: ended.end, tally: ended.tally });
             rows.push(delete(PLAN_OPEN, plan));

@@ -16,7 +16,7 @@ use crate::limits::READY_SCANNED_MAX;
 
 impl Plan {
     /// What follows, one kind of thing at a time.
-    pub(super) fn advance(&self, now: Now) -> Vec<Event> {
+    pub(super) fn advance(&self, now: Now<'_>) -> Vec<Event> {
         if self.ended.is_some() || self.proposed.is_none() {
             return Vec::new();
         }
@@ -35,20 +35,22 @@ impl Plan {
 
     fn give_up(&self) -> Vec<Event> {
         let doomed = self.doomed.iter().filter_map(|(task, doom)| {
+            let stopping = self.slots.get(*task)?.state.is_at_work();
             let task = self.name(*task)?;
             Some(match doom {
                 Doom::Skip(reason, detail) => {
                     Event::TaskSkipped(TaskSkipped { task, reason: *reason, detail: detail.clone() })
                 }
                 Doom::Cancel(detail) => {
-                    Event::TaskCancelled(TaskCancelled { task, detail: detail.clone(), spent: Spent::default() })
+                    let (detail, spent) = (detail.clone(), Spent::default());
+                    Event::TaskCancelled(TaskCancelled { task, detail, spent, stopping })
                 }
             })
         });
         doomed.collect()
     }
 
-    fn out_of_time(&self, now: Now) -> Vec<Event> {
+    fn out_of_time(&self, now: Now<'_>) -> Vec<Event> {
         let wall_ms = self.draft().and_then(|draft| draft.budget.wall_ms).unwrap_or_default();
         if self.stopped || self.over_at_ms.is_none_or(|over_at_ms| now.at_ms < over_at_ms) {
             return Vec::new();
@@ -56,7 +58,7 @@ impl Plan {
         vec![Event::PlanStopped(PlanStopped { task: None, by: format!("its time budget of {} s", wall_ms / 1_000) })]
     }
 
-    fn by_the_clock(&self, now: Now) -> Vec<Event> {
+    fn by_the_clock(&self, now: Now<'_>) -> Vec<Event> {
         let due = self.clock.iter().take_while(|(at_ms, _)| *at_ms <= now.at_ms);
         due.filter_map(|(_, task)| {
             let slot = self.slots.get(*task)?;
@@ -80,7 +82,7 @@ impl Plan {
         gated.collect()
     }
 
-    fn fill_places(&self, now: Now) -> Vec<Event> {
+    fn fill_places(&self, now: Now<'_>) -> Vec<Event> {
         let mut free = self.places().saturating_sub(self.active.len());
         let mut events = Vec::new();
         for task in self.answered.iter().take(free) {
@@ -100,7 +102,8 @@ impl Plan {
         while taken.len() < free
             && let Some(task) = next.next()
         {
-            if !self.is_blocked(task) && !taken.iter().any(|other| self.collide(task, *other)) {
+            let free = !self.stopping.contains(&task) && !self.is_blocked(task) && !self.is_taken(task, now);
+            if free && !taken.iter().any(|other| self.collide(task, *other)) {
                 events.extend(self.assign(task, now));
                 taken.push(task);
             }
@@ -113,6 +116,12 @@ impl Plan {
         self.claims.block(task, self.owns(task))
     }
 
+    /// Whether another plan is at work on the same paths.
+    fn is_taken(&self, task: usize, now: Now<'_>) -> bool {
+        let meets = |mine: &String| now.taken.iter().any(|theirs| overlap(mine, theirs));
+        self.owns(task).iter().any(meets)
+    }
+
     fn collide(&self, task: usize, other: usize) -> bool {
         self.owns(task).iter().any(|mine| self.owns(other).iter().any(|theirs| overlap(mine, theirs)))
     }
@@ -121,7 +130,7 @@ impl Plan {
         self.draft().and_then(|draft| draft.tasks.get(task)).map_or(&[], |task| &task.owns)
     }
 
-    fn assign(&self, task: usize, now: Now) -> Option<Event> {
+    fn assign(&self, task: usize, now: Now<'_>) -> Option<Event> {
         let written = self.draft()?.tasks.get(task)?;
         let slot = self.slots.get(task)?;
         let member = slot.member.clone().unwrap_or_else(|| written.agent.clone());
@@ -135,6 +144,7 @@ impl Plan {
             deadline_ms: now.at_ms.saturating_add(self.timeout_ms(task)),
             note: slot.note.clone(),
             before: Vec::new(),
+            tree: None,
         }))
     }
 
@@ -156,7 +166,7 @@ impl Plan {
 
     fn end(&self) -> Vec<Event> {
         // A log without a sound draft has nothing to run, but somebody may still have to say no to it.
-        let over = self.unsettled == 0 && (self.graph.is_some() || self.asked.is_empty());
+        let over = self.unsettled == 0 && self.stopping.is_empty() && (self.graph.is_some() || self.asked.is_empty());
         if over { vec![self.ended_event(self.outcome())] } else { Vec::new() }
     }
 

@@ -3,13 +3,13 @@
 //! An event moves its own task here; what that means for those that build on it is in `settle`.
 
 use super::event::{
-    About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAsked, TaskAssigned,
-    TaskFailed, TaskReported, TaskResult,
+    About, PlanAnswered, PlanAsked, PlanEdited, PlanProposed, Ruling, Say, SkipReason, Spent, TaskAnswered, TaskAsked,
+    TaskAssigned, TaskFailed, TaskHeld, TaskReported, TaskResult,
 };
 use super::machine::Plan;
 use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
-use super::{Draft, Graph};
+use super::{Budget, Draft, Graph};
 use crate::event::Event;
 use crate::limits::READY_SCANNED_MAX;
 
@@ -21,6 +21,10 @@ impl Plan {
             Event::PlanEdited(edited) => self.edited(edited),
             Event::PlanAsked(asked) => self.ask(asked),
             Event::PlanAnswered(answered) => self.answer(answered, at_ms),
+            Event::PlanUnasked(unasked) => {
+                self.asked.retain(|question, _| !unasked.questions.contains(question));
+                self.asked_of.retain(|_, question| !unasked.questions.contains(question));
+            }
             Event::PlanResumed(_) => self.resume(),
             Event::PlanStopped(stopped) => match stopped.task.as_deref().and_then(|task| self.place(task)) {
                 Some(task) => self.doom(task, Doom::Cancel(format!("stopped by {}", stopped.by))),
@@ -42,7 +46,8 @@ impl Plan {
                 });
             }),
             Event::TaskAsked(event) => self.on(&event.task, |plan, task| plan.begin_asking(task, event)),
-            Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, &event.answer)),
+            Event::TaskHeld(event) => self.on(&event.task, |plan, task| plan.stop_clock(task, event)),
+            Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, event)),
             Event::TaskResumed(event) => self.on(&event.task, |plan, task| plan.works(task, event.deadline_ms)),
             Event::TaskReported(event) => self.on(&event.task, |plan, task| plan.await_checks(task, event)),
             Event::TaskDone(event) => {
@@ -60,15 +65,19 @@ impl Plan {
                 plan.spend(task, event.spent);
                 plan.slot(task, |slot| {
                     slot.state = State::Paused;
+                    slot.own_short = event.own;
                     slot.output.clone_from(&event.output);
                 });
+                plan.too_little = least(plan.too_little, event.left.filter(|_| !event.own));
             }),
             Event::TaskSkipped(event) => {
                 self.on(&event.task, |plan, task| plan.skip(task, event.reason, &event.detail, at_ms));
             }
-            Event::TaskCancelled(event) => {
-                self.on(&event.task, |plan, task| plan.cancel(task, &event.detail, event.spent, at_ms));
-            }
+            Event::TaskCancelled(event) => self.on(&event.task, |plan, task| {
+                plan.await_stop(task, event.stopping);
+                plan.cancel(task, &event.detail, event.spent, at_ms);
+            }),
+            Event::TaskStopped(event) => self.on(&event.task, |plan, task| plan.at_rest(task, event.spent)),
             _ => {}
         }
         self.begin_checks();
@@ -95,6 +104,9 @@ impl Plan {
         if let Some(proposed) = &mut self.proposed {
             proposed.draft = edited.draft.clone();
             proposed.forecast = edited.forecast.clone();
+            if let Some(risks) = &edited.risks {
+                proposed.risks.clone_from(risks);
+            }
         }
         self.reshape(graph);
         for (id, slot) in stopped {
@@ -133,7 +145,7 @@ impl Plan {
                 plan.passed.insert(task);
                 plan.make_ready(task);
             }),
-            (About::Budget, Say::Approve | Say::FirstWave) => self.grants += 1,
+            (About::Budget, Say::Approve | Say::FirstWave) => self.grant(),
             (_, Say::Changes(_)) => self.replaced = true,
             _ => {}
         }
@@ -186,7 +198,17 @@ impl Plan {
         found.collect()
     }
 
+    /// As much again: for those whose own budget is used up, and for all if it was theirs.
+    fn grant(&mut self) {
+        let short: Vec<usize> = self.paused.iter().copied().filter(|task| self.is_own_short(*task)).collect();
+        self.grants += u64::from(short.len() < self.paused.len());
+        for task in short {
+            self.slot(task, |slot| slot.grants += 1);
+        }
+    }
+
     fn resume(&mut self) {
+        self.too_little = None;
         for task in self.paused.clone() {
             self.leave(task);
             self.slot(task, |slot| slot.note = "There is more to spend now: go on where you were.".to_owned());
@@ -220,6 +242,7 @@ impl Plan {
             if slot.before.is_empty() {
                 slot.before.clone_from(&assigned.before);
             }
+            slot.tree = slot.tree.or(assigned.tree);
             slot.output.clear();
             slot.by_hand = false;
         });
@@ -230,7 +253,7 @@ impl Plan {
             Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) => {
                 deadline_ms.saturating_sub(asked.at_ms).max(0)
             }
-            Some(State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => *left_ms,
+            Some(State::Held { left_ms } | State::Asking { left_ms, .. } | State::Answered { left_ms, .. }) => *left_ms,
             _ => 0,
         };
         self.leave(task);
@@ -243,13 +266,39 @@ impl Plan {
         });
     }
 
-    fn end_asking(&mut self, task: usize, answer: &str) {
+    fn stop_clock(&mut self, task: usize, held: &TaskHeld) {
+        let Some(State::Dispatched { deadline_ms } | State::Running { deadline_ms }) =
+            self.slots.get(task).map(|slot| &slot.state)
+        else {
+            return;
+        };
+        let deadline_ms = *deadline_ms;
+        self.clock.remove(&(deadline_ms, task));
+        let left_ms = deadline_ms.saturating_sub(held.at_ms).max(0);
+        self.slot(task, |slot| slot.state = State::Held { left_ms });
+    }
+
+    /// Whoever is at a task that nobody needs any more keeps its paths until they have stopped.
+    fn await_stop(&mut self, task: usize, stopping: bool) {
+        if stopping {
+            self.stopping.insert(task);
+        }
+    }
+
+    fn at_rest(&mut self, task: usize, spent: Spent) {
+        self.stopping.remove(&task);
+        self.spend(task, spent);
+        self.release(task);
+    }
+
+    fn end_asking(&mut self, task: usize, answered: &TaskAnswered) {
         let Some(State::Asking { letter, left_ms, .. }) = self.slots.get(task).map(|slot| slot.state.clone()) else {
             return;
         };
         self.asking.remove(&task);
         self.answered.insert(task);
-        self.slot(task, |slot| slot.state = State::Answered { answer: answer.to_owned(), letter, left_ms });
+        let (answer, by) = (answered.answer.clone(), answered.by.clone());
+        self.slot(task, |slot| slot.state = State::Answered { answer, by, letter, left_ms });
     }
 
     fn works(&mut self, task: usize, deadline_ms: i64) {
@@ -292,7 +341,8 @@ impl Plan {
             if self.active.len() >= self.places() {
                 return;
             }
-            if !self.doomed.contains_key(&task) && !self.is_blocked(task) {
+            let waits = self.doomed.contains_key(&task) || self.stopping.contains(&task);
+            if !waits && !self.is_blocked(task) {
                 self.unchecked.remove(&task);
                 self.hold(task);
                 self.active.insert(task);
@@ -302,6 +352,7 @@ impl Plan {
     }
 
     fn fail(&mut self, task: usize, failed: &TaskFailed, at_ms: i64) {
+        self.await_stop(task, failed.stopping);
         self.leave(task);
         self.spend(task, failed.spent);
         self.slot(task, |slot| {
@@ -376,6 +427,16 @@ impl Plan {
 
     fn place(&self, task: &str) -> Option<usize> {
         self.graph.as_ref()?.index(task)
+    }
+}
+
+/// Of several, whoever had the least goes on first.
+fn least(one: Option<Budget>, other: Option<Budget>) -> Option<Budget> {
+    match (one, other) {
+        (Some(one), Some(other)) => {
+            Some(Budget { nano: one.nano.min(other.nano), tokens: one.tokens.min(other.tokens), wall_ms: None })
+        }
+        (one, other) => one.or(other),
     }
 }
 

@@ -32,6 +32,11 @@ impl Claims {
         }
     }
 
+    /// All of them.
+    pub(super) fn globs(&self) -> Vec<String> {
+        self.0.values().flatten().map(|(_, glob)| glob.clone()).collect()
+    }
+
     /// Whether somebody else is at work on one of these paths.
     pub(super) fn block(&self, task: usize, owns: &[String]) -> bool {
         !self.0.is_empty() && owns.iter().any(|mine| self.meets(task, mine))

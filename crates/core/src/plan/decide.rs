@@ -3,11 +3,14 @@
 //! An input decides its own consequence here; `advance` then decides what follows for everybody else. One that does
 //! not fit (any more) decides nothing, so whoever brings it need not know whether it does.
 
+use std::collections::BTreeSet;
+
+use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Approve, Cause, Evidence, PlanAnswered, PlanAsked, PlanEnd, PlanEnded, PlanProposed, PlanResumed,
-    PlanStopped, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone, TaskFailed, TaskPaused,
-    TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted,
+    About, Approve, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
+    PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone,
+    TaskFailed, TaskHeld, TaskPaused, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
 use super::input::{Findings, Input, Now, Report};
 use super::machine::Plan;
@@ -20,21 +23,36 @@ use crate::policy::By;
 impl Plan {
     /// Decides and folds in everything that follows from an input. Whoever calls this commits the events before doing
     /// anything about them, and drops the plan if the commit fails.
-    pub fn step(&mut self, input: Input, now: Now) -> Vec<Event> {
+    pub fn step(&mut self, input: Input, now: Now<'_>) -> Vec<Event> {
+        let mut open: BTreeSet<QuestionId> = self.asked.keys().copied().collect();
         let mut events = self.decide(input, now);
         events.iter().for_each(|event| self.apply(event, now.at_ms));
         loop {
             let more = self.advance(now);
             if more.is_empty() {
-                return events;
+                break;
             }
             more.iter().for_each(|event| self.apply(event, now.at_ms));
             events.extend(more);
         }
+        for event in &events {
+            match event {
+                Event::PlanAsked(asked) => drop(open.insert(asked.question)),
+                Event::PlanAnswered(answered) => drop(open.remove(&answered.question)),
+                _ => {}
+            }
+        }
+        open.retain(|question| !self.asked.contains_key(question));
+        if !open.is_empty() {
+            // Said before the end, after which nothing is said.
+            let last = events.len().saturating_sub(usize::from(self.ended.is_some()));
+            events.insert(last, Event::PlanUnasked(PlanUnasked { questions: open.into_iter().collect() }));
+        }
+        events
     }
 
     /// What follows from an input alone.
-    fn decide(&self, input: Input, now: Now) -> Vec<Event> {
+    fn decide(&self, input: Input, now: Now<'_>) -> Vec<Event> {
         if let Input::Propose(proposed) = input {
             return if self.proposed.is_none() { self.propose(*proposed) } else { Vec::new() };
         }
@@ -43,15 +61,15 @@ impl Plan {
         }
         match input {
             Input::Propose(_) | Input::Woke => Vec::new(),
-            Input::Edited(edited) if !self.is_approved() && shape(&edited.draft).is_some() => {
-                vec![Event::PlanEdited(*edited)]
-            }
-            Input::Edited(_) => Vec::new(),
+            Input::Edited { question, edits, edited } => self.edit(question, edits, *edited),
+            Input::Unfit(refused) => vec![Event::EditRefused(refused)],
             Input::Answered { question, say, by } => self.answered(question, say, by),
             Input::Begun { task, attempt } => self.begun(task, attempt),
             Input::Reported { task, attempt, report, spent } => self.reported(task, attempt, report, spent, now),
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
+            Input::Held { task, attempt } => self.hold_clock(task, attempt, now),
+            Input::Freed { task, attempt } => self.free_clock(task, attempt, now),
             Input::Told { task, answer, by } => self.told(task, answer, by),
             Input::Rule { task, ruling, by } => {
                 let tried = self.slots.get(task).map_or(0, |slot| slot.retried);
@@ -64,7 +82,17 @@ impl Plan {
             Input::Stop { task: Some(task), by } => self.stop_one(task, by),
             Input::Resume { by } if !self.paused.is_empty() => vec![Event::PlanResumed(PlanResumed { by })],
             Input::Resume { .. } => Vec::new(),
-            Input::Recovered => self.renew(now),
+            Input::Slept { ms } => self.postpone(ms),
+            Input::Recovered { stops } => {
+                let mut events = self.renew(now);
+                for (task, by) in stops {
+                    events.extend(match task {
+                        None => vec![Event::PlanStopped(PlanStopped { task: None, by })],
+                        Some(task) => self.stop_one(task, by),
+                    });
+                }
+                events
+            }
         }
     }
 
@@ -138,15 +166,21 @@ impl Plan {
     /// The task's name, if that attempt is under way.
     fn at_work(&self, task: usize, attempt: u32) -> Option<String> {
         let slot = self.slots.get(task)?;
-        let works = matches!(
-            slot.state,
-            State::Dispatched { .. } | State::Running { .. } | State::Asking { .. } | State::Answered { .. }
-        );
-        if works && slot.attempt == attempt { self.name(task) } else { None }
+        if slot.state.is_at_work() && slot.attempt == attempt { self.name(task) } else { None }
     }
 
-    fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: Now) -> Vec<Event> {
-        let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
+    /// Whoever was told to stop has: what they bring counts for nothing but what it cost.
+    fn stopped(&self, task: usize, attempt: u32, spent: Spent) -> Vec<Event> {
+        match (self.name(task), self.slots.get(task)) {
+            (Some(id), Some(slot)) if slot.attempt == attempt && self.stopping.contains(&task) => {
+                vec![Event::TaskStopped(TaskStopped { task: id, attempt, spent })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn reported(&self, task: usize, attempt: u32, report: Report, spent: Spent, now: Now<'_>) -> Vec<Event> {
+        let Some(id) = self.at_work(task, attempt) else { return self.stopped(task, attempt, spent) };
         match report {
             Report::Done { output, findings: None } => {
                 vec![Event::TaskReported(TaskReported { task: id, attempt, output, spent })]
@@ -159,10 +193,12 @@ impl Plan {
             Report::Failed { error } => {
                 vec![self.failure(task, attempt, Cause::Agent, error, Vec::new(), String::new(), spent, now)]
             }
-            Report::OutOfMoney { output } => vec![Event::TaskPaused(TaskPaused { task: id, output, spent })],
+            Report::OutOfMoney { output, left, own } => {
+                vec![Event::TaskPaused(TaskPaused { task: id, output, spent, left, own })]
+            }
             Report::Stopped => {
                 let detail = "its work was stopped".to_owned();
-                vec![Event::TaskCancelled(TaskCancelled { task: id, detail, spent })]
+                vec![Event::TaskCancelled(TaskCancelled { task: id, detail, spent, stopping: false })]
             }
         }
     }
@@ -173,7 +209,7 @@ impl Plan {
         Event::TaskDone(TaskDone { task, attempt, result })
     }
 
-    fn checked(&self, task: usize, attempt: u32, findings: Findings, now: Now) -> Vec<Event> {
+    fn checked(&self, task: usize, attempt: u32, findings: Findings, now: Now<'_>) -> Vec<Event> {
         let (Some(id), Some(slot)) = (self.name(task), self.slots.get(task)) else { return Vec::new() };
         if slot.state != State::Checking || slot.attempt != attempt {
             return Vec::new();
@@ -198,7 +234,7 @@ impl Plan {
         evidence: Vec<Evidence>,
         output: String,
         spent: Spent,
-        now: Now,
+        now: Now<'_>,
     ) -> Event {
         let (failures, by_hand) = self.slots.get(task).map_or((0, false), |slot| (slot.failures, slot.by_hand));
         let retries = self.draft().and_then(|draft| draft.tasks.get(task)).map_or(0, |task| task.retry);
@@ -206,15 +242,45 @@ impl Plan {
         let again = cause != Cause::Timeout && !by_hand && failures < retries;
         let retry_at_ms = again.then(|| now.at_ms.saturating_add(backoff_ms(failures)));
         let id = self.name(task).unwrap_or_default();
-        Event::TaskFailed(TaskFailed { task: id, attempt, cause, error, evidence, output, spent, retry_at_ms })
+        let stopping = cause == Cause::Timeout;
+        Event::TaskFailed(TaskFailed {
+            task: id,
+            attempt,
+            cause,
+            error,
+            evidence,
+            output,
+            spent,
+            retry_at_ms,
+            stopping,
+        })
     }
 
-    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: Now) -> Vec<Event> {
+    fn asks(&self, task: usize, attempt: u32, question: String, letter: EnvelopeId, now: Now<'_>) -> Vec<Event> {
         let Some(id) = self.at_work(task, attempt) else { return Vec::new() };
         if self.slots.get(task).is_some_and(|slot| slot.letter == Some(letter)) {
             return Vec::new();
         }
         vec![Event::TaskAsked(TaskAsked { task: id, attempt, question, letter, at_ms: now.at_ms })]
+    }
+
+    fn hold_clock(&self, task: usize, attempt: u32, now: Now<'_>) -> Vec<Event> {
+        match (self.name(task), self.slots.get(task)) {
+            (Some(id), Some(slot)) if slot.attempt == attempt && self.deadline_ms(task).is_some() => {
+                vec![Event::TaskHeld(TaskHeld { task: id, attempt, at_ms: now.at_ms })]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn free_clock(&self, task: usize, attempt: u32, now: Now<'_>) -> Vec<Event> {
+        match (self.name(task), self.slots.get(task)) {
+            (Some(id), Some(slot)) if slot.attempt == attempt => match slot.state {
+                State::Held { left_ms } => vec![resumed(id, now.at_ms.saturating_add(left_ms))],
+                _ => Vec::new(),
+            },
+            _ => Vec::new(),
+        }
     }
 
     fn told(&self, task: usize, answer: String, by: String) -> Vec<Event> {
@@ -252,14 +318,39 @@ impl Plan {
     }
 
     /// Time does not run while nobody works: whoever was at it gets all of it again.
-    fn renew(&self, now: Now) -> Vec<Event> {
-        let working = self.active.iter().filter_map(|task| {
-            let slot = self.slots.get(*task)?;
-            let works = matches!(slot.state, State::Dispatched { .. } | State::Running { .. });
-            let deadline_ms = now.at_ms.saturating_add(self.timeout_ms(*task));
-            works.then(|| Event::TaskResumed(TaskResumed { task: self.name(*task).unwrap_or_default(), deadline_ms }))
-        });
-        working.collect()
+    fn renew(&self, now: Now<'_>) -> Vec<Event> {
+        let working = self.active.iter().filter(|task| self.deadline_ms(**task).is_some());
+        working
+            .filter_map(|task| Some(resumed(self.name(*task)?, now.at_ms.saturating_add(self.timeout_ms(*task)))))
+            .collect()
+    }
+
+    /// The same while the process sleeps: whoever was at it keeps what they had left.
+    fn postpone(&self, ms: i64) -> Vec<Event> {
+        let later = |task: &usize| Some(resumed(self.name(*task)?, self.deadline_ms(*task)?.saturating_add(ms)));
+        self.active.iter().filter_map(later).collect()
+    }
+
+    /// When a task is given up, if its clock runs.
+    fn deadline_ms(&self, task: usize) -> Option<i64> {
+        match self.slots.get(task)?.state {
+            State::Dispatched { deadline_ms } | State::Running { deadline_ms } => Some(deadline_ms),
+            _ => None,
+        }
+    }
+
+    /// A changed plan is another question: a yes to what it said before is no yes to this.
+    fn edit(&self, question: QuestionId, edits: Vec<Edit>, edited: PlanEdited) -> Vec<Event> {
+        if self.asked.get(&question) != Some(&About::Proposal) || shape(&edited.draft).is_none() {
+            return Vec::new();
+        }
+        let by = By::person(&edited.by);
+        let asked = PlanAsked { question: self.next_question(0), about: About::Proposal };
+        vec![
+            Event::PlanAnswered(PlanAnswered { question, say: Say::Edit(edits), by }),
+            Event::PlanEdited(edited),
+            Event::PlanAsked(asked),
+        ]
     }
 
     pub(super) fn ended_event(&self, end: PlanEnd) -> Event {
@@ -274,6 +365,10 @@ impl Plan {
     pub(super) fn name(&self, task: usize) -> Option<String> {
         Some(self.draft()?.tasks.get(task)?.id.clone())
     }
+}
+
+fn resumed(task: String, deadline_ms: i64) -> Event {
+    Event::TaskResumed(TaskResumed { task, deadline_ms })
 }
 
 fn backoff_ms(failures: u32) -> i64 {

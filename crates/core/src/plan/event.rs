@@ -6,8 +6,8 @@ mod task;
 
 pub use task::{
     Artifact, ArtifactType, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked, TaskAssigned,
-    TaskCancelled, TaskDone, TaskFailed, TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed, TaskRuled,
-    TaskSkipped, TaskStarted,
+    TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed,
+    TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 
 use serde::{Deserialize, Serialize};
@@ -88,8 +88,29 @@ pub struct PlanEdited {
     pub draft: Draft,
     /// What it is now expected to cost.
     pub forecast: Forecast,
+    /// What a person should look at twice now; `None`: the same as before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risks: Option<Vec<String>>,
     /// Who changed it.
     pub by: Principal,
+}
+
+/// A change that could not be made: the plan is what it was.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EditRefused {
+    /// The question it was made in answer to.
+    pub question: QuestionId,
+    /// Why.
+    pub error: String,
+    /// Whose it was.
+    pub by: Principal,
+}
+
+/// Questions that nobody needs an answer to any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanUnasked {
+    /// Which.
+    pub questions: Vec<QuestionId>,
 }
 
 /// What a person is asked about a plan.
@@ -133,7 +154,7 @@ pub enum Say {
     Approve,
     /// Go, but ask again after the first wave.
     FirstWave,
-    /// Change it first; the question stays open.
+    /// Change it first: what it says then is another question.
     Edit(Vec<Edit>),
     /// Propose something else, considering this.
     Changes(String),

@@ -1,6 +1,7 @@
 //! What can happen to a plan, as whoever drives it says it. Facts that follow are in `event`.
 
-use super::event::{Artifact, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
+use super::event::{Artifact, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
+use super::{Budget, Edit};
 use crate::id::{EnvelopeId, QuestionId};
 use crate::policy::By;
 
@@ -10,7 +11,16 @@ pub enum Input {
     /// Somebody has a plan.
     Propose(Box<PlanProposed>),
     /// A person changed it before saying yes; it has been checked.
-    Edited(Box<PlanEdited>),
+    Edited {
+        /// The question they were asked.
+        question: QuestionId,
+        /// What they changed.
+        edits: Vec<Edit>,
+        /// What came of it.
+        edited: Box<PlanEdited>,
+    },
+    /// A person's change cannot be made.
+    Unfit(EditRefused),
     /// A person answered a question about it.
     Answered {
         /// Which question.
@@ -58,6 +68,20 @@ pub enum Input {
         /// The letter that asked.
         letter: EnvelopeId,
     },
+    /// An owner waits for a person.
+    Held {
+        /// The task's place in the plan.
+        task: usize,
+        /// Which attempt.
+        attempt: u32,
+    },
+    /// The person has answered.
+    Freed {
+        /// The task's place in the plan.
+        task: usize,
+        /// Which attempt.
+        attempt: u32,
+    },
     /// Here is what they need to know.
     Told {
         /// The task's place in the plan.
@@ -80,6 +104,11 @@ pub enum Input {
     LeadSilent,
     /// Time has passed.
     Woke,
+    /// Time has passed in which nobody could work: this process, or the whole machine, slept.
+    Slept {
+        /// How much.
+        ms: i64,
+    },
     /// Somebody stops it, or one task of it.
     Stop {
         /// The task's place in the plan.
@@ -93,7 +122,10 @@ pub enum Input {
         by: String,
     },
     /// This process has just folded the log.
-    Recovered,
+    Recovered {
+        /// What was stopped meanwhile, and by whom: it ends before anything else begins.
+        stops: Vec<(Option<usize>, String)>,
+    },
 }
 
 /// How an owner's work went.
@@ -115,6 +147,10 @@ pub enum Report {
     OutOfMoney {
         /// What they say.
         output: String,
+        /// What everybody together had left, if that was known.
+        left: Option<Budget>,
+        /// Whether it was the task's own budget.
+        own: bool,
     },
     /// Somebody stopped them.
     Stopped,
@@ -133,7 +169,16 @@ pub struct Findings {
 
 /// What the driver knows at the moment of a decision.
 #[derive(Debug, Clone, Copy)]
-pub struct Now {
+pub struct Now<'a> {
     /// The time.
     pub at_ms: i64,
+    /// Globs of the paths that other plans are at work on.
+    pub taken: &'a [String],
+}
+
+impl Now<'_> {
+    /// A moment at which nobody else is at work.
+    pub fn at(at_ms: i64) -> Self {
+        Self { at_ms, taken: &[] }
+    }
 }

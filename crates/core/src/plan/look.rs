@@ -4,6 +4,20 @@ use super::Budget;
 use super::event::About;
 use super::machine::Plan;
 use super::slot::State;
+use crate::ledger::Left;
+
+/// What the owner of a task was told who had asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Told<'p> {
+    /// The task.
+    pub task: &'p str,
+    /// The answer.
+    pub answer: &'p str,
+    /// Whose.
+    pub by: &'p str,
+    /// The letter that had asked.
+    pub letter: crate::id::EnvelopeId,
+}
 
 impl Plan {
     /// Whether a task failed and somebody must say what to do.
@@ -26,17 +40,29 @@ impl Plan {
         self.asking.iter().copied().collect()
     }
 
-    /// What the owner of a task that goes on was told, and the letter that had asked.
-    pub fn answer_to(&self, task: usize) -> Option<(&str, crate::id::EnvelopeId)> {
-        match &self.slots.get(task)?.state {
-            State::Answered { answer, letter, .. } => Some((answer, *letter)),
-            _ => None,
-        }
-    }
-
     /// Hashes of a task's declared files when it was first given to somebody.
     pub fn before(&self, task: usize) -> &[Option<crate::hash::Hash>] {
         self.slots.get(task).map_or(&[], |slot| &slot.before)
+    }
+
+    /// Tasks that nobody needs any more and that somebody is still at.
+    pub fn stopping(&self) -> impl Iterator<Item = usize> {
+        self.stopping.iter().copied()
+    }
+
+    /// Whether all of it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// Globs of the paths that its tasks are at work on.
+    pub fn held(&self) -> Vec<String> {
+        if self.ended.is_some() { Vec::new() } else { self.claims.globs() }
+    }
+
+    /// Whether a task could run but for a place or for paths that somebody else works on.
+    pub fn has_ready(&self) -> bool {
+        self.ended.is_none() && self.ready.next().next().is_some()
     }
 
     /// Whether tasks wait for money.
@@ -50,6 +76,34 @@ impl Plan {
         let times = self.grants.saturating_add(1);
         let all = |amount: Option<u64>| amount.map(|amount| amount.saturating_mul(times));
         Budget { nano: all(own.nano), tokens: all(own.tokens), ..own }
+    }
+
+    /// What one task may use: what was written down, and as much again each time that a person said so.
+    pub fn task_budget(&self, task: usize) -> Budget {
+        let own = self.draft().and_then(|draft| draft.tasks.get(task)).map(|task| task.budget).unwrap_or_default();
+        let times = self.slots.get(task).map_or(0, |slot| slot.grants).saturating_add(1);
+        let all = |amount: Option<u64>| amount.map(|amount| amount.saturating_mul(times));
+        Budget { nano: all(own.nano), tokens: all(own.tokens), ..own }
+    }
+
+    /// Whether what waits for money may go on with what is left: more than when it was found to be too little (calls
+    /// that ended cheaper than they might have, a larger cap). The same once more would only be too little again, and
+    /// a task whose own budget is used up waits for a person.
+    pub fn may_resume(&self, left: Left) -> bool {
+        let any = left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0);
+        let shared = self.paused.iter().any(|task| !self.is_own_short(*task));
+        let grown = |now: Option<u64>, then: Option<u64>| then.is_some_and(|then| now.is_none_or(|now| now > then));
+        let more = |then: Budget| grown(left.nano, then.nano) || grown(left.tokens, then.tokens);
+        any && shared && self.too_little.is_none_or(more)
+    }
+
+    pub(super) fn is_own_short(&self, task: usize) -> bool {
+        self.slots.get(task).is_some_and(|slot| slot.own_short)
+    }
+
+    /// Blob: how the working tree was when a task was first given to somebody.
+    pub fn tree(&self, task: usize) -> Option<crate::hash::Hash> {
+        self.slots.get(task)?.tree
     }
 
     /// Whether a failed task will be tried again by itself.
@@ -66,11 +120,13 @@ impl Plan {
 }
 
 impl Plan {
-    /// Tasks that have their answer and wait for a place: what they were told, and the letter that had asked.
-    pub fn tasks_told(&self) -> impl Iterator<Item = (&str, &str, crate::id::EnvelopeId)> {
-        self.answered.iter().filter_map(|task| {
-            let (answer, letter) = self.answer_to(*task)?;
-            Some((self.draft()?.tasks.get(*task)?.id.as_str(), answer, letter))
+    /// Tasks that have their answer and wait for a place.
+    pub fn tasks_told(&self) -> impl Iterator<Item = Told<'_>> {
+        self.answered.iter().filter_map(|task| match &self.slots.get(*task)?.state {
+            State::Answered { answer, by, letter, .. } => {
+                Some(Told { task: &self.draft()?.tasks.get(*task)?.id, answer, by, letter: *letter })
+            }
+            _ => None,
         })
     }
 

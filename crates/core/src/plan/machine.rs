@@ -10,7 +10,7 @@ use super::claims::Claims;
 use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
 use super::ready::Ready;
 use super::slot::{Doom, Slot, State};
-use super::{Draft, Forecast, Graph, Task};
+use super::{Budget, Draft, Forecast, Graph, Task};
 use crate::hash::Hash;
 use crate::id::{AgentId, PlanId, QuestionId, SessionId};
 
@@ -29,6 +29,9 @@ pub struct Plan {
     pub(super) doomed: BTreeMap<usize, Doom>,
     /// Tasks that hold one of the places that `max_parallel` gives out.
     pub(super) active: BTreeSet<usize>,
+    /// Tasks that were given up or ran out of time, and whose owners have not stopped yet. They keep their paths, and
+    /// the plan does not end before they have.
+    pub(super) stopping: BTreeSet<usize>,
     /// Tasks whose owners asked something; and those that have their answer and wait for a place.
     pub(super) asking: BTreeSet<usize>,
     pub(super) answered: BTreeSet<usize>,
@@ -45,6 +48,8 @@ pub struct Plan {
     /// Tasks that wait for money; and how often a person has said that there is as much again.
     pub(super) paused: BTreeSet<usize>,
     pub(super) grants: u64,
+    /// What was left when somebody last found it too little.
+    pub(super) too_little: Option<Budget>,
     /// Questions that people have not answered; and which one is about a task, or about the whole plan.
     pub(super) asked: BTreeMap<QuestionId, About>,
     pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,
@@ -106,7 +111,7 @@ pub enum Waits<'p> {
     No,
     /// For other tasks.
     For(Vec<&'p str>),
-    /// For the user to approve the plan, or this task.
+    /// For the user to approve the plan, this task, or what its owner is about to do.
     Approval,
     /// For a place, or for a task that owns the same paths.
     Place,
@@ -258,6 +263,7 @@ impl Plan {
                 && self.asking.is_empty()
                 && self.unchecked.is_empty()
                 && self.clock.is_empty()
+                && self.stopping.is_empty()
                 && self.with_lead.is_empty())
     }
 
@@ -305,7 +311,7 @@ impl Plan {
 
     fn waits<'p>(&'p self, index: usize, slot: &'p Slot) -> Waits<'p> {
         match &slot.state {
-            State::Planned => Waits::Approval,
+            State::Planned | State::Held { .. } => Waits::Approval,
             State::Approved if slot.open > 0 => {
                 let needs = self.graph.as_ref().map_or(&[][..], |graph| graph.needs(index));
                 let open =

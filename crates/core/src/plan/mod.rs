@@ -31,6 +31,7 @@ pub use edit::{Edit, edit};
 pub use forecast::{Forecast, Rate, Seen, forecast};
 pub use graph::{Flaw, Graph};
 pub use input::{Findings, Input, Now, Report};
+pub use look::Told;
 pub use machine::{Effect, Plan, Status, TaskView, Waits};
 
 use crate::policy::pattern::overlap;

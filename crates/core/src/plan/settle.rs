@@ -185,12 +185,18 @@ impl Plan {
         for set in sets.into_iter().chain([&mut self.with_lead, &mut self.gated]) {
             set.remove(&task);
         }
-        if let Some(written) = self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)) {
-            self.claims.release(task, &written.owns);
+        if !self.stopping.contains(&task) {
+            self.release(task);
         }
         self.close(Some(task));
         if self.paused.remove(&task) && self.paused.is_empty() {
             self.close(None);
+        }
+    }
+
+    pub(super) fn release(&mut self, task: usize) {
+        if let Some(written) = self.proposed.as_ref().and_then(|proposed| proposed.draft.tasks.get(task)) {
+            self.claims.release(task, &written.owns);
         }
     }
 
@@ -221,6 +227,7 @@ impl Plan {
 fn more(all: Spent, known: Spent) -> Spent {
     let mut more = all;
     more.nano = all.nano.saturating_sub(known.nano);
+    more.unknown_nano = all.unknown_nano.saturating_sub(known.unknown_nano);
     more.ms = all.ms.saturating_sub(known.ms);
     more.usage.input = all.usage.input.saturating_sub(known.usage.input);
     more.usage.output = all.usage.output.saturating_sub(known.usage.output);

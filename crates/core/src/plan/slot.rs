@@ -36,6 +36,11 @@ pub(super) struct Slot {
     pub retried: u32,
     /// Hashes of its declared files when it was last given to somebody.
     pub before: Vec<Option<Hash>>,
+    /// How the working tree was when it was first given to somebody.
+    pub tree: Option<Hash>,
+    /// Whether its own budget is used up; and how often a person has said that there is as much again.
+    pub own_short: bool,
+    pub grants: u64,
     pub ended_at_ms: i64,
     /// The letter that last asked something: the same one again is no second question.
     pub letter: Option<EnvelopeId>,
@@ -58,6 +63,10 @@ pub(super) enum State {
     Running {
         deadline_ms: i64,
     },
+    /// Its owner waits for a person, and time for it.
+    Held {
+        left_ms: i64,
+    },
     /// Its owner asked something and holds nothing meanwhile.
     Asking {
         question: String,
@@ -67,6 +76,7 @@ pub(super) enum State {
     /// … and has the answer.
     Answered {
         answer: String,
+        by: String,
         letter: EnvelopeId,
         left_ms: i64,
     },
@@ -90,6 +100,18 @@ pub(super) enum State {
 }
 
 impl State {
+    /// Whether somebody has it in their hands.
+    pub(super) fn is_at_work(&self) -> bool {
+        matches!(
+            self,
+            Self::Dispatched { .. }
+                | Self::Running { .. }
+                | Self::Held { .. }
+                | Self::Asking { .. }
+                | Self::Answered { .. }
+        )
+    }
+
     pub(super) fn is_settled(&self) -> bool {
         matches!(self, Self::Done | Self::Skipped(_) | Self::Cancelled | Self::Failed { settled: true })
     }
@@ -103,6 +125,7 @@ impl Slot {
             State::Dispatched { .. } => Status::Dispatched,
             State::Unchecked if self.by_hand => Status::Failed,
             State::Running { .. }
+            | State::Held { .. }
             | State::Asking { .. }
             | State::Answered { .. }
             | State::Unchecked
@@ -124,6 +147,7 @@ impl Spent {
     /// Adds what something else used.
     pub fn add(&mut self, other: Self) {
         self.nano = self.nano.saturating_add(other.nano);
+        self.unknown_nano = self.unknown_nano.saturating_add(other.unknown_nano);
         self.usage += other.usage;
         self.ms = self.ms.saturating_add(other.ms);
     }

@@ -222,6 +222,11 @@ pub enum By {
 }
 
 impl By {
+    /// A person who came through a door.
+    pub fn person(who: &crate::message::Principal) -> Self {
+        Self::Person(format!("{} at {}", who.user, who.door))
+    }
+
     /// Who, in words.
     pub fn name(&self) -> String {
         match self {

@@ -62,6 +62,9 @@ impl Turn {
             (Input::Answered { question, answer }, Phase::Working(calls)) => {
                 self.answered(current, calls, question, answer, now)
             }
+            (Input::Unanswered { key, action }, Phase::Working(calls)) if current.interrupted.is_none() => {
+                self.unanswered(current, calls, &key, action, now)
+            }
             (Input::Interrupt { by }, phase) if current.interrupted.is_none() => {
                 self.interrupt(current, phase, by, now)
             }

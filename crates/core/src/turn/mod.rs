@@ -99,19 +99,23 @@ impl Current {
     /// What is known of the cost once a call has ended.
     fn charge(&mut self, intent: &LlmIntent, outcome: &Outcome) {
         let priced = |usage| intent.model.price.map_or(0, |price| price.of(usage));
-        let (calls, usage, nano) = match outcome {
-            Outcome::Done(answer) => (1, answer.usage, priced(answer.usage)),
-            Outcome::Cancelled { usage, .. } => (1, *usage, priced(*usage)),
+        let (usage, nano, unknown_nano) = match outcome {
+            Outcome::Done(answer) => (answer.usage, priced(answer.usage), 0),
+            Outcome::Cancelled { usage, .. } => (*usage, priced(*usage), 0),
             Outcome::Failed { failure, .. } if !failure.may_have_cost() => return,
-            Outcome::Failed { .. } | Outcome::Lost => (1, Usage::default(), intent.reserved_nano),
+            Outcome::Failed { .. } | Outcome::Lost => (Usage::default(), intent.reserved_nano, intent.reserved_nano),
         };
         match self.charges.iter_mut().find(|charge| charge.model == intent.model.name) {
             Some(charge) => {
-                charge.calls += calls;
+                charge.calls += 1;
                 charge.usage += usage;
                 charge.nano = charge.nano.saturating_add(nano);
+                charge.unknown_nano = charge.unknown_nano.saturating_add(unknown_nano);
             }
-            None => self.charges.push(Charge { model: intent.model.name.clone(), calls, usage, nano }),
+            None => {
+                let model = intent.model.name.clone();
+                self.charges.push(Charge { model, calls: 1, usage, nano, unknown_nano });
+            }
         }
     }
 
@@ -274,6 +278,13 @@ pub enum Input {
         question: QuestionId,
         /// How.
         answer: Answer,
+    },
+    /// Nobody on the team could say what a call asks: the user is asked, if anybody can be.
+    Unanswered {
+        /// The call.
+        key: String,
+        /// The question, as a person reads it.
+        action: Action,
     },
     /// Somebody stops the turn.
     Interrupt {

@@ -17,6 +17,8 @@ pub const STRUCTURED_OUTPUT: &str = "structured_output";
 /// The tool that puts a plan before the user; the turn is over once it has.
 pub const SUBMIT_PLAN: &str = "submit_plan";
 
+const TOLD_UNANSWERED: &str = "Nobody could answer. Decide as you think best, and say what you assumed.";
+
 impl Turn {
     pub(super) fn prepared(
         &self,
@@ -116,6 +118,28 @@ impl Turn {
         let mut events = vec![said];
         events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
         events
+    }
+
+    /// What a colleague was asked becomes a question to the user; under a mode that asks nobody, a word to the model.
+    pub(super) fn unanswered(
+        &self,
+        current: &Current,
+        calls: &[Call],
+        key: &str,
+        action: Action,
+        now: &Now,
+    ) -> Vec<Event> {
+        let asked = calls.iter().find_map(|call| match &call.status {
+            Status::Intended { class, .. } if call.key == key => Some((call, *class)),
+            _ => None,
+        });
+        let Some((call, class)) = asked else { return Vec::new() };
+        if let Judged::Ask(event) = self.judge(call, action, class, now) {
+            return vec![event];
+        }
+        let content = vec![Part::text(TOLD_UNANSWERED)];
+        let done = ToolDone { key: key.to_owned(), ending: Ending::Ran, content, is_error: false, ms: 0 };
+        self.tools_done(current, calls, vec![done], Ahead::default(), now)
     }
 
     /// The results, and what follows once every call has one. `ahead` is what the events before these add to the

@@ -11,6 +11,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -47,6 +48,8 @@ pub(crate) struct Team {
     pub(crate) source: String,
     /// Members with the tools they list that do not exist yet.
     pub(crate) later: Vec<(String, Vec<String>)>,
+    /// Where each member's model is written down.
+    pub(crate) models: BTreeMap<String, String>,
 }
 
 /// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one.
@@ -54,8 +57,8 @@ pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
     let found = source::find(path, place).map_err(wrong)?;
     let roll = read::roll(&found, &place.env).and_then(roll::Roll::led).map_err(wrong)?;
-    let roll::Led { lead, members, warnings, later } = roll;
-    Ok(Team { lead, members, warnings, source: found.file.shown, later })
+    let roll::Led { lead, members, warnings, later, models } = roll;
+    Ok(Team { lead, members, warnings, source: found.file.shown, later, models })
 }
 
 /// What the lead is told about the others.

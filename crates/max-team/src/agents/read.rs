@@ -113,12 +113,13 @@ impl Reader<'_> {
         };
         let prompt = self.prompt(&called, spot, fields.get("system_prompt").copied());
         let model = fields.get("model").and_then(|node| self.word(&key("model"), node));
+        let model_at = fields.get("model").map_or(spot, |node| node.spot);
         let tools = fields.get("tools").map(|node| self.words(&key("tools"), node)).unwrap_or_default();
         let mcp_servers = fields.get("mcp_servers").map(|node| self.servers(&called, node)).unwrap_or_default();
         let constraints = fields.get("constraints").map(|node| self.constraints(&called, node)).unwrap_or_default();
         let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new() };
         let model = model.filter(|model| model != "inherit");
-        Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, tools })
+        Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, model_at, tools })
     }
 
     fn check_name(&mut self, name: &str, spot: Spot) {

@@ -3,6 +3,8 @@
 //! Which tools somebody may have depends on who leads, so this comes after the whole file was read. It reads nothing
 //! itself.
 
+use std::collections::BTreeMap;
+
 use max_team_core::team::{Definition, Member};
 use max_team_tools::Registry;
 
@@ -26,6 +28,7 @@ pub(super) struct Roll {
 pub(super) struct Row {
     pub(super) member: Member,
     pub(super) spot: Spot,
+    pub(super) model_at: Spot,
     pub(super) tools: Vec<(String, Spot)>,
 }
 
@@ -35,6 +38,8 @@ pub(super) struct Led {
     pub(super) members: Vec<Member>,
     pub(super) warnings: Vec<String>,
     pub(super) later: Vec<(String, Vec<String>)>,
+    /// Where each member's model is written down.
+    pub(super) models: BTreeMap<String, String>,
 }
 
 impl Roll {
@@ -72,6 +77,8 @@ impl Roll {
                 }
             }
         }
+        let named = |row: &Row| (row.member.definition.name.clone(), self.file.place(row.model_at));
+        let models = self.rows.iter().map(named).collect();
         let (mut lead, mut members) = (None, Vec::new());
         for (at, row) in std::mem::take(&mut self.rows).into_iter().enumerate() {
             let is_lead = leads.first() == Some(&at);
@@ -80,14 +87,16 @@ impl Roll {
         }
         problems.truncate(TOLD_MAX);
         match lead {
-            Some(lead) if problems.is_empty() => Ok(Led { lead, members, warnings: self.warnings, later: self.later }),
+            Some(lead) if problems.is_empty() => {
+                Ok(Led { lead, members, warnings: self.warnings, later: self.later, models })
+            }
             _ => Err(ConfigError { problems }),
         }
     }
 
     /// Gives a member the tools it lists, now that it is known whether it leads.
     fn equip(&mut self, row: Row, is_lead: bool, problems: &mut Vec<Problem>) -> Member {
-        let Row { mut member, tools, spot } = row;
+        let Row { mut member, tools, spot, .. } = row;
         let (known, name) = (Registry::builtin(), &member.definition.name);
         let (mut has, mut later) = (Vec::new(), Vec::new());
         for (tool, spot) in tools {

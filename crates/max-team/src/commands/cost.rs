@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
 use super::sessions::local;
-use super::table::{money, short, table, tokens};
+use super::table::{at_most, money, short, table, tokens};
 use crate::args::{self, CostBy};
 use crate::exit::{Exit, Stop};
 use crate::setup::Place;
@@ -18,6 +18,7 @@ struct Sum {
     calls: u64,
     usage: Usage,
     nano: u64,
+    unknown_nano: u64,
 }
 
 impl Sum {
@@ -25,6 +26,7 @@ impl Sum {
         self.calls += cost.calls;
         self.usage += cost.usage;
         self.nano = self.nano.saturating_add(cost.nano);
+        self.unknown_nano = self.unknown_nano.saturating_add(cost.unknown_nano);
     }
 }
 
@@ -50,7 +52,12 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
         let head = name_of(options.by).to_uppercase();
         let heads = [head.as_str(), "CALLS>", "IN>", "CACHED>", "OUT>", "COST>"];
         let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells("total", &total)]);
-        table(&heads, &lines.collect::<Vec<_>>())
+        let mut text = table(&heads, &lines.collect::<Vec<_>>());
+        if total.unknown_nano > 0 {
+            let unknown = money(total.unknown_nano);
+            text.push_str(&format!("≤: up to {unknown} of it for calls whose outcome is unknown\n"));
+        }
+        text
     };
     super::print(&text)?;
     Ok(Exit::Ok)
@@ -102,7 +109,7 @@ fn cells(name: &str, sum: &Sum) -> Vec<String> {
         tokens(sum.usage.input_total()),
         tokens(sum.usage.cache_read),
         tokens(sum.usage.output),
-        money(sum.nano),
+        if sum.unknown_nano > 0 { at_most(sum.nano) } else { money(sum.nano) },
     ]
 }
 
@@ -114,6 +121,7 @@ fn json_of(name: &str, sum: &Sum) -> Value {
         "cached_tokens": sum.usage.cache_read,
         "output_tokens": sum.usage.output,
         "cost_usd": max_team_core::ledger::dollars(sum.nano),
+        "unknown_cost_usd": max_team_core::ledger::dollars(sum.unknown_nano),
     })
 }
 
@@ -135,6 +143,7 @@ mod tests {
             calls: 2,
             usage: Usage { input: 10, output: 1, cache_read: 5, cache_write: 0 },
             nano,
+            unknown_nano: nano / 2,
             at_ms: 0,
         }
     }
@@ -152,6 +161,9 @@ mod tests {
             let got: Vec<(&str, u64)> = rows.iter().map(|(name, sum)| (name.as_str(), sum.nano)).collect();
             assert_eq!(got, want, "{by:?}");
             assert_eq!((total.calls, total.nano, total.usage.input_total()), (6, 13, 45));
+            assert_eq!(total.unknown_nano, 5);
         }
+        let sum = Sum { nano: 2_000_000, unknown_nano: 1_000_000, ..Sum::default() };
+        assert_eq!(cells("leo", &sum).last().unwrap(), "≤ $0.0020", "what may not have been paid is marked");
     }
 }

@@ -77,7 +77,9 @@ fn stands(census: &Census<'_>, line: &PlanLine) -> anyhow::Result<(String, usize
         About::Budget => "waits for more budget",
     });
     let working = plan.active().next().is_some();
+    let stopping = census.stopping(line.row.plan).map_err(stop)?;
     let words = match (asked, working) {
+        _ if stopping == Some(None) => "stopping".to_owned(),
         (Some(asked), false) => asked.to_owned(),
         (Some(asked), true) => format!("running; {asked}"),
         (None, _) => "running".to_owned(),

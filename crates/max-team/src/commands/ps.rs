@@ -5,7 +5,7 @@ use max_team_runtime::{Doing, Person, Reason};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
-use super::table::{between, clip, money, short, table, tokens};
+use super::table::{at_most, between, clip, money, short, table, tokens};
 use crate::args;
 use crate::exit::Exit;
 use crate::setup::Place;
@@ -55,7 +55,11 @@ fn cells(person: &Person, now_ms: i64) -> Vec<String> {
 }
 
 fn cost(person: &Person) -> String {
-    if person.unpriced && person.nano == 0 { "?".to_owned() } else { money(person.nano) }
+    match (person.unpriced, person.nano, person.unknown_nano) {
+        (true, 0, _) => "?".to_owned(),
+        (_, nano, 0) => money(nano),
+        (_, nano, _) => at_most(nano),
+    }
 }
 
 fn reason(reason: &Reason) -> String {
@@ -98,6 +102,7 @@ fn row(person: &Person, now_ms: i64) -> Value {
         "model": person.model,
         "usage": person.usage,
         "cost_usd": if person.unpriced && person.nano == 0 { None } else { Some(max_team_core::ledger::dollars(person.nano)) },
+        "unknown_cost_usd": max_team_core::ledger::dollars(person.unknown_nano),
         "pid": person.pid,
     })
 }

@@ -50,6 +50,11 @@ pub(super) fn short(id: &impl ToString) -> String {
     full.get(from..).unwrap_or_default().to_owned()
 }
 
+/// Money that may not all have been paid: the outcome of some calls is unknown.
+pub(super) fn at_most(nano: u64) -> String {
+    format!("≤ {}", money(nano))
+}
+
 /// `$0.0012`; what costs anything is never shown as nothing.
 pub(super) fn money(nano: u64) -> String {
     let (whole, parts) = (nano / NANO, nano % NANO / 100_000);

@@ -4,9 +4,9 @@
 //! turns to the one that fits and starts it afresh when another question comes first.
 
 use crossterm::event::KeyEvent;
-use max_team_core::id::QuestionId;
+use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::Plan;
-use max_team_core::plan::event::Say;
+use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::Answer;
 use max_team_runtime::Team;
 use ratatui::text::{Line, Span};
@@ -37,8 +37,15 @@ pub(super) struct Scene<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
-    about: Option<QuestionId>,
+    about: Option<Subject>,
     form: Form,
+}
+
+/// What a form is about: a plan that was changed is asked about anew, and whoever changes it goes on doing so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Subject {
+    Agent(QuestionId),
+    Plan(PlanId, About),
 }
 
 #[derive(Debug, Default)]
@@ -53,11 +60,14 @@ enum Form {
 impl Dialog {
     /// Turns to the question that is first now.
     pub(super) fn face(&mut self, question: Option<&Question>) {
-        let id = question.map(|question| question.id);
-        if self.about == id {
+        let about = question.map(|question| match &question.matter {
+            Matter::Plan { plan, about } => Subject::Plan(*plan, about.clone()),
+            Matter::Permit(_) | Matter::Words(_) => Subject::Agent(question.id),
+        });
+        if self.about == about {
             return;
         }
-        self.about = id;
+        self.about = about;
         self.form = match question.map(|question| &question.matter) {
             None => Form::None,
             Some(Matter::Permit(_)) => Form::Permit(Box::default()),

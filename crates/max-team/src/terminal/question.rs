@@ -141,6 +141,19 @@ impl Questions {
         });
     }
 
+    /// A plan that was changed asks the same of what it says now: its question stays where it stands.
+    pub(super) fn renew(&mut self, wanted: PlanId, asked: &PlanAsked) -> bool {
+        let same = |question: &&mut Question| match &question.matter {
+            Matter::Plan { plan, about } => *plan == wanted && *about == asked.about,
+            Matter::Permit(_) | Matter::Words(_) => false,
+        };
+        match self.open.iter_mut().chain(&mut self.parked).find(same) {
+            Some(question) => question.id = asked.question,
+            None => return false,
+        }
+        true
+    }
+
     /// A plan asks. Returns whether that is news.
     pub(super) fn ask_about(&mut self, plan: PlanId, asked: &PlanAsked) -> bool {
         let task = match &asked.about {

@@ -200,6 +200,20 @@ fn one_agent_of_a_file_answers() {
 }
 
 #[test]
+fn a_budget_that_cannot_be_kept_is_refused_where_the_model_is_written_down() {
+    let agents = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  - name: leo\n    role: coder\n    \
+                  system_prompt: You are Leo.\n    model: my-own-model\n";
+    let server = ModelServer::start([Reply::text("hi")]);
+    let program = Program::with(&server).file("agents.yaml", agents);
+    let ran = program.run(&["-p", "hi", "--agents", "agents.yaml", "--max-budget-usd", "1"]);
+    let told = "agents.yaml:6:12: the model of member `leo`: there is no price for `my-own-model`";
+    assert!(ran.code == 3 && ran.err.contains(told), "{ran:?}");
+    assert!(server.requests().is_empty());
+    let ran = program.run(&["-p", "hi", "--agents", "agents.yaml"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "hi\n"), "{ran:?}");
+}
+
+#[test]
 fn a_member_of_the_built_in_team_keeps_its_constraints() {
     let server = ModelServer::start([
         Reply::new().tool("t1", "read_file", json!({"path": "prod.env"})).tool("t2", "list_dir", json!({})),

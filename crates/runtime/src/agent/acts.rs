@@ -24,7 +24,7 @@ use crate::floor::Fresh;
 use crate::house::{append, now_ms};
 use crate::plan::{letters, plan_stream, propose};
 use crate::team_tools::{self, Act, DISPATCH_TASK};
-use crate::{rows, session};
+use crate::{beat, rows, session};
 
 /// What a call came to.
 struct Done {
@@ -277,12 +277,13 @@ impl Agent {
         let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
         Box::pin(async move {
             if let Some((child, Some(timeout))) = child {
+                let address = session::agent_stream(child);
                 tokio::select! {
                     () = cancel.cancelled() => {}
-                    () = tokio::time::sleep(timeout) => {
+                    () = beat::worked(timeout, || floor.is_waiting(&address)) => {
                         let stop = Control::Interrupt { by: "its time is over".to_owned() };
                         // One that has just gone home needs no telling.
-                        drop(floor.tell(&session::agent_stream(child), stop).await);
+                        drop(floor.tell(&address, stop).await);
                     }
                 }
             }

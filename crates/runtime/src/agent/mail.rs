@@ -8,12 +8,13 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, TurnEnded};
+use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
-use max_team_core::policy::Answer;
+use max_team_core::policy::{Action, Answer, Deed};
+use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -38,6 +39,9 @@ impl Agent {
                         None => self.commit(Vec::new(), ack).await?,
                     }
                 }
+                Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
+                    self.ask_user(&letter).await?;
+                }
                 Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
                 Kind::Shutdown => {
                     let by = text_at(&letter.body, "by");
@@ -50,7 +54,7 @@ impl Agent {
                 // It waits until the turn is over.
                 Kind::UserInput | Kind::TaskAssign => self.left_over = true,
                 // Nobody who knows us writes this to an agent.
-                Kind::PlanApprovalRequest | Kind::TaskUpdate => {
+                Kind::PlanApprovalRequest | Kind::TaskUpdate | Kind::PermissionRequest => {
                     self.commit(Vec::new(), Extra::acks(vec![letter.id])).await?;
                 }
             }
@@ -85,11 +89,24 @@ impl Agent {
         if letters.is_empty() {
             return Ok(());
         }
+        self.raise_budget(letters).await?;
         let begin = self.beginning(letters);
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
         self.know_task();
         self.begun = self.turn.assignment().cloned();
         Ok(())
+    }
+
+    /// A task that comes again may come with more to spend.
+    async fn raise_budget(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
+        let budget = letters.first().and_then(|first| first.body.get("budget_nano")?.as_u64());
+        match (budget, self.turn.settings()) {
+            (Some(budget), Some(settings)) if settings.budget_nano != Some(budget) => {
+                let settings = Settings { budget_nano: Some(budget), ..settings.clone() };
+                self.configure(settings).await
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Something that a call of ours has been waiting for.
@@ -103,6 +120,34 @@ impl Agent {
         self.delegated.remove(&key);
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
         self.step(ended, Extra::acks(vec![letter.id])).await
+    }
+
+    /// Nobody on the team could answer a call of ours: the user is asked in its place.
+    async fn ask_user(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        let key = letter.reply_to.and_then(|asked| self.asked_with(asked)).unwrap_or_default();
+        let question = self.turn.call(&key).map(|call| text_at(&call.input, "question")).unwrap_or_default();
+        let action = Action { deed: Deed::Ask, preview: question.clone(), ..Action::read(question) };
+        self.step(Input::Unanswered { key, action }, Extra::acks(vec![letter.id])).await
+    }
+
+    /// The letter that tells whoever waits for this turn that it waits for a person, or that it goes on.
+    pub(super) fn held_letter(&self, event: &Event, at_ms: i64) -> Option<Envelope> {
+        let assignment = self.turn.assignment().filter(|assignment| assignment.plan.is_some())?;
+        let (kind, question, what) = match event {
+            Event::QuestionAsked(asked) => (Kind::PermissionRequest, asked.question, "asks"),
+            Event::QuestionAnswered(answered) => (Kind::PermissionResponse, answered.question, "goes on"),
+            _ => return None,
+        };
+        Some(Envelope {
+            id: derived(&[self.stream.as_bytes(), question.to_string().as_bytes(), what.as_bytes()]),
+            from: self.stream.clone(),
+            to: assignment.reply_to.clone(),
+            kind,
+            body: json!({ "assignment": assignment, "question": question }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: at_ms,
+        })
     }
 
     /// The call that asked with this letter.
@@ -122,6 +167,8 @@ impl Agent {
         let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
         let left = Budget { nano: self.left.nano, tokens: self.left.tokens, wall_ms: None };
+        let mine = self.turn.ledger().left_nano();
+        let own = mine.is_some_and(|mine| self.left.nano.is_none_or(|left| mine < left));
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
@@ -130,7 +177,7 @@ impl Agent {
             body: json!({
                 "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
                 "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-                "left": left,
+                "left": left, "own": own,
             }),
             reply_to: None,
             cause: None,

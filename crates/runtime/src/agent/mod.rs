@@ -276,10 +276,7 @@ impl Agent {
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
-                    Some(Control::Configure(settings)) => {
-                        self.frame.configure(&settings);
-                        self.step(Input::Configure(settings), Extra::default()).await?;
-                    }
+                    Some(Control::Configure(settings)) => self.configure(*settings).await?,
                     Some(Control::Begun { .. }) => {}
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
@@ -372,8 +369,29 @@ impl Agent {
         }
     }
 
+    /// Works under other settings from now on.
+    async fn configure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
+        self.frame.configure(&settings);
+        let events = self.decide(Input::Configure(Box::new(settings)));
+        self.commit(events, Extra::default()).await
+    }
+
+    /// A member is as free as its session is now, not as it was when the task began: what has become stricter holds
+    /// from the next judgement on.
+    async fn follow_mode(&mut self) -> Result<(), RuntimeError> {
+        let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
+        match self.floor.mode_of(&self.origin.name, settings.approved) {
+            Some(mode) if mode != settings.mode => {
+                let settings = Settings { mode, ..settings.clone() };
+                self.configure(settings).await
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// One decision, one commit.
     async fn step(&mut self, input: Input, extra: Extra) -> Result<(), RuntimeError> {
+        self.follow_mode().await?;
         let events = self.decide(input);
         self.commit(events, extra).await
     }
@@ -395,6 +413,7 @@ impl Agent {
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => extra.sends.extend(self.stopping(&interrupted.by)),
                 Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
@@ -497,6 +516,7 @@ impl Agent {
         let mut spent = Spent { ms: millis(self.began), ..Default::default() };
         for charge in &ended.charges {
             spent.nano = spent.nano.saturating_add(charge.nano);
+            spent.unknown_nano = spent.unknown_nano.saturating_add(charge.unknown_nano);
             spent.usage += charge.usage;
         }
         spent

@@ -122,6 +122,7 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
         Event::TaskAssigned(of) => (&of.task, "dispatched", Some(of.attempt), json!({ "member": of.member })),
         Event::TaskStarted(of) => (&of.task, "running", Some(of.attempt), json!({})),
         Event::TaskAsked(of) => (&of.task, "asking", Some(of.attempt), json!({ "question": of.question })),
+        Event::TaskHeld(of) => (&of.task, "waiting for a person", Some(of.attempt), json!({})),
         Event::TaskAnswered(of) => (&of.task, "answered", None, json!({ "by": of.by })),
         Event::TaskResumed(of) => (&of.task, "running", None, json!({})),
         Event::TaskReported(of) => (&of.task, "checking", Some(of.attempt), json!({})),
@@ -135,6 +136,7 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
         Event::TaskPaused(of) => (&of.task, "paused", None, json!({})),
         Event::TaskSkipped(of) => (&of.task, "skipped", None, json!({ "why": of.detail })),
         Event::TaskCancelled(of) => (&of.task, "cancelled", None, json!({ "why": of.detail })),
+        Event::TaskStopped(of) => (&of.task, "stopped", Some(of.attempt), json!({})),
         _ => return None,
     };
     let mut data = Map::from_iter([
@@ -168,6 +170,7 @@ fn plan(from: &Origin, event: &Event) -> Option<Line> {
             json!({ "plan": of.plan, "status": "proposed", "goal": goal, "tasks": tasks, "by": of.by })
         }
         Event::PlanEdited(_) => json!({ "plan": from.plan, "status": "edited" }),
+        Event::EditRefused(of) => json!({ "plan": from.plan, "status": "edit refused", "error": of.error }),
         Event::PlanAsked(of) => {
             json!({ "plan": from.plan, "status": "asked", "about": of.about, "question": of.question })
         }

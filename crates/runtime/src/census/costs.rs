@@ -29,6 +29,8 @@ pub struct Cost {
     pub usage: Usage,
     /// Nano-dollars, as far as the price is known.
     pub nano: u64,
+    /// How much of them is for calls whose outcome nobody knows.
+    pub unknown_nano: u64,
     /// When the turn ended; for one that runs, when it was looked at.
     pub at_ms: i64,
 }
@@ -77,6 +79,7 @@ fn cost(agent: &AgentRow, charge: Charge, at_ms: i64) -> Cost {
         calls: charge.calls,
         usage: charge.usage,
         nano: charge.nano,
+        unknown_nano: charge.unknown_nano,
         at_ms,
     }
 }

@@ -9,6 +9,7 @@ mod trace;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::message::Kind;
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal, WorkerInfo};
@@ -95,6 +96,26 @@ impl<'j> Census<'j> {
             return Ok(Some(row.session));
         }
         Ok(rows::row::<String>(self.journal, rows::PLAN_OPEN, &key)?.and_then(|session| session.parse().ok()))
+    }
+
+    /// What of an open plan somebody has stopped and is not over yet: all of it, or one of its tasks.
+    pub fn stopping(&self, plan: PlanId) -> Result<Option<Option<String>>, RuntimeError> {
+        if self.plan_end(plan)?.is_some() {
+            return Ok(None);
+        }
+        // A letter that nobody has read yet counts: nothing else will happen before it is.
+        let mail = self.journal.pending_mail(&plan_stream(plan))?;
+        let told = mail.iter().filter(|letter| letter.kind == Kind::Shutdown);
+        let mut told: Vec<Option<String>> =
+            told.map(|letter| Some(letter.body.get("task")?.as_str()?.to_owned())).collect();
+        // All of it says more than one task of it.
+        told.sort_unstable();
+        if let Some(task) = told.into_iter().next() {
+            return Ok(Some(task));
+        }
+        let plan = self.plan(plan)?;
+        let task = plan.stopping().next().and_then(|task| plan.task(task)).map(|view| view.task.id.clone());
+        Ok(if plan.is_stopped() { Some(None) } else { task.map(Some) })
     }
 
     /// How a plan ended, if it did.

@@ -137,6 +137,8 @@ pub struct Person {
     pub usage: Usage,
     /// Nano-dollars, as far as prices are known; with what was lost in a crash and may have been paid.
     pub nano: u64,
+    /// How much of them is for calls whose outcome nobody knows.
+    pub unknown_nano: u64,
     /// Whether some calls had no price.
     pub unpriced: bool,
     /// The process that runs the session.
@@ -150,6 +152,8 @@ struct Room<'c> {
     pid: Option<u32>,
     seen: HashSet<AgentId>,
     people: Vec<Person>,
+    /// Plans that were stopped and are not over, or the task of one.
+    stops: Vec<(PlanId, Option<String>)>,
 }
 
 impl Census<'_> {
@@ -174,7 +178,8 @@ impl Census<'_> {
                 || !self.journal.pending_mail(&session::agent_stream(row.lead))?.is_empty();
             let shown = all && now_ms.saturating_sub(row.last_at_ms) <= RECENT_MS;
             if works || pid.is_some() || shown {
-                let room = Room { census: *self, row, pid, seen: HashSet::new(), people: Vec::new() };
+                let room =
+                    Room { census: *self, row, pid, seen: HashSet::new(), people: Vec::new(), stops: Vec::new() };
                 people.extend(room.fill(all)?);
             }
         }
@@ -195,6 +200,7 @@ impl Room<'_> {
         let mut waiting = Vec::new();
         for id in self.census.open_plans(Some(self.row.session))? {
             let plan = self.census.plan(id)?;
+            self.stops.extend(self.census.stopping(id)?.map(|task| (id, task)));
             self.at_work(id, &plan, &agents)?;
             waiting.push((id, plan));
         }
@@ -341,6 +347,7 @@ impl Room<'_> {
             model: model.map_or_else(String::new, |model| model.name.clone()),
             usage: ledger.usage,
             nano: ledger.spent_nano.saturating_add(ledger.unknown_nano),
+            unknown_nano: ledger.unknown_nano,
             unpriced: ledger.unpriced_calls > 0,
             ..self.nobody()
         }
@@ -363,6 +370,7 @@ impl Room<'_> {
             model: String::new(),
             usage: Usage::default(),
             nano: 0,
+            unknown_nano: 0,
             unpriced: false,
             pid: self.pid,
         }
@@ -370,11 +378,16 @@ impl Room<'_> {
 
     /// Somebody that nobody runs does nothing, whatever it was at.
     fn push(&mut self, mut person: Person) {
+        let stops = |(plan, task): &(PlanId, Option<String>)| {
+            person.plan == Some(*plan) && (task.is_none() || *task == person.task)
+        };
+        let doing = self.stops.iter().any(stops).then_some(Doing::Stopping);
         if self.pid.is_none() {
             person.state = Standing::Stopped;
             let words = format!("nobody runs this session: max-team -r {}", self.row.session);
             (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
         }
+        person.doing = doing.or(person.doing);
         self.people.push(person);
     }
 }

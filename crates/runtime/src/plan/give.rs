@@ -3,7 +3,23 @@
 //! Whoever begins to exist with a task is told to the journal in the commit that gives it to them, together with their
 //! first step. How things were before is remembered there too, for what they will be found to have changed.
 
-use super::*;
+use max_team_core::event::Event;
+use max_team_core::hash::Hash;
+use max_team_core::message::{Assignment, Envelope};
+use max_team_core::plan::event::{Approve, TaskAssigned};
+use max_team_core::policy::Sight;
+use max_team_core::team::Settings;
+use max_team_journal::Commit;
+use max_team_tools::git;
+
+use super::check::{self, Leaves, Look};
+use super::{Before, Flight, Landed, Newcomer, PlanLoop};
+use crate::agent::newcomer;
+use crate::error::RuntimeError;
+use crate::floor::under;
+use crate::handle::Mate;
+use crate::house::append;
+use crate::{rows, session};
 
 impl PlanLoop {
     /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
@@ -49,18 +65,14 @@ impl PlanLoop {
     /// What a member works under in this plan. Never more than in the session.
     pub(super) fn settings(&self, mate: &Mate, assigned: &TaskAssigned) -> Settings {
         let mut settings = mate.settings.clone();
-        let task = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
-        let task = task.and_then(|index| self.plan.draft()?.tasks.get(index));
-        if let Some(task) = task {
+        let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
+        let task = index.and_then(|index| Some((index, self.plan.draft()?.tasks.get(index)?)));
+        if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
-            settings.budget_nano = task.budget.nano.or(settings.budget_nano);
+            settings.budget_nano = self.plan.task_budget(index).nano.or(settings.budget_nano);
         }
-        match self.plan.approve() {
-            Approve::Each => {}
-            Approve::Never if settings.mode == Mode::Default => {
-                (settings.approved, settings.mode) = (true, Mode::DontAsk)
-            }
-            Approve::Never | Approve::Plan | Approve::Risky => settings.approved = true,
+        if self.plan.approve() != Approve::Each {
+            (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));
         }
         if let Some(team) = self.floor.team()
             && let Some(model) = assigned.model.as_ref().and_then(|name| team.models.get(name))
@@ -72,20 +84,22 @@ impl PlanLoop {
         settings
     }
 
-    /// How things are before tasks begin, for what they will be found to have changed.
-    pub(super) async fn remember(&mut self, events: &mut [Event]) {
+    /// How things are before tasks begin, for what they will be found to have changed; hands back what the journal is
+    /// to keep of it.
+    pub(super) async fn remember(&mut self, events: &mut [Event]) -> Vec<Vec<u8>> {
         let mut begun = Vec::new();
         for event in events.iter() {
             let Event::TaskAssigned(assigned) = event else { continue };
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
             let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
-            let (outputs, coder) = (outputs.unwrap_or_default(), self.leaves(index) == Leaves::Diff);
+            let outputs = outputs.unwrap_or_default();
+            let coder = self.leaves(index) == Leaves::Diff && self.plan.tree(index).is_none();
             if !self.before.contains_key(&index) && (coder || !outputs.is_empty()) {
                 begun.push((index, outputs, coder));
             }
         }
         if begun.is_empty() {
-            return;
+            return Vec::new();
         }
         let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
         let look = move || {
@@ -98,14 +112,26 @@ impl PlanLoop {
             seen.collect::<Vec<_>>()
         };
         self.before.extend(tokio::task::spawn_blocking(look).await.unwrap_or_default());
+        let mut kept = Vec::new();
         for event in events {
             let Event::TaskAssigned(assigned) = event else { continue };
             let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
             // Written down with the assignment, so that the next process measures against the same.
             if let Some(before) = index.and_then(|index| self.before.get(&index)) {
                 assigned.before.clone_from(&before.outputs);
+                let tree = before.tree.as_ref().and_then(|tree| serde_json::to_vec(tree).ok());
+                assigned.tree = tree.as_ref().map(Hash::of);
+                kept.extend(tree.filter(|tree| !kept.contains(tree)));
             }
         }
+        kept
+    }
+
+    /// How the working tree was when a task was first given to somebody, also by a process before this one.
+    fn tree(&self, index: usize) -> Option<git::Snapshot> {
+        let here = self.before.get(&index).and_then(|before| before.tree.clone());
+        let kept = || self.floor.shared.journal.blob(&self.plan.tree(index)?).ok()?;
+        here.or_else(|| serde_json::from_slice(&kept()?).ok())
     }
 
     pub(super) fn check(&mut self, index: usize, attempt: u32) -> Option<Flight> {
@@ -116,6 +142,7 @@ impl PlanLoop {
         let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
         let mut before = self.before.get(&index).cloned().unwrap_or_default();
+        before.tree = self.tree(index);
         // What was written down with the first attempt is what the task is measured against.
         if !self.plan.before(index).is_empty() {
             before.outputs = self.plan.before(index).to_vec();

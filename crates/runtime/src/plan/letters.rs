@@ -12,7 +12,7 @@ use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::{Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, TaskAssigned};
+use max_team_core::plan::event::{Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned};
 use max_team_core::plan::{Plan, Status, TaskView};
 use max_team_journal::Projection;
 use serde_json::json;
@@ -92,12 +92,14 @@ pub(super) fn assignment(floor: &Floor, plan: &Plan, id: PlanId, assigned: &Task
     let stream = plan_stream(id);
     let assignment =
         Assignment { reply_to: stream.clone(), plan: Some(id), task: assigned.task.clone(), attempt: assigned.attempt };
+    let text = task_text(floor, plan, id, &view, &assigned.note);
+    let budget_nano = plan.task_budget(index).nano;
     Some(Envelope {
         id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
         from: stream,
         to: session::agent_stream(assigned.agent),
         kind: Kind::TaskAssign,
-        body: json!({ "text": task_text(floor, plan, id, &view, &assigned.note), "assignment": assignment }),
+        body: json!({ "text": text, "assignment": assignment, "budget_nano": budget_nano }),
         reply_to: None,
         cause: None,
         sent_at_ms: now_ms(),
@@ -275,7 +277,7 @@ fn report(plan: &Plan, id: &str) -> String {
 pub(crate) fn summary(plan: &Plan) -> String {
     let tally = plan.tally();
     let mut text = format!(
-        "{} of {} tasks ran: {} done ({} verified, {} unverified), {} failed{}, {} skipped, {} given up. Cost: ${:.4}, {} tokens, {} s of work.\n",
+        "{} of {} tasks ran: {} done ({} verified, {} unverified), {} failed{}, {} skipped, {} given up. Cost: {}, {} tokens, {} s of work.\n",
         tally.ran,
         tally.tasks,
         tally.done,
@@ -285,7 +287,7 @@ pub(crate) fn summary(plan: &Plan) -> String {
         if tally.mended > 0 { format!(" ({} of them made up for)", tally.mended) } else { String::new() },
         tally.skipped,
         tally.cancelled,
-        dollars(tally.spent.nano),
+        cost(tally.spent),
         tally.spent.usage.input_total() + tally.spent.usage.output,
         tally.spent.ms / 1_000,
     );
@@ -299,19 +301,23 @@ pub(crate) fn summary(plan: &Plan) -> String {
     text
 }
 
+/// What something cost; what nobody knows to have been paid is marked.
+fn cost(spent: Spent) -> String {
+    let all = format!("${:.4}", dollars(spent.nano));
+    match spent.unknown_nano {
+        0 => all,
+        unknown => format!("{all} (up to ${:.4} of it for calls whose outcome is unknown)", dollars(unknown)),
+    }
+}
+
 fn line(view: &TaskView<'_>) -> String {
     let proof = match view.result {
         Some(result) if result.proof == Proof::Verified => " (verified)",
         Some(_) => " (unverified)",
         None => "",
     };
-    let mut line = format!(
-        "- {} by {}: {}{proof}, ${:.4}",
-        view.task.id,
-        view.member,
-        view.status.name(),
-        dollars(view.spent.nano)
-    );
+    let mut line =
+        format!("- {} by {}: {}{proof}, {}", view.task.id, view.member, view.status.name(), cost(view.spent));
     if let Some(result) = view.result {
         for evidence in &result.evidence {
             line.push_str(&format!("; {} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what));

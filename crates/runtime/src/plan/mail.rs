@@ -1,6 +1,18 @@
 //! What a plan does with its mail: everything there is, in one commit.
 
-use super::*;
+use max_team_core::event::End;
+use max_team_core::id::QuestionId;
+use max_team_core::message::{Assignment, Envelope, Kind, Principal};
+use max_team_core::plan::event::{About, EditRefused, PlanProposed, Say, Spent};
+use max_team_core::plan::{Budget, Edit, Input, Report};
+use max_team_core::policy::By;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Batch, PlanLoop, check, propose};
+use crate::agent::text_at;
+use crate::error::RuntimeError;
+use crate::team_tools::Says;
 
 impl PlanLoop {
     /// Takes everything there is, in one commit.
@@ -31,18 +43,24 @@ impl PlanLoop {
                 let question: QuestionId = body.get("question")?.as_str()?.parse().ok()?;
                 let say: Say = serde_json::from_value(body.get("say")?.clone()).ok()?;
                 let by: Principal = serde_json::from_value(body.get("by")?.clone()).ok()?;
-                if let Say::Edit(edits) = &say {
-                    return self.edited(edits, by);
+                if let Say::Edit(edits) = say {
+                    return Some(self.edited(question, edits, by));
                 }
-                let by = By::Person(format!("{} at {}", by.user, by.door));
-                Some(Input::Answered { question, say, by })
+                Some(Input::Answered { question, say, by: By::person(&by) })
             }
             Kind::TaskResult => self.reported(body),
             Kind::NeedClarify => {
-                let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
-                let task = self.plan.graph()?.index(&assignment.task)?;
+                let (task, attempt) = self.assigned(body)?;
                 let question = text_at(body, "question");
-                Some(Input::Asked { task, attempt: assignment.attempt, question, letter: letter.id })
+                Some(Input::Asked { task, attempt, question, letter: letter.id })
+            }
+            Kind::PermissionRequest => {
+                let (task, attempt) = self.assigned(body)?;
+                Some(Input::Held { task, attempt })
+            }
+            Kind::PermissionResponse => {
+                let (task, attempt) = self.assigned(body)?;
+                Some(Input::Freed { task, attempt })
             }
             Kind::TaskUpdate => {
                 let task = self.plan.graph()?.index(&text_at(body, "task"))?;
@@ -64,21 +82,28 @@ impl PlanLoop {
         }
     }
 
-    /// Edits that lead to a plan that cannot run change nothing; whoever made them checked before.
-    pub(super) fn edited(&self, edits: &[max_team_core::plan::Edit], by: Principal) -> Option<Input> {
-        let team = self.floor.team()?;
-        let mut draft = self.plan.draft()?.clone();
-        for change in edits {
-            draft = edit(&draft, change).ok()?;
-        }
-        let (graph, _) = propose::check(&team, &self.floor.root, &draft).ok()?;
-        let forecast = propose::expect(&team, &draft, &graph);
-        Some(Input::Edited(Box::new(PlanEdited { draft, forecast, by })))
+    /// The task and the attempt that somebody writes about.
+    fn assigned(&self, body: &Value) -> Option<(usize, u32)> {
+        let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
+        Some((self.plan.graph()?.index(&assignment.task)?, assignment.attempt))
     }
 
-    pub(super) fn reported(&mut self, body: &Value) -> Option<Input> {
-        let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
-        let task = self.plan.graph()?.index(&assignment.task)?;
+    /// Edits that lead to a plan that cannot run change nothing, and whoever made them is told why.
+    fn edited(&self, question: QuestionId, edits: Vec<Edit>, by: Principal) -> Input {
+        let refused = |error: String| Input::Unfit(EditRefused { question, error, by: by.clone() });
+        if !self.plan.asked().any(|(open, about)| open == question && *about == About::Proposal) {
+            return refused("the plan has changed since it was asked about; look at it again".to_owned());
+        }
+        let edited = self.floor.team().zip(self.plan.draft());
+        let edited = edited.ok_or_else(|| "there is no team in this session".to_owned());
+        match edited.and_then(|(team, draft)| propose::edited(&team, &self.floor.root, draft, &edits, by.clone())) {
+            Ok(edited) => Input::Edited { question, edits, edited: Box::new(edited) },
+            Err(error) => refused(error),
+        }
+    }
+
+    fn reported(&mut self, body: &Value) -> Option<Input> {
+        let (task, attempt) = self.assigned(body)?;
         let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
         let end: End = serde_json::from_value(body.get("end")?.clone()).ok()?;
         let output = text_at(body, "output");
@@ -92,21 +117,13 @@ impl PlanLoop {
                 Report::Done { output, findings }
             }
             End::Budget => {
-                self.found_too_little(body);
-                Report::OutOfMoney { output }
+                let left = body.get("left").and_then(|left| Budget::deserialize(left).ok());
+                let own = body.get("own").and_then(Value::as_bool).unwrap_or_default();
+                Report::OutOfMoney { output, left, own }
             }
             End::Interrupted => Report::Stopped,
             _ => Report::Failed { error: text_at(body, "error") },
         };
-        Some(Input::Reported { task, attempt: assignment.attempt, report, spent })
-    }
-
-    /// Of several, whoever had the least goes on first.
-    pub(super) fn found_too_little(&mut self, body: &Value) {
-        let left: Budget =
-            body.get("left").and_then(|left| serde_json::from_value(left.clone()).ok()).unwrap_or_default();
-        let then = self.too_little.unwrap_or(left);
-        self.too_little =
-            Some(Budget { nano: left.nano.min(then.nano), tokens: left.tokens.min(then.tokens), wall_ms: None });
+        Some(Input::Reported { task, attempt, report, spent })
     }
 }

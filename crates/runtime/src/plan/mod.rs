@@ -17,33 +17,30 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use max_team_core::event::{End, Event};
+use max_team_core::event::Event;
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId};
-use max_team_core::message::{Assignment, Envelope, Kind, Principal};
-use max_team_core::plan::event::{
-    About, Approve, Cause, PlanEdited, PlanProposed, Say, Spent, TaskAssigned, TaskCancelled, TaskDone,
-};
-use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report, edit};
-use max_team_core::policy::{By, Mode, Sight};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::event::{About, Cause, Say, Spent, TaskCancelled, TaskDone};
+use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
 use max_team_core::team::Settings;
-use max_team_journal::{Commit, Expect};
+use max_team_journal::Expect;
 use max_team_tools::git;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, Control, derived, newcomer, text_at};
+use crate::agent::{Agent, Control, derived};
+use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
-use crate::handle::{Mate, Notice, Origin};
+use crate::handle::{Notice, Origin};
 use crate::house::{append, commit_at, now_ms};
-use crate::team_tools::Says;
 use crate::{rows, session};
-use check::{Leaves, Look};
 
-/// What a worker is told whose question nobody could answer.
-const UNANSWERED: &str = "Nobody could answer. Decide as you think best, and say what you assumed.";
+/// What the log says where the lead has no answer, and who gave it: the user is asked then.
+const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
+const NOBODY: &str = "nobody";
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -80,8 +77,7 @@ pub(crate) struct PlanLoop {
     cancel: CancellationToken,
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
-    /// What was left when somebody last found it too little.
-    too_little: Option<Budget>,
+    beat: Beat,
 }
 
 /// Somebody who sits down once the commit is through.
@@ -98,6 +94,21 @@ struct Batch {
     events: Vec<Event>,
     acks: Vec<EnvelopeId>,
     sends: Vec<Envelope>,
+    /// Plans that may go on now that paths are free.
+    freed: Vec<PlanId>,
+}
+
+/// What somebody is told who had asked.
+struct Reply {
+    answer: String,
+    by: String,
+    letter: EnvelopeId,
+}
+
+impl Reply {
+    fn new(answer: &str, by: &str, letter: EnvelopeId) -> Self {
+        Self { answer: answer.to_owned(), by: by.to_owned(), letter }
+    }
 }
 
 impl PlanLoop {
@@ -117,7 +128,7 @@ impl PlanLoop {
             before: HashMap::new(),
             cancel: CancellationToken::new(),
             replaced: false,
-            too_little: None,
+            beat: Beat::new(now_ms()),
         }
     }
 
@@ -132,10 +143,14 @@ impl PlanLoop {
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
-        self.step(Input::Recovered).await?;
+        self.recover().await?;
         self.reseat()?;
         loop {
             self.take_mail().await?;
+            self.count_out().await?;
+            if self.floor.paths.waits(self.id) {
+                self.step(Input::Woke).await?;
+            }
             if self.plan.awaits_lead() && self.floor.is_lead_idle() {
                 self.lead_is_silent().await?;
             }
@@ -167,26 +182,55 @@ impl PlanLoop {
         }
     }
 
-    /// Whether there is more than when it was found to be too little: calls that ended cheaper than they might have,
-    /// a larger cap. The same once more would only be found too little again.
-    fn has_money(&self) -> bool {
-        let left = self.floor.plan_purse(self.id, None).left();
-        let any = left.nano.is_none_or(|nano| nano > 0) && left.tokens.is_none_or(|tokens| tokens > 0);
-        let grown = |now: Option<u64>, then: Option<u64>| then.is_some_and(|then| now.is_none_or(|now| now > then));
-        let more = |then: Budget| grown(left.nano, then.nano) || grown(left.tokens, then.tokens);
-        any && self.too_little.is_none_or(more)
+    /// What was stopped while nobody ran it ends before anything else begins.
+    async fn recover(&mut self) -> Result<(), RuntimeError> {
+        let (mut batch, mut stops) = (Batch::default(), Vec::new());
+        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        let known = self.plan.proposed().is_some();
+        for letter in mail.iter().filter(|letter| known && letter.kind == Kind::Shutdown) {
+            batch.acks.push(letter.id);
+            if let Some(Input::Stop { task, by }) = self.read(letter) {
+                stops.push((task, by));
+            }
+        }
+        self.decide(Input::Recovered { stops }, &mut batch);
+        self.commit(batch).await
+    }
+
+    /// Somebody who was told to stop and sits nowhere will not say that they have.
+    async fn count_out(&mut self) -> Result<(), RuntimeError> {
+        let sits = |task: &usize| {
+            let agent = self.plan.task(*task).and_then(|view| view.agent);
+            agent.is_some_and(|agent| self.floor.is_taken(&session::agent_stream(agent)))
+        };
+        let gone: Vec<usize> = self.plan.stopping().filter(|task| !sits(task)).collect();
+        // Whoever is parked goes on in the next process.
+        if gone.is_empty() || self.floor.is_closing() {
+            return Ok(());
+        }
+        // They may have said so on their way out.
+        self.take_mail().await?;
+        let mut batch = Batch::default();
+        for task in gone {
+            let attempt = self.plan.task(task).map_or(0, |view| view.attempt);
+            let stopped = Input::Reported { task, attempt, report: Report::Stopped, spent: Spent::default() };
+            self.decide(stopped, &mut batch);
+        }
+        self.commit(batch).await
     }
 
     /// What waits for money goes on once there is some.
     fn resume(&mut self, batch: &mut Batch) {
-        if self.plan.is_paused() && self.has_money() {
-            self.too_little = None;
+        if self.plan.is_paused() && self.plan.may_resume(self.floor.plan_purse(self.id, None).left()) {
             self.decide(Input::Resume { by: "a larger budget".to_owned() }, batch);
         }
     }
 
-    /// Whoever had a task when the last process went sits down again.
+    /// Whoever had a task when the last process went sits down again, also if they only have to hear that it is over.
     fn reseat(&self) -> Result<(), RuntimeError> {
+        for (agent, _) in self.floor.working()?.into_iter().filter(|(_, plan)| *plan == Some(self.id)) {
+            self.floor.seat_agent(agent, None)?;
+        }
         let asking = self.plan.asking();
         for index in self.plan.active().chain(asking) {
             let checks =
@@ -231,7 +275,7 @@ impl PlanLoop {
         let mut batch = Batch::default();
         self.decide(Input::LeadSilent, &mut batch);
         for task in self.plan.asking() {
-            let (answer, by) = (UNANSWERED.to_owned(), "nobody".to_owned());
+            let (answer, by) = (UNANSWERED.to_owned(), NOBODY.to_owned());
             self.decide(Input::Told { task, answer, by }, &mut batch);
         }
         self.commit(batch).await
@@ -245,41 +289,48 @@ impl PlanLoop {
 
     /// Decides, and writes the letters that follow, while the plan still knows what it knew.
     fn decide(&mut self, input: Input, batch: &mut Batch) {
-        let told: HashMap<String, (String, EnvelopeId)> = self
+        if let Some(ms) = self.beat.missed_ms(now_ms()) {
+            self.decide_one(Input::Slept { ms }, batch);
+        }
+        self.decide_one(input, batch);
+    }
+
+    fn decide_one(&mut self, input: Input, batch: &mut Batch) {
+        let mut told: HashMap<String, Reply> = self
             .plan
             .tasks_told()
-            .map(|(task, answer, letter)| (task.to_owned(), (answer.to_owned(), letter)))
+            .map(|told| (told.task.to_owned(), Reply::new(told.answer, told.by, told.letter)))
             .collect();
-        let answer = match &input {
-            Input::Told { task, answer, .. } => {
-                self.plan.question_letter(*task).map(|letter| (*task, answer.clone(), letter))
-            }
-            _ => None,
-        };
-        let events = self.plan.step(input, Now { at_ms: now_ms() });
+        if let Input::Told { task, answer, by } = &input
+            && let (Some(letter), Some(view)) = (self.plan.question_letter(*task), self.plan.task(*task))
+        {
+            told.insert(view.task.id.clone(), Reply::new(answer, by, letter));
+        }
+        let (events, rung) = self
+            .floor
+            .paths
+            .decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms: now_ms(), taken }));
         for event in &events {
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
-                let fresh = answer.as_ref().filter(|(task, ..)| Some(*task) == index);
-                let found = fresh
-                    .map(|(_, answer, letter)| (answer.clone(), *letter))
-                    .or_else(|| told.get(&resumed.task).cloned());
                 let agent = index.and_then(|index| self.plan.task(index)).and_then(|view| view.agent);
-                if let (Some((answer, letter)), Some(agent)) = (found, agent) {
-                    batch.sends.push(self.answer_letter(agent, letter, &answer));
+                if let (Some(reply), Some(agent)) = (told.get(&resumed.task), agent) {
+                    batch.sends.push(self.answer_letter(agent, reply));
                 }
             }
         }
         batch.events.extend(events);
+        batch.freed.extend(rung);
     }
 
-    fn answer_letter(&self, agent: AgentId, asked: EnvelopeId, answer: &str) -> Envelope {
+    fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
+        let asked = reply.letter;
         Envelope {
             id: derived(&[asked.to_string().as_bytes(), b"answer"]),
             from: self.stream.clone(),
             to: session::agent_stream(agent),
             kind: Kind::Text,
-            body: json!({ "text": answer, "asked": asked }),
+            body: json!({ "text": reply.answer, "asked": asked, "ask": reply.by == NOBODY }),
             reply_to: Some(asked),
             cause: None,
             sent_at_ms: now_ms(),
@@ -296,7 +347,7 @@ impl PlanLoop {
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.actor = "plan".to_owned();
         let mut newcomers: Vec<Newcomer> = Vec::new();
-        self.remember(&mut batch.events).await;
+        commit.blobs.extend(self.remember(&mut batch.events).await);
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
         for event in &batch.events {
@@ -334,6 +385,8 @@ impl PlanLoop {
             self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
         }
         self.after(&batch.events);
+        // Only now: what was given up is in the log.
+        batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
         // Whoever has just sat down is at work before anybody is told.
         tokio::task::yield_now().await;
         for event in batch.events {
@@ -424,7 +477,7 @@ impl PlanLoop {
                         self.asleep_until = Some(until_ms);
                         let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
                         self.flights.push(Box::pin(async move {
-                            tokio::time::sleep(Duration::from_millis(wait)).await;
+                            tokio::time::sleep(Duration::from_millis(wait).min(BEAT)).await;
                             Landed::Woke
                         }));
                     }

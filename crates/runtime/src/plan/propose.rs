@@ -6,8 +6,11 @@
 use std::path::Path;
 
 use max_team_core::id::{AgentId, PlanId, SessionId};
-use max_team_core::plan::event::{Approve, Carried, PlanProposed};
-use max_team_core::plan::{Draft, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, forecast};
+use max_team_core::message::Principal;
+use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
+use max_team_core::plan::{
+    Draft, Edit, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
+};
 use max_team_core::policy::pattern;
 use max_team_core::team::Model;
 use max_team_tools::project::{self, Project};
@@ -77,16 +80,45 @@ pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, Strin
         risks,
     };
     let mut plan = Plan::new();
-    plan.step(Input::Propose(Box::new(proposed)), Now { at_ms: 0 });
+    plan.step(Input::Propose(Box::new(proposed)), Now::at(0));
     Ok(plan)
+}
+
+/// A draft as somebody has changed it: checked, forecast and judged anew; or what is wrong with it.
+pub(crate) fn edited(
+    team: &Team,
+    root: &Path,
+    old: &Draft,
+    edits: &[Edit],
+    by: Principal,
+) -> Result<PlanEdited, String> {
+    let mut draft = old.clone();
+    for change in edits {
+        draft = edit(&draft, change).map_err(|flaw| flaw.to_string())?;
+    }
+    // Time that was only the last owner's usual is not the next one's.
+    for task in &mut draft.tasks {
+        let before = old.tasks.iter().find(|before| before.id == task.id).filter(|before| before.agent != task.agent);
+        if before.is_some_and(|before| task.timeout_ms == usual_ms(team, &before.agent)) {
+            task.timeout_ms = None;
+        }
+    }
+    complete(team, &mut draft);
+    let (graph, risks) = check(team, root, &draft)?;
+    let forecast = expect(team, &draft, &graph);
+    Ok(PlanEdited { draft, forecast, risks: Some(risks), by })
+}
+
+/// How long a member usually has.
+fn usual_ms(team: &Team, member: &str) -> Option<u64> {
+    team.members.iter().find(|mate| mate.definition.name == member)?.settings.constraints.timeout_ms
 }
 
 /// What a task leaves open is what its owner usually has.
 fn complete(team: &Team, draft: &mut Draft) {
     for task in &mut draft.tasks {
-        let mate = team.members.iter().find(|mate| mate.definition.name == task.agent);
         // A plan may take less time than its owner has, never more.
-        let most = mate.and_then(|mate| mate.settings.constraints.timeout_ms);
+        let most = usual_ms(team, &task.agent);
         task.timeout_ms = match (task.timeout_ms, most) {
             (Some(own), Some(most)) => Some(own.min(most)),
             (own, most) => own.or(most),
@@ -122,7 +154,22 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
             flaws.push(format!("task `{}`: there is no model `{model}` here; there are {}", task.id, known.join(", ")));
         }
     }
+    flaws.extend(draft.tasks.iter().filter_map(|task| unpriced(team, draft, task)));
     if flaws.is_empty() { Ok((graph, risks)) } else { Err(flawed(flaws)) }
+}
+
+/// Why money set aside for a task cannot be kept count of.
+fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
+    let (all, own) = (draft.budget.nano, task.budget.nano);
+    let model = model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))?;
+    let words = "so its budget cannot be kept; give it another model, or no money budget";
+    Some(format!("task `{}`: there is no price for `{}`, {words}", task.id, model.name))
+}
+
+/// The model that a task is done with, if it is known who does it.
+fn model_of<'t>(team: &'t Team, task: &Task) -> Option<&'t Model> {
+    let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
+    Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model))
 }
 
 /// Whether a check is among the commands that some member may run anyway, or only builds and tests.
@@ -163,7 +210,7 @@ fn is_plain_cargo(words: &[&str]) -> bool {
 pub(crate) fn expect(team: &Team, draft: &Draft, graph: &Graph) -> Forecast {
     let rate = |task: &Task| {
         let mate = team.members.iter().find(|mate| mate.definition.name == task.agent)?;
-        let model: &Model = task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model);
+        let model = model_of(team, task)?;
         Some(Rate {
             price: model.price,
             max_tokens: model.max_tokens,

@@ -20,7 +20,7 @@ use super::team::{Heard, rest, with_team};
 use super::{house_of, order, owner};
 
 /// A team that costs something, under a cap.
-fn priced(which: Which, price: Price, cap_nano: Option<u64>) -> Open {
+pub(crate) fn priced(which: Which, price: Price, cap_nano: Option<u64>) -> Open {
     let mut open = with_team(which, Approve::Never);
     open.settings.model.price = Some(price);
     open.settings.budget_nano = cap_nano;
@@ -69,7 +69,7 @@ fn crowd(tasks: usize, rounds: usize, input: u64, output: u64, more: &str) -> St
     text
 }
 
-async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard, mpsc::Receiver<Notice>) {
+pub(crate) async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let session = team.open(owner(), root, open).await.unwrap().session;
     rest(&mut notices).await;
@@ -78,7 +78,7 @@ async fn begin(team: &TeamHandle, root: &Path, open: Open) -> (Heard, mpsc::Rece
     (heard, notices)
 }
 
-fn asked_about(journal: &Journal) -> Vec<About> {
+pub(crate) fn asked_about(journal: &Journal) -> Vec<About> {
     let inbox = Post::new(journal).inbox().unwrap().into_iter();
     let about = inbox.filter_map(|pending| match pending.row.matter {
         Matter::Plan(about) => Some(about),
@@ -87,7 +87,7 @@ fn asked_about(journal: &Journal) -> Vec<About> {
     about.collect()
 }
 
-fn block_on<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
 }
 
@@ -232,7 +232,7 @@ fn money_that_comes_back_is_spent_before_anybody_is_asked() {
 }
 
 /// Everything that was told until something of that name was.
-async fn until(notices: &mut mpsc::Receiver<Notice>, name: &str, count: usize) -> Heard {
+pub(crate) async fn until(notices: &mut mpsc::Receiver<Notice>, name: &str, count: usize) -> Heard {
     let (mut events, mut seen) = (Vec::new(), 0);
     while seen < count {
         let notice = tokio::time::timeout(Duration::from_secs(20), notices.recv()).await;
@@ -257,12 +257,12 @@ fn ends(journal: &Journal) -> Vec<End> {
     all.collect()
 }
 
-fn plan_of(tasks: &str) -> Box<Draft> {
+pub(crate) fn plan_of(tasks: &str) -> Box<Draft> {
     Box::new(serde_json::from_str(&format!("{{\"goal\": \"g\", \"tasks\": {tasks}}}")).unwrap())
 }
 
 /// A session with a plan that is approved.
-async fn run_plan(team: &TeamHandle, root: &Path, tasks: &str) -> (SessionId, mpsc::Receiver<Notice>) {
+pub(crate) async fn run_plan(team: &TeamHandle, root: &Path, tasks: &str) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let session = team.open(owner(), root, with_team(Which::New, Approve::Plan)).await.unwrap().session;
     rest(&mut notices).await;
@@ -273,7 +273,7 @@ async fn run_plan(team: &TeamHandle, root: &Path, tasks: &str) -> (SessionId, mp
     (session, notices)
 }
 
-fn only_plan(journal: &Journal) -> PlanId {
+pub(crate) fn only_plan(journal: &Journal) -> PlanId {
     plans(journal).into_iter().next().unwrap()
 }
 

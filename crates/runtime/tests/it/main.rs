@@ -3,6 +3,8 @@
 
 mod crashes;
 mod limits;
+mod questions;
+mod stops;
 mod team;
 
 use std::path::Path;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::chat::Usage;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
+use crate::plan::Budget;
 
 /// A task is in its owner's mailbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,6 +29,9 @@ pub struct TaskAssigned {
     /// Hashes of its declared files then; `None` for one that was not there.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<Option<Hash>>,
+    /// Blob: how the working tree was then, if it will be asked what changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<Hash>,
 }
 
 /// Its owner has begun.
@@ -54,6 +58,17 @@ pub struct TaskAsked {
     pub at_ms: i64,
 }
 
+/// Its owner waits for a person: its time stands still until they have answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskHeld {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// Since when.
+    pub at_ms: i64,
+}
+
 /// They were told.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskAnswered {
@@ -65,7 +80,7 @@ pub struct TaskAnswered {
     pub by: String,
 }
 
-/// A task that had asked works again.
+/// A task that had asked, or whose time stood still, works again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskResumed {
     /// The task.
@@ -169,11 +184,19 @@ pub struct Artifact {
 pub struct Spent {
     /// Nano-dollars, as far as prices are known.
     pub nano: u64,
+    /// How much of them is for calls whose outcome nobody knows: it may have been paid, or not.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_nano: u64,
     /// Tokens.
     #[serde(default)]
     pub usage: Usage,
     /// Milliseconds of work.
     pub ms: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+fn is_zero(nano: &u64) -> bool {
+    *nano == 0
 }
 
 /// Why an attempt failed.
@@ -211,6 +234,20 @@ pub struct TaskFailed {
     /// When it will be tried again, if it will by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_at_ms: Option<i64>,
+    /// Whether its owner is still at it, and was told to stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
+}
+
+/// Whoever was told to stop has: nobody is at it any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskStopped {
+    /// The task.
+    pub task: String,
+    /// Which attempt.
+    pub attempt: u32,
+    /// What it had used.
+    pub spent: Spent,
 }
 
 /// A task that had failed may be tried again.
@@ -288,6 +325,9 @@ pub struct TaskCancelled {
     /// What it had used.
     #[serde(default)]
     pub spent: Spent,
+    /// Whether its owner is still at it, and was told to stop.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopping: bool,
 }
 
 /// A task waits for money.
@@ -299,4 +339,10 @@ pub struct TaskPaused {
     pub output: String,
     /// What it has used.
     pub spent: Spent,
+    /// What everybody together had left then: too little.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Budget>,
+    /// Whether it was its own budget that was used up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }

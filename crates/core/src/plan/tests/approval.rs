@@ -8,9 +8,11 @@ fn two() -> Draft {
     draft(vec![task("a"), after("b", &["a"])])
 }
 
-fn edited(draft: Draft) -> Input {
+fn edited(question: QuestionId, draft: Draft) -> Input {
     let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
-    Input::Edited(Box::new(PlanEdited { draft, forecast: Forecast::default(), by }))
+    let risks = Some(names(&["it deletes"]));
+    let edited = PlanEdited { draft, forecast: Forecast::default(), risks, by };
+    Input::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
 }
 
 #[test]
@@ -75,13 +77,32 @@ fn a_question_never_expires() {
 #[test]
 fn edits_change_the_plan_until_it_is_approved() {
     let mut play = Play::proposed(proposal(two()));
-    play.step(edited(draft(vec![task("x"), task("y")])));
+    let first = play.question();
+    let events = play.step(edited(first, draft(vec![task("x"), task("y")])));
+    assert_eq!(told_short(&events), ["plan_answered", "plan_edited", "plan_asked"]);
     assert_eq!(play.questions(), [About::Proposal]);
+    assert_eq!(play.plan.proposed().unwrap().risks, ["it deletes"]);
+    let second = play.question();
+    assert_ne!(first, second, "another draft is another question");
+    let yes = |question| Input::Answered { question, say: Say::Approve, by: person() };
+    assert!(play.step(yes(first)).is_empty(), "a yes to what it said before is no yes to this");
+    assert!(play.step(edited(first, two())).is_empty(), "nor is a change to it a change to this");
     let unsound = draft(vec![after("x", &["y"]), after("y", &["x"])]);
-    assert!(play.step(edited(unsound)).is_empty());
-    play.say(Say::Approve);
+    assert!(play.step(edited(second, unsound)).is_empty());
+    play.crash();
+    play.step(yes(second));
     assert_eq!(play.at_work(), ["x", "y"]);
-    assert!(play.step(edited(two())).is_empty());
+    assert!(play.step(edited(second, two())).is_empty());
+}
+
+#[test]
+fn a_change_that_cannot_be_made_changes_nothing_and_is_told() {
+    let mut play = Play::proposed(proposal(two()));
+    let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
+    let question = play.question();
+    let refused = event::EditRefused { question, error: "there is no such task".into(), by };
+    assert_eq!(told_short(&play.step(Input::Unfit(refused))), ["edit_refused"]);
+    assert_eq!((play.question(), play.plan.draft()), (question, Some(&two())));
 }
 
 #[test]
@@ -89,7 +110,7 @@ fn a_task_stopped_before_approval_stays_stopped() {
     let mut play = Play::proposed(proposal(two()));
     play.stop(Some("b"));
     assert_eq!(play.status("b"), Status::Cancelled);
-    play.step(edited(draft(vec![task("c"), after("b", &["a"]), task("a")])));
+    play.step(edited(play.question(), draft(vec![task("c"), after("b", &["a"]), task("a")])));
     play.say(Say::Approve);
     assert_eq!((play.status("b"), play.at_work()), (Status::Cancelled, vec!["c", "a"]));
     play.done("a");

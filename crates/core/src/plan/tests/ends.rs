@@ -1,9 +1,10 @@
 //! Money that runs out, people who stop things, inputs that come late, and processes that die.
 
 use super::*;
+use crate::ledger::Left;
 
 fn out_of_money(play: &mut Play, id: &str) {
-    play.report(id, Report::OutOfMoney { output: "half of it".into() });
+    play.report(id, Report::OutOfMoney { output: "half of it".into(), left: None, own: false });
 }
 
 #[test]
@@ -40,6 +41,40 @@ fn who_asked_before_the_money_ran_out_may_go_on() {
     assert_eq!(play.questions(), [About::Budget]);
     play.say(Say::Approve);
     assert_eq!(play.at_work(), ["a", "b"]);
+}
+
+#[test]
+fn what_was_too_little_is_remembered_and_the_same_is_not_tried_again() {
+    let nano = |nano| Left { nano: Some(nano), tokens: None };
+    let mut play = Play::running(vec![task("a"), task("b")], 2);
+    for (id, left) in [("a", 50), ("b", 30)] {
+        let left = Some(Budget { nano: Some(left), ..Budget::default() });
+        play.report(id, Report::OutOfMoney { output: String::new(), left, own: false });
+    }
+    play.crash();
+    let table = [(nano(0), false), (nano(30), false), (nano(31), true), (Left::default(), true)];
+    for (left, may) in table {
+        assert_eq!(play.plan.may_resume(left), may, "{left:?}");
+    }
+    play.step(Input::Resume { by: "more".into() });
+    assert_eq!(play.at_work(), ["a", "b"]);
+}
+
+#[test]
+fn a_tasks_own_budget_is_raised_by_a_person_and_by_nobody_else() {
+    let budget = Budget { nano: Some(100), ..Budget::default() };
+    let mut play = Play::of(Draft { budget, ..draft(vec![Task { budget, ..task("a") }, task("b")]) }, 2);
+    play.report("a", Report::OutOfMoney { output: String::new(), left: None, own: true });
+    assert!(!play.plan.may_resume(Left::default()), "more for all is no more for this one");
+    play.done("b");
+    assert_eq!(play.questions(), [About::Budget]);
+    play.crash();
+    play.say(Say::Approve);
+    assert_eq!((play.at_work(), play.plan.task_budget(0).nano), (vec!["a"], Some(200)));
+    assert_eq!(play.plan.budget().nano, Some(100), "nobody else was short");
+    out_of_money(&mut play, "a");
+    play.say(Say::Approve);
+    assert_eq!((play.plan.budget().nano, play.plan.task_budget(0).nano), (Some(200), Some(200)));
 }
 
 #[test]
@@ -86,6 +121,7 @@ fn stopping_all_cancels_what_is_not_settled() {
     for (row, begin) in begin.into_iter().enumerate() {
         let mut play = begin();
         play.stop(None);
+        play.rest();
         assert_eq!((play.status("a"), play.status("b")), (Status::Cancelled, Status::Cancelled), "{row}");
         assert_eq!(play.questions(), [], "{row}");
         play.ended(PlanEnd::Stopped);
@@ -102,7 +138,42 @@ fn stopping_one_cancels_what_builds_on_it() {
     assert_eq!(told_short(&events)[..3], ["plan_stopped", "task_cancelled a", "task_cancelled c"]);
     assert_eq!((play.status("a"), play.status("d")), (Status::Cancelled, Status::Approved));
     assert!(play.stop(Some("a")).is_empty());
+    assert_eq!(told_short(&play.done("a")), ["task_stopped a"], "too late to count for anything but its cost");
+    assert_eq!((play.status("a"), play.plan.tally().spent), (Status::Cancelled, used(7)));
     assert!(play.done("a").is_empty());
+}
+
+#[test]
+fn a_plan_ends_once_everybody_has_stopped_and_counts_what_they_used() {
+    let timed = Task { timeout_ms: Some(1_000), retry: 0, ..owning("a", &["src"]) };
+    let mut play = Play::running(vec![timed, owning("b", &["src/x"]), task("c")], 5);
+    play.wake_at(play.now + 1_000);
+    assert_eq!((play.status("a"), play.at_work()), (Status::Failed, vec!["c"]), "its paths are not free yet");
+    play.rule("a", Ruling::Retry { agent: None, model: None, note: String::new() });
+    assert_eq!(play.at_work(), ["c"], "nobody begins again what somebody is still at");
+    play.crash();
+    play.rest();
+    assert_eq!(play.at_work(), ["a", "c"]);
+    play.stop(None);
+    assert_eq!((play.plan.ended(), play.plan.held()), (None, names(&["src"])));
+    assert_eq!(play.plan.stopping().collect::<Vec<_>>(), [0, 2]);
+    play.rest();
+    play.ended(PlanEnd::Stopped);
+    assert_eq!((play.plan.tally().spent.nano, play.plan.held().len()), (21, 0));
+}
+
+#[test]
+fn what_was_stopped_while_nobody_ran_it_ends_before_anything_begins() {
+    let by = || "ada at cli".to_owned();
+    for (stops, at_work) in [(vec![(None, by())], vec![]), (vec![(Some(0), by())], vec!["b"])] {
+        let timed = |id: &str| Task { timeout_ms: Some(1_000), ..task(id) };
+        let mut play = Play::running(vec![timed("a"), timed("b"), after("c", &["a"])], 5);
+        play.now += 9_000_000;
+        let events = play.step(Input::Recovered { stops });
+        let begun = events.iter().any(|event| matches!(event, Event::TaskAssigned(_) | Event::TaskFailed(_)));
+        assert!(!begun, "{:?}", told_short(&events));
+        assert_eq!((play.status("a"), play.at_work()), (Status::Cancelled, at_work));
+    }
 }
 
 #[test]
@@ -138,7 +209,12 @@ fn what_comes_late_or_twice_decides_nothing() {
         vec![
             Input::Begun { task, attempt },
             Input::Reported { task, attempt, report: done(), spent: used(1) },
-            Input::Reported { task, attempt, report: Report::OutOfMoney { output: "x".into() }, spent: used(1) },
+            Input::Reported {
+                task,
+                attempt,
+                report: Report::OutOfMoney { output: "x".into(), left: None, own: false },
+                spent: used(1),
+            },
             Input::Checked { task, attempt, findings: found(Proof::Verified) },
             Input::Asked { task, attempt, question: "?".into(), letter },
             Input::Told { task, answer: "x".into(), by: "max".into() },
@@ -163,10 +239,10 @@ fn what_comes_late_or_twice_decides_nothing() {
     play.done("b");
     play.ended(PlanEnd::Done);
     let ends = [Input::Stop { task: None, by: "user".into() }, Input::Stop { task: Some(1), by: "user".into() }];
-    for input in late(1, 1).into_iter().chain(ends).chain([Input::Recovered]) {
+    for input in late(1, 1).into_iter().chain(ends).chain([Input::Recovered { stops: Vec::new() }]) {
         assert!(play.step(input.clone()).is_empty(), "{input:?}");
     }
-    assert!(Plan::new().step(Input::Stop { task: None, by: "user".into() }, Now { at_ms: 0 }).is_empty());
+    assert!(Plan::new().step(Input::Stop { task: None, by: "user".into() }, Now::at(0)).is_empty());
 }
 
 #[test]
@@ -216,6 +292,8 @@ fn a_plan_stops_when_its_time_is_over() {
     assert_eq!((play.at_work(), play.plan.ended()), (vec!["a"], None));
     play.crash();
     play.wake_at(over);
-    assert_eq!((play.at_work(), play.plan.ended()), (vec![], Some(PlanEnd::Stopped)));
+    assert_eq!((play.at_work(), play.plan.ended()), (vec![], None));
+    play.rest();
+    play.ended(PlanEnd::Stopped);
     assert_eq!(play.plan.pending(), []);
 }

@@ -65,7 +65,7 @@ fn time_that_runs_out_is_not_tried_again() {
     assert_eq!(play.status("a"), Status::Dispatched);
     play.wake_at(play.now + 1);
     assert_eq!((play.status("a"), play.view("a").waits), (Status::Failed, Waits::Ruling));
-    assert!(play.done("a").is_empty(), "too late");
+    assert_eq!(told_short(&play.done("a")), ["task_stopped a"], "too late");
     assert!(play.plan.is_moving(), "the lead is to say");
     // The longest times there are do no harm.
     let mut play = Play::running(vec![Task { timeout_ms: Some(u64::MAX), ..task("a") }], 1);
@@ -150,6 +150,7 @@ fn what_was_fixed_is_checked_in_its_turn_and_by_hand_only() {
         2,
     );
     play.wake_at(play.now + 1_000);
+    play.rest();
     assert_eq!(play.at_work(), ["b", "c"]);
     play.rule("a", Ruling::Fixed);
     assert_eq!(

@@ -9,6 +9,7 @@ pub(super) fn subject(event: &Event) -> Option<&str> {
         Event::TaskAssigned(event) => &event.task,
         Event::TaskStarted(event) => &event.task,
         Event::TaskAsked(event) => &event.task,
+        Event::TaskHeld(event) => &event.task,
         Event::TaskAnswered(event) => &event.task,
         Event::TaskResumed(event) => &event.task,
         Event::TaskReported(event) => &event.task,
@@ -19,6 +20,7 @@ pub(super) fn subject(event: &Event) -> Option<&str> {
         Event::TaskPaused(event) => &event.task,
         Event::TaskSkipped(event) => &event.task,
         Event::TaskCancelled(event) => &event.task,
+        Event::TaskStopped(event) => &event.task,
         _ => return None,
     })
 }
@@ -39,7 +41,7 @@ fn is_legal(from: Status, to: Status) -> bool {
 }
 
 fn has_place(slot: &Slot) -> bool {
-    matches!(slot.state, State::Dispatched { .. } | State::Running { .. } | State::Checking)
+    matches!(slot.state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. } | State::Checking)
 }
 
 fn is_at_work(slot: &Slot) -> bool {
@@ -79,6 +81,7 @@ impl Play {
         assert!(graph.needs(task).iter().all(|need| plan.slots[*need].state.is_settled()), "{id} came too early");
         assert!(!graph.is_gated(task) || plan.passed.contains(&task), "{id} went through its gate");
         assert!(plan.paused.is_empty() && !plan.stopped, "{id} was assigned");
+        assert!(!plan.stopping.contains(&task), "{id} was assigned while somebody was at it");
         assert!(self.may_run(task), "{id} was assigned");
     }
 
@@ -113,7 +116,9 @@ impl Play {
         let placed = tasks(has_place);
         assert_eq!(placed, plan.active().collect::<Vec<_>>());
         assert!(placed.len() <= plan.places(), "{placed:?} hold a place");
-        let working = tasks(is_at_work);
+        let working: Vec<usize> = (0..plan.slots.len())
+            .filter(|task| is_at_work(&plan.slots[*task]) || plan.stopping.contains(task))
+            .collect();
         for (n, one) in working.iter().enumerate() {
             for other in &working[n + 1..] {
                 assert!(!self.overlaps[*one][*other], "{one} and {other} are at work on the same paths");
@@ -131,10 +136,11 @@ impl Play {
         if plan.ended().is_some() {
             let never_ran = matches!(plan.ended(), Some(PlanEnd::Rejected | PlanEnd::Replaced)) && !plan.is_approved();
             assert!(never_ran || unsettled == 0, "it ended with {unsettled} tasks open");
+            assert!(plan.stopping.is_empty(), "it ended with somebody at work");
             assert!(plan.pending().is_empty() && !plan.is_moving() && plan.asked.is_empty());
         } else {
             assert!(plan.is_moving() || !plan.asked.is_empty(), "nothing moves and nobody is asked: {plan:#?}");
-            assert!(unsettled > 0, "everything is settled and it has not ended");
+            assert!(unsettled > 0 || !plan.stopping.is_empty(), "everything is settled and it has not ended");
         }
         self.check_tally();
         self.check_sets();
@@ -147,8 +153,10 @@ impl Play {
         }
         let idle = plan.active.len() < plan.places() && plan.paused.is_empty() && plan.ended().is_none();
         for task in plan.ready.all().iter().filter(|_| idle) {
-            let holders = (0..graph.len()).filter(|other| is_at_work(&plan.slots[*other]));
-            assert!(holders.into_iter().any(|other| self.overlaps[*task][other]), "task {task} could run");
+            let mut holders =
+                (0..graph.len()).filter(|other| is_at_work(&plan.slots[*other]) || plan.stopping.contains(other));
+            let waits = plan.stopping.contains(task) || !self.taken.is_empty();
+            assert!(waits || holders.any(|other| self.overlaps[*task][other]), "task {task} could run");
         }
         assert!(!idle || plan.answered.is_empty(), "an answered task could run");
     }

@@ -78,6 +78,8 @@ struct Play {
     now: i64,
     letters: u128,
     overlaps: Vec<Vec<bool>>,
+    /// Paths that other plans are at work on.
+    taken: Vec<String>,
 }
 
 impl Play {
@@ -90,6 +92,7 @@ impl Play {
             now: 1_000_000,
             letters: 100,
             overlaps: Vec::new(),
+            taken: Vec::new(),
         };
         play.step(Input::Propose(Box::new(proposal)));
         play
@@ -107,7 +110,7 @@ impl Play {
     }
 
     fn step(&mut self, input: Input) -> Vec<Event> {
-        let events = self.plan.step(input, Now { at_ms: self.now });
+        let events = self.plan.step(input, Now { at_ms: self.now, taken: &self.taken });
         for event in &events {
             self.fold(event);
             self.log.push((self.now, event.clone()));
@@ -127,7 +130,7 @@ impl Play {
         }
         assert_eq!(plan, self.plan, "the refolded plan differs");
         self.plan = plan;
-        self.step(Input::Recovered);
+        self.step(Input::Recovered { stops: Vec::new() });
     }
 
     fn place(&self, id: &str) -> usize {
@@ -216,6 +219,15 @@ impl Play {
     fn stop(&mut self, id: Option<&str>) -> Vec<Event> {
         let task = id.map(|id| self.place(id));
         self.step(Input::Stop { task, by: "user".into() })
+    }
+
+    /// Those who were told to stop say that they have.
+    fn rest(&mut self) {
+        let stopping: Vec<usize> = self.plan.stopping().collect();
+        for task in stopping {
+            let attempt = self.plan.slots[task].attempt;
+            self.step(Input::Reported { task, attempt, report: Report::Stopped, spent: used(7) });
+        }
     }
 
     fn wake_at(&mut self, at_ms: i64) {

@@ -81,7 +81,10 @@ fn random_report(bytes: &mut Bytes<'_>) -> Report {
         0..=4 => Report::Done { output: "done".into(), findings: Some(found(proof)) },
         5..=7 => Report::Done { output: "done".into(), findings: None },
         8 | 9 => Report::Failed { error: "no".into() },
-        10 => Report::OutOfMoney { output: "half".into() },
+        10 => {
+            let left = bytes.is_one_in(2).then(|| Budget { nano: Some(bytes.next() as u64), ..Budget::default() });
+            Report::OutOfMoney { output: "half".into(), left, own: bytes.is_one_in(2) }
+        }
         _ => Report::Stopped,
     }
 }
@@ -130,14 +133,9 @@ impl Play {
     }
 
     fn random_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
-        let works = |state: &State| {
-            matches!(
-                state,
-                State::Dispatched { .. } | State::Running { .. } | State::Asking { .. } | State::Answered { .. }
-            )
-        };
+        let works = State::is_at_work;
         let failed = |state: &State| *state == State::Failed { settled: false };
-        match bytes.below(32) {
+        match bytes.below(36) {
             0..=8 => {
                 let task = self.any_task(bytes, works);
                 let attempt = self.any_attempt(bytes, task);
@@ -193,7 +191,30 @@ impl Play {
                 if bytes.is_one_in(4) {
                     draft.tasks[0].needs = names(&["nobody"]);
                 }
-                Input::Edited(Box::new(event::PlanEdited { draft, forecast: Forecast::default(), by }))
+                let open: Vec<QuestionId> = self.plan.asked().map(|(question, _)| question).collect();
+                let question = open.first().copied().unwrap_or(QuestionId::new(Uuid::from_u128(99)));
+                let risks = bytes.is_one_in(2).then(|| names(&["it deletes more"]));
+                let edited = event::PlanEdited { draft, forecast: Forecast::default(), risks, by };
+                Input::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
+            }
+            32 => {
+                let task = self.any_task(bytes, works);
+                Input::Held { task, attempt: self.any_attempt(bytes, task) }
+            }
+            33 => {
+                let task = self.any_task(bytes, |state| matches!(state, State::Held { .. }));
+                Input::Freed { task, attempt: self.any_attempt(bytes, task) }
+            }
+            34 => {
+                let ms = 1_000 * bytes.below(20) as i64;
+                self.now += ms;
+                Input::Slept { ms }
+            }
+            35 => {
+                let stopping: Vec<usize> = self.plan.stopping().collect();
+                let task = stopping.get(bytes.below(stopping.len())).copied().unwrap_or_default();
+                let attempt = self.any_attempt(bytes, task);
+                Input::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
             }
             _ => Input::Woke,
         }
@@ -208,7 +229,12 @@ impl Play {
                 .position(|slot| wanted(&slot.state))
                 .map(|task| (task, self.plan.slots[task].attempt))
         };
-        let works = |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. });
+        let works =
+            |state: &State| matches!(state, State::Dispatched { .. } | State::Running { .. } | State::Held { .. });
+        if let Some(task) = self.plan.stopping().next() {
+            let attempt = self.plan.slots[task].attempt;
+            return Input::Reported { task, attempt, report: Report::Stopped, spent: used(1) };
+        }
         if let Some((task, attempt)) = first(&|state| *state == State::Checking) {
             return Input::Checked { task, attempt, findings: found(Proof::Verified) };
         }

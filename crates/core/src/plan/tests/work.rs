@@ -67,6 +67,41 @@ fn tasks_that_own_the_same_paths_take_turns() {
 }
 
 #[test]
+fn paths_that_another_plan_works_on_are_waited_for() {
+    let mut play = Play::proposed(proposal(draft(vec![owning("a", &["src/a.rs"]), owning("b", &["docs"])])));
+    play.taken = names(&["src/**"]);
+    play.say(Say::Approve);
+    assert_eq!((play.at_work(), play.view("a").waits), (vec!["b"], Waits::Place));
+    assert!(play.plan.has_ready());
+    assert_eq!(play.plan.held(), ["docs"]);
+    play.taken.clear();
+    play.step(Input::Woke);
+    assert_eq!((play.at_work(), play.plan.has_ready()), (vec!["a", "b"], false));
+}
+
+#[test]
+fn the_clock_stands_still_while_a_person_is_asked_or_the_machine_sleeps() {
+    let timed = |id: &str| Task { timeout_ms: Some(10_000), ..task(id) };
+    let mut play = Play::running(vec![timed("a"), timed("b")], 2);
+    play.now += 4_000;
+    assert_eq!(told_short(&play.step(Input::Held { task: 0, attempt: 1 })), ["task_held a"]);
+    assert!(play.step(Input::Held { task: 0, attempt: 1 }).is_empty());
+    assert_eq!((play.view("a").waits, play.status("a")), (Waits::Approval, Status::Running));
+    play.now += 1_000_000;
+    assert_eq!(told_short(&play.step(Input::Slept { ms: 1_000_000 })), ["task_resumed b"]);
+    play.crash();
+    play.now += 9_999;
+    assert_eq!(told_short(&play.step(Input::Freed { task: 0, attempt: 1 })), ["task_resumed a"]);
+    assert!(play.step(Input::Freed { task: 0, attempt: 1 }).is_empty());
+    play.wake_at(play.now + 1);
+    assert_eq!(play.at_work(), ["a"], "a has what it had left, b had all of it after the crash");
+    play.wake_at(play.now + 5_998);
+    assert_eq!(play.at_work(), ["a"]);
+    play.wake_at(play.now + 1);
+    assert_eq!(play.status("a"), Status::Failed);
+}
+
+#[test]
 fn a_gate_asks_when_its_task_becomes_ready() {
     let gates = || vec![Gate { before: "b".into(), ask: "owner".into() }];
     let start = About::Start { task: "b".into() };

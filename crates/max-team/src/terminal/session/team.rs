@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use max_team_core::event::Event;
 use max_team_core::id::{PlanId, QuestionId};
-use max_team_core::plan::event::{About, PlanAsked, Say};
+use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_runtime::{Opened, Origin, Team};
 
@@ -109,14 +109,18 @@ impl Session {
         self.crew.counted(id, event);
         let mut items = Vec::new();
         match event {
+            Event::PlanAsked(asked) if self.questions.renew(id, asked) => {}
             Event::PlanAsked(asked) => {
                 if self.questions.ask_about(id, asked) && asked.about == About::Proposal {
                     items.extend(self.sheet(id));
                 }
             }
+            // What it says now is asked next; until then the question stays on the screen.
+            Event::PlanAnswered(PlanAnswered { say: Say::Edit(_), .. }) => return items,
             Event::PlanEdited(_) => {
                 items.push(note(self.lang.changed_plan().to_owned()));
                 items.extend(self.sheet(id));
+                return items;
             }
             Event::PlanAnswered(answered) => {
                 let elsewhere = self.questions.answered(answered.question);

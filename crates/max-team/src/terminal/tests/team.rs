@@ -83,7 +83,7 @@ impl House {
     }
 
     fn step(&mut self, input: Input) {
-        let now = Now { at_ms: self.stage.now_ms() };
+        let now = Now::at(self.stage.now_ms());
         for event in self.plan.step(input, now) {
             self.stage.event_from(self.origin(), event);
         }
@@ -121,7 +121,8 @@ impl House {
                 user: "me".into(),
                 role: max_team_core::message::Role::Owner,
             };
-            return self.step(Input::Edited(Box::new(max_team_core::plan::event::PlanEdited { draft, forecast, by })));
+            let edited = max_team_core::plan::event::PlanEdited { draft, forecast, risks: None, by };
+            return self.step(Input::Edited { question, edits: edits.clone(), edited: Box::new(edited) });
         }
         self.step(Input::Answered { question, say, by: By::Person("me at terminal".into()) });
     }

@@ -209,6 +209,10 @@ impl Lang {
         say!(self, "answered: {said}", "已答复：{said}")
     }
 
+    pub(crate) fn cannot_change(self, why: &str) -> String {
+        say!(self, "it cannot be changed so: {why}", "无法这样改动：{why}")
+    }
+
     pub(crate) fn ruling(self, ruling: &Ruling) -> String {
         let (en, zh) = match ruling {
             Ruling::Skip => ("go on without it", "跳过并继续"),

@@ -1,0 +1,291 @@
+//! What ends before its time: who is still at it, what it cost, whose paths are free, and what the next process does.
+
+use max_team_core::event::{End, Event};
+use max_team_core::id::{EnvelopeId, PlanId, SessionId};
+use max_team_core::ledger::Price;
+use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
+use max_team_core::plan::{Draft, Status};
+use max_team_journal::Journal;
+use max_team_llm::Replay;
+use max_team_runtime::{Census, Command, Order, Post, TeamHandle, Which};
+
+use super::crashes::{check_rest, events};
+use super::limits::{asked_about, begin, block_on, only_plan, plan_of, priced, run_plan, until};
+use super::team::{repository, rest, with_team};
+use super::{house_of, house_with, order, owner, yes};
+
+const PRICE: Price = Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 };
+
+fn key() -> EnvelopeId {
+    EnvelopeId::new(uuid::Uuid::now_v7())
+}
+
+async fn propose(team: &TeamHandle, session: SessionId, draft: Box<Draft>) -> PlanId {
+    let key = key();
+    let command = Command::Propose { session, draft, source: "a test".into() };
+    team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+    PlanId::new(key.uuid())
+}
+
+/// Two plans of a session do not work on the same paths at once, over a restart as well.
+#[test]
+fn plans_keep_out_of_each_others_paths() {
+    let recording = r#"
+answers: [{text: Report.}, {text: Report.}, {text: Report.}]
+members:
+  leo/a: [{parts: [{tool: write_file, input: {path: a.txt, content: x}}]}, {text: done}]
+  leo/b: [{parts: [{tool: write_file, input: {path: src/b.txt, content: x}}]}, {text: done}]
+"#;
+    for restarts in [false, true] {
+        block_on(async {
+            let folder = super::project();
+            let mut journal = Journal::memory();
+            let mut team = house_of(&journal, folder.path(), recording);
+            let mut notices = team.watch();
+            let start = with_team(Which::New, Approve::Plan);
+            let session = team.open(owner(), folder.path(), start).await.unwrap().session;
+            rest(&mut notices).await;
+            let mut plans = Vec::new();
+            for (id, owns) in [("a", "src/**"), ("b", "src/b.txt")] {
+                let task = format!(r#"[{{"id": "{id}", "agent": "leo", "description": "D", "owns": ["{owns}"]}}]"#);
+                plans.push(propose(&team, session, plan_of(&task)).await);
+                let (question, _) = rest(&mut notices).await.asked();
+                order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+                // a writes where it owns nothing, and waits for a yes with its paths in its hands.
+                assert!(rest(&mut notices).await.waiting);
+            }
+            if restarts {
+                team.shutdown().await.unwrap();
+                journal = journal.reopen().unwrap();
+                team = house_of(&journal, folder.path(), recording);
+                notices = team.watch();
+                team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+                assert!(rest(&mut notices).await.waiting);
+            }
+            let stand = || plans.iter().map(|plan| team.plan(*plan).unwrap().task(0).unwrap().status);
+            assert_eq!(stand().collect::<Vec<_>>(), [Status::Running, Status::Approved]);
+            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
+            until(&mut notices, "plan_ended", 2).await;
+            let told = events(&journal).into_iter().filter_map(|(_, event)| match event {
+                Event::TaskAssigned(assigned) => Some(format!("{} begins", assigned.task)),
+                Event::TaskDone(done) => Some(format!("{} is done", done.task)),
+                _ => None,
+            });
+            assert_eq!(told.collect::<Vec<_>>(), ["a begins", "a is done", "b begins", "b is done"]);
+        });
+    }
+}
+
+/// A plan that takes another's place begins once everybody has stopped; what they used is counted.
+#[test]
+fn a_revision_waits_for_those_it_stops() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: leo, description: A, owns: [src], retry: 0, verify: ["false"]},
+      {id: z, agent: leo, description: Z, owns: [docs]}]}}]
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: b, agent: ada, description: B, owns: [docs/x]}]}}]
+  - text: Report.
+  - text: Report.
+members:
+  leo/a: [{text: done}]
+  leo/z:
+    - {parts: [{tool: read_file, input: {path: a.txt}}], usage: {input: 100, output: 100}}
+    - {text: One moment, delta_ms: 3600000}
+  ada/b: [{text: done}]
+"#;
+    block_on(async {
+        let folder = super::project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        let mut start = with_team(Which::New, Approve::Plan);
+        for mate in start.team.iter_mut().flat_map(|team| &mut team.members) {
+            mate.settings.model.price = Some(PRICE);
+        }
+        let session = team.open(owner(), folder.path(), start).await.unwrap().session;
+        rest(&mut notices).await;
+        order(&team, Command::Say { session, text: "go".into() }).await.unwrap();
+        let first = rest(&mut notices).await;
+        order(&team, Command::Decide { question: first.asked().0, say: Say::Approve }).await.unwrap();
+        // The lead plans anew, and the old plan asks what to do about the failure.
+        let second = until(&mut notices, "plan_proposed", 1).await.plan();
+        until(&mut notices, "plan_asked", 1).await;
+        let (question, about) =
+            team.plan(second).unwrap().asked().map(|(id, about)| (id, about.clone())).next().unwrap();
+        assert_eq!(about, About::Proposal);
+        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        until(&mut notices, "plan_ended", 2).await;
+        let told = events(&journal).into_iter().filter_map(|(_, event)| match event {
+            Event::TaskAssigned(assigned) if assigned.task == "b" => Some("b begins"),
+            Event::TaskCancelled(cancelled) if cancelled.task == "z" => Some("z is given up"),
+            Event::TurnEnded(ended) if ended.end == End::Interrupted => Some("z has stopped"),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["z is given up", "z has stopped", "b begins"]);
+        let old = team.plan(first.plan()).unwrap();
+        assert_eq!(old.ended(), Some(PlanEnd::Stopped));
+        assert_eq!((old.task(1).unwrap().spent.nano, old.tally().spent.nano), (200_000, 200_000));
+    });
+}
+
+/// What was stopped while nobody ran it never calls a model again, and says so to whoever looks before that.
+#[test]
+fn a_stop_of_what_nobody_runs_comes_before_anything_else() {
+    let recording = r#"
+answers: [{text: Report.}]
+members:
+  leo/a: [{text: One moment, delta_ms: 3600000}]
+  ada/b: [{text: One moment, delta_ms: 3600000}]
+"#;
+    for task in [None, Some("a")] {
+        let folder = super::project();
+        let journal = Journal::memory();
+        block_on(async {
+            let team = house_of(&journal, folder.path(), recording);
+            let tasks = r#"[{"id": "a", "agent": "leo", "description": "A"},
+                {"id": "b", "agent": "ada", "description": "B"},
+                {"id": "c", "agent": "leo", "description": "C", "needs": ["a"]}]"#;
+            let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
+            until(&mut notices, "task_started", 2).await;
+            team.shutdown().await.unwrap();
+        });
+        let journal = journal.reopen().unwrap();
+        block_on(async {
+            let plan = only_plan(&journal);
+            Post::new(&journal).stop(&owner(), key(), plan, task).await.unwrap();
+            let census = Census::new(&journal);
+            assert_eq!(census.stopping(plan).unwrap(), Some(task.map(str::to_owned)));
+            let replay = Replay::read(recording).unwrap();
+            let team = house_with(&journal, folder.path(), replay.clone());
+            let mut notices = team.watch();
+            team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+            until(&mut notices, "task_stopped", 1).await;
+            let state = team.plan(plan).unwrap();
+            assert_eq!(state.task(0).unwrap().status, Status::Cancelled);
+            assert_eq!(state.task(2).unwrap().status, Status::Cancelled);
+            let called = replay.calls();
+            assert!(!called.keys().any(|(who, _)| who.starts_with("leo")), "{called:?}");
+            if task.is_none() {
+                rest(&mut notices).await;
+                assert!(replay.calls().keys().all(|(who, _)| !who.contains('/')), "{:?}", replay.calls());
+                assert_eq!(team.plan(plan).unwrap().ended(), Some(PlanEnd::Stopped));
+                assert_eq!(census.stopping(plan).unwrap(), None);
+                check_rest(&journal);
+            }
+        });
+    }
+}
+
+/// A task's own budget is raised by whoever says yes; the same too little is not tried again by the next process.
+#[test]
+fn a_tasks_own_budget_can_be_raised() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: ada, description: A, budget: {nano: 4000000}}]}}]
+  - text: Report.
+members:
+  ada/a:
+    - {parts: [{tool: read_file, input: {path: a.txt}}], usage: {input: 900, output: 900}}
+    - {text: Half of it., usage: {input: 100, output: 100}}
+    - {text: All of it., usage: {input: 100, output: 100}}
+    - {text: All of it., usage: {input: 100, output: 100}}
+"#;
+    for while_closed in [false, true] {
+        block_on(async {
+            let folder = super::project();
+            let journal = Journal::memory();
+            let team = house_of(&journal, folder.path(), recording);
+            let (heard, _) = begin(&team, folder.path(), priced(Which::New, PRICE, None)).await;
+            assert!(heard.waiting && asked_about(&journal) == [About::Budget], "{:?}", heard.names());
+            team.shutdown().await.unwrap();
+            drop(team);
+
+            let journal = journal.reopen().unwrap();
+            let question = Post::new(&journal).inbox().unwrap().pop().unwrap().row.question;
+            if while_closed {
+                Post::new(&journal).decide(&owner(), key(), question, &Say::Approve).await.unwrap();
+            }
+            let team = house_of(&journal, folder.path(), recording);
+            let mut notices = team.watch();
+            team.open(owner(), folder.path(), priced(Which::Latest, PRICE, None)).await.unwrap();
+            let mut heard = rest(&mut notices).await;
+            if !while_closed {
+                assert!(heard.waiting && !heard.names().contains(&"task_assigned"), "{:?}", heard.names());
+                order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+                heard = rest(&mut notices).await;
+            }
+            let plan = team.plan(only_plan(&journal)).unwrap();
+            assert_eq!(plan.ended(), Some(PlanEnd::Done), "{:?}", heard.names());
+            assert_eq!(plan.task(0).unwrap().result.unwrap().output, "All of it.");
+        });
+    }
+}
+
+/// What a call whose process died may have cost is counted, and marked.
+#[test]
+fn calls_of_unknown_outcome_are_marked() {
+    let slow = "answers: [{text: Report.}]\nmembers:\n  ada/a: [{text: One moment, delta_ms: 3600000}]\n";
+    let recording = "answers: [{text: Report.}]\nmembers:\n  ada/a: [{text: done, usage: {input: 10, output: 10}}]\n";
+    let folder = super::project();
+    let journal = Journal::memory();
+    block_on(async {
+        let team = house_of(&journal, folder.path(), slow);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), priced(Which::New, PRICE, None)).await.unwrap().session;
+        rest(&mut notices).await;
+        propose(&team, session, plan_of(r#"[{"id": "a", "agent": "ada", "description": "A"}]"#)).await;
+        until(&mut notices, "task_started", 1).await;
+    });
+    let journal = journal.reopen().unwrap();
+    block_on(async {
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), priced(Which::Latest, PRICE, None)).await.unwrap().session;
+        rest(&mut notices).await;
+        let plan = team.plan(only_plan(&journal)).unwrap();
+        assert_eq!(plan.ended(), Some(PlanEnd::Done));
+        let spent = plan.tally().spent;
+        assert_eq!(spent.nano, spent.unknown_nano + 20_000, "{spent:?}");
+        assert!(spent.unknown_nano > 1_000_000, "{spent:?}");
+        let costs = team.costs(session).unwrap();
+        assert_eq!(costs.iter().map(|cost| cost.unknown_nano).sum::<u64>(), spent.unknown_nano);
+        let told = events(&journal).into_iter().filter(|(_, event)| match event {
+            Event::TurnStarted(started) => format!("{:?}", started.input).contains("outcome is unknown"),
+            _ => false,
+        });
+        assert_eq!(told.count(), 1, "the lead is told as well");
+    });
+}
+
+/// What a coder changed is measured from when the task began, also by a process that did not see that.
+#[test]
+fn a_resumed_coders_diff_is_its_own() {
+    let recording = r#"
+answers: [{text: Report.}]
+members:
+  leo/a: [{parts: [{tool: write_file, input: {path: other.txt, content: mine}}]}, {text: done}]
+"#;
+    let folder = repository();
+    std::fs::write(folder.path().join("a.txt"), "of somebody else\n").unwrap();
+    let journal = Journal::memory();
+    block_on(async {
+        let team = house_of(&journal, folder.path(), recording);
+        let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "owns": ["*.txt"]}]"#;
+        let (_, mut notices) = run_plan(&team, folder.path(), tasks).await;
+        until(&mut notices, "task_started", 1).await;
+    });
+    let journal = journal.reopen().unwrap();
+    block_on(async {
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+        rest(&mut notices).await;
+        let plan = team.plan(only_plan(&journal)).unwrap();
+        let result = plan.task(0).unwrap().result.unwrap().clone();
+        let diff = result.artifacts.iter().find(|artifact| artifact.name == "code_diff").unwrap();
+        assert!(diff.content.contains("+mine") && !diff.content.contains("somebody else"), "{}", diff.content);
+    });
+}
