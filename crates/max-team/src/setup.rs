@@ -16,10 +16,11 @@ use max_team_tools::{Registry, project};
 use uuid::Uuid;
 
 use crate::args::{Cli, Format, Talk};
-use crate::config::choice::{Level, Strength};
+use crate::config::choice::{Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
+use crate::words::Lang;
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -73,6 +74,27 @@ impl Place {
             Color::Always => true,
             Color::Auto => self.env.get("TERM") != Some("dumb"),
         }
+    }
+
+    /// The language of the interface: as set, else as the locale says.
+    pub(crate) fn lang(&self, config: &Config) -> Lang {
+        match config.ui.language {
+            Language::Zh => Lang::Zh,
+            Language::En => Lang::En,
+            Language::Auto => self.locale(),
+        }
+    }
+
+    /// The same where nothing else is asked of the settings: those that cannot be read are somebody else's to tell.
+    pub(crate) fn speaks(&self) -> Lang {
+        self.settings(None, Vec::new()).map_or_else(|_| self.locale(), |config| self.lang(&config))
+    }
+
+    fn locale(&self) -> Lang {
+        let set = ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+            .iter()
+            .find_map(|name| self.env.get(name).filter(|value| !value.is_empty()));
+        if set.is_some_and(|locale| locale.starts_with("zh")) { Lang::Zh } else { Lang::En }
     }
 
     /// Who sits here.

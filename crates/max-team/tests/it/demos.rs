@@ -180,7 +180,8 @@ fn nothing_runs_that_nobody_approved() {
     let kept = tempfile::tempdir().unwrap();
     let program = Program::alone().variable("TMPDIR", kept.path().to_str().unwrap());
     let ran = program.run(&["demo"]);
-    assert!(ran.out.contains("waits for a person") && !ran.out.contains("750 again"), "{ran:?}");
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("in a terminal, or with --yes") && !ran.out.contains("750 again"), "{ran:?}");
     assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 0, "what nobody wants to keep is gone");
 }
 

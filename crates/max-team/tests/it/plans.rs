@@ -5,6 +5,7 @@ use std::process::Command;
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
+use super::chat::Terminal;
 use super::program::{Program, kill};
 
 /// A member at a task, by the text it is given.
@@ -164,6 +165,59 @@ fn a_parked_plan_is_approved_later() {
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
     assert_eq!(program.read("note.txt"), "hello\n");
+}
+
+/// Nobody is to be asked, and the plan does what nobody has allowed: it waits, and says so.
+#[test]
+fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
+    let tasks = json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.",
+        "outputs": ["note.txt"], "verify": ["grep -q hello note.txt"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Written and verified.")]))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "a note, please", "--approve", "never"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("! task `note` runs `grep -q hello note.txt` as a check"), "{}", ran.out);
+    assert!(
+        ran.err.contains("`--approve never` does not cover") && ran.err.contains("max-team approve pln_"),
+        "{}",
+        ran.err
+    );
+    let plan = ran.err.split("approve pln_").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    assert_eq!(program.run(&["approve", &format!("pln_{plan}")]).code, 0);
+    let ran = program.run(&["-c", "-p", "", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
+}
+
+/// Whoever leaves a plan that they came to run is told where it stands, and so is whoever started them.
+#[test]
+fn leaving_a_plan_file_says_where_it_stands() {
+    let gate = Gate::new();
+    let held = Reply::text("Fine.").gate_before(&gate);
+    let server = ModelServer::start(Script::new().on(task("good"), held).on(|_| true, Reply::text("Over.")));
+    let plan = "goal: one thing\ntasks:\n  - {id: good, title: good, agent: ada, do: Good}\n";
+    let program = Program::team(&server).file("one.yaml", plan);
+    let mut terminal = Terminal::watched(&program, &["run", "one.yaml"]);
+    terminal.wait("may it run?");
+    terminal.answer("l");
+    terminal.wait("brings it back");
+    terminal.keys(&["C-d"]);
+    terminal.wait("waits for a person");
+    assert_eq!(terminal.code(&program), 5);
+    drop(terminal);
+    std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
+    let mut terminal = Terminal::watched(&program, &["run", "one.yaml"]);
+    terminal.wait("may it run?");
+    terminal.answer("y");
+    gate.wait_reached();
+    terminal.keys(&["C-d"]);
+    terminal.wait("it goes on when you come back");
+    assert_eq!(terminal.code(&program), 8);
+    gate.open();
 }
 
 /// The program dies at a known byte of some conversation; the next one comes to the same end, and nothing that was

@@ -89,18 +89,6 @@ phrases! {
     plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, g = give up, l = later: ",
         "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，g = 放弃，l = 稍后：";
     plain_gate_unclear: "Please begin with one of these letters.", "请以其中一个字母开头。";
-    plan_waits: "The plan waits for a person; open this session in a terminal, or use `max-team approve`.",
-        "计划在等待人工批准；请在终端打开此会话，或使用 `max-team approve`。";
-}
-
-/// Both languages of one sentence.
-macro_rules! say {
-    ($lang:expr, $en:literal, $zh:literal) => {
-        match $lang {
-            Lang::En => format!($en),
-            Lang::Zh => format!($zh),
-        }
-    };
 }
 
 impl Lang {
