@@ -30,6 +30,8 @@ use crate::words::Lang;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../prompts/propose.md");
+/// What it is told when a turn that was stopped is to go on.
+const CONTINUE: &str = include_str!("../../../prompts/continue.md");
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -152,7 +154,10 @@ impl Headless {
         let mut tally = Tally::new(session, open.settings.retries_max);
         tally.team = open.team.is_some();
         let command = match &self.task {
-            Task::Say(text) if text.is_empty() => None,
+            Task::Say(text) if text.is_empty() => {
+                let stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
+                (stopped && !opened.continuing).then(|| Command::Say { session, text: CONTINUE.trim_end().to_owned() })
+            }
             Task::Say(text) => Some(Command::Say { session, text: text.clone() }),
             Task::Plan { goal, .. } => Some(Command::Say { session, text: format!("{PROPOSE}\n\n{goal}") }),
             Task::Run { draft, source } => {
@@ -482,6 +487,11 @@ impl Headless {
     fn emit_stream(&self, line: impl FnOnce() -> Value) -> anyhow::Result<()> {
         if self.format == Format::StreamJson { print_line(&line()) } else { Ok(()) }
     }
+}
+
+/// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.
+fn is_unfinished(end: &End) -> bool {
+    matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }
 
 /// Why a turn ended without a plain answer, and what to do next.

@@ -193,6 +193,25 @@ fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
 }
 
+/// A plan that stopped for want of money goes on where there is more.
+#[test]
+fn a_plan_without_money_goes_on_with_more() {
+    let tasks =
+        json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.", "outputs": ["note.txt"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Written and verified.")]))
+            .on(news("please"), plan(tasks).usage(16_000, 100, 0, 0)),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "a note, please", "--approve", "never", "--max-budget-usd", "0.05"]);
+    assert_eq!(ran.code, 6, "{ran:?}");
+    assert!(ran.err.contains("larger --max-budget-usd"), "{}", ran.err);
+    let ran = program.run(&["-c", "-p", "", "--approve", "never", "--max-budget-usd", "5"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
+}
+
 /// Whoever leaves a plan that they came to run is told where it stands, and so is whoever started them.
 #[test]
 fn leaving_a_plan_file_says_where_it_stands() {
