@@ -39,6 +39,7 @@ macro_rules! say {
     };
 }
 
+mod desk;
 mod run;
 mod team;
 
