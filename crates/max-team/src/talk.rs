@@ -29,7 +29,7 @@ use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
 const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
-    setup::check(&talk)?;
+    setup::check(&talk, place.speaks())?;
     if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();

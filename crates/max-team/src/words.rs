@@ -39,6 +39,11 @@ macro_rules! say {
     };
 }
 
+/// `1 task`, `2 tasks`.
+pub(crate) fn plural(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 mod desk;
 mod run;
 mod team;
@@ -115,7 +120,6 @@ phrases! {
     frame: "instructions and tools", "指令与工具";
     messages: "messages in the window / in all", "窗口内消息 / 全部消息";
     window: "the model's window", "模型窗口";
-    lines: "lines", "行";
     pasted: "pasted", "已粘贴";
     image: "image", "图片";
 }
@@ -176,6 +180,13 @@ impl Lang {
         match self {
             Self::En => format!("… {count} more lines"),
             Self::Zh => format!("… 还有 {count} 行"),
+        }
+    }
+
+    pub(crate) fn lines(self, count: usize) -> String {
+        match self {
+            Self::En => plural(count, "line"),
+            Self::Zh => format!("{count} 行"),
         }
     }
 

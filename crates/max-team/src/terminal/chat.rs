@@ -322,7 +322,7 @@ impl Chat {
 
     fn paste_into_draft(&mut self, text: &str) {
         let lang = self.session.lang;
-        self.editor.paste(text, |lines| format!("{} {lines} {}", lang.pasted(), lang.lines()));
+        self.editor.paste(text, |lines| format!("{} {}", lang.pasted(), lang.lines(lines)));
     }
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Wish> {

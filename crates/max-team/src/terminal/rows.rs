@@ -207,7 +207,7 @@ impl ToolRow {
                 format!(" → {}", words.strip_prefix("The user answers: ").unwrap_or(&words))
             }
             _ if self.images > 0 => format!(" ({})", lang.image()),
-            _ => format!(" ({} {})", self.result.lines().count(), lang.lines()),
+            _ => format!(" ({})", lang.lines(self.result.lines().count())),
         }
     }
 }

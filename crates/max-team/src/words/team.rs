@@ -5,7 +5,7 @@
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally};
 
-use super::Lang;
+use super::{Lang, plural};
 
 phrases! {
     asks: "asks", "提问";
@@ -102,15 +102,13 @@ impl Lang {
     }
 
     pub(crate) fn shape(self, tasks: usize, waves: usize, path: &str) -> String {
-        say!(
-            self,
-            "{tasks} tasks in {waves} waves, critical path: {path}",
-            "{tasks} 个任务，{waves} 波，关键路径：{path}"
-        )
+        let counts = self.counts(tasks, waves);
+        say!(self, "{counts}, critical path: {path}", "{counts}，关键路径：{path}")
     }
 
     pub(crate) fn counts(self, tasks: usize, waves: usize) -> String {
-        say!(self, "{tasks} tasks in {waves} waves", "{tasks} 个任务，{waves} 波")
+        let (task, wave) = (plural(tasks, "task"), plural(waves, "wave"));
+        say!(self, "{task} in {wave}", "{tasks} 个任务，{waves} 波")
     }
 
     pub(crate) fn forecast(self, likely: &str, time: &str, worst: &str, unpriced: bool, calls: u64) -> String {

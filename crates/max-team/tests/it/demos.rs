@@ -157,7 +157,7 @@ fn a_plan_is_sent_back_and_a_better_one_runs() {
         "3 tasks in 3 waves",
         "changes wanted: too much for a typo",
         "■ Plan: replaced: 0 of 3 ran",
-        "2 tasks in 1 waves",
+        "2 tasks in 1 wave",
         "approved (--yes)",
         "✓ Plan: done: 2 of 2 ran",
     ]);

@@ -283,6 +283,26 @@ fn killed_in_every_phase_the_plan_goes_on() {
     }
 }
 
+/// A plan file's flaws come all at once, each with its line, before anything is asked or begun.
+#[test]
+fn a_flawed_plan_file_is_told_line_by_line() {
+    let server = ModelServer::start([Reply::text("never asked")]);
+    let plan = "goal: g\ntasks:\n  - {id: a, agent: loe, do: A}\n  - {id: b, agent: leo, do: B, needs: [c]}\n  \
+                - {id: d, agent: leo, do: D, owns: [\"a[\"], retry: many}\n  - {id: e, agent: leo, do: E, verify: [\"a | b\"]}\n";
+    let program = Program::team(&server).file("bad.yaml", plan);
+    for arguments in [&["run", "bad.yaml"][..], &["run", "bad.yaml", "--yes"], &["run", "bad.yaml", "--dry-run"]] {
+        let ran = program.run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
+        let mut lines = ran.err.lines();
+        for want in ["bad.yaml:3:", "bad.yaml:4:", "bad.yaml:5:", "bad.yaml:6:"] {
+            assert!(lines.next().unwrap().contains(want), "{want}: {}", ran.err);
+        }
+        assert_eq!(lines.count(), 1, "what to do next: {}", ran.err);
+    }
+    assert_eq!(server.count(), 0);
+    assert_eq!(program.run(&["plans", "list", "--json"]).out, "[]\n");
+}
+
 /// A plan file that runs, fails in part, and says so.
 #[test]
 fn a_plan_file_runs_and_partial_success_is_eight() {
@@ -305,5 +325,5 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     assert!(ran.err.contains("bad: failed: said to be done, but bad.txt: the file does not exist"), "{}", ran.err);
     assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);
-    assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 waves"), "{shown:?}");
+    assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 wave,"), "{shown:?}");
 }
