@@ -15,6 +15,7 @@ pub mod id;
 pub mod ledger;
 pub mod limits;
 pub mod message;
+pub mod near;
 pub mod plan;
 pub mod policy;
 pub mod recovery;

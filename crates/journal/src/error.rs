@@ -107,6 +107,14 @@ pub enum JournalError {
         /// What the system said.
         detail: String,
     },
+    /// There is no journal, or nothing in its file.
+    #[error(
+        "there is no journal in `{path}`, or the file is empty; set `MAX_TEAM_HOME` to where it is, or restore a copy"
+    )]
+    Absent {
+        /// Where it would be.
+        path: PathBuf,
+    },
     /// The file is damaged, or no journal at all.
     #[error(
         "`{path}` is damaged: {detail}; `max-team doctor` tells more; restore a copy, or move the file aside to start anew"
@@ -162,6 +170,7 @@ impl JournalError {
             | Self::Malformed { .. } => true,
             Self::DiskFull { .. }
             | Self::Unwritable { .. }
+            | Self::Absent { .. }
             | Self::Corrupt { .. }
             | Self::Newer { .. }
             | Self::Busy { .. }

@@ -102,6 +102,17 @@ impl Journal {
         Ok(Self { engine: Engine::Sqlite(Arc::new(Sqlite::open(dir.into(), options)?)) })
     }
 
+    /// Opens a journal that is there, and makes none: for those who only look.
+    pub fn find(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
+        let dir = dir.into();
+        let holds = |name: &str| std::fs::metadata(dir.join(name)).is_ok_and(|file| file.len() > 0);
+        // A young one may still be in its write-ahead log alone.
+        if holds(sqlite::FILE) || holds(sqlite::LOG) {
+            return Self::open(dir, options);
+        }
+        Err(JournalError::Absent { path: dir.join(sqlite::FILE) })
+    }
+
     /// A journal that lives as long as its handles: for simulation and tests.
     pub fn memory() -> Self {
         Self { engine: Engine::Memory(Arc::default()) }
@@ -358,6 +369,21 @@ impl Journal {
     pub fn quick_check(&self) -> Result<Vec<String>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::quick_check),
+            Engine::Memory(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn whole_check(&self) -> Result<Vec<String>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::whole_check),
+            Engine::Memory(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// Blobs that are not what they are named after; those that are the payload of an entry are among them.
+    fn false_blobs(&self) -> Result<Vec<Hash>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::false_blobs),
             Engine::Memory(_) => Ok(Vec::new()),
         }
     }

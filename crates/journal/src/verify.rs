@@ -60,10 +60,12 @@ pub enum FaultKind {
     SealBroken,
     /// Its payload is gone and no tombstone says so.
     PayloadMissing,
+    /// The file itself is broken.
+    Damaged,
 }
 
 impl Journal {
-    /// Checks the whole log.
+    /// Checks the whole log, and the file it is in.
     pub fn verify(&self) -> Result<Report, JournalError> {
         let mut check = Check {
             report: Report::default(),
@@ -72,11 +74,21 @@ impl Journal {
             lost: BTreeMap::new(),
             unsealed: Seal::after(None),
         };
-        let heads = self.scan_with_heads(&mut |entry| {
+        let walked = self.scan_with_heads(&mut |entry| {
             check.entry(&entry);
             Ok(ControlFlow::Continue(()))
-        })?;
-        Ok(check.finish(heads))
+        });
+        let blobs = self.false_blobs().map(|names| {
+            let words = |name| format!("blob `{name}` does not fit its hash");
+            names.into_iter().map(words).collect()
+        });
+        check.found(FaultKind::Edited, blobs)?;
+        check.found(FaultKind::Damaged, self.whole_check())?;
+        match walked {
+            Ok(heads) => Ok(check.finish(heads)),
+            // What cannot be walked to its end is damaged, not shorter.
+            Err(error) => check.found(FaultKind::Damaged, Err(error)).map(|()| check.report),
+        }
     }
 }
 
@@ -104,6 +116,16 @@ impl Check {
             return;
         }
         self.report.faults.push(Fault { seq, stream: stream.to_owned(), kind, detail });
+    }
+
+    /// What is wrong beside the entries. A check that trips over a broken file has found that it is.
+    fn found(&mut self, kind: FaultKind, found: Result<Vec<String>, JournalError>) -> Result<(), JournalError> {
+        let (kind, lines) = match found {
+            Err(JournalError::Corrupt { detail, .. }) => (FaultKind::Damaged, vec![detail]),
+            found => (kind, found?),
+        };
+        lines.into_iter().for_each(|line| self.fault(0, "", kind, line));
+        Ok(())
     }
 
     fn fault_at(&mut self, entry: &Entry, kind: FaultKind, detail: String) {

@@ -166,7 +166,7 @@ pub(crate) struct TeamFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
     /// When to ask while a plan is approved and carried out: never (what lies outside the members' constraints is
-    /// refused), plan (the plan as a whole, then only what lies outside it), each (the plan, then every change),
+    /// refused; a risky plan waits), plan (the plan as a whole, then only what lies outside it), each (the plan, then every change),
     /// risky (only plans that do something risky)
     #[arg(long, value_name = "WHEN", value_parser = approve)]
     pub(crate) approve: Option<Approve>,

@@ -20,7 +20,7 @@ use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::setup::Place;
 use crate::team::{self, PARALLEL_DEFAULT, Seated, Ways, Who};
-use crate::terminal::Lang;
+use crate::words::Lang;
 
 /// How long git may take for the first commit.
 const GIT_WAIT: Duration = Duration::from_secs(10);

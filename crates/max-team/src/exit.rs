@@ -3,6 +3,8 @@
 use std::process::ExitCode;
 
 use max_team_core::event::End;
+use max_team_core::plan::Plan;
+use max_team_core::plan::event::{About, PlanEnd};
 use max_team_core::recovery::Failure;
 
 /// The exit codes, as documented in `--help`.
@@ -37,6 +39,20 @@ impl Exit {
             End::Interrupted => Self::Interrupted,
             End::Failed { failure: Failure::Auth, .. } => Self::NoKey,
             End::Refused | End::Empty | End::Failed { .. } | End::Broken { .. } => Self::Failed,
+        }
+    }
+
+    /// The code for how a plan stands, for whoever leaves it there.
+    pub(crate) fn of_plan(plan: &Plan) -> Self {
+        match plan.ended() {
+            Some(PlanEnd::Done | PlanEnd::Replaced) => Self::Ok,
+            Some(PlanEnd::Partial) => Self::Partial,
+            Some(PlanEnd::Failed) => Self::Failed,
+            Some(PlanEnd::Stopped) => Self::Interrupted,
+            Some(PlanEnd::Rejected) => Self::Denied,
+            None if plan.asked().any(|(_, about)| *about == About::Budget) => Self::Budget,
+            None if plan.asked().next().is_some() => Self::Denied,
+            None => Self::Partial,
         }
     }
 }

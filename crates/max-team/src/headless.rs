@@ -26,9 +26,12 @@ use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
 use crate::terminal::text::clean;
+use crate::words::Lang;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../prompts/propose.md");
+/// What it is told when a turn that was stopped is to go on.
+const CONTINUE: &str = include_str!("../../../prompts/continue.md");
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -41,6 +44,7 @@ pub(crate) struct Headless {
     pub(crate) key_source: String,
     /// Plans are approved as they come.
     pub(crate) yes: bool,
+    pub(crate) lang: Lang,
 }
 
 /// What a headless run is for.
@@ -127,6 +131,11 @@ impl Tally {
         }
     }
 
+    /// The plan that is spoken of at the end: the last that waits, else the last.
+    fn plan_to_tell(&self) -> Option<&(PlanId, Option<QuestionId>, Option<PlanEnd>)> {
+        self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
+    }
+
     /// A call was not allowed, by a rule or because nobody could be asked.
     fn refused(&mut self, key: &str) {
         let (id, tool) = (self.lines.id(key), self.lines.tool(key));
@@ -145,7 +154,10 @@ impl Headless {
         let mut tally = Tally::new(session, open.settings.retries_max);
         tally.team = open.team.is_some();
         let command = match &self.task {
-            Task::Say(text) if text.is_empty() => None,
+            Task::Say(text) if text.is_empty() => {
+                let stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
+                (stopped && !opened.continuing).then(|| Command::Say { session, text: CONTINUE.trim_end().to_owned() })
+            }
             Task::Say(text) => Some(Command::Say { session, text: text.clone() }),
             Task::Plan { goal, .. } => Some(Command::Say { session, text: format!("{PROPOSE}\n\n{goal}") }),
             Task::Run { draft, source } => {
@@ -369,8 +381,8 @@ impl Headless {
         if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
             exit = Exit::Denied;
         }
-        if exit == Exit::Ok {
-            exit = tally.plans.last().map_or(Exit::Ok, |(_, asked, end)| exit_of_plan(asked.is_some(), *end));
+        if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
+            exit = Exit::of_plan(&self.handle.plan(*plan)?);
         }
         let result = stream_json::Result {
             session: opened.session,
@@ -398,7 +410,7 @@ impl Headless {
 
     /// What is said of plans that wait for a person, or that were all that was wanted.
     fn finish_plan(&self, opened: &Opened, tally: &Tally) -> anyhow::Result<Option<Exit>> {
-        let Some((plan, asked, _)) = tally.plans.last() else {
+        let Some((plan, asked, _)) = tally.plan_to_tell() else {
             if let Task::Plan { .. } = &self.task {
                 tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
                 talk("no plan came of this; nothing was written");
@@ -434,28 +446,10 @@ impl Headless {
         } else {
             print_line(&stream_json::waits(session, *plan, *asked, budget))?;
         }
-        let words = match state.asked().next() {
-            Some((question, About::Failure { task, .. })) => format!(
-                "task `{task}` failed and somebody must decide: `max-team approve {question} --retry`, `--skip`, \
-                 `--fixed` or `--give-up`"
-            ),
-            Some((question, About::Budget)) => {
-                format!(
-                    "the budget is used up: go on with a larger --max-budget-usd, or `max-team deny {question} -m WHY`"
-                )
-            }
-            Some((question, About::Start { .. } | About::Rest)) => {
-                format!(
-                    "the plan waits for a person: `max-team approve {question}` or `max-team deny {question} -m WHY`"
-                )
-            }
-            Some((_, About::Proposal)) | None => format!(
-                "the plan waits for a person: `max-team approve {plan}` or `max-team deny {plan} -m WHY` \
-                 (`--approve never` asks nobody)"
-            ),
-        };
-        talk(&format!("{words}; then go on with `max-team -r {session} -p \"\"`"));
-        Ok(Some(if budget { Exit::Budget } else { Exit::Denied }))
+        if let Some(words) = self.lang.answered_with(&state) {
+            talk(&self.lang.then_go_on(&words, &session.to_string()));
+        }
+        Ok(Some(Exit::of_plan(&state)))
     }
 
     /// One line per step of a plan, for whoever watches.
@@ -495,16 +489,9 @@ impl Headless {
     }
 }
 
-/// The code for how a plan stands.
-fn exit_of_plan(asked: bool, end: Option<PlanEnd>) -> Exit {
-    match end {
-        None if asked => Exit::Denied,
-        None | Some(PlanEnd::Done | PlanEnd::Replaced) => Exit::Ok,
-        Some(PlanEnd::Partial) => Exit::Partial,
-        Some(PlanEnd::Failed) => Exit::Failed,
-        Some(PlanEnd::Stopped) => Exit::Interrupted,
-        Some(PlanEnd::Rejected) => Exit::Denied,
-    }
+/// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.
+fn is_unfinished(end: &End) -> bool {
+    matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }
 
 /// Why a turn ended without a plain answer, and what to do next.

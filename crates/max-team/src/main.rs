@@ -9,6 +9,7 @@ mod commands;
 mod config;
 mod demo;
 mod exit;
+mod figures;
 mod headless;
 mod keys;
 mod models;
@@ -21,6 +22,7 @@ mod stream_json;
 mod talk;
 mod team;
 mod terminal;
+mod words;
 
 use std::process::ExitCode;
 

@@ -10,6 +10,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use max_team_core::near::slips;
 use max_team_core::team::Model;
 use max_team_llm::{Catalog, Endpoint, Options, Provider, Router};
 use serde_json::Value;
@@ -173,6 +174,9 @@ fn build(
     Ok(Chosen { model: sized(model, config), fallback, key_source, router, catalog: Arc::clone(catalog) })
 }
 
+/// Slips that make one model's name of another; their names are more alike than other words.
+const SLIPS_MAX: usize = 2;
+
 /// The listed model that an unlisted one may have been meant to be.
 fn nearest(catalog: &Catalog, model: &Model) -> Option<String> {
     let listed: Vec<String> =
@@ -180,7 +184,7 @@ fn nearest(catalog: &Catalog, model: &Model) -> Option<String> {
     if listed.contains(&model.name) {
         return None;
     }
-    listed.into_iter().find(|name| strsim::damerau_levenshtein(name, &model.name) <= 2)
+    listed.into_iter().find(|name| slips(&model.name, name).is_some_and(|slips| slips <= SLIPS_MAX))
 }
 
 fn endpoint(config: &Config, row: &Provider, url: Option<&str>, key: Option<Key>) -> Result<Endpoint, Stop> {

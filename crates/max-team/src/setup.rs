@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::CommandFactory;
 use max_team_core::id::WorkerId;
 use max_team_core::message::{Principal, Role};
+use max_team_core::near::nearest;
 use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
@@ -16,10 +17,11 @@ use max_team_tools::{Registry, project};
 use uuid::Uuid;
 
 use crate::args::{Cli, Format, Talk};
-use crate::config::choice::{Level, Strength};
+use crate::config::choice::{Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
+use crate::words::Lang;
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -75,6 +77,27 @@ impl Place {
         }
     }
 
+    /// The language of the interface: as set, else as the locale says.
+    pub(crate) fn lang(&self, config: &Config) -> Lang {
+        match config.ui.language {
+            Language::Zh => Lang::Zh,
+            Language::En => Lang::En,
+            Language::Auto => self.locale(),
+        }
+    }
+
+    /// The same where nothing else is asked of the settings: those that cannot be read are somebody else's to tell.
+    pub(crate) fn speaks(&self) -> Lang {
+        self.settings(None, Vec::new()).map_or_else(|_| self.locale(), |config| self.lang(&config))
+    }
+
+    fn locale(&self) -> Lang {
+        let set = ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
+            .iter()
+            .find_map(|name| self.env.get(name).filter(|value| !value.is_empty()));
+        if set.is_some_and(|locale| locale.starts_with("zh")) { Lang::Zh } else { Lang::En }
+    }
+
     /// Who sits here.
     pub(crate) fn principal(&self, door: &str) -> Principal {
         let user = self.env.get("USER").filter(|user| !user.is_empty()).unwrap_or("owner").to_owned();
@@ -83,7 +106,7 @@ impl Place {
 }
 
 /// Flags and words that cannot be meant as they stand.
-pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
+pub(crate) fn check(talk: &Talk, lang: Lang) -> Result<(), Stop> {
     let usage = |words: String| Err(Stop::new(Exit::Usage, words));
     if talk.print.is_none() && talk.output_format != Format::Text {
         return usage("--output-format goes with -p".into());
@@ -91,13 +114,16 @@ pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
     let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
         return Ok(());
     };
-    let command = Cli::command();
-    let near = |name: &&str| strsim::damerau_levenshtein(name, word) <= 2;
-    match command.get_subcommands().map(clap::Command::get_name).find(near) {
-        Some(name) if name == word => usage(format!("`{name}` is a command and comes first: `max-team {name} …`")),
-        Some(name) => usage(format!("did you mean `max-team {name}`? To say it to Max: `max-team -p {word}`")),
-        None => Ok(()),
+    // A question of one word is not written so: in a language with spaces it has a mark, in others it has no such letters.
+    if !word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
+        return Ok(());
     }
+    let command = Cli::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    usage(match nearest(word, names) {
+        Some(name) if name == word => format!("`{name}` is a command and comes first: `max-team {name} …`"),
+        near => lang.no_command(word, near),
+    })
 }
 
 /// The values of flags that are settings.

@@ -9,8 +9,8 @@ use max_team_core::ledger::dollars;
 use max_team_core::plan::event::Proof;
 use max_team_core::plan::{Forecast, Plan, Status, TaskView, Waits, draw};
 
-use crate::terminal::Lang;
 use crate::terminal::text::{clean, width as measure};
+use crate::words::Lang;
 
 /// Columns, where nobody says how wide it may be.
 pub(crate) const WIDTH: usize = 100;

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Demo, Format, Talk};
 use crate::config::Config;
-use crate::config::choice::{Face, Language};
+use crate::config::choice::Face;
 use crate::demo;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless, Task};
@@ -23,13 +23,13 @@ use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::stdin;
 use crate::team::{Seated, Who};
-use crate::terminal::{self, ChatOptions, ExitReason, Lang, Models};
+use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
 
 /// Threads for tools; each is only there while it works.
 const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
-    setup::check(&talk)?;
+    setup::check(&talk, place.speaks())?;
     if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
@@ -71,6 +71,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             partial: talk.include_partial_messages,
             key_source: chosen.key_source.clone(),
             yes: false,
+            lang: place.lang(&config),
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -109,6 +110,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
         partial: false,
         key_source: chosen.key_source.clone(),
         yes: talk.yes_to_plans,
+        lang: place.lang(&config),
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -123,7 +125,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
     let mut config = place.settings(None, setup::overrides(&talk, None))?;
     config.audit.enabled = false;
-    let lang = language(place, &config);
+    let lang = place.lang(&config);
     let (intro, outro) = demo::words(lang);
     let tape = scenario.tape(lang);
     let mut scratch = tempfile::Builder::new().prefix("max-team-demo-").tempdir()?;
@@ -235,6 +237,7 @@ fn chat(
     seating: Seating,
 ) -> anyhow::Result<Exit> {
     let terminal = is_terminal();
+    let proposed = seating.propose.is_some();
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let options = ChatOptions {
         handle: team.clone(),
@@ -246,7 +249,7 @@ fn chat(
         propose: seating.propose,
         models: models(chosen, config.limits.budget_usd.is_some()),
         color: place.color(config, seating.no_color) && terminal,
-        lang: language(place, config),
+        lang: place.lang(config),
         plain,
         yes: seating.yes,
         objection: seating.objection,
@@ -257,7 +260,7 @@ fn chat(
         let told = shutdown.clone();
         let mut face = std::pin::pin!(terminal::chat(options, shutdown));
         let reason = tokio::select! {
-            reason = &mut face => return Ok(exit_of(&reason?)),
+            left = &mut face => return Ok(exit_of(&left?, proposed)),
             signal = signals.next() => signal,
         };
         // The face puts the terminal back; the house parks what runs.
@@ -267,10 +270,16 @@ fn chat(
     })
 }
 
-fn exit_of(reason: &ExitReason) -> Exit {
-    match reason {
-        ExitReason::Eof(Some(end)) => Exit::of(end),
-        ExitReason::Quit | ExitReason::Eof(None) => Exit::Ok,
+/// The code for how a chat was left. Where somebody sits, leaving is no failure, unless they came to run a plan.
+fn exit_of(left: &Left, proposed: bool) -> Exit {
+    let plan = || left.plan.as_ref().map_or(Exit::Ok, Exit::of_plan);
+    match &left.reason {
+        ExitReason::Eof(end) => match end.as_ref().map_or(Exit::Ok, Exit::of) {
+            Exit::Ok => plan(),
+            exit => exit,
+        },
+        ExitReason::Quit if proposed => plan(),
+        ExitReason::Quit => Exit::Ok,
         ExitReason::Shutdown => Exit::Terminated,
         // Whoever read or typed is gone.
         ExitReason::Hangup => Exit::Failed,
@@ -293,20 +302,5 @@ fn models(chosen: Option<Chosen>, capped: bool) -> Models {
             }
             None => anyhow::bail!("a recording has only its own model"),
         }),
-    }
-}
-
-/// The language of the interface: as set, else as the locale says.
-fn language(place: &Place, config: &Config) -> Lang {
-    let locale = || {
-        ["MAX_LANG", "LC_ALL", "LC_MESSAGES", "LANG"]
-            .iter()
-            .find_map(|name| place.env.get(name).filter(|value| !value.is_empty()))
-    };
-    match config.ui.language {
-        Language::Zh => Lang::Zh,
-        Language::En => Lang::En,
-        Language::Auto if locale().is_some_and(|locale| locale.starts_with("zh")) => Lang::Zh,
-        Language::Auto => Lang::En,
     }
 }

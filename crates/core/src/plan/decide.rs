@@ -101,7 +101,8 @@ impl Plan {
         let hash = crate::hash::Hash::of_fields(&[plan.as_bytes(), b"question", b"0"]);
         let question = QuestionId::new(hash.uuid());
         let rule = match proposed.approve {
-            Approve::Never => Some("`--approve never`"),
+            // Whoever is not to be asked has not said yes to what is risky either: that waits.
+            Approve::Never if proposed.risks.is_empty() => Some("`--approve never`"),
             Approve::Risky if proposed.risks.is_empty() => Some("`--approve risky`: nothing risky in it"),
             _ => None,
         };

@@ -6,8 +6,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::graph::Flaw;
-use super::near::did_you_mean;
 use super::{Budget, Draft, Task, Wanted};
+use crate::near::did_you_mean;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -20,7 +20,8 @@ use crate::message::Principal;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Approve {
-    /// Never: the plan runs as proposed, and what lies outside its members' constraints is refused.
+    /// Never: the plan runs as proposed, and what lies outside its members' constraints is refused. A plan that does
+    /// something risky waits.
     Never,
     /// The plan as a whole; after that only what lies outside it.
     #[default]

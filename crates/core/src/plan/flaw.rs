@@ -5,9 +5,9 @@
 
 use std::fmt;
 
-use super::near::did_you_mean;
 use super::{Budget, Draft, Task};
 use crate::limits::{TASK_CLAIMS_MAX, TASK_ID_BYTES_MAX, TASK_RETRIES_MAX, TASK_TEXT_BYTES_MAX};
+use crate::near::did_you_mean;
 use crate::text::quote;
 
 /// Flaws that are told at once.

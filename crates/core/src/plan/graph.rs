@@ -7,9 +7,9 @@ use std::collections::HashMap;
 
 pub use super::flaw::Flaw;
 use super::flaw::{self, Flaws};
-use super::near::did_you_mean;
 use super::{Draft, Wanted};
 use crate::limits::{PLAN_DEPTH_MAX, PLAN_EDGES_MAX, PLAN_TASKS_MAX, TASK_NEEDS_MAX};
+use crate::near::did_you_mean;
 use crate::text::quote;
 
 /// Names of a cycle that are told.

@@ -18,7 +18,6 @@ pub mod graph;
 mod input;
 mod look;
 pub mod machine;
-mod near;
 mod ready;
 mod settle;
 mod slot;

@@ -17,6 +17,9 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 use crate::error::JournalError;
 use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX};
 
+/// The database's name in its folder, and its write-ahead log's.
+pub(crate) const FILE: &str = "journal.db";
+pub(crate) const LOG: &str = "journal.db-wal";
 /// Each brings the tables from the version of its place to the next.
 const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_log.sql")];
 /// Marks the file as ours (`MxTm`), for `file` and for ourselves.
@@ -37,7 +40,7 @@ impl Db {
     /// Opens the database for writing; makes it if it is not there.
     pub(super) fn open(dir: &Path, pages_max: Option<u32>) -> Result<Self, JournalError> {
         let _opening = OPENING.lock().unwrap_or_else(PoisonError::into_inner);
-        let path = dir.join("journal.db");
+        let path = dir.join(FILE);
         create(dir, &path)?;
         let until = Instant::now() + BUSY_MAX;
         loop {

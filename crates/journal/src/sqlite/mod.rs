@@ -21,7 +21,7 @@ use max_team_core::id::WorkerId;
 use max_team_core::limits::COMMITS_QUEUED_MAX;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::db::Db;
+pub(crate) use self::db::{Db, FILE, LOG};
 use self::writer::{Job, Writer};
 use crate::commit::{Commit, Committed, Projection, Strength};
 use crate::entry::Entry;

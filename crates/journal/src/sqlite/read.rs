@@ -182,11 +182,36 @@ impl Db {
 
     /// SQLite's own check of the file; an empty list is a healthy database.
     pub(crate) fn quick_check(&self) -> Result<Vec<String>, JournalError> {
+        self.check("quick_check")
+    }
+
+    /// The same with every index compared to its table.
+    pub(crate) fn whole_check(&self) -> Result<Vec<String>, JournalError> {
+        self.check("integrity_check")
+    }
+
+    fn check(&self, pragma: &str) -> Result<Vec<String>, JournalError> {
         let lines: Vec<String> = self.run(|conn| {
-            let mut statement = conn.prepare(&format!("PRAGMA quick_check({CHECK_LINES_MAX})"))?;
+            let mut statement = conn.prepare(&format!("PRAGMA {pragma}({CHECK_LINES_MAX})"))?;
             statement.query_map([], |row| row.get(0))?.collect()
         })?;
         Ok(lines.into_iter().filter(|line| line != "ok").collect())
+    }
+
+    /// The names of blobs whose bytes are not what they are named after.
+    pub(crate) fn false_blobs(&self) -> Result<Vec<Hash>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare("SELECT hash, bytes FROM blob")?;
+            let mut rows = statement.query([])?;
+            let mut wrong = Vec::new();
+            while let Some(row) = rows.next()? {
+                let name = hash(row, 0)?;
+                if row.get_ref(1)?.as_blob().map_or(true, |bytes| Hash::of(bytes) != name) {
+                    wrong.push(name);
+                }
+            }
+            Ok(wrong)
+        })
     }
 }
 

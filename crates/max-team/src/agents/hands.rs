@@ -5,9 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use max_team_core::near::did_you_mean;
 use max_team_tools::Registry;
 
-use crate::config::{did_you_mean, near, quote};
+use crate::config::quote;
 
 /// What a lead works with.
 pub(super) const TEAM: [&str; 6] =
@@ -59,20 +60,9 @@ fn unknown(known: &Registry, tool: &str, is_lead: bool) -> String {
     let members = known.specs().map(|spec| spec.name.as_str()).chain(LATER).filter(|name| !name.ends_with('*'));
     let names: BTreeSet<&str> = if is_lead { TEAM.into() } else { members.collect() };
     let names: Vec<&str> = names.into_iter().collect();
-    match nearest(tool, &names) {
-        None => format!("there is no tool `{}`; the tools are {}", quote(tool), list(names.into_iter())),
-        near => format!("there is no tool `{}`{}", quote(tool), did_you_mean(near)),
-    }
-}
-
-/// The word that was probably meant.
-pub(super) fn nearest<'a>(asked: &str, words: &[&'a str]) -> Option<&'a str> {
-    // Comparing is quadratic, and files are not always friendly.
-    if asked.len() > 64 {
-        return None;
-    }
-    let slips = words.iter().filter_map(|word| Some((near(asked, word)?, *word)));
-    slips.min_by_key(|(slips, _)| *slips).map(|(_, word)| word)
+    let near = did_you_mean(tool, names.iter().copied());
+    let rest = if near.is_empty() { format!("; the tools are {}", list(names.into_iter())) } else { near };
+    format!("there is no tool `{}`{rest}", quote(tool))
 }
 
 fn fits(later: &str, tool: &str) -> bool {

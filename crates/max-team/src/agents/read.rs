@@ -5,16 +5,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use max_team_core::near::did_you_mean;
 use max_team_core::policy::pattern::Glob;
 use max_team_core::team::{Constraints, Definition, McpServer, Member};
 
 use super::PROMPTS;
-use super::hands;
 use super::roll::{Roll, Row};
 use super::source::Found;
 use crate::config::expand::{self, Flaw};
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{ConfigError, Count, Env, File, Problem, Shape, Standing, Time, did_you_mean, found, quote, trust};
+use crate::config::{ConfigError, Count, Env, File, Problem, Shape, Standing, Time, found, quote, trust};
 
 /// Members of one team.
 const MEMBERS_MAX: usize = 64;
@@ -59,6 +59,8 @@ struct Reader<'a> {
 }
 
 type Fields<'n> = BTreeMap<&'n str, &'n Node>;
+/// A key that nobody knows: where, and what is said of it.
+type Strange = (Spot, String);
 
 impl Reader<'_> {
     fn rows(&mut self, top: &Node) -> Vec<Row> {
@@ -153,7 +155,10 @@ impl Reader<'_> {
 
     fn constraints(&mut self, called: &str, node: &Node) -> Constraints {
         let mut made = Constraints::default();
-        let Some(fields) = self.fields(called, node, &LIMITS) else { return made };
+        let Some((fields, strange)) = self.sorted(called, node, &LIMITS) else { return made };
+        for (spot, words) in strange {
+            self.rule(spot, format!("`{called}.constraints`: {words} (a misspelt wall is no wall)"));
+        }
         for (name, node) in fields {
             let key = format!("{called}.constraints.{name}");
             match name {
@@ -259,27 +264,35 @@ impl Reader<'_> {
         Some((name.text.clone(), text.to_owned()))
     }
 
-    /// The entries of a map that we know; what is null counts as not written. Others are told.
+    /// The entries of a map that we know. Others are told.
     fn fields<'n>(&mut self, what: &str, node: &'n Node, keys: &[&'static str]) -> Option<Fields<'n>> {
+        let (fields, strange) = self.sorted(what, node, keys)?;
+        for (spot, words) in strange {
+            self.warnings.push(format!("{}: {words}", self.file.place(spot)));
+        }
+        Some(fields)
+    }
+
+    /// The entries of a map that we know, and words about the others. What is null counts as not written.
+    fn sorted<'n>(&mut self, what: &str, node: &'n Node, keys: &[&'static str]) -> Option<(Fields<'n>, Vec<Strange>)> {
         let Value::Map(entries) = &node.value else {
             if !node.is_null() || what == "the file" {
                 self.expected(node, what, &format!("a map with `{}`", keys.join("`, `")));
             }
             return None;
         };
-        let mut fields = Fields::new();
+        let (mut fields, mut strange) = (Fields::new(), Vec::new());
         for (name, node) in entries {
             if keys.contains(&name.text.as_str()) {
                 if !node.is_null() {
                     fields.insert(&name.text, node);
                 }
             } else {
-                let near = did_you_mean(hands::nearest(&name.text, keys));
-                let key = quote(&name.text);
-                self.warnings.push(format!("{}: unknown key `{key}`{near}", self.file.place(name.spot)));
+                let near = did_you_mean(&name.text, keys.iter().copied());
+                strange.push((name.spot, format!("unknown key `{}`{near}", quote(&name.text))));
             }
         }
-        Some(fields)
+        Some((fields, strange))
     }
 
     fn word(&mut self, key: &str, node: &Node) -> Option<String> {

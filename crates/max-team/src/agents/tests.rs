@@ -228,20 +228,32 @@ fn bounds_hold() {
 #[test]
 fn strange_keys_and_tools_to_come_are_told() {
     let text = "agents:\n- {name: max, role: lead, system_prompt: x, tool: []}\n- name: leo\n  role: x\n  system_prompt: x\n  \
-                tools: [read_file, read_file, need_clarify, mcp__git__log, memory_save]\n  constraints: {time_out: 5s, timeout: 250ms}\nteam: 1\n";
+                tools: [read_file, read_file, need_clarify, mcp__git__log, memory_save]\n  constraints: {timeout: 250ms}\nteam: 1\n";
     let team = named(text).unwrap();
     assert_eq!(
         team.warnings,
         [
             "a.yaml:8:1: unknown key `team`",
             "a.yaml:2:45: unknown key `tool`, did you mean `tools`?",
-            "a.yaml:7:17: unknown key `time_out`, did you mean `timeout`?",
             "a.yaml:6:47: `leo`: not available yet: left out `mcp__git__log`, `memory_save`",
         ]
     );
     assert_eq!(team.members[0].definition.tools, ["read_file"]);
     assert_eq!(team.members[0].constraints.timeout_ms, Some(250));
     assert_eq!(team.lead.definition.tools, hands::TEAM, "a lead without tools has all of them");
+}
+
+#[test]
+fn a_misspelt_wall_is_no_wall() {
+    let text = "agents:\n- {name: max, role: lead, system_prompt: x}\n- name: leo\n  role: x\n  system_prompt: x\n  \
+                constraints:\n    block_patterns: [.env]\n    walls: 3\n";
+    let message = wrong(text);
+    let lines: Vec<&str> = message.lines().collect();
+    assert_eq!(
+        lines[0],
+        "a.yaml:7:5: `leo.constraints`: unknown key `block_patterns`, did you mean `blocked_patterns`? (a misspelt wall is no wall)"
+    );
+    assert!(lines[1].starts_with("a.yaml:8:5: `leo.constraints`: unknown key `walls`"), "{message}");
 }
 
 #[test]

@@ -15,8 +15,8 @@ use crate::args;
 use crate::exit::Exit;
 use crate::setup::Place;
 use crate::sheet;
-use crate::terminal::Lang;
 use crate::terminal::text::{clean, clean_line};
+use crate::words::Lang;
 
 /// Characters of what is asked, in the list.
 const ASKED_CHARS: usize = 160;

@@ -49,13 +49,21 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
         return Err(Stop::new(Exit::Config, words).into());
     }
     let text = std::fs::read_to_string(file).map_err(unreadable)?;
-    let plan_file::Read { draft, warnings } = plan_file::read(&text, &source)?;
-    warnings.iter().for_each(|warning| headless::talk(warning));
+    let read = plan_file::read(&text, &source)?;
+    read.warnings.iter().for_each(|warning| headless::talk(warning));
     let mut flags = Talk { team: options.flags, ..Talk::default() };
+    let checked = match team(place, &flags) {
+        Ok(team) => preview(&team, &place.cwd, read.named()),
+        // The file's own mistakes come first, and can be told without a team.
+        Err(_) if !read.is_whole() => Err(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let shown = match checked {
+        Ok(shown) if read.is_whole() => shown,
+        checked => return Err(read.stop(&checked.err().unwrap_or_default()).into()),
+    };
+    let draft = read.draft;
     if options.dry_run {
-        let team = team(place, &flags)?;
-        let shown = preview(&team, &place.cwd, draft)
-            .map_err(|words| Stop::new(Exit::Config, format!("`{source}`: {words}")))?;
         print(&sheet::sheet(&shown, sheet::WIDTH))?;
         return Ok(Exit::Ok);
     }

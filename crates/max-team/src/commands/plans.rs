@@ -20,8 +20,8 @@ use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::setup::Place;
 use crate::sheet;
-use crate::terminal::Lang;
 use crate::terminal::text::clean;
+use crate::words::Lang;
 
 /// Characters of a goal in the list.
 const GOAL_CHARS: usize = 70;

@@ -13,7 +13,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::Place;
-use crate::terminal::Lang;
+use crate::words::Lang;
 
 /// What is to be stopped.
 struct Targets {

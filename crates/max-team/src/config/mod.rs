@@ -28,11 +28,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use env::Env;
-pub(crate) use error::{ConfigError, Problem, did_you_mean, quote};
+pub(crate) use error::{ConfigError, Problem, quote};
 pub(crate) use files::{File, Standing};
 pub(crate) use layers::found;
 pub(crate) use shape::{Count, Shape, Switch, Usd};
-pub(crate) use suggest::{among, near};
 pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Ui};
 pub(crate) use time::{Time, duration};
 

@@ -1,13 +1,15 @@
 //! A plan file's text into a draft.
 //!
-//! Reading goes on after a mistake, so that one run names them all with their places; a wrong type, duration or
-//! amount is a mistake, a key that nobody knows is only a warning. A word is taken as it is written, so an id of
-//! `007` stays one.
+//! Reading goes on after a mistake, so that one run names them all with their places, together with what is wrong with
+//! the plan as a plan; a wrong type, duration or amount is a mistake, a key that nobody knows is only a warning. A word
+//! is taken as it is written, so an id of `007` stays one.
 
+use max_team_core::near::did_you_mean;
 use max_team_core::plan::{Budget, Draft, Gate, Task};
 
+use super::{Read, place};
 use crate::config::yaml::{self, Name, Node, Spot, Value};
-use crate::config::{ConfigError, Problem, Shape, Switch, Usd, among, did_you_mean, duration, found, quote};
+use crate::config::{ConfigError, Problem, Shape, Switch, Usd, duration, found, quote};
 use crate::exit::{Exit, Stop};
 
 /// Bytes of one plan file.
@@ -23,36 +25,31 @@ const TIME_WANTED: &str = "a duration such as `500ms`, `120s`, `2m` or `1h`";
 /// What a count looks like.
 const COUNT_WANTED: &str = "a whole number";
 
-/// What a file came to.
-#[derive(Debug)]
-pub(crate) struct Read {
-    /// The plan, unchecked.
-    pub(crate) draft: Draft,
-    /// What the user should be told.
-    pub(crate) warnings: Vec<String>,
-}
-
 /// Reads a plan; `name` is how messages call the file.
 pub(crate) fn read(text: &str, name: &str) -> Result<Read, Stop> {
     if text.len() > BYTES_MAX {
         let words = format!("{name}: {} bytes are too many for a plan; is this the right file?", text.len());
         return Err(Stop::new(Exit::Config, words));
     }
-    let mut reader = Reader { name, problems: Vec::new(), warnings: Vec::new(), warnings_dropped: 0 };
-    let draft = match yaml::parse_up_to(text, NODES_MAX) {
-        Ok(root) => reader.plan(&root),
-        Err(fault) => {
-            reader.syntax(fault.spot, quote(&fault.message));
-            Draft::default()
-        }
+    let root = yaml::parse_up_to(text, NODES_MAX).map_err(|fault| {
+        let problem = Problem::Syntax { place: place(name, fault.spot), message: quote(&fault.message) };
+        Stop::new(Exit::Config, ConfigError::from(problem).to_string())
+    })?;
+    let mut reader = Reader {
+        name,
+        problems: Vec::new(),
+        warnings: Vec::new(),
+        warnings_dropped: 0,
+        spots: Vec::new(),
+        broken: Vec::new(),
+        told: 0,
     };
-    if !reader.problems.is_empty() {
-        return Err(Stop::new(Exit::Config, ConfigError { problems: reader.problems }.to_string()));
-    }
+    let draft = reader.plan(&root);
     if reader.warnings_dropped > 0 {
         reader.warnings.push(format!("{} more warnings are not shown", reader.warnings_dropped));
     }
-    Ok(Read { draft, warnings: reader.warnings })
+    let Reader { problems, warnings, spots, broken, .. } = reader;
+    Ok(Read { draft, warnings, name: name.to_owned(), begins: root.spot, spots, problems, broken })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -150,9 +147,13 @@ const STANDS: &[(&str, Stand)] = &[("before", Stand::Before), ("ask", Stand::Ask
 
 struct Reader<'a> {
     name: &'a str,
-    problems: Vec<Problem>,
+    problems: Vec<(u64, Problem)>,
     warnings: Vec<String>,
     warnings_dropped: usize,
+    spots: Vec<Spot>,
+    broken: Vec<usize>,
+    /// Problems so far, also those that are too many to tell.
+    told: usize,
 }
 
 impl Reader<'_> {
@@ -183,7 +184,16 @@ impl Reader<'_> {
     }
 
     fn tasks(&mut self, tasks: &[Node]) -> Vec<Task> {
-        tasks.iter().map(|task| self.task(task)).collect()
+        let mut read = Vec::new();
+        for (at, node) in tasks.iter().enumerate() {
+            let wrong = self.told;
+            read.push(self.task(node));
+            self.spots.push(node.spot);
+            if self.told > wrong {
+                self.broken.push(at);
+            }
+        }
+        read
     }
 
     fn task(&mut self, node: &Node) -> Task {
@@ -283,8 +293,7 @@ impl Reader<'_> {
                 if STATE.contains(&name.text.as_str()) {
                     continue;
                 }
-                let names: Vec<&'static str> = known.iter().map(|(name, _)| *name).collect();
-                let near = did_you_mean(among(&name.text, &names));
+                let near = did_you_mean(&name.text, known.iter().map(|(name, _)| *name));
                 self.warn(name.spot, format!("unknown key `{}`{near}", quote(&name.text)));
                 continue;
             };
@@ -312,17 +321,18 @@ impl Reader<'_> {
     fn value(&mut self, spot: Spot, key: &str, wanted: &str, node: &Node) {
         let (key, wanted) = (key.to_owned(), wanted.to_owned());
         let place = self.place(spot);
-        self.problem(Problem::Value { place, key, wanted, found: found(node) });
+        self.problem(spot.line, Problem::Value { place, key, wanted, found: found(node) });
     }
 
     fn syntax(&mut self, spot: Spot, message: String) {
         let place = self.place(spot);
-        self.problem(Problem::Syntax { place, message });
+        self.problem(spot.line, Problem::Syntax { place, message });
     }
 
-    fn problem(&mut self, problem: Problem) {
+    fn problem(&mut self, line: u64, problem: Problem) {
+        self.told += 1;
         if self.problems.len() < TOLD_MAX {
-            self.problems.push(problem);
+            self.problems.push((line, problem));
         }
     }
 
@@ -335,7 +345,7 @@ impl Reader<'_> {
     }
 
     fn place(&self, spot: Spot) -> String {
-        format!("{}:{}:{}", self.name, spot.line, spot.col)
+        place(self.name, spot)
     }
 }
 

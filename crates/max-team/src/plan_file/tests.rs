@@ -1,13 +1,13 @@
 //! What a person would write, what goes wrong, and that whatever is written reads back the same.
 
-use max_team_core::plan::{Budget, Draft, Gate, Task};
+use max_team_core::plan::{Budget, Draft, Gate, Graph, Task};
 use proptest::prelude::*;
 
 use super::*;
-use crate::exit::Exit;
+use crate::exit::{Exit, Stop};
 
 fn draft(text: &str) -> Draft {
-    let Read { draft, warnings } = read(text, "x.plan.yaml").unwrap();
+    let Read { draft, warnings, .. } = read(text, "x.plan.yaml").unwrap();
     assert_eq!(warnings, [""; 0], "{text}");
     draft
 }
@@ -204,6 +204,33 @@ fn what_nobody_knows_is_a_warning() {
     assert_eq!((warnings.len(), warnings[20].as_str()), (21, "10 more warnings are not shown"));
 }
 
+/// What is said about a file that does not pass for a plan of leo's.
+fn stop(text: &str) -> Stop {
+    let read = match read(text, "x.yaml") {
+        Ok(read) => read,
+        Err(stop) => return stop,
+    };
+    let flaws = Graph::new(&read.named(), &["leo"]).err().unwrap_or_default();
+    assert!(!read.is_whole() || !flaws.is_empty(), "{text}");
+    read.stop(&flaws)
+}
+
+#[test]
+fn one_look_names_everything_with_its_line() {
+    let text = "goal: g\ntasks:\n- {id: a, agent: leo, do: x, needs: [b]}\n- {id: b, agent: loe, do: x}\n\
+                - {agent: leo, do: x}\n- {id: c, agent: leo, do: x, timeout: soon}\n\
+                - {id: a, agent: leo, do: x}\n";
+    let want = "x.yaml:4:3: task `b`: there is no member `loe`, did you mean `leo`? the members are `leo`\n\
+                x.yaml:5:3: a task has no `id`\n\
+                x.yaml:6:39: `timeout`: expected a duration such as `500ms`, `120s`, `2m` or `1h`, found `soon`\n\
+                x.yaml:7:3: task `a`: two tasks have this id; ids must be unique\n\
+                correct that line and run the command again";
+    assert_eq!(stop(text).message, want);
+    // What is wrong with the plan as a whole is told where all of it could be read.
+    let round = "tasks:\n- {id: d, agent: leo, do: x, needs: [e]}\n- {id: e, agent: leo, do: x, needs: [d]}\n";
+    assert!(stop(round).message.starts_with("x.yaml:1:1: "), "{}", stop(round).message);
+}
+
 #[test]
 fn mistakes_have_a_place_and_stop_with_three() {
     let table = [
@@ -212,12 +239,12 @@ fn mistakes_have_a_place_and_stop_with_three() {
         ("tasks: {a: 1}", "x.yaml:1:8: `tasks`: expected a list of tasks, found a map"),
         ("tasks: [a]", "x.yaml:1:9: `a task`: expected a map such as `{id: …, agent: …, do: …}`, found `a`"),
         ("tasks:\n- id: [a]", "x.yaml:2:7: `id`: expected a word, found a list"),
-        ("tasks:\n- needs: [[a]]", "x.yaml:2:10: `needs`: expected a list of ids, found a list"),
-        ("tasks:\n- needs: [null]", "x.yaml:2:10: `needs`: expected a list of ids, found a list"),
-        ("tasks:\n- retry: -1", "x.yaml:2:10: `retry`: expected a whole number, found `-1`"),
-        ("tasks:\n- skip: perhaps", "x.yaml:2:9: `skip`: expected `true` or `false`, found `perhaps`"),
+        ("tasks:\n- needs: [[a]]\n  id: a", "x.yaml:2:10: `needs`: expected a list of ids, found a list"),
+        ("tasks:\n- needs: [null]\n  id: a", "x.yaml:2:10: `needs`: expected a list of ids, found a list"),
+        ("tasks:\n- retry: -1\n  id: a", "x.yaml:2:10: `retry`: expected a whole number, found `-1`"),
+        ("tasks:\n- skip: perhaps\n  id: a", "x.yaml:2:9: `skip`: expected `true` or `false`, found `perhaps`"),
         (
-            "tasks:\n- timeout: soon",
+            "tasks:\n- timeout: soon\n  id: a",
             "x.yaml:2:12: `timeout`: expected a duration such as `500ms`, `120s`, `2m` or `1h`, found `soon`",
         ),
         ("budget: {usd: -1}", "x.yaml:1:15: `usd`: expected an amount in US dollars such as `2.50`, found `-1`"),
@@ -230,17 +257,17 @@ fn mistakes_have_a_place_and_stop_with_three() {
             "budget: much",
             "x.yaml:1:9: `budget`: expected a map such as `{usd: 2.00, tokens: 200000, wall: 40m}`, found `much`",
         ),
-        ("tasks:\n- {do: a, description: b}", "x.yaml:2:11: `description` says again what `do` says"),
+        ("tasks:\n- {do: a, description: b, id: a}", "x.yaml:2:11: `description` says again what `do` says"),
         ("tasks: [\n", "x.yaml:1:8: unclosed bracket '['"),
         ("goal: a\ngoal: b\n", "x.yaml:2:1: the key `goal` is written twice"),
         ("gates: [[a]]", "x.yaml:1:9: `a gate`: expected a map such as `{before: ID, ask: owner}`, found a list"),
     ];
     for (text, want) in table {
-        let stop = read(text, "x.yaml").unwrap_err();
+        let stop = stop(text);
         assert_eq!((stop.message.lines().next(), stop.exit), (Some(want), Exit::Config), "{text:?}");
         assert_eq!(stop.message.lines().count(), 2, "it says what to do next: {}", stop.message);
     }
-    let two = read("goal: [a]\ntasks:\n- retry: x\n", "x.yaml").unwrap_err();
+    let two = stop("goal: [a]\ntasks:\n- {id: a, retry: x}\n");
     assert_eq!(two.message.lines().count(), 3, "one look names them all: {}", two.message);
     let large = read(&"#".repeat((16 << 20) + 1), "x.yaml").unwrap_err();
     assert!(large.message.starts_with("x.yaml: 16777217 bytes are too many"), "{}", large.message);

@@ -11,11 +11,11 @@ use ratatui::text::{Line, Span};
 
 use super::dialog::Scene;
 use super::editor::Editor;
-use super::figures::dollars;
 use super::gate::{breaks_line, indented, members, unknown_member};
 use super::rows::Look;
 use super::text::{self, clean_line};
-use super::words::Lang;
+use crate::figures::dollars;
+use crate::words::Lang;
 
 /// What can be changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,11 +8,11 @@ use max_team_core::plan::{Status, TaskView, Waits};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::figures::{dollars, since, whole_seconds};
 use super::plans::Known;
 use super::rows::Look;
 use super::session::Session;
 use super::text::{self, clean_line};
+use crate::figures::{dollars, since, whole_seconds};
 use crate::sheet;
 
 /// How long what was drawn is good enough.

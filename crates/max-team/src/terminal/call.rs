@@ -6,10 +6,10 @@
 use max_team_core::chat::{Answer, Part, Usage};
 use max_team_core::ledger::Price;
 
-use super::figures::since;
 use super::rows::Row;
 use super::transcript::Item;
-use super::words::Lang;
+use crate::figures::since;
+use crate::words::Lang;
 
 /// Bytes of the model's thoughts that are kept for show.
 const THOUGHT_BYTES: usize = 400;

@@ -12,7 +12,6 @@ use ratatui::text::{Line, Span};
 use super::board::{Board, Extent};
 use super::dialog::{Dialog, Scene, Verdict};
 use super::editor::Editor;
-use super::figures::since;
 use super::history::History;
 use super::link::Done;
 use super::markdown::{self, Piece, Stream};
@@ -24,6 +23,7 @@ use super::slash::{self, Slash};
 use super::theme::Theme;
 use super::transcript::{Activity, Item};
 use super::view::draft_columns;
+use crate::figures::since;
 
 /// A question that pops up under somebody's typing is not answered by it: keys answer only after such a pause.
 const QUIET_MS: u64 = 700;
@@ -230,10 +230,12 @@ impl Chat {
         self.returns = false;
     }
 
-    /// The last lines: what was being written, and how to come back.
+    /// The last lines: what was being written, where the plan stands, and how to come back.
     pub(super) fn part(&mut self) {
         self.end_text();
         if self.returns && !self.session.is_fresh() {
+            let standing = self.session.plan().and_then(|plan| self.session.lang.standing(plan));
+            self.show(standing.map(Row::Note).map(Item::Row).into_iter().collect());
             let words = format!("{} max-team -r {}", self.session.lang.come_back(), self.session.id());
             self.show(vec![Item::Row(Row::Note(words))]);
         }
@@ -320,7 +322,7 @@ impl Chat {
 
     fn paste_into_draft(&mut self, text: &str) {
         let lang = self.session.lang;
-        self.editor.paste(text, |lines| format!("{} {lines} {}", lang.pasted(), lang.lines()));
+        self.editor.paste(text, |lines| format!("{} {}", lang.pasted(), lang.lines(lines)));
     }
 
     pub(super) fn key(&mut self, key: KeyEvent) -> Option<Wish> {

@@ -9,11 +9,11 @@ use max_team_core::id::{AgentId, PlanId};
 use max_team_core::team::Settings;
 use max_team_runtime::{Delta, Origin};
 
-use super::figures::{dollars, duration};
 use super::rows::Row;
 use super::text::clean_line;
 use super::transcript::{Activity, Transcript};
-use super::words::Lang;
+use crate::figures::{dollars, duration};
+use crate::words::Lang;
 
 #[derive(Debug)]
 pub(super) struct Crew {
@@ -37,7 +37,7 @@ pub(super) struct Mate {
 impl Mate {
     /// What it does, in a few words.
     pub(super) fn doing(&self, lang: Lang, now_ms: i64) -> String {
-        let wait = |at_ms: i64| super::figures::since(now_ms, at_ms);
+        let wait = |at_ms: i64| crate::figures::since(now_ms, at_ms);
         match self.transcript.activity() {
             Activity::Idle | Activity::Waiting => lang.working().to_owned(),
             Activity::Thinking => lang.thinking().to_owned(),

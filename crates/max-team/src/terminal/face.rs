@@ -11,18 +11,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use crossterm::event::{Event as Input, EventStream};
 use futures_util::StreamExt;
+use max_team_core::plan::Plan;
 use max_team_runtime::Notice;
 use ratatui::layout::Size;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::ExitReason;
 use super::chat::{Chat, Wish};
 use super::link::Link;
 use super::screen::Screen;
 use super::tty::Tty;
 use super::view::view;
+use super::{ExitReason, Left};
 
 /// Between two turns of the spinner.
 const TICK: Duration = Duration::from_millis(100);
@@ -72,10 +73,10 @@ impl Face {
         Ok(face)
     }
 
-    pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
+    pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<Left> {
         let reason = self.turn_around(&shutdown).await;
-        self.leave().await;
-        reason
+        let plan = self.leave().await;
+        Ok(Left { reason: reason?, plan })
     }
 
     async fn turn_around(&mut self, shutdown: &CancellationToken) -> anyhow::Result<ExitReason> {
@@ -218,7 +219,7 @@ impl Face {
     }
 
     /// Carries out what was ordered, shows the last lines, and gives the terminal back.
-    async fn leave(mut self) {
+    async fn leave(mut self) -> Option<Plan> {
         self.link.send(self.chat.session_mut().take_acts());
         let carried_out = async {
             while !self.link.is_empty() {
@@ -241,6 +242,7 @@ impl Face {
             self.screen.paint(out, &finished, &none)?;
             self.screen.wipe(out)
         }));
+        self.chat.session().plan().cloned()
     }
 }
 

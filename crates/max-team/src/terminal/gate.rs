@@ -15,8 +15,8 @@ use super::dialog::{Scene, Verdict};
 use super::editor::Editor;
 use super::rows::Look;
 use super::text::{self, clean, clean_line};
-use super::words::Lang;
 use crate::sheet;
+use crate::words::Lang;
 
 /// Rows of an error, or of the risks.
 const DETAIL_ROWS_MAX: usize = 8;
@@ -317,7 +317,7 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
         About::Rest | About::Budget => {
             let tally = plan.tally();
             let failing = tally.failed;
-            let spent = super::figures::dollars(tally.spent.nano);
+            let spent = crate::figures::dollars(tally.spent.nano);
             words.push(Span::styled(format!("{} · {spent}", lang.progress(&tally, failing)), theme.faint()));
             if *about == About::Budget {
                 let session = plan.session().map(|session| session.to_string()).unwrap_or_default();

@@ -13,7 +13,6 @@ mod dialog;
 mod diff;
 mod editor;
 mod face;
-mod figures;
 mod gate;
 mod history;
 mod link;
@@ -36,24 +35,24 @@ mod theme;
 mod transcript;
 mod tty;
 mod view;
-mod words;
 
 use std::path::PathBuf;
 
 use max_team_core::event::End;
 use max_team_core::message::Principal;
-use max_team_core::plan::Draft;
+use max_team_core::plan::{Draft, Plan};
 use max_team_runtime::{Open, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use session::Models;
-pub(crate) use words::Lang;
 
 use chat::Chat;
 use face::Face;
 use link::{Desk, Link};
 use session::Session;
 use theme::Theme;
+
+use crate::words::Lang;
 
 /// What a chat needs.
 #[derive(Debug)]
@@ -86,6 +85,14 @@ pub(crate) struct ChatOptions {
     pub(crate) scratch: bool,
 }
 
+/// How a chat was left.
+#[derive(Debug)]
+pub(crate) struct Left {
+    pub(crate) reason: ExitReason,
+    /// The last plan, as it stood.
+    pub(crate) plan: Option<Plan>,
+}
+
 /// Why a chat ended.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum ExitReason {
@@ -101,7 +108,7 @@ pub(crate) enum ExitReason {
 
 /// Opens the session and talks until somebody leaves. The session is still open then: whoever shuts the team down
 /// parks it. Errors of opening are the runtime's own (`RuntimeError`).
-pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<ExitReason> {
+pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> anyhow::Result<Left> {
     let ChatOptions {
         handle,
         by,
@@ -137,7 +144,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let link = Link::new(Desk { handle, by, cwd, definition, team, session: opened.session });
     if plain {
         let yes = yes.then_some(plain::Yes { objection });
-        return plain::run(session, begun, link, notices, yes, shutdown).await;
+        let room = plain::Room { yes, scratch };
+        return plain::run(session, begun, link, notices, room, shutdown).await;
     }
     let theme = Theme { color };
     let face = Face::enter(link, notices, |size| {

@@ -13,7 +13,6 @@ use max_team_runtime::Notice;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use super::ExitReason;
 use super::face::now_ms;
 use super::link::{Done, Link};
 use super::rows::{Look, Row};
@@ -22,6 +21,7 @@ use super::slash::{self, Slash};
 use super::text::clean;
 use super::theme::Theme;
 use super::transcript::Item;
+use super::{ExitReason, Left};
 
 /// Lines are printed as long as they are: whoever shows them wraps them.
 const COLUMNS: usize = 10_000;
@@ -35,22 +35,36 @@ pub(super) struct Yes {
     pub(super) objection: Option<String>,
 }
 
+/// What is different where nobody types.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) yes: Option<Yes>,
+    /// The session is gone with the program.
+    pub(super) scratch: bool,
+}
+
 pub(super) async fn run(
     session: Session,
     begun: Vec<Item>,
     link: Link,
     notices: mpsc::Receiver<Notice>,
-    yes: Option<Yes>,
+    room: Room,
     shutdown: CancellationToken,
-) -> anyhow::Result<ExitReason> {
+) -> anyhow::Result<Left> {
+    let Room { yes, scratch } = room;
     let can_ask = yes.is_none() && io::stdin().is_terminal();
     let lines = if yes.is_some() { mpsc::channel(LINES_AHEAD).1 } else { read_lines() };
-    let plain = Plain { yes, ..Plain::new(session, io::stdout(), can_ask) };
-    match plain.talk(begun, link, notices, lines, shutdown).await {
+    let mut plain = Plain { yes, scratch, ..Plain::new(session, io::stdout(), can_ask) };
+    let reason = match plain.talk(begun, link, notices, lines, shutdown).await {
+        Ok(reason) => plain.part().map(|()| reason).map_err(Into::into),
+        error => error,
+    };
+    let reason = match reason {
         // Whoever read us has gone.
-        Err(error) if is_broken_pipe(&error) => Ok(ExitReason::Hangup),
-        outcome => outcome,
-    }
+        Err(error) if is_broken_pipe(&error) => ExitReason::Hangup,
+        reason => reason?,
+    };
+    Ok(Left { reason, plan: plain.session.plan().cloned() })
 }
 
 struct Plain<W> {
@@ -59,6 +73,7 @@ struct Plain<W> {
     can_ask: bool,
     /// Everything was answered yes beforehand (`--yes`); nothing is read.
     yes: Option<Yes>,
+    scratch: bool,
     /// Lines that end in a backslash, until one does not.
     pending: String,
     /// The question that was put to the user.
@@ -80,6 +95,7 @@ impl<W: Write> Plain<W> {
             out,
             can_ask,
             yes: None,
+            scratch: false,
             pending: String::new(),
             asked: None,
             in_text: false,
@@ -91,7 +107,7 @@ impl<W: Write> Plain<W> {
     }
 
     async fn talk(
-        mut self,
+        &mut self,
         begun: Vec<Item>,
         mut link: Link,
         mut notices: mpsc::Receiver<Notice>,
@@ -138,6 +154,18 @@ impl<W: Write> Plain<W> {
                 },
             }
         }
+    }
+
+    /// The last line: where a plan that is left stands.
+    fn part(&mut self) -> io::Result<()> {
+        let lang = self.session.lang;
+        let Some(standing) = self.session.plan().and_then(|plan| lang.standing(plan)) else { return Ok(()) };
+        self.end_line()?;
+        if self.scratch {
+            return writeln!(self.out, "{}", lang.demo_waits());
+        }
+        writeln!(self.out, "{standing}")?;
+        writeln!(self.out, "{} max-team -r {}", lang.come_back(), self.session.id())
     }
 
     /// One line of the input. Returns whether it asks to leave.
@@ -250,9 +278,9 @@ mod tests {
     use super::super::panel::PLACE;
     use super::super::tests::stage;
     use super::super::tests::team::team;
-    use super::super::words::Lang;
     use super::ask::NOBODY;
     use super::*;
+    use crate::words::Lang;
 
     fn plain(can_ask: bool) -> Plain<Vec<u8>> {
         let opened = stage::opened();
@@ -349,7 +377,9 @@ mod tests {
     fn a_plan_waits_where_nobody_can_be_asked() {
         let mut plain = plain(false);
         let question = proposes(&mut plain);
+        plain.part().unwrap();
         assert!(plain.printed().contains("· a (leo): do it") && plain.printed().contains("waits for a person"));
+        assert!(plain.printed().contains("come back with max-team -r "), "{}", plain.printed());
         assert!(plain.session.take_acts().iter().all(|act| !matches!(act, Act::Decide { .. })));
         assert!(plain.session.questions.all().any(|waiting| waiting.id == question));
     }

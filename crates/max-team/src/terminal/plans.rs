@@ -10,7 +10,7 @@ use max_team_core::event::Event;
 use max_team_core::id::PlanId;
 use max_team_core::plan::Plan;
 
-use super::figures::since;
+use crate::figures::since;
 
 /// Plans that are over and still known.
 const OVER_MAX: usize = 4;

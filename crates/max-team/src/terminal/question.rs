@@ -13,7 +13,7 @@ use max_team_core::plan::event::{About, PlanAsked};
 use max_team_core::policy::{Action, Deed};
 use max_team_runtime::{Asked, Origin};
 
-use super::words::Lang;
+use crate::words::Lang;
 
 /// What is asked, for show.
 #[derive(Debug, Clone, PartialEq, Eq)]

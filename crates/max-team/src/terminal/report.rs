@@ -9,12 +9,12 @@ use max_team_core::team::Model;
 use max_team_runtime::{Mate, SessionRow, Status, Team};
 
 use super::crew::Crew;
-use super::figures::{bytes, dollars, since, tokens};
 use super::plans::Plans;
 use super::question::{Matter, Question};
 use super::rows::Row;
 use super::slash;
-use super::words::Lang;
+use crate::figures::{bytes, dollars, since, tokens};
+use crate::words::Lang;
 
 /// Bytes that make a token, about: for the part of a request that is not counted in tokens.
 const BYTES_PER_TOKEN: usize = 4;

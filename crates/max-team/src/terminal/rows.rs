@@ -11,12 +11,12 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::diff;
-use super::figures;
 use super::plans::Drawn;
 use super::text::{self, clean, clean_line};
 use super::theme::Theme;
-use super::words::Lang;
+use crate::figures;
 use crate::sheet;
+use crate::words::Lang;
 
 /// Lines of a diff that stay in the transcript.
 const DIFF_LINES_MAX: usize = 24;
@@ -207,7 +207,7 @@ impl ToolRow {
                 format!(" → {}", words.strip_prefix("The user answers: ").unwrap_or(&words))
             }
             _ if self.images > 0 => format!(" ({})", lang.image()),
-            _ => format!(" ({} {})", self.result.lines().count(), lang.lines()),
+            _ => format!(" ({})", lang.lines(self.result.lines().count())),
         }
     }
 }

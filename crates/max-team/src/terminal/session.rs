@@ -22,7 +22,7 @@ use super::report;
 use super::rows::Row;
 use super::slash::Slash;
 use super::transcript::{Item, Transcript};
-use super::words::Lang;
+use crate::words::Lang;
 
 /// Turns of a resumed session that are shown again.
 const REPLAY_TURNS_MAX: usize = 10;

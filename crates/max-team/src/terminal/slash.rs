@@ -3,7 +3,7 @@
 //! Parsing only; a session carries them out. A line that merely begins with a path (`/usr/bin is full`) is a message,
 //! not a command.
 
-use super::words::Lang;
+use crate::words::Lang;
 
 /// What a user can order with a slash.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -119,8 +119,7 @@ pub(super) fn complete(draft: &str) -> Option<String> {
 }
 
 fn nearest(name: &str) -> Option<&'static str> {
-    let scored = ENTRIES.iter().map(|entry| (strsim::jaro_winkler(name, entry.name), entry.name));
-    scored.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(score, _)| *score > 0.75).map(|(_, name)| name)
+    max_team_core::near::nearest(name, ENTRIES.iter().map(|entry| entry.name))
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use uuid::Uuid;
 use super::chat::Wish;
 use super::link::{Act, Done};
 use super::screen::{Screen, View};
-use super::words::Lang;
+use crate::words::Lang;
 use glass::Glass;
 use stage::{Stage, edit, intent, session_id, tool_use};
 

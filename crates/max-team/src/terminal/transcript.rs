@@ -15,9 +15,9 @@ use max_team_runtime::Delta;
 use serde_json::Value;
 
 use super::call::Call;
-use super::figures::since;
 use super::rows::{Row, ToolRow};
-use super::words::Lang;
+use crate::figures::since;
+use crate::words::Lang;
 
 /// Characters of a tool's input that stand in for a target while nobody knows the action.
 const BRIEF_CHARS: usize = 60;

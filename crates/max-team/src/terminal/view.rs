@@ -7,7 +7,6 @@ use ratatui::text::{Line, Span};
 
 use super::board::Extent;
 use super::chat::{Chat, Hint};
-use super::figures::{dollars, since, tokens, whole_seconds};
 use super::markdown;
 use super::report;
 use super::rows::{Group, Look, Row, call};
@@ -15,6 +14,7 @@ use super::screen::View;
 use super::slash;
 use super::text::{self, clean_line};
 use super::transcript::Activity;
+use crate::figures::{dollars, since, tokens, whole_seconds};
 
 /// Rows that a draft may take before it scrolls.
 const DRAFT_ROWS_MAX: usize = 8;

@@ -20,12 +20,27 @@ pub(crate) struct Terminal {
 
 impl Terminal {
     pub(crate) fn open(program: &Program, arguments: &[&str]) -> Self {
+        Self::start(program, arguments, |line| format!("exec {line}"))
+    }
+
+    /// The same; the code it ends with is written down for [`Terminal::code`].
+    pub(crate) fn watched(program: &Program, arguments: &[&str]) -> Self {
+        Self::start(program, arguments, |line| format!("{line}; echo $? > ../code"))
+    }
+
+    /// Waits for the end; the code of a program that was watched.
+    pub(crate) fn code(&mut self, program: &Program) -> i32 {
+        self.wait_end();
+        std::fs::read_to_string(program.project().join("../code")).unwrap().trim().parse().unwrap()
+    }
+
+    fn start(program: &Program, arguments: &[&str], run: impl Fn(String) -> String) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let socket = format!("max-team-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let fifo = program.home().with_file_name("screen");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
         let command = program.command(arguments);
-        let mut line = String::from("exec env -i TERM=screen-256color LC_ALL=C.UTF-8");
+        let mut line = String::from("env -i TERM=screen-256color LC_ALL=C.UTF-8");
         for (name, value) in command.get_envs().filter_map(|(name, value)| Some((name, value?))) {
             line.push_str(&format!(" {}='{}'", name.to_str().unwrap(), value.to_str().unwrap()));
         }
@@ -38,7 +53,7 @@ impl Terminal {
             assert!(status.success(), "tmux {words:?}");
         };
         // The chat starts once the pipe is in place, so that nothing it says is missed.
-        let hold = format!("cd '{}' && read go && {line}", program.project().display());
+        let hold = format!("cd '{}' && read go && {}", program.project().display(), run(line));
         terminal(&["new-session", "-d", "-s", "chat", "-x", "80", "-y", "24", &hold]);
         terminal(&["pipe-pane", "-O", "-t", "chat", &format!("exec cat > '{}'", fifo.display())]);
         let output = File::open(&fifo).unwrap();

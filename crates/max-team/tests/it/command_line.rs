@@ -33,4 +33,8 @@ fn a_mistyped_command_is_a_usage_error() {
         assert_eq!(ran.code, 2, "{ran:?}");
     }
     assert!(Program::alone().run(&["sesions"]).err.contains("did you mean `max-team sessions`"));
+    let hi = Program::alone().run(&["hi"]);
+    assert!(hi.code == 2 && hi.err.contains("`max-team -p \"hi\"`") && !hi.err.contains("did you mean"), "{hi:?}");
+    // Whole sentences have no spaces in some languages.
+    assert_eq!(Program::alone().run(&["你好"]).code, 4);
 }

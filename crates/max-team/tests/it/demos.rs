@@ -157,7 +157,7 @@ fn a_plan_is_sent_back_and_a_better_one_runs() {
         "3 tasks in 3 waves",
         "changes wanted: too much for a typo",
         "■ Plan: replaced: 0 of 3 ran",
-        "2 tasks in 1 waves",
+        "2 tasks in 1 wave",
         "approved (--yes)",
         "✓ Plan: done: 2 of 2 ran",
     ]);
@@ -180,7 +180,8 @@ fn nothing_runs_that_nobody_approved() {
     let kept = tempfile::tempdir().unwrap();
     let program = Program::alone().variable("TMPDIR", kept.path().to_str().unwrap());
     let ran = program.run(&["demo"]);
-    assert!(ran.out.contains("waits for a person") && !ran.out.contains("750 again"), "{ran:?}");
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("in a terminal, or with --yes") && !ran.out.contains("750 again"), "{ran:?}");
     assert_eq!(std::fs::read_dir(kept.path()).unwrap().count(), 0, "what nobody wants to keep is gone");
 }
 

@@ -232,3 +232,37 @@ fn a_hostile_project_stays_inside_itself() {
         assert!(!program.run(words).out.contains('\u{1b}'), "{words:?}");
     }
 }
+
+/// A journal that cannot be trusted never "holds".
+#[test]
+fn a_damaged_journal_is_told_of() {
+    let server = ModelServer::start([Reply::text("a needle in the journal")]);
+    let program = Program::with(&server);
+    let absent = program.run(&["audit", "verify"]);
+    assert!(absent.code == 1 && absent.err.contains("there is no journal"), "{absent:?}");
+    assert_eq!(program.run(&["-p", "hi"]).code, 0);
+    let sound = program.run(&["audit", "verify"]);
+    assert!(sound.code == 0 && sound.out.contains("the file is sound"), "{sound:?}");
+    let path = program.home().join("journal.db");
+    let whole = std::fs::read(&path).unwrap();
+    // What the agent was told lies in a blob beside the log (and perhaps in bytes that a page has left behind).
+    let mut flipped = whole.clone();
+    for (at, window) in whole.windows(19).enumerate() {
+        flipped[at] ^= u8::from(window == b"careful and capable");
+    }
+    let text = "this is no database ".repeat(500).into_bytes();
+    let table = [
+        ("a flipped bit", flipped, "does not fit its hash"),
+        ("half of it", whole[..whole.len() / 2].to_vec(), "malformed"),
+        ("none of it", Vec::new(), "there is no journal"),
+        ("something else", text, "not a database"),
+    ];
+    for (what, bytes, words) in table {
+        std::fs::write(&path, bytes).unwrap();
+        let ran = program.run(&["audit", "verify"]);
+        assert!(ran.code == 1 && (ran.out.contains(words) || ran.err.contains(words)), "{what}: {ran:?}");
+        assert!(ran.err.contains("restore") && !ran.out.contains("holds"), "{what}: {ran:?}");
+        let ran = program.run(&["audit", "verify", "--json"]);
+        assert!(ran.code == 1 && (ran.out.is_empty() || ran.json()["ok"] == json!(false)), "{what}: {ran:?}");
+    }
+}

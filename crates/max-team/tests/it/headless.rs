@@ -154,9 +154,15 @@ fn limits_have_their_own_exit_codes() {
         (6, json!("error_max_budget_usd"), 0),
         "{ran:?}"
     );
-    // More money, and it goes on.
-    let ran = program.run(&["-c", "-p", "again", "--max-budget-usd", "5"]);
+    // As little money, and it stops again; more, and it goes on.
+    let ran = program.run(&["-c", "-p", "", "--max-budget-usd", "0.000001"]);
+    assert_eq!((ran.code, server.count()), (6, 0), "{ran:?}");
+    let ran = program.run(&["-c", "-p", "", "--max-budget-usd", "5"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "never asked\n"), "{ran:?}");
+    assert!(server.requests()[0].body["messages"][0].to_string().contains("go"), "what was asked is still there");
+    // What has been answered is not asked again.
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, ran.out.as_str(), server.count()), (0, "never asked\n", 1), "{ran:?}");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::Command;
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
+use super::chat::Terminal;
 use super::program::{Program, kill};
 
 /// A member at a task, by the text it is given.
@@ -166,6 +167,78 @@ fn a_parked_plan_is_approved_later() {
     assert_eq!(program.read("note.txt"), "hello\n");
 }
 
+/// Nobody is to be asked, and the plan does what nobody has allowed: it waits, and says so.
+#[test]
+fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
+    let tasks = json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.",
+        "outputs": ["note.txt"], "verify": ["grep -q hello note.txt"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Written and verified.")]))
+            .on(news("please"), plan(tasks)),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "a note, please", "--approve", "never"]);
+    assert_eq!(ran.code, 5, "{ran:?}");
+    assert!(ran.out.contains("! task `note` runs `grep -q hello note.txt` as a check"), "{}", ran.out);
+    assert!(
+        ran.err.contains("`--approve never` does not cover") && ran.err.contains("max-team approve pln_"),
+        "{}",
+        ran.err
+    );
+    let plan = ran.err.split("approve pln_").nth(1).unwrap().split('`').next().unwrap().to_owned();
+    assert_eq!(program.run(&["approve", &format!("pln_{plan}")]).code, 0);
+    let ran = program.run(&["-c", "-p", "", "--approve", "never"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
+}
+
+/// A plan that stopped for want of money goes on where there is more.
+#[test]
+fn a_plan_without_money_goes_on_with_more() {
+    let tasks =
+        json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.", "outputs": ["note.txt"] }]);
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
+            .when(voice(news("is over:"), vec![Reply::text("x"), Reply::text("Written and verified.")]))
+            .on(news("please"), plan(tasks).usage(16_000, 100, 0, 0)),
+    );
+    let program = Program::team(&server);
+    let ran = program.run(&["-p", "a note, please", "--approve", "never", "--max-budget-usd", "0.05"]);
+    assert_eq!(ran.code, 6, "{ran:?}");
+    assert!(ran.err.contains("larger --max-budget-usd"), "{}", ran.err);
+    let ran = program.run(&["-c", "-p", "", "--approve", "never", "--max-budget-usd", "5"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Written and verified.\n"), "{ran:?}");
+}
+
+/// Whoever leaves a plan that they came to run is told where it stands, and so is whoever started them.
+#[test]
+fn leaving_a_plan_file_says_where_it_stands() {
+    let gate = Gate::new();
+    let held = Reply::text("Fine.").gate_before(&gate);
+    let server = ModelServer::start(Script::new().on(task("good"), held).on(|_| true, Reply::text("Over.")));
+    let plan = "goal: one thing\ntasks:\n  - {id: good, title: good, agent: ada, do: Good}\n";
+    let program = Program::team(&server).file("one.yaml", plan);
+    let mut terminal = Terminal::watched(&program, &["run", "one.yaml"]);
+    terminal.wait("may it run?");
+    terminal.answer("l");
+    terminal.wait("brings it back");
+    terminal.keys(&["C-d"]);
+    terminal.wait("waits for a person");
+    assert_eq!(terminal.code(&program), 5);
+    drop(terminal);
+    std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
+    let mut terminal = Terminal::watched(&program, &["run", "one.yaml"]);
+    terminal.wait("may it run?");
+    terminal.answer("y");
+    gate.wait_reached();
+    terminal.keys(&["C-d"]);
+    terminal.wait("it goes on when you come back");
+    assert_eq!(terminal.code(&program), 8);
+    gate.open();
+}
+
 /// The program dies at a known byte of some conversation; the next one comes to the same end, and nothing that was
 /// finished is asked for again.
 #[test]
@@ -210,6 +283,26 @@ fn killed_in_every_phase_the_plan_goes_on() {
     }
 }
 
+/// A plan file's flaws come all at once, each with its line, before anything is asked or begun.
+#[test]
+fn a_flawed_plan_file_is_told_line_by_line() {
+    let server = ModelServer::start([Reply::text("never asked")]);
+    let plan = "goal: g\ntasks:\n  - {id: a, agent: loe, do: A}\n  - {id: b, agent: leo, do: B, needs: [c]}\n  \
+                - {id: d, agent: leo, do: D, owns: [\"a[\"], retry: many}\n  - {id: e, agent: leo, do: E, verify: [\"a | b\"]}\n";
+    let program = Program::team(&server).file("bad.yaml", plan);
+    for arguments in [&["run", "bad.yaml"][..], &["run", "bad.yaml", "--yes"], &["run", "bad.yaml", "--dry-run"]] {
+        let ran = program.run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (3, ""), "{ran:?}");
+        let mut lines = ran.err.lines();
+        for want in ["bad.yaml:3:", "bad.yaml:4:", "bad.yaml:5:", "bad.yaml:6:"] {
+            assert!(lines.next().unwrap().contains(want), "{want}: {}", ran.err);
+        }
+        assert_eq!(lines.count(), 1, "what to do next: {}", ran.err);
+    }
+    assert_eq!(server.count(), 0);
+    assert_eq!(program.run(&["plans", "list", "--json"]).out, "[]\n");
+}
+
 /// A plan file that runs, fails in part, and says so.
 #[test]
 fn a_plan_file_runs_and_partial_success_is_eight() {
@@ -232,5 +325,5 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     assert!(ran.err.contains("bad: failed: said to be done, but bad.txt: the file does not exist"), "{}", ran.err);
     assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);
-    assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 waves"), "{shown:?}");
+    assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 wave,"), "{shown:?}");
 }

@@ -6,13 +6,15 @@
 use std::path::Path;
 
 use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
-    Draft, Edit, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
+    Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
 };
 use max_team_core::policy::pattern;
 use max_team_core::team::Model;
+use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
 
 use crate::error::RuntimeError;
@@ -21,6 +23,8 @@ use crate::handle::Team;
 use crate::rows;
 use crate::team_tools::Query;
 
+/// Flaws of globs, commands and models that are told at once.
+const CLAIM_FLAWS_MAX: usize = 12;
 /// Characters of a result that a query shows.
 const RESULT_CHARS_MAX: usize = 4_000;
 
@@ -34,12 +38,7 @@ pub(crate) fn propose(
     revises: Option<PlanId>,
 ) -> Result<Box<PlanProposed>, String> {
     complete(team, &mut draft);
-    let (graph, risks) = check(team, &floor.root, &draft)?;
-    if team.approve == Approve::Never
-        && let Some(risk) = risks.first()
-    {
-        return Err(format!("nobody can be asked (`--approve never`), so this cannot run: {risk}"));
-    }
+    let (graph, risks) = check(team, &floor.root, &draft).map_err(|flaws| cannot_run(&flaws))?;
     let forecast = expect(team, &draft, &graph);
     if let Some(old) = revises
         && fold_plan(&floor.shared, old).ok().and_then(|(plan, _)| plan.session()) != Some(floor.session)
@@ -62,8 +61,8 @@ pub(crate) fn propose(
     }))
 }
 
-/// A plan as it would be put before the user, without any session: for looking at a file.
-pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, String> {
+/// A plan as it would be put before the user, without any session: for looking at a file. Or all that is wrong with it.
+pub fn preview(team: &Team, root: &Path, mut draft: Draft) -> Result<Plan, Vec<Flaw>> {
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft)?;
     let proposed = PlanProposed {
@@ -104,7 +103,7 @@ pub(crate) fn edited(
         }
     }
     complete(team, &mut draft);
-    let (graph, risks) = check(team, root, &draft)?;
+    let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
     let forecast = expect(team, &draft, &graph);
     Ok(PlanEdited { draft, forecast, risks: Some(risks), by })
 }
@@ -127,22 +126,46 @@ fn complete(team: &Team, draft: &mut Draft) {
 }
 
 /// Checks the shape, the owners, the commands, the globs and the models.
-pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Vec<String>), String> {
+pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, Vec<String>), Vec<Flaw>> {
     let names: Vec<&str> = team.members.iter().map(|mate| mate.definition.name.as_str()).collect();
-    let flawed = |flaws: Vec<String>| format!("this plan cannot run: {}", flaws.join("; "));
-    let graph = Graph::new(draft, &names).map_err(|flaws| flawed(flaws.iter().map(ToString::to_string).collect()))?;
+    let graph = Graph::new(draft, &names);
+    let (mut flaws, risks) = claims(team, root, draft);
+    match graph {
+        Ok(graph) if flaws.is_empty() => Ok((graph, risks)),
+        Ok(_) => Err(flaws),
+        Err(mut all) => {
+            all.append(&mut flaws);
+            Err(all)
+        }
+    }
+}
+
+/// Why a draft is no plan, in a sentence.
+fn cannot_run(flaws: &[Flaw]) -> String {
+    let words: Vec<String> = flaws.iter().map(ToString::to_string).collect();
+    format!("this plan cannot run: {}", words.join("; "))
+}
+
+/// What is wrong with the globs, commands and models of tasks, and which commands a person should look at twice.
+fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
     let (mut flaws, mut risks) = (Vec::new(), Vec::new());
+    let mut flaw = |task: &Task, words: String| {
+        if flaws.len() < CLAIM_FLAWS_MAX {
+            flaws.push(Flaw { task: quote(&task.id), words });
+        }
+    };
     let any = draft.tasks.iter().any(|task| !task.verify.is_empty());
     let projects = if any { project::detect(root) } else { Vec::new() };
-    for task in &draft.tasks {
+    // A draft with too many tasks is refused for that alone.
+    for task in draft.tasks.iter().take(PLAN_TASKS_MAX) {
         for glob in &task.owns {
             if let Err(error) = pattern::Glob::new(glob, false) {
-                flaws.push(format!("task `{}`: `owns` has `{glob}`: {error}", task.id));
+                flaw(task, format!("`owns` has `{glob}`: {error}"));
             }
         }
         for line in &task.verify {
             match max_team_tools::command::split(line) {
-                Err(error) => flaws.push(format!("task `{}`: `verify` has `{line}`: {error}", task.id)),
+                Err(error) => flaw(task, format!("`verify` has `{line}`: {error}")),
                 Ok(argv) if is_known(team, &projects, &argv) => {}
                 Ok(_) => risks.push(format!("task `{}` runs `{line}` as a check", task.id)),
             }
@@ -151,11 +174,13 @@ pub(crate) fn check(team: &Team, root: &Path, draft: &Draft) -> Result<(Graph, V
             && !team.models.contains_key(model)
         {
             let known: Vec<&str> = team.models.keys().map(String::as_str).collect();
-            flaws.push(format!("task `{}`: there is no model `{model}` here; there are {}", task.id, known.join(", ")));
+            flaw(task, format!("there is no model `{model}` here; there are {}", known.join(", ")));
+        }
+        if let Some(words) = unpriced(team, draft, task) {
+            flaw(task, words);
         }
     }
-    flaws.extend(draft.tasks.iter().filter_map(|task| unpriced(team, draft, task)));
-    if flaws.is_empty() { Ok((graph, risks)) } else { Err(flawed(flaws)) }
+    (flaws, risks)
 }
 
 /// Why money set aside for a task cannot be kept count of.
@@ -163,7 +188,7 @@ fn unpriced(team: &Team, draft: &Draft, task: &Task) -> Option<String> {
     let (all, own) = (draft.budget.nano, task.budget.nano);
     let model = model_of(team, task).filter(|model| model.price.is_none() && (all.is_some() || own.is_some()))?;
     let words = "so its budget cannot be kept; give it another model, or no money budget";
-    Some(format!("task `{}`: there is no price for `{}`, {words}", task.id, model.name))
+    Some(format!("there is no price for `{}`, {words}", model.name))
 }
 
 /// The model that a task is done with, if it is known who does it.

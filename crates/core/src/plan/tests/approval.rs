@@ -21,7 +21,8 @@ fn a_rule_answers_or_the_user_does() {
     let table = [
         (Approve::Plan, vec![], false),
         (Approve::Each, vec![], false),
-        (Approve::Never, risky(), true),
+        (Approve::Never, vec![], true),
+        (Approve::Never, risky(), false),
         (Approve::Risky, vec![], true),
         (Approve::Risky, risky(), false),
     ];

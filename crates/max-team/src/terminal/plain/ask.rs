@@ -123,9 +123,9 @@ impl<W: Write> Plain<W> {
 
     fn say_for_nobody(&mut self, question: &Question) -> io::Result<()> {
         if let Matter::Plan { .. } = question.matter {
+            // What waits is said when the chat is over.
             self.session.questions.park(question.id);
-            self.end_line()?;
-            return writeln!(self.out, "{}", self.session.lang.plan_waits());
+            return Ok(());
         }
         let nobody = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(NOBODY.into()) };
         self.session.answer(question.id, nobody);

@@ -34,6 +34,11 @@ impl Session {
         &self.plans
     }
 
+    /// The plan that people mean by "the plan".
+    pub(in super::super) fn plan(&self) -> Option<&Plan> {
+        self.plans.latest().map(|known| &known.plan)
+    }
+
     pub(in super::super) fn crew(&self) -> &Crew {
         &self.crew
     }

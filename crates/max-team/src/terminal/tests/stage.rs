@@ -28,8 +28,8 @@ use super::super::screen::Screen;
 use super::super::session::{Models, Session};
 use super::super::theme::Theme;
 use super::super::view::view;
-use super::super::words::Lang;
 use super::glass::Glass;
+use crate::words::Lang;
 
 /// When everything begins.
 pub(super) const START_MS: i64 = 1_750_000_000_000;

@@ -21,8 +21,8 @@ use uuid::Uuid;
 
 use super::super::chat::Hint;
 use super::super::link::{Act, Done};
-use super::super::words::Lang;
 use super::stage::{self, Stage, edit as edit_action};
+use crate::words::Lang;
 
 pub(crate) fn team() -> Team {
     let member = |name: &str, role: &str| Mate {

@@ -6,7 +6,7 @@
 use max_team_core::ledger::NANO;
 
 /// `950`, `1.2k`, `34k`, `1.2M`.
-pub(super) fn tokens(count: u64) -> String {
+pub(crate) fn tokens(count: u64) -> String {
     match count {
         0..=999 => count.to_string(),
         1_000..=9_999 => format!("{}.{}k", count / 1_000, count % 1_000 / 100),
@@ -16,7 +16,7 @@ pub(super) fn tokens(count: u64) -> String {
 }
 
 /// `$0.0012`, `$0.31`, `$12.40`. What costs anything is never shown as nothing.
-pub(super) fn dollars(nano: u64) -> String {
+pub(crate) fn dollars(nano: u64) -> String {
     let (whole, rest) = (nano / NANO, nano % NANO);
     match rest / 100_000 {
         0 if whole == 0 && rest > 0 => "<$0.0001".to_owned(),
@@ -26,7 +26,7 @@ pub(super) fn dollars(nano: u64) -> String {
 }
 
 /// `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`.
-pub(super) fn duration(ms: u64) -> String {
+pub(crate) fn duration(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
         0..=9 => format!("{}.{} s", seconds, ms % 1_000 / 100),
@@ -37,17 +37,17 @@ pub(super) fn duration(ms: u64) -> String {
 }
 
 /// The same for a clock that runs: no tenths.
-pub(super) fn whole_seconds(ms: u64) -> String {
+pub(crate) fn whole_seconds(ms: u64) -> String {
     if ms < 10_000 { format!("{} s", ms / 1_000) } else { duration(ms) }
 }
 
 /// Whole seconds, rounded up: what is left of a wait.
-pub(super) fn seconds_up(ms: u64) -> u64 {
+pub(crate) fn seconds_up(ms: u64) -> u64 {
     ms.div_ceil(1_000)
 }
 
 /// `310 B`, `4.2 kB`, `1.3 MB`.
-pub(super) fn bytes(count: usize) -> String {
+pub(crate) fn bytes(count: usize) -> String {
     match count {
         0..=999 => format!("{count} B"),
         1_000..=999_999 => format!("{}.{} kB", count / 1_000, count % 1_000 / 100),
@@ -56,7 +56,7 @@ pub(super) fn bytes(count: usize) -> String {
 }
 
 /// The milliseconds between two times; none if the clock went back.
-pub(super) fn since(then_ms: i64, now_ms: i64) -> u64 {
+pub(crate) fn since(then_ms: i64, now_ms: i64) -> u64 {
     u64::try_from(now_ms.saturating_sub(then_ms)).unwrap_or(0)
 }
 

@@ -6,7 +6,7 @@
 use max_team_core::event::End;
 use max_team_core::recovery::Failure;
 
-use super::figures::{dollars, duration, seconds_up, tokens};
+use crate::figures::{dollars, duration, seconds_up, tokens};
 
 /// The language that the interface speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -29,6 +29,23 @@ macro_rules! phrases {
     };
 }
 
+/// Both languages of one sentence.
+macro_rules! say {
+    ($lang:expr, $en:literal, $zh:literal) => {
+        match $lang {
+            Lang::En => format!($en),
+            Lang::Zh => format!($zh),
+        }
+    };
+}
+
+/// `1 task`, `2 tasks`.
+pub(crate) fn plural(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
+mod desk;
+mod run;
 mod team;
 
 phrases! {
@@ -103,48 +120,47 @@ phrases! {
     frame: "instructions and tools", "指令与工具";
     messages: "messages in the window / in all", "窗口内消息 / 全部消息";
     window: "the model's window", "模型窗口";
-    lines: "lines", "行";
     pasted: "pasted", "已粘贴";
     image: "image", "图片";
 }
 
 impl Lang {
-    pub(super) fn thought_for(self, ms: u64) -> String {
+    pub(crate) fn thought_for(self, ms: u64) -> String {
         match self {
             Self::En => format!("thought for {}", duration(ms)),
             Self::Zh => format!("思考了 {}", duration(ms)),
         }
     }
 
-    pub(super) fn running(self, tools: &str) -> String {
+    pub(crate) fn running(self, tools: &str) -> String {
         match self {
             Self::En => format!("running {tools}"),
             Self::Zh => format!("正在运行 {tools}"),
         }
     }
 
-    pub(super) fn preparing(self, tool: &str) -> String {
+    pub(crate) fn preparing(self, tool: &str) -> String {
         match self {
             Self::En => format!("preparing {tool}"),
             Self::Zh => format!("正在准备 {tool}"),
         }
     }
 
-    pub(super) fn retrying_in(self, ms: u64) -> String {
+    pub(crate) fn retrying_in(self, ms: u64) -> String {
         match self {
             Self::En => format!("retrying in {} s", seconds_up(ms)),
             Self::Zh => format!("{} 秒后重试", seconds_up(ms)),
         }
     }
 
-    pub(super) fn pacing(self, ms: u64) -> String {
+    pub(crate) fn pacing(self, ms: u64) -> String {
         match self {
             Self::En => format!("keeping the provider's pace, {} s", seconds_up(ms)),
             Self::Zh => format!("按服务商限速等待 {} 秒", seconds_up(ms)),
         }
     }
 
-    pub(super) fn retry(self, failure: &Failure, ms: u64, nth: u32, of: u32) -> String {
+    pub(crate) fn retry(self, failure: &Failure, ms: u64, nth: u32, of: u32) -> String {
         // Nobody cares for the jitter.
         let wait = self.retrying_in(ms / 1_000 * 1_000);
         match self {
@@ -153,28 +169,35 @@ impl Lang {
         }
     }
 
-    pub(super) fn fallback(self, model: &str) -> String {
+    pub(crate) fn fallback(self, model: &str) -> String {
         match self {
             Self::En => format!("going on with {model}"),
             Self::Zh => format!("改用 {model} 继续"),
         }
     }
 
-    pub(super) fn more_lines(self, count: usize) -> String {
+    pub(crate) fn more_lines(self, count: usize) -> String {
         match self {
             Self::En => format!("… {count} more lines"),
             Self::Zh => format!("… 还有 {count} 行"),
         }
     }
 
-    pub(super) fn question_count(self, count: usize) -> String {
+    pub(crate) fn lines(self, count: usize) -> String {
+        match self {
+            Self::En => plural(count, "line"),
+            Self::Zh => format!("{count} 行"),
+        }
+    }
+
+    pub(crate) fn question_count(self, count: usize) -> String {
         match self {
             Self::En => format!("1 of {count} questions"),
             Self::Zh => format!("共 {count} 个问题"),
         }
     }
 
-    pub(super) fn unknown_command(self, name: &str, nearest: Option<&str>) -> String {
+    pub(crate) fn unknown_command(self, name: &str, nearest: Option<&str>) -> String {
         match (self, nearest) {
             (Self::En, Some(nearest)) => format!("There is no command /{name}; did you mean /{nearest}?"),
             (Self::En, None) => format!("There is no command /{name}; /help lists those there are."),
@@ -183,14 +206,14 @@ impl Lang {
         }
     }
 
-    pub(super) fn unknown_session(self, text: &str) -> String {
+    pub(crate) fn unknown_session(self, text: &str) -> String {
         match self {
             Self::En => format!("No session matches `{text}`; /resume lists them."),
             Self::Zh => format!("没有会话匹配 `{text}`；用 /resume 查看列表。"),
         }
     }
 
-    pub(super) fn ago(self, ms: u64) -> String {
+    pub(crate) fn ago(self, ms: u64) -> String {
         let minutes = ms / 60_000;
         let (count, en, zh) = match minutes {
             0 => return if self == Self::En { "just now" } else { "刚刚" }.to_owned(),
@@ -205,7 +228,7 @@ impl Lang {
     }
 
     /// The line under a turn: tokens, money, time.
-    pub(super) fn footer(self, input: u64, output: u64, nano: Option<u64>, ms: u64) -> String {
+    pub(crate) fn footer(self, input: u64, output: u64, nano: Option<u64>, ms: u64) -> String {
         let money = nano.map_or_else(String::new, |nano| format!(" · {}", dollars(nano)));
         let (input, output) = (tokens(input), tokens(output));
         match self {
@@ -214,7 +237,7 @@ impl Lang {
         }
     }
 
-    pub(super) fn failure(self, failure: &Failure) -> &'static str {
+    pub(crate) fn failure(self, failure: &Failure) -> &'static str {
         let (en, zh) = match failure {
             Failure::Auth => ("key refused", "密钥被拒绝"),
             Failure::RateLimited { .. } => ("too many requests", "请求过于频繁"),
@@ -259,7 +282,7 @@ impl Lang {
     }
 
     /// How a turn ended, if it is worth a line, and what to do next.
-    pub(super) fn end(self, end: &End) -> Option<String> {
+    pub(crate) fn end(self, end: &End) -> Option<String> {
         let (en, zh) = match end {
             End::Answered | End::Proposed => return None,
             End::Failed { failure, detail } => {

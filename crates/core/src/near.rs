@@ -8,29 +8,33 @@ const NAME_BYTES_MAX: usize = 64;
 const NAMES_MAX: usize = 1_000;
 
 /// `, did you mean `x`?`, or nothing when none of the names is near.
-pub(crate) fn did_you_mean<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
+pub fn did_you_mean<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> String {
     nearest(asked, names).map(|name| format!(", did you mean `{name}`?")).unwrap_or_default()
 }
 
-fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let letters = |name: &str| -> Vec<char> { name.chars().flat_map(char::to_lowercase).collect() };
-    let asked = (!asked.is_empty() && asked.len() <= NAME_BYTES_MAX).then(|| letters(asked))?;
-    let names = names.into_iter().take(NAMES_MAX).filter(|name| name.len() <= NAME_BYTES_MAX);
-    let near = names.filter_map(|name| {
-        let letters = letters(name);
-        // One slip in three letters; a word of one or two letters is another word at once.
-        let allowed = (letters.len() / 3).max(usize::from(letters.len() > 2));
-        if letters.len().abs_diff(asked.len()) > allowed {
-            return None;
-        }
-        let slips = slips(&asked, &letters);
-        (slips <= allowed).then_some((slips, name))
-    });
+/// The nearest of the names, if any is near.
+pub fn nearest<'a>(asked: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = names.into_iter().take(NAMES_MAX).filter_map(|name| Some((slips(asked, name)?, name)));
     near.min_by_key(|(slips, _)| *slips).map(|(_, name)| name)
 }
 
+/// The number of slips that make a name of what was asked for; none when they are simply different words.
+pub fn slips(asked: &str, name: &str) -> Option<usize> {
+    if asked.is_empty() || asked.len().max(name.len()) > NAME_BYTES_MAX {
+        return None;
+    }
+    let letters = |name: &str| -> Vec<char> { name.chars().flat_map(char::to_lowercase).collect() };
+    let (asked, name) = (letters(asked), letters(name));
+    // One slip in three letters; a word of one or two letters is another word at once.
+    let allowed = (name.len() / 3).max(usize::from(name.len() > 2));
+    if name.len().abs_diff(asked.len()) > allowed {
+        return None;
+    }
+    Some(distance(&asked, &name)).filter(|slips| *slips <= allowed)
+}
+
 /// Letters that have to be put in, taken out, replaced or swapped with their neighbour to make one word the other.
-fn slips(one: &[char], other: &[char]) -> usize {
+fn distance(one: &[char], other: &[char]) -> usize {
     let mut before: Vec<usize> = Vec::new();
     let mut row: Vec<usize> = (0..=other.len()).collect();
     let mut above = None;
@@ -74,8 +78,8 @@ mod tests {
         ];
         for (one, other, want) in table {
             let letters = |word: &str| word.chars().collect::<Vec<_>>();
-            assert_eq!(slips(&letters(one), &letters(other)), want, "{one} {other}");
-            assert_eq!(slips(&letters(other), &letters(one)), want, "{other} {one}");
+            assert_eq!(distance(&letters(one), &letters(other)), want, "{one} {other}");
+            assert_eq!(distance(&letters(other), &letters(one)), want, "{other} {one}");
         }
     }
 

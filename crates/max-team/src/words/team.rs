@@ -5,7 +5,7 @@
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally};
 
-use super::Lang;
+use super::{Lang, plural};
 
 phrases! {
     asks: "asks", "提问";
@@ -89,18 +89,6 @@ phrases! {
     plain_failure: "r = retry, o MEMBER = retry by another, s = skip, f = fixed by hand, g = give up, l = later: ",
         "r = 重试，o 成员 = 换人重试，s = 跳过，f = 已手动修好，g = 放弃，l = 稍后：";
     plain_gate_unclear: "Please begin with one of these letters.", "请以其中一个字母开头。";
-    plan_waits: "The plan waits for a person; open this session in a terminal, or use `max-team approve`.",
-        "计划在等待人工批准；请在终端打开此会话，或使用 `max-team approve`。";
-}
-
-/// Both languages of one sentence.
-macro_rules! say {
-    ($lang:expr, $en:literal, $zh:literal) => {
-        match $lang {
-            Lang::En => format!($en),
-            Lang::Zh => format!($zh),
-        }
-    };
 }
 
 impl Lang {
@@ -114,15 +102,13 @@ impl Lang {
     }
 
     pub(crate) fn shape(self, tasks: usize, waves: usize, path: &str) -> String {
-        say!(
-            self,
-            "{tasks} tasks in {waves} waves, critical path: {path}",
-            "{tasks} 个任务，{waves} 波，关键路径：{path}"
-        )
+        let counts = self.counts(tasks, waves);
+        say!(self, "{counts}, critical path: {path}", "{counts}，关键路径：{path}")
     }
 
     pub(crate) fn counts(self, tasks: usize, waves: usize) -> String {
-        say!(self, "{tasks} tasks in {waves} waves", "{tasks} 个任务，{waves} 波")
+        let (task, wave) = (plural(tasks, "task"), plural(waves, "wave"));
+        say!(self, "{task} in {wave}", "{tasks} 个任务，{waves} 波")
     }
 
     pub(crate) fn forecast(self, likely: &str, time: &str, worst: &str, unpriced: bool, calls: u64) -> String {
