@@ -191,6 +191,7 @@ pub(crate) fn house(
         tools: Registry::builtin(),
         home: place.home.clone(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
+        walled: config.project.sandbox,
         audit: config.audit.enabled.then(|| AuditOptions {
             path: config.audit.output.clone(),
             level: level(config.audit.level),
