@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
@@ -22,7 +23,7 @@ use rustix::process::{
 use crate::session;
 use crate::spec::{Appeared, Ended, Engine, Limit, Limits, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, ENTER, FLOOD, Order, STOP, Said, Trouble, WORD, letter, receive, send};
+use crate::wire::{ENOUGH, ENTER, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send};
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -60,6 +61,7 @@ fn supervise() -> io::Result<()> {
     let before = Before::of(&order.spec);
     let started = limit(&order)
         .map_err(|error| Trouble::Walls(error.to_string()))
+        .and_then(|()| open_door(&mut order, &control).map_err(|error| Trouble::Walls(error.to_string())))
         .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(Trouble::Walls))
         .and_then(|()| send(&control, &Said::Ready).map_err(|error| trouble(&order.spec, &error)))
         .and_then(|()| start(&order));
@@ -83,6 +85,24 @@ fn supervise() -> io::Result<()> {
     let appeared = before.appeared();
     drop(scratch);
     send(&watch.control, &Said::Over { code, signal, ended, appeared })
+}
+
+/// Where the command may talk to some hosts: a socket of its own network, served from outside, and the variables that
+/// lead programs there.
+fn open_door(order: &mut Order, control: &UnixStream) -> io::Result<()> {
+    if !order.has_door() {
+        return Ok(());
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = format!("http://{}", listener.local_addr()?);
+    hand(control, &listener)?;
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        order.spec.env.push((name.to_owned(), address.clone()));
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        order.spec.env.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    }
+    Ok(())
 }
 
 /// Limits that the system keeps for each process.

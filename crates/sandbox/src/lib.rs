@@ -8,6 +8,8 @@
 mod child;
 mod environment;
 mod homes;
+mod hosts;
+mod proxy;
 mod run;
 #[cfg(any(target_os = "macos", test))]
 mod seatbelt;

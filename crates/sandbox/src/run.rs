@@ -17,9 +17,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
+use crate::proxy::Proxy;
 use crate::spec::{Ended, Engine, Over, SandboxError, Spec};
 use crate::system;
-use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send};
+use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send, take};
 
 /// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -72,8 +73,16 @@ pub fn run_by(
     }
     let started = Instant::now();
     let (child, control, pipes) = spawn(engine, spec, apart)?;
-    let mut running = Running { child: Some(child), control, pipes, held: Some(Vec::new()), printed: 0 };
-    send(&running.control, &Order { spec: spec.clone(), engine }).or_else(is_gone).map_err(broken)?;
+    let order = Order { spec: spec.clone(), engine };
+    let mut running = Running {
+        child: Some(child),
+        control,
+        pipes,
+        held: Some(Vec::new()),
+        printed: 0,
+        door: if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None },
+    };
+    send(&running.control, &order).or_else(is_gone).map_err(broken)?;
     let until = started + spec.limits.time + PATIENCE;
     let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -161,6 +170,15 @@ struct Running {
     /// What came out before the walls stood: complaints of whatever builds them.
     held: Option<Vec<u8>>,
     printed: u64,
+    door: Door,
+}
+
+/// The way out for a command that may talk to some hosts.
+enum Door {
+    None,
+    Closed(Vec<String>),
+    #[expect(dead_code, reason = "it is open for as long as it is held")]
+    Open(Proxy),
 }
 
 impl Running {
@@ -184,7 +202,12 @@ impl Running {
                 is_told = true;
             }
             let ready = self.wait(&ear, until.saturating_duration_since(Instant::now()))?;
-            if ready.control {
+            if ready.control
+                && let Door::Closed(hosts) = &self.door
+            {
+                let Some(socket) = take(&self.control)? else { return Ok(None) };
+                self.door = Door::Open(Proxy::serve(socket.into(), hosts.clone())?);
+            } else if ready.control {
                 match receive::<Said>(&self.control)? {
                     Some(Said::Ready) => self.held = None,
                     said => {

@@ -20,6 +20,16 @@ pub struct Spec {
     pub limits: Limits,
 }
 
+impl Spec {
+    /// The hosts that it may talk to, where they are counted out.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        match self.walls.as_ref().map(|walls| &walls.network) {
+            Some(Network::Hosts(hosts)) => hosts.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
 /// What a command can reach. Deeper paths win over the ones above them. All paths are real ones, without links.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Walls {

@@ -2,13 +2,19 @@
 //!
 //! The socket is the supervisor's standard input. Its end of file means that we are gone.
 
-use std::io::{self, Read, Write};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::spec::{Appeared, Ended, Engine, Spec};
+use crate::spec::{Appeared, Ended, Engine, Network, Spec};
 
 /// Bytes of one order or report.
 const MESSAGE_BYTES_MAX: u32 = 16 << 20;
@@ -32,11 +38,19 @@ pub(crate) struct Order {
     pub(crate) engine: Engine,
 }
 
+impl Order {
+    /// Whether the supervisor hands out a socket that leads to us.
+    pub(crate) fn has_door(&self) -> bool {
+        let walls = self.spec.walls.as_ref();
+        walls.is_some_and(|walls| matches!(walls.network, Network::Hosts(_))) && self.engine == Engine::Bubblewrap
+    }
+}
+
 /// What the supervisor says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Said {
-    /// The walls stand. A listening socket comes with it where the command talks through a proxy.
+    /// The walls stand.
     Ready,
     /// It could not be started.
     Unable(Trouble),
@@ -81,6 +95,28 @@ pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Op
     let mut body = Vec::new();
     from.take(size.into()).read_to_end(&mut body)?;
     Ok(Some(serde_json::from_slice(&body)?))
+}
+
+/// Hands a socket over.
+pub(crate) fn hand(to: &UnixStream, socket: impl AsFd) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut buffer = SendAncillaryBuffer::new(&mut space);
+    let sockets = [socket.as_fd()];
+    buffer.push(SendAncillaryMessage::ScmRights(&sockets));
+    sendmsg(to, &[IoSlice::new(b"s")], &mut buffer, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Takes a socket that is handed over; `None` at the end.
+pub(crate) fn take(from: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut buffer = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut buffer, RecvFlags::CMSG_CLOEXEC)?;
+    Ok(buffer.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+        _ => None,
+    }))
 }
 
 /// A letter, if one has come; `None` at the end.
