@@ -16,6 +16,7 @@ need_package cc gcc
 need_package git git
 need_package tmux tmux
 need_package strace strace
+need_package bwrap bubblewrap
 if ! command -v cargo >/dev/null 2>&1; then
   need_package rustup rustup
   rustup show >/dev/null

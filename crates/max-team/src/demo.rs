@@ -194,7 +194,7 @@ fn first_commit(root: &Path) {
     let commit = [&own[..], &["commit", "-q", "--no-verify", "-m", "The project as it was found"]].concat();
     for words in [init, vec!["add", "."], commit] {
         let argv: Vec<String> = ["git"].into_iter().chain(words).map(str::to_owned).collect();
-        let ran = command::run(&argv, root, GIT_WAIT, &CancellationToken::new());
+        let ran = command::run(&argv, root, GIT_WAIT, None, &CancellationToken::new());
         if !ran.is_ok_and(|ran| ran.ok()) {
             return;
         }

@@ -34,6 +34,10 @@ use exit::{Exit, Stop};
 use setup::Place;
 
 fn main() -> ExitCode {
+    // Before anything else: a supervisor of a command is this program, too.
+    if let Some(code) = max_team_sandbox::child() {
+        return code.into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {

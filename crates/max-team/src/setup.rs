@@ -54,7 +54,12 @@ impl Place {
     /// Reads the settings.
     pub(crate) fn settings(&self, explicit: Option<&Path>, overrides: Vec<Override>) -> Result<Config, Stop> {
         let sources = Sources { env: &self.env, cwd: &self.cwd, explicit, overrides };
-        config::load(sources).map_err(|error| Stop::new(Exit::Config, error.to_string()))
+        let mut config = config::load(sources).map_err(|error| Stop::new(Exit::Config, error.to_string()))?;
+        if !config.project.sandbox {
+            let words = "`project.sandbox` is false: commands run without walls, with all that you may do yourself";
+            config.warnings.push(words.to_owned());
+        }
+        Ok(config)
     }
 
     /// Opens the journal.
@@ -217,6 +222,7 @@ pub(crate) fn house(
         tools: Registry::builtin(),
         home: place.home.clone(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
+        walled: config.project.sandbox,
         audit: config.audit.enabled.then(|| AuditOptions {
             path: config.audit.output.clone(),
             level: level(config.audit.level),

@@ -56,6 +56,8 @@ pub struct Options {
     pub home: PathBuf,
     /// Today's date and the platform, as the model is told them.
     pub surroundings: String,
+    /// Whether commands run within walls; only the user turns them off.
+    pub walled: bool,
     /// Where the audit lines go, if anywhere.
     pub audit: Option<AuditOptions>,
 }
@@ -69,6 +71,7 @@ pub(crate) struct Shared {
     pub tools: Registry,
     pub home: PathBuf,
     pub surroundings: String,
+    pub walled: bool,
     /// Blobs that this process has put into the journal.
     pub stored: Mutex<HashSet<Hash>>,
     read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
@@ -155,6 +158,7 @@ impl House {
             tools,
             home: options.home,
             surroundings: options.surroundings,
+            walled: options.walled,
             stored: Mutex::new(HashSet::new()),
             read: Mutex::new(None),
             audit: options.audit.map(Audit::new),

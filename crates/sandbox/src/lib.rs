@@ -1,1 +1,53 @@
-//! One command inside walls. Empty: no tool runs commands yet.
+//! One command inside walls, and the child that builds them.
+//!
+//! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small supervisor,
+//! this very program started again ([`child`]): it ends the whole tree of processes when the command is over, at its
+//! limits, when it is told to, or when we die. On Linux the walls are bubblewrap where it works, else Landlock; both
+//! with seccomp. On macOS they are seatbelt. Nothing here judges whether a command may run.
+
+mod child;
+mod environment;
+mod homes;
+mod hosts;
+mod proxy;
+mod run;
+#[cfg(any(target_os = "macos", test))]
+mod seatbelt;
+mod session;
+mod spec;
+mod wire;
+
+#[cfg(target_os = "linux")]
+#[path = "linux/mod.rs"]
+mod system;
+#[cfg(not(target_os = "linux"))]
+#[path = "macos.rs"]
+mod system;
+
+pub use child::child;
+pub use environment::{allowed, is_secret};
+pub use homes::{secrets, tools};
+pub use run::{Out, run, run_by};
+pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
+pub use system::probe;
+
+/// Makes a test binary its own supervisor: it looks at its arguments before the test harness does.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! child_before_main {
+    () => {
+        #[used]
+        #[cfg_attr(target_os = "linux", unsafe(link_section = ".init_array"))]
+        #[cfg_attr(target_os = "macos", unsafe(link_section = "__DATA,__mod_init_func"))]
+        #[expect(unsafe_code, reason = "a function that is run before `main` has to say so to the linker")]
+        static CHILD: extern "C" fn() = {
+            extern "C" fn start() {
+                if let Some(code) = $crate::child() {
+                    #[expect(clippy::disallowed_methods, reason = "there is no `main` to return from yet")]
+                    std::process::exit(code.into());
+                }
+            }
+            start
+        };
+    };
+}

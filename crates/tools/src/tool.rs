@@ -15,6 +15,7 @@ use max_team_core::policy::{Action, Class, Sight};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use crate::command::Walls;
 use crate::files::{Opened, Place, Root};
 use crate::text::{clip, size};
 
@@ -57,6 +58,8 @@ pub struct Cx {
     pub root: Arc<Root>,
     /// What of it can be seen.
     pub sight: Arc<Sight>,
+    /// What its commands are kept within.
+    pub walls: Arc<Walls>,
     /// Fires when nobody wants the result any more.
     pub cancel: CancellationToken,
 }
@@ -64,7 +67,8 @@ pub struct Cx {
 impl Cx {
     /// A context that sees everything and is not cancelled.
     pub fn new(root: Arc<Root>) -> Self {
-        Self { root, sight: Arc::default(), cancel: CancellationToken::new() }
+        let walls = Arc::new(Walls::around(root.path()));
+        Self { root, sight: Arc::default(), walls, cancel: CancellationToken::new() }
     }
 
     /// Whether a place is out of sight. Then nothing there is looked at, not even to say what a call would do: the

@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use max_team_core::team::Member;
+use max_team_sandbox::probe;
 
 use crate::agents;
 use crate::args;
@@ -34,6 +35,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     };
     if let Some(config) = &config {
         unheard(config, &mut findings);
+        walls(config.project.sandbox, &mut findings);
         model(config, place, &mut findings);
     }
     team(place, options.agents.as_deref(), &mut findings);
@@ -79,8 +81,53 @@ fn unheard(config: &Config, findings: &mut Findings) {
             format!("there is no web page yet; port {} stays closed, the chat opens", config.server.port),
         );
     }
-    if !config.project.sandbox {
-        findings.warn("project.sandbox", "files always stay beneath the project's root in this version".into());
+}
+
+/// What this machine can put around a command, one line per wall.
+fn walls(is_on: bool, findings: &mut Findings) {
+    if !is_on {
+        return findings
+            .warn("walls", "turned off by `project.sandbox: false`: a command can do all that you can".into());
+    }
+    let power = probe();
+    let is_whole = match (&power.bubblewrap, &power.landlock, &power.seatbelt) {
+        (Ok(path), _, _) => {
+            findings.good("walls", format!("bubblewrap ({}) and seccomp", path.display()));
+            true
+        }
+        (_, _, Ok(())) => {
+            findings.good("walls", "seatbelt".into());
+            true
+        }
+        (Err(why), Ok(()), _) => {
+            findings.warn("walls", format!("{why}: Landlock and seccomp only; install bubblewrap for all of them"));
+            false
+        }
+        (Err(why), Err(also), _) => {
+            let advice = "no command is run; install bubblewrap, or turn walls off by name (`project.sandbox: false`)";
+            return findings.warn("walls", format!("{why}, and {also}: {advice}"));
+        }
+    };
+    findings
+        .good("wall", "files: the project is read, an agent's own folder written, home and the rest are hidden".into());
+    if is_whole {
+        findings.good("wall", "files within: .git/hooks, .git/config, agent and permission files stay as they are; blocked files cannot be opened".into());
+    } else {
+        findings.warn("wall", "files within: nothing in a folder that is written to can be protected or hidden: commands that nobody looks at are refused there".into());
+    }
+    findings.good("wall", "network: none, unless the agent has one".into());
+    match power.bubblewrap {
+        Ok(_) => findings.good("wall", "hosts: an allow-list is kept, by a proxy".into()),
+        Err(_) => findings.note("wall", "hosts: an allow-list cannot be kept; such commands are refused".into()),
+    }
+    findings.good("wall", "processes: a supervisor ends the whole tree, at its limits and when we die".into());
+    if power.seatbelt.is_ok() {
+        findings.note("wall", "limits: time, output, processor, file size and open files for each process; memory and processes are not counted on macOS".into());
+    } else {
+        findings.good(
+            "wall",
+            "limits: time, output, processor, file size, open files; memory and processes are watched".into(),
+        );
     }
 }
 

@@ -11,6 +11,7 @@ use max_team_core::policy::Sight;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
+use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Registry, Root, Structured};
 use tokio_util::sync::CancellationToken;
 
@@ -24,7 +25,8 @@ pub(crate) struct Frame {
     definition: Definition,
     settings: Settings,
     pub(super) registry: Arc<Registry>,
-    walls: Arc<Root>,
+    beneath: Arc<Root>,
+    walled: bool,
     pub(super) system: Arc<str>,
     pub(super) tools: Arc<[ToolSpec]>,
     files: Vec<(String, usize)>,
@@ -62,7 +64,7 @@ impl Frame {
             let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
         }
-        let walls = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
+        let beneath = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
         let tools: Arc<[ToolSpec]> = registry
             .specs()
             .map(|spec| ToolSpec {
@@ -79,7 +81,8 @@ impl Frame {
             definition,
             settings,
             registry: Arc::new(registry),
-            walls,
+            beneath,
+            walled: shared.walled,
             system: Arc::from(""),
             tools,
             files: Vec::new(),
@@ -149,7 +152,8 @@ impl Frame {
 
     pub(crate) fn context(&self, cancel: &CancellationToken) -> Cx {
         let sight = Arc::new(Sight::of(&self.settings.constraints));
-        Cx { root: Arc::clone(&self.walls), sight, cancel: cancel.clone() }
+        let walls = Walls { on: self.walled, sight: Arc::clone(&sight), ..Walls::around(self.beneath.path()) };
+        Cx { root: Arc::clone(&self.beneath), sight, walls: Arc::new(walls), cancel: cancel.clone() }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

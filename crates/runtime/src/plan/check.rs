@@ -10,6 +10,7 @@ use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
 use max_team_core::plan::{Findings, Task};
 use max_team_core::policy::Sight;
+use max_team_tools::command::Walls;
 use max_team_tools::{command, git, project, tests};
 use tokio_util::sync::CancellationToken;
 
@@ -66,6 +67,8 @@ pub(crate) struct Look<'a> {
     pub before: Option<&'a git::Snapshot>,
     /// What its owner may see: nothing else is handed on.
     pub sight: &'a Sight,
+    /// What its commands are kept within.
+    pub walls: &'a Walls,
     /// Hashes of the declared files then.
     pub outputs_before: &'a [Option<max_team_core::hash::Hash>],
 }
@@ -109,14 +112,14 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
         findings.evidence.push(evidence);
     }
     for line in &look.task.verify {
-        let evidence = passes(look.root, line, look.most(), cancel);
+        let evidence = passes(look, line, cancel);
         proven += usize::from(evidence.ok);
         findings.evidence.push(evidence);
     }
     match look.leaves {
         Leaves::Diff => findings.artifacts.extend(diff(look, cancel)),
         Leaves::Tests => {
-            if let Some((artifact, evidence)) = test_report(look.root, look.most(), cancel) {
+            if let Some((artifact, evidence)) = test_report(look, cancel) {
                 findings.artifacts.push(artifact);
                 proven += usize::from(evidence.as_ref().is_some_and(|evidence| evidence.ok));
                 findings.evidence.extend(evidence);
@@ -164,18 +167,22 @@ fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) ->
     }
 }
 
-fn passes(root: &Path, line: &str, most: Duration, cancel: &CancellationToken) -> Evidence {
+fn passes(look: &Look<'_>, line: &str, cancel: &CancellationToken) -> Evidence {
     let evidence = |ok, detail: String| Evidence { what: line.to_owned(), ok, detail };
     let argv = match command::split(line) {
         Ok(argv) => argv,
         Err(error) => return evidence(false, error.to_string()),
     };
-    match command::run(&argv, root, most, cancel) {
+    match command::run(&argv, look.root, look.most(), Some(look.walls), cancel) {
         Err(error) => evidence(false, error.to_string()),
         Ok(ran) if ran.ok() => evidence(true, format!("exit 0 after {} ms", ran.ms)),
         Ok(ran) => {
             let code = ran.code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
-            let how = if ran.ended == command::Ended::TimedOut { "took too long".to_owned() } else { code };
+            let how = match ran.ended {
+                command::Ended::TimedOut => "took too long".to_owned(),
+                command::Ended::Limit(limit) => format!("took too much ({})", limit.name()),
+                command::Ended::Exited | command::Ended::Cancelled => code,
+            };
             evidence(false, format!("{how}: {}", tail(&ran.output)))
         }
     }
@@ -199,12 +206,14 @@ fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
 }
 
 /// Runs the project's tests. No project, no evidence; no tests, a report that says so.
-fn test_report(root: &Path, most: Duration, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
+fn test_report(look: &Look<'_>, cancel: &CancellationToken) -> Option<(Artifact, Option<Evidence>)> {
+    let (root, most, walls) = (look.root, look.most(), look.walls);
     let projects = project::detect(root);
     let first = projects.first()?;
     // With coverage where the machine can; the tests count either way.
-    let covered = tests::coverage(root, first, most, cancel).ok().filter(|report| report.ok && report.passed > 0);
-    let report = match covered.map_or_else(|| tests::run(root, first, None, most, cancel), Ok) {
+    let covered =
+        tests::coverage(root, first, most, walls, cancel).ok().filter(|report| report.ok && report.passed > 0);
+    let report = match covered.map_or_else(|| tests::run(root, first, None, most, walls, cancel), Ok) {
         Ok(report) => report,
         // A project without tests has nothing to show; one whose tests cannot start has.
         Err(tests::TestError::NoTests(_)) => return None,

@@ -3,6 +3,8 @@
 //! Whoever begins to exist with a task is told to the journal in the commit that gives it to them, together with their
 //! first step. How things were before is remembered there too, for what they will be found to have changed.
 
+use std::sync::Arc;
+
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::message::{Assignment, Envelope};
@@ -10,6 +12,7 @@ use max_team_core::plan::event::{Approve, TaskAssigned};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
+use max_team_tools::command::Walls;
 use max_team_tools::git;
 
 use super::check::{self, Leaves, Look};
@@ -148,10 +151,13 @@ impl PlanLoop {
             before.outputs = self.plan.before(index).to_vec();
         }
         let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
+        let walled = self.floor.shared.walled;
         self.checking.insert((index, attempt), cancel.clone());
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
                 let outputs_before = &before.outputs;
+                let sight = Arc::new(sight);
+                let walls = Walls { on: walled, sight: Arc::clone(&sight), ..Walls::around(&root) };
                 let look = Look {
                     root: &root,
                     task: &task,
@@ -159,6 +165,7 @@ impl PlanLoop {
                     output: &output,
                     before: before.tree.as_ref(),
                     sight: &sight,
+                    walls: &walls,
                     outputs_before,
                 };
                 check::look(&look, &cancel)

@@ -22,6 +22,8 @@ use max_team_tools::Registry;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+max_team_tools::command::child_before_main!();
+
 const RECORDING: &str = r#"
 answers:
   - parts:
@@ -54,6 +56,7 @@ fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         tools: Registry::builtin(),
         home: root.join("home"),
         surroundings: "Platform: test".into(),
+        walled: true,
         audit: None,
     })
 }

@@ -171,7 +171,7 @@ impl<'a> Slot<'a> {
 }
 
 /// Where a project keeps its team.
-const TEAM_FILE: &str = "config/agents.yaml";
+pub(crate) const TEAM_FILE: &str = "config/agents.yaml";
 
 /// Refuses places whose content other programs run or obey. Compared as the most forgiving file systems do: letter
 /// case does not count, invisible characters do not exist.

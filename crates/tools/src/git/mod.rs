@@ -81,6 +81,9 @@ pub enum GitError {
     /// It took too long.
     #[error("git did not answer within {0} seconds; name fewer paths")]
     TimedOut(u64),
+    /// It took too much of something.
+    #[error("git was stopped for taking too much ({0}); name fewer paths")]
+    Limit(&'static str),
     /// Nobody wants the answer any more.
     #[error("stopped before it was done")]
     Stopped,

@@ -148,7 +148,7 @@ impl<'a> Repo<'a> {
             env: self.environment(),
             hide: |name| name.starts_with("GIT_"),
             apart: true,
-            ..Job::new(&argv, self.root.path(), TIMEOUT)
+            ..Job::new(&argv, self.root.path(), TIMEOUT, None)
         };
         let mut complaint = Kept::new(COMPLAINT_BYTES_MAX);
         let over = job.run(self.cancel, &mut |out, bytes| match out {
@@ -162,6 +162,7 @@ impl<'a> Repo<'a> {
             Ended::Exited => Ok((over.code, complaint.text())),
             Ended::TimedOut => Err(GitError::TimedOut(TIMEOUT.as_secs())),
             Ended::Cancelled => Err(GitError::Stopped),
+            Ended::Limit(limit) => Err(GitError::Limit(limit.name())),
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Report, TestError, execute};
+use crate::command::Walls;
 use crate::project::{Kind, Project};
 
 /// Names that are tried for a temporary folder.
@@ -21,6 +22,7 @@ pub fn coverage(
     root: &Path,
     project: &Project,
     timeout: Duration,
+    walls: &Walls,
     cancel: &CancellationToken,
 ) -> Result<Report, TestError> {
     let argv = project.coverage.as_ref().ok_or_else(|| {
@@ -30,9 +32,9 @@ pub fn coverage(
         ))
     })?;
     if project.kind == Kind::Go {
-        return go(root, argv, timeout, cancel);
+        return go(root, argv, timeout, walls, cancel);
     }
-    let report = execute(root, project.kind, argv, timeout, cancel)?;
+    let report = execute(root, project.kind, argv, timeout, walls, cancel)?;
     match missing(project.kind, &report) {
         Some(what) if report.coverage.is_none() => Err(TestError::Unavailable(what.to_owned())),
         _ => Ok(report),
@@ -60,18 +62,26 @@ fn missing(kind: Kind, report: &Report) -> Option<&'static str> {
 }
 
 /// Go writes a profile, which another command adds up. The profile goes to a folder of ours, not into the project.
-fn go(root: &Path, argv: &[String], timeout: Duration, cancel: &CancellationToken) -> Result<Report, TestError> {
+fn go(
+    root: &Path,
+    argv: &[String],
+    timeout: Duration,
+    walls: &Walls,
+    cancel: &CancellationToken,
+) -> Result<Report, TestError> {
     let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
+    let mut walls = walls.clone();
+    walls.also.push(folder.0.clone());
     let profile = folder.0.join("coverage.out").display().to_string();
     let placed = |word: &String| match word.strip_prefix("-coverprofile=") {
         Some(_) => format!("-coverprofile={profile}"),
         None => word.clone(),
     };
     let argv: Vec<String> = argv.iter().map(placed).collect();
-    let mut report = execute(root, Kind::Go, &argv, timeout, cancel)?;
+    let mut report = execute(root, Kind::Go, &argv, timeout, &walls, cancel)?;
     if Path::new(&profile).exists() {
         let total = ["go", "tool", "cover"].map(str::to_owned).into_iter().chain([format!("-func={profile}")]);
-        report.coverage = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, cancel)?.coverage;
+        report.coverage = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, &walls, cancel)?.coverage;
     }
     Ok(report)
 }

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use self::tally::Tally;
-use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, join};
+use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
 use crate::project::{Kind, Project};
 
 pub use choose::command;
@@ -87,9 +87,10 @@ pub fn run(
     project: &Project,
     filter: Option<&str>,
     timeout: Duration,
+    walls: &Walls,
     cancel: &CancellationToken,
 ) -> Result<Report, TestError> {
-    execute(root, project.kind, &command(root, project, filter)?, timeout, cancel)
+    execute(root, project.kind, &command(root, project, filter)?, timeout, walls, cancel)
 }
 
 fn execute(
@@ -97,12 +98,13 @@ fn execute(
     kind: Kind,
     argv: &[String],
     timeout: Duration,
+    walls: &Walls,
     cancel: &CancellationToken,
 ) -> Result<Report, TestError> {
     let env = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut tally = Tally::new(kind);
     let mut kept = Kept::new(OUTPUT_BYTES_MAX);
-    let over = Job { env, ..Job::new(argv, root, timeout) }.run(cancel, &mut |_, bytes| {
+    let over = Job { env, ..Job::new(argv, root, timeout, Some(walls)) }.run(cancel, &mut |_, bytes| {
         tally.push(bytes);
         kept.push(bytes);
         true

@@ -119,7 +119,7 @@ impl Run {
         let argv = project.coverage.clone().unwrap_or_default();
         if argv.is_empty() {
             // The same words as when it is run.
-            coverage(&dir, &project, Duration::ZERO, &cx.cancel)?;
+            coverage(&dir, &project, Duration::ZERO, &cx.walls, &cx.cancel)?;
         }
         Ok(Self { project, dir, shown, argv })
     }
@@ -208,7 +208,7 @@ fn test(cx: &Cx, args: RunTest, intent: &Action, _: bool) -> Result<Output, Tool
     let run = Run::of_tests(cx, &args)?;
     run.is_judged(intent)?;
     let timeout = Duration::from_secs(args.timeout_s.unwrap_or(TIMEOUT_S_DEFAULT).into());
-    let report = execute(&run.dir, run.project.kind, &run.argv, timeout, &cx.cancel)?;
+    let report = execute(&run.dir, run.project.kind, &run.argv, timeout, &cx.walls, &cx.cancel)?;
     cx.check()?;
     Ok(Output::text(told(&report)))
 }
@@ -217,7 +217,7 @@ fn measure(cx: &Cx, args: CoverageReport, intent: &Action, _: bool) -> Result<Ou
     let run = Run::of_coverage(cx, &args)?;
     run.is_judged(intent)?;
     let timeout = Duration::from_secs(TIMEOUT_S_DEFAULT.into());
-    let report = coverage(&run.dir, &run.project, timeout, &cx.cancel)?;
+    let report = coverage(&run.dir, &run.project, timeout, &cx.walls, &cx.cancel)?;
     cx.check()?;
     let measured = match report.coverage {
         Some(percent) => format!("coverage: {percent} %"),
@@ -230,10 +230,11 @@ fn measure(cx: &Cx, args: CoverageReport, intent: &Action, _: bool) -> Result<Ou
 fn told(report: &Report) -> String {
     let Report { passed, failed, skipped, .. } = report;
     let how = match (report.ended, report.ok) {
-        (Ended::TimedOut, _) => "TIMED OUT",
-        (Ended::Cancelled, _) => "STOPPED",
-        (Ended::Exited, true) => "ok",
-        (Ended::Exited, false) => "FAILED",
+        (Ended::TimedOut, _) => "TIMED OUT".to_owned(),
+        (Ended::Cancelled, _) => "STOPPED".to_owned(),
+        (Ended::Limit(limit), _) => format!("STOPPED for taking too much ({})", limit.name()),
+        (Ended::Exited, true) => "ok".to_owned(),
+        (Ended::Exited, false) => "FAILED".to_owned(),
     };
     let seconds = report.ms / 1_000;
     let mut text = format!(

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use max_team_tools::command::{CommandError, Ended, OUTPUT_BYTES_MAX, Ran, is_secret, run};
+use max_team_tools::command::{CommandError, Ended, OUTPUT_BYTES_MAX, Ran, Walls, is_secret};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -14,8 +14,18 @@ fn argv(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
+fn run(argv: &[String], dir: &Path, timeout: Duration, cancel: &CancellationToken) -> Result<Ran, CommandError> {
+    max_team_tools::command::run(argv, dir, timeout, Some(&Walls::around(dir)), cancel)
+}
+
 fn ran(dir: &Path, words: &[&str], timeout: Duration) -> Ran {
     run(&argv(words), dir, timeout, &CancellationToken::new()).unwrap()
+}
+
+/// The same with the walls turned off, where processes have the numbers that everybody sees.
+fn bare(dir: &Path, words: &[&str], timeout: Duration) -> Ran {
+    let walls = Walls { on: false, ..Walls::around(dir) };
+    max_team_tools::command::run(&argv(words), dir, timeout, Some(&walls), &CancellationToken::new()).unwrap()
 }
 
 /// A script, written by another process: a file that this one has open for writing cannot be run meanwhile.
@@ -91,7 +101,7 @@ fn a_path_is_relative_to_the_folder() {
 fn time_ends_a_whole_tree() {
     let dir = TempDir::new().unwrap();
     let script = "echo $$; sleep 100 & echo $!; sleep 100";
-    let over = ran(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
+    let over = bare(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
     assert_eq!(over.ended, Ended::TimedOut);
     assert!(!over.ok() && over.code.is_none() && over.signal == Some(15), "{over:?}");
     assert!(over.ms < 5_000, "{over:?}");
@@ -104,7 +114,7 @@ fn time_ends_a_whole_tree() {
 fn a_tree_that_does_not_listen_is_killed() {
     let dir = TempDir::new().unwrap();
     let script = "trap '' TERM; echo $$; (trap '' TERM; sleep 100) & echo $!; while :; do sleep 1; done";
-    let over = ran(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
+    let over = bare(dir.path(), &["sh", "-c", script], Duration::from_millis(300));
     assert_eq!((over.ended, over.signal), (Ended::TimedOut, Some(9)), "{over:?}");
     assert!(over.ms < 10_000, "{over:?}");
     assert!(soon(|| over.output.lines().all(|pid| !is_alive(pid))), "{over:?}");
@@ -130,17 +140,36 @@ fn a_command_ends_when_nobody_wants_it() {
 fn what_stays_behind_does_not_hold_us() {
     let dir = TempDir::new().unwrap();
     let script = "sleep 100 & echo $!";
-    let over = ran(dir.path(), &["sh", "-c", script], LONG);
+    let over = bare(dir.path(), &["sh", "-c", script], LONG);
     assert!(over.ok() && over.ms < 20_000, "{over:?}");
     assert!(soon(|| !is_alive(over.output.trim())), "it ends with its leader: {over:?}");
 }
 
 #[cfg(target_os = "linux")]
 #[test]
-fn what_leaves_the_group_does_not_hold_us_either() {
+fn what_leaves_the_group_ends_too() {
     let dir = TempDir::new().unwrap();
-    let over = ran(dir.path(), &["setsid", "sh", "-c", "setsid sleep 7 & echo left"], LONG);
-    assert!(over.ok() && over.ms < 5_000 && over.output == "left\n", "{over:?}");
+    let over = bare(dir.path(), &["sh", "-c", "setsid sleep 100 & echo $!"], LONG);
+    assert!(over.ok() && over.ms < 5_000, "{over:?}");
+    assert!(!is_alive(over.output.trim()), "{over:?}");
+}
+
+#[test]
+fn a_command_is_kept_in_its_folder() {
+    let dir = TempDir::new().unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    fs::create_dir_all(here.join("own/.git")).unwrap();
+    fs::write(here.join("own/.git/config"), "kept").unwrap();
+    let script = "echo x > in; echo x > ../out; echo x > .git/config; echo '{}' > .mcp.json; exit 4";
+    let over = ran(&here.join("own"), &["sh", "-c", script], LONG);
+    assert_eq!(over.code, Some(4), "{over:?}");
+    assert!(here.join("own/in").exists() && !here.join("out").exists());
+    assert_eq!(fs::read_to_string(here.join("own/.git/config")).unwrap(), "kept");
+    let told = format!(
+        "[`{0}/own/.mcp.json` is only for the user to make; it was moved to `{0}/own/.mcp.json.untrusted-1`]\n",
+        here.display()
+    );
+    assert!(over.output.ends_with(&told) && !here.join("own/.mcp.json").exists(), "{over:?}");
 }
 
 #[test]

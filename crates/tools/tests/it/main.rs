@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "functions that tests share are tests, too")]
 
+max_team_tools::command::child_before_main!();
+
 mod commands;
 mod disk;
 mod escapes;

@@ -1,13 +1,14 @@
 //! Tests of projects as they are run: real cargo, real python, real node, and runners of our own making.
 
 use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
 use max_team_core::policy::Deed;
 use max_team_tools::ToolError;
-use max_team_tools::command::{CommandError, Ended};
+use max_team_tools::command::{CommandError, Ended, Walls};
 use max_team_tools::project::{Kind, Project as Found, detect};
-use max_team_tools::tests::{TestError, coverage, run};
+use max_team_tools::tests::{Report, TestError};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -17,6 +18,20 @@ const LONG: Duration = Duration::from_secs(300);
 
 fn none() -> CancellationToken {
     CancellationToken::new()
+}
+
+fn run(
+    root: &Path,
+    project: &Found,
+    filter: Option<&str>,
+    timeout: Duration,
+    cancel: &CancellationToken,
+) -> Result<Report, TestError> {
+    max_team_tools::tests::run(root, project, filter, timeout, &Walls::around(root), cancel)
+}
+
+fn coverage(root: &Path, project: &Found, timeout: Duration, cancel: &CancellationToken) -> Result<Report, TestError> {
+    max_team_tools::tests::coverage(root, project, timeout, &Walls::around(root), cancel)
 }
 
 fn argv(words: &[&str]) -> Vec<String> {
@@ -49,7 +64,7 @@ fn scripted(script: &str) -> Project {
     project
 }
 
-fn by_script(project: &Project, timeout: Duration) -> max_team_tools::tests::Report {
+fn by_script(project: &Project, timeout: Duration) -> Report {
     let found = Found { test: argv(&[".venv/bin/python", "script.sh"]), ..found(project) };
     run(&project.inside(""), &found, None, timeout, &none()).unwrap()
 }

@@ -1,0 +1,345 @@
+//! The supervisor: this program, started again inside the walls or in front of them.
+//!
+//! It takes one order from its standard input, starts the command, and stays with it. When the command is over, at a
+//! limit, when it is told to, or when whoever gave the order is gone, it ends everything below it, says how it went and
+//! goes. It keeps nothing and prints nothing.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::fd::AsFd;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{
+    Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, setrlimit, wait, waitid,
+};
+
+use crate::session;
+use crate::spec::{Appeared, Ended, Engine, Limit, Limits, Spec};
+use crate::system;
+use crate::wire::{ENOUGH, ENTER, FLOOD, Order, STOP, Said, Trouble, WORD, hand, letter, receive, send};
+
+/// How long a tree has to end after it was asked to.
+const GRACE: Duration = Duration::from_secs(2);
+/// How often a tree is looked at.
+const TICK: Duration = Duration::from_millis(20);
+/// How often one that is being killed is.
+const KILL_TICK: Duration = Duration::from_millis(1);
+/// How long the dead are waited for: longer only if the system itself does not let go of them.
+const KILL_WAIT: Duration = Duration::from_secs(5);
+/// Seconds of processor time between being told that there is no more and being killed.
+const CPU_GRACE_S: u64 = 5;
+/// Names that are tried for what is moved out of the way.
+const NAMES_MAX: u32 = 1_000;
+
+/// If this process was started to be a supervisor, is one, and says what to exit with. To be called first in `main`.
+pub fn child() -> Option<u8> {
+    let mut args = std::env::args_os().skip(1);
+    if args.next()? != WORD {
+        return None;
+    }
+    let outcome = match args.next() {
+        #[cfg(target_os = "linux")]
+        Some(word) if word == ENTER => system::enter(),
+        _ => supervise(),
+    };
+    // Whoever should be told is told over the socket, or is gone.
+    Some(u8::from(outcome.is_err()))
+}
+
+fn supervise() -> io::Result<()> {
+    let control = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let Some(mut order) = receive::<Order>(&control)? else { return Ok(()) };
+    system::own()?;
+    let scratch = Scratch::for_engine(&mut order)?;
+    let before = Before::of(&order.spec);
+    let started = limit(&order)
+        .map_err(|error| Trouble::Walls(error.to_string()))
+        .and_then(|()| open_door(&mut order, &control).map_err(|error| Trouble::Walls(error.to_string())))
+        .and_then(|()| system::shut_in(&order.spec, order.engine).map_err(Trouble::Walls))
+        .and_then(|()| send(&control, &Said::Ready).map_err(|error| trouble(&order.spec, &error)))
+        .and_then(|()| start(&order));
+    let leader = match started {
+        Ok(leader) => leader,
+        Err(trouble) => return send(&control, &Said::Unable(trouble)),
+    };
+    let mut watch = Watch { control, leader, limits: order.spec.limits, status: None };
+    let Some(ended) = watch.until_over()? else {
+        watch.end();
+        return Ok(());
+    };
+    watch.end();
+    let (code, signal) =
+        watch.status.map_or((None, None), |status| (status.exit_status(), status.terminating_signal()));
+    let ended = match signal {
+        Some(signal) if ended == Ended::Exited && signal == Signal::XFSZ.as_raw() => Ended::Limit(Limit::FileBytes),
+        Some(signal) if ended == Ended::Exited && signal == Signal::XCPU.as_raw() => Ended::Limit(Limit::Cpu),
+        _ => ended,
+    };
+    let appeared = before.appeared();
+    drop(scratch);
+    send(&watch.control, &Said::Over { code, signal, ended, appeared })
+}
+
+/// Where the command may talk to some hosts: a socket of its own network, served from outside, and the variables that
+/// lead programs there.
+fn open_door(order: &mut Order, control: &UnixStream) -> io::Result<()> {
+    if !order.has_door() {
+        return Ok(());
+    }
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = format!("http://{}", listener.local_addr()?);
+    hand(control, &listener)?;
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"] {
+        order.spec.env.push((name.to_owned(), address.clone()));
+    }
+    for name in ["NO_PROXY", "no_proxy"] {
+        order.spec.env.push((name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
+    }
+    Ok(())
+}
+
+/// Limits that the system keeps for each process.
+fn limit(order: &Order) -> io::Result<()> {
+    let limits = &order.spec.limits;
+    let table = [
+        (Resource::Core, 0, 0),
+        (Resource::Fsize, limits.file_bytes, limits.file_bytes),
+        (Resource::Nofile, limits.open_files, limits.open_files),
+        // Told first, killed later: so that it can be told from being killed for something else.
+        (Resource::Cpu, limits.cpu.as_secs(), limits.cpu.as_secs().saturating_add(CPU_GRACE_S)),
+    ];
+    for (resource, soft, hard) in table {
+        let own = rustix::process::getrlimit(resource).maximum;
+        let within = |most: u64| Some(own.map_or(most, |own| own.min(most)));
+        setrlimit(resource, Rlimit { current: within(soft), maximum: within(hard) })?;
+    }
+    // Counted for this namespace alone, and never for root: the supervisor counts, too.
+    #[cfg(target_os = "linux")]
+    if order.engine == Engine::Bubblewrap && !rustix::process::geteuid().is_root() {
+        let most = Some(limits.processes);
+        setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
+    }
+    Ok(())
+}
+
+/// The command as it is started, with nothing of ours.
+pub(crate) fn command(spec: &Spec) -> io::Result<Command> {
+    let program = spec.argv.first().ok_or(Errno::INVAL)?;
+    let mut command = Command::new(place(spec, program)?);
+    command.args(spec.argv.iter().skip(1)).current_dir(&spec.dir).stdin(Stdio::null());
+    command.env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+    Ok(command)
+}
+
+/// A name is looked up; a path is relative to the folder, on every system.
+fn place(spec: &Spec, program: &str) -> io::Result<PathBuf> {
+    if program.contains('/') { std::path::absolute(spec.dir.join(program)) } else { Ok(PathBuf::from(program)) }
+}
+
+/// Why a program could not be started.
+pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> Trouble {
+    let is_there = |program: &String| place(spec, program).is_ok_and(|path| path.is_file());
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::PermissionDenied if !spec.dir.is_dir() => Trouble::Folder,
+        ErrorKind::NotFound if spec.argv.first().is_some_and(is_there) => Trouble::Interpreter,
+        ErrorKind::NotFound => Trouble::NotFound,
+        ErrorKind::PermissionDenied => Trouble::Denied,
+        _ => Trouble::Errno(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())),
+    }
+}
+
+fn start(order: &Order) -> Result<Pid, Trouble> {
+    let failed = |error: io::Error| trouble(&order.spec, &error);
+    if order.engine != Engine::Landlock {
+        let mut command = command(&order.spec).map_err(failed)?;
+        session::lead(&mut command);
+        let child = command.spawn().map_err(failed)?;
+        return Ok(Pid::from_child(&child));
+    }
+    let (ours, its) = UnixStream::pair().map_err(failed)?;
+    let program = std::env::current_exe().map_err(failed)?;
+    let mut command = Command::new(program);
+    command.args([WORD, ENTER]).env_clear().current_dir("/").stdin(Stdio::from(std::os::fd::OwnedFd::from(its)));
+    session::lead(&mut command);
+    let child = command.spawn().map_err(failed)?;
+    drop(command);
+    send(&ours, order).map_err(failed)?;
+    // Its end of the socket is closed the moment it becomes the command.
+    match receive::<Trouble>(&ours).map_err(failed)? {
+        Some(trouble) => Err(trouble),
+        None => Ok(Pid::from_child(&child)),
+    }
+}
+
+/// One command that runs.
+struct Watch {
+    control: UnixStream,
+    leader: Pid,
+    limits: Limits,
+    status: Option<WaitStatus>,
+}
+
+impl Watch {
+    /// Waits until the command is over or has to be; `None` if nobody is there any more to tell.
+    fn until_over(&mut self) -> io::Result<Option<Ended>> {
+        let (ear, bell) = io::pipe()?;
+        let leader = self.leader;
+        std::thread::Builder::new().spawn(move || {
+            let _ = retry_on_intr(|| waitid(WaitId::Pid(leader), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT));
+            drop(bell);
+        })?;
+        let deadline = Instant::now() + self.limits.time;
+        let mut asked: Option<(Ended, Instant)> = None;
+        loop {
+            self.reap();
+            let now = Instant::now();
+            if self.status.is_some() {
+                return Ok(Some(asked.map_or(Ended::Exited, |(why, _)| why)));
+            }
+            if let Some((why, until)) = asked {
+                if now >= until {
+                    return Ok(Some(why));
+                }
+            } else if let Some(limit) = self.over_limit() {
+                return Ok(Some(Ended::Limit(limit)));
+            } else if now >= deadline {
+                asked = Some(self.ask(Ended::TimedOut));
+            }
+            let (is_told, _) = ready(&self.control, &ear, TICK)?;
+            match is_told.then(|| letter(&self.control)) {
+                None => {}
+                Some(Some(STOP)) if asked.is_none() => asked = Some(self.ask(Ended::Cancelled)),
+                Some(Some(STOP)) => {}
+                Some(Some(FLOOD)) => return Ok(Some(Ended::Limit(Limit::Output))),
+                Some(Some(ENOUGH)) => return Ok(Some(Ended::Exited)),
+                Some(_) => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks everybody to end.
+    fn ask(&self, why: Ended) -> (Ended, Instant) {
+        system::kill_all(self.leader, Signal::TERM);
+        (why, Instant::now() + GRACE)
+    }
+
+    fn over_limit(&self) -> Option<Limit> {
+        let used = system::usage(self.limits.processes);
+        if used.processes >= self.limits.processes {
+            Some(Limit::Processes)
+        } else if used.memory > self.limits.memory {
+            Some(Limit::Memory)
+        } else if used.ticks > system::ticks_of(self.limits.cpu) {
+            Some(Limit::Cpu)
+        } else {
+            None
+        }
+    }
+
+    /// Takes leave of everybody who is dead; whether somebody is left.
+    fn reap(&mut self) -> bool {
+        loop {
+            match wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == self.leader => self.status = Some(status),
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return true,
+                Err(_) => return false,
+            }
+        }
+    }
+
+    /// Ends everybody, and sees that they are gone.
+    fn end(&mut self) {
+        let until = Instant::now() + KILL_WAIT;
+        loop {
+            system::kill_all(self.leader, Signal::KILL);
+            if !self.reap() || Instant::now() >= until {
+                return;
+            }
+            let _ = poll(&mut [], Timespec::try_from(KILL_TICK).ok().as_ref());
+        }
+    }
+}
+
+/// Waits for one of two to be readable.
+fn ready(first: impl AsFd, second: impl AsFd, most: Duration) -> io::Result<(bool, bool)> {
+    let mut fds = [PollFd::new(&first, PollFlags::IN), PollFd::new(&second, PollFlags::IN)];
+    match poll(&mut fds, Timespec::try_from(most).ok().as_ref()) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let [first, second] = &fds;
+    Ok((!first.revents().is_empty(), !second.revents().is_empty()))
+}
+
+/// A folder for temporary files, where nobody else's can be had out of sight.
+struct Scratch(Option<PathBuf>);
+
+impl Scratch {
+    fn for_engine(order: &mut Order) -> io::Result<Self> {
+        let Some(walls) = order.spec.walls.as_mut().filter(|_| order.engine == Engine::Landlock) else {
+            return Ok(Self(None));
+        };
+        // Nothing was inherited, so this is the system's own folder.
+        let path = std::env::temp_dir().join(format!("max-team-walls-{}", std::process::id()));
+        // What is there already is a leftover of our own number, or somebody's trap: it is never used.
+        let _ = fs::remove_dir_all(&path);
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        let scratch = Self(Some(path.clone()));
+        order.spec.env.push(("TMPDIR".to_owned(), path.display().to_string()));
+        walls.writable.push(path);
+        Ok(scratch)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Some(path) = &self.0 {
+            let _ = fs::remove_dir_all(path);
+        }
+    }
+}
+
+/// Protected names that no wall can hold, because there is nothing there or a link: how they are before.
+struct Before(Vec<(PathBuf, Option<PathBuf>)>);
+
+impl Before {
+    fn of(spec: &Spec) -> Self {
+        let Some(walls) = &spec.walls else { return Self(Vec::new()) };
+        let written = |path: &&PathBuf| walls.writable.iter().any(|root| path.starts_with(root));
+        let loose = |path: &PathBuf| match fs::symlink_metadata(path) {
+            Ok(meta) => meta.is_symlink().then(|| fs::read_link(path).ok()),
+            Err(_) => Some(None),
+        };
+        let state = |path: &PathBuf| Some((path.clone(), loose(path)?));
+        Self(walls.protected.iter().filter(written).filter_map(state).collect())
+    }
+
+    /// Moves what has come to be there out of the way.
+    fn appeared(&self) -> Vec<Appeared> {
+        let is_other = |path: &Path, link: &Option<PathBuf>| match fs::symlink_metadata(path) {
+            Ok(_) => link.is_none() || fs::read_link(path).ok() != *link,
+            Err(_) => false,
+        };
+        let new = self.0.iter().filter(|(path, link)| is_other(path, link));
+        new.map(|(path, _)| Appeared { path: path.clone(), moved: set_aside(path) }).collect()
+    }
+}
+
+/// Gives something a name under which nobody obeys it.
+fn set_aside(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let free = |count: u32| {
+        let other = path.with_file_name(format!("{name}.untrusted-{count}"));
+        fs::symlink_metadata(&other).is_err().then_some(other)
+    };
+    let other = (1..NAMES_MAX).find_map(free)?;
+    fs::rename(path, &other).ok().map(|()| other)
+}

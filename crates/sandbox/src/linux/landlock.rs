@@ -1,0 +1,125 @@
+//! Walls without namespaces: the command shuts itself in, with Landlock and seccomp, before it becomes itself.
+
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use landlock::{
+    ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
+    RulesetStatus, Scope, path_beneath_rules,
+};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bounding_set, set_capabilities};
+
+use super::bubblewrap::{SECRETS, SYSTEM};
+use super::filter;
+use crate::child::trouble;
+use crate::spec::Walls;
+use crate::wire::{Order, Trouble, receive, send};
+
+/// The first version that keeps a command from signalling its supervisor.
+const NEEDED: ABI = ABI::V6;
+/// Devices that programs expect.
+const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
+
+/// Whether this kernel has what is needed.
+pub(super) fn is_here() -> Result<(), String> {
+    ruleset()
+        .and_then(Ruleset::create)
+        .map(drop)
+        .map_err(|_| "this kernel has no Landlock that is recent enough (6.12)".to_owned())
+}
+
+fn ruleset() -> Result<Ruleset, RulesetError> {
+    Ruleset::default()
+        .set_compatibility(CompatLevel::HardRequirement)
+        .handle_access(AccessFs::from_all(NEEDED))?
+        .scope(Scope::AbstractUnixSocket | Scope::Signal)
+}
+
+/// Becomes the command, shut in. Returns only if that does not work, and says so to the supervisor.
+pub(crate) fn enter() -> io::Result<()> {
+    let supervisor = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let Some(order) = receive::<Order>(&supervisor)? else { return Ok(()) };
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    let Some(walls) = &order.spec.walls else { return Ok(()) };
+    drop_capabilities();
+    let shut = restrict(walls).map_err(|error| format!("landlock: {error}"));
+    if let Err(error) = shut.and_then(|()| filter::apply(&walls.network, false)) {
+        return send(&supervisor, &Trouble::Walls(error));
+    }
+    let mut command: Command = crate::child::command(&order.spec)?;
+    let error = command.exec();
+    send(&supervisor, &trouble(&order.spec, &error))
+}
+
+/// What only root has. Whoever has none of it fails to drop it, and that is fine.
+fn drop_capabilities() {
+    for capability in CapabilitySet::all().iter() {
+        let _ = remove_capability_from_bounding_set(capability);
+    }
+    let none = CapabilitySet::empty();
+    let _ = set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none });
+}
+
+fn restrict(walls: &Walls) -> Result<(), RulesetError> {
+    let read = AccessFs::from_read(NEEDED);
+    let device = AccessFs::ReadFile | AccessFs::WriteFile | AccessFs::IoctlDev;
+    let hidden: Vec<PathBuf> = SECRETS.iter().map(PathBuf::from).chain(walls.hidden.iter().cloned()).collect();
+    let roots: Vec<PathBuf> = SYSTEM.iter().map(PathBuf::from).chain(walls.readable.iter().cloned()).collect();
+    let seen: Vec<PathBuf> = roots.iter().flat_map(|root| carved(root, &hidden)).collect();
+    let status = ruleset()?
+        .create()?
+        .add_rules(path_beneath_rules(&roots, AccessFs::ReadDir))?
+        .add_rules(path_beneath_rules(&seen, read))?
+        .add_rules(path_beneath_rules(["/proc"], read))?
+        .add_rules(path_beneath_rules(DEVICES, device))?
+        .add_rules(path_beneath_rules(&walls.writable, AccessFs::from_all(NEEDED)))?
+        .restrict_self()?;
+    // Partly enforced cannot be: every right was required.
+    debug_assert_eq!(status.ruleset, RulesetStatus::FullyEnforced);
+    Ok(())
+}
+
+/// A folder without what is hidden in it: the folder, or everything in it that is not.
+fn carved(path: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+    if hidden.iter().any(|hidden| path.starts_with(hidden)) {
+        return Vec::new();
+    }
+    if !hidden.iter().any(|hidden| hidden.starts_with(path)) {
+        return vec![path.to_owned()];
+    }
+    let inside = fs::read_dir(path).into_iter().flatten().flatten();
+    // A link is followed when it is opened, and judged by where it leads.
+    let inside = inside.filter(|entry| entry.file_type().is_ok_and(|kind| !kind.is_symlink()));
+    inside.flat_map(|entry| carved(&entry.path(), hidden)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_hidden_is_left_out_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path();
+        fs::create_dir_all(root.join("a/b")).unwrap();
+        for file in ["a/.env", "a/x", "a/b/y", "z"] {
+            fs::write(root.join(file), "").unwrap();
+        }
+        std::os::unix::fs::symlink(root.join("a/.env"), root.join("a/link")).unwrap();
+        let carve = |hidden: &[&str]| {
+            let hidden: Vec<PathBuf> = hidden.iter().map(|path| root.join(path)).collect();
+            let mut left = carved(root, &hidden);
+            left.sort();
+            left.iter().map(|path| path.strip_prefix(root).unwrap().display().to_string()).collect::<Vec<_>>()
+        };
+        assert_eq!(carve(&[]), [""]);
+        assert_eq!(carve(&["a/.env"]), ["a/b", "a/x", "z"]);
+        assert_eq!(carve(&["a"]), ["z"]);
+    }
+}

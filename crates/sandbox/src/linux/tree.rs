@@ -1,0 +1,140 @@
+//! The tree of processes below this one: what it takes, and how it is ended.
+//!
+//! This process is the first of its namespace, or the one that orphans fall to; either way, whoever was started here is
+//! below it, however often it forked and whatever session it made for itself.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs;
+
+use rustix::param::{clock_ticks_per_second, page_size};
+use rustix::process::{
+    DumpableBehavior, Pid, Signal, getpgrp, getpid, kill_process, kill_process_group, set_child_subreaper,
+    set_dumpable_behavior,
+};
+
+/// What a tree takes.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Use {
+    /// Processes and threads.
+    pub(crate) processes: u64,
+    /// Bytes of memory that nobody else has.
+    pub(crate) memory: u64,
+    /// Clock ticks of processor time.
+    pub(crate) ticks: u64,
+}
+
+struct Process {
+    pid: i32,
+    parent: i32,
+    group: i32,
+    threads: u64,
+    ticks: u64,
+}
+
+/// Makes this process the one that orphans fall to, and keeps those below from looking into it.
+pub(crate) fn own() -> std::io::Result<()> {
+    set_child_subreaper(Some(getpid()))?;
+    set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
+    Ok(())
+}
+
+/// What the tree takes now. Beyond `most` processes only they are counted: against a bomb every moment counts.
+pub(crate) fn usage(most: u64) -> Use {
+    let is_first = getpid() == Pid::INIT;
+    let pids = if is_first { pids().count() as u64 } else { 0 };
+    if pids > most {
+        return Use { processes: pids, ..Use::default() };
+    }
+    let page = page_size() as u64;
+    below().iter().fold(Use::default(), |sum, process| Use {
+        processes: sum.processes + process.threads,
+        memory: sum.memory + memory(process.pid, page),
+        ticks: sum.ticks + process.ticks,
+    })
+}
+
+/// Processor time as it is counted here.
+pub(crate) fn ticks_of(time: std::time::Duration) -> u64 {
+    time.as_secs().saturating_mul(clock_ticks_per_second())
+}
+
+/// Sends a signal to everybody in the tree, and leaves them no moment to multiply in.
+pub(crate) fn kill_all(_: Pid, signal: Signal) {
+    if getpid() == Pid::INIT {
+        // Everybody in this namespace, at once, but not this process.
+        let _ = kill_process_group(Pid::INIT, signal);
+        return;
+    }
+    let tree = below();
+    let own = getpgrp().as_raw_nonzero().get();
+    let groups: BTreeSet<i32> = tree.iter().map(|process| process.group).filter(|group| *group != own).collect();
+    for group in groups.into_iter().filter(|group| *group > 1).filter_map(Pid::from_raw) {
+        let _ = kill_process_group(group, signal);
+    }
+    for pid in tree.iter().filter(|process| process.group == own).filter_map(|process| Pid::from_raw(process.pid)) {
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Everybody's number.
+fn pids() -> impl Iterator<Item = i32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+/// Everybody below this process.
+fn below() -> Vec<Process> {
+    let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
+    for pid in pids() {
+        let Some(process) = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| read(pid, &stat))
+        else {
+            continue;
+        };
+        children.entry(process.parent).or_default().push(process);
+    }
+    let mut found = Vec::new();
+    let mut seen = HashSet::new();
+    let mut next = vec![getpid().as_raw_nonzero().get()];
+    while let Some(parent) = next.pop() {
+        for process in children.remove(&parent).unwrap_or_default() {
+            if seen.insert(process.pid) {
+                next.push(process.pid);
+                found.push(process);
+            }
+        }
+    }
+    found
+}
+
+/// A line of `/proc/<pid>/stat`. The name in it is in parentheses and may have any in it; the rest are numbers.
+fn read(pid: i32, stat: &str) -> Option<Process> {
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    // A process that is only waiting to be looked at takes nothing, and cannot be ended.
+    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
+    let threads = if is_dead { 0 } else { number(17)? };
+    let (parent, group) = (fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?);
+    Some(Process { pid, parent, group, threads, ticks: number(11)? + number(12)? + number(13)? + number(14)? })
+}
+
+/// Bytes that are this process's alone: what is mapped from files can be taken from it at any time.
+fn memory(pid: i32, page: u64) -> u64 {
+    let Ok(statm) = fs::read_to_string(format!("/proc/{pid}/statm")) else { return 0 };
+    let mut fields = statm.split_whitespace().skip(1).map_while(|field| field.parse::<u64>().ok());
+    let (Some(resident), Some(shared)) = (fields.next(), fields.next()) else { return 0 };
+    resident.saturating_sub(shared) * page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_with_parentheses_is_only_a_name() {
+        let line = "12 (a) R 99 (b) S 7 5 1 0 -1 4194304 1 2 3 4 100 50 20 10 20 0 3 0 12345 1 2";
+        let process = read(12, line).unwrap();
+        assert_eq!((process.parent, process.group, process.threads, process.ticks), (7, 5, 3, 180));
+        assert_eq!(read(1, &line.replace(") S 7", ") Z 7")).unwrap().threads, 0);
+        assert!(read(1, "no such thing").is_none());
+    }
+}

@@ -1,0 +1,81 @@
+//! What macOS can enforce: seatbelt. It has no subreaper, so a process that leaves its group is out of reach there.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::seatbelt;
+use crate::spec::{Engine, Network, Power, SandboxError, Spec, Walls};
+use crate::wire::WORD;
+
+const SEATBELT: &str = "/usr/bin/sandbox-exec";
+
+/// What this machine can enforce.
+pub fn probe() -> &'static Power {
+    static POWER: std::sync::OnceLock<Power> = std::sync::OnceLock::new();
+    POWER.get_or_init(|| {
+        let here = Path::new(SEATBELT).is_file().then_some(()).ok_or_else(|| format!("`{SEATBELT}` is not there"));
+        let not = "this is not Linux".to_owned();
+        Power { bubblewrap: Err(not.clone()), landlock: Err(not), seatbelt: here }
+    })
+}
+
+/// What is to hold these walls up.
+pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
+    let Some(walls) = walls else { return Ok(Engine::Bare) };
+    let none = |why: String| SandboxError::NoWalls {
+        why,
+        advice: "turn walls off by name with `project.sandbox: false` in your own settings".to_owned(),
+    };
+    if matches!(walls.network, Network::Hosts(_)) {
+        return Err(none("seatbelt cannot tell hosts apart".to_owned()));
+    }
+    probe().seatbelt.clone().map(|()| Engine::Seatbelt).map_err(none)
+}
+
+/// The process that builds the walls and becomes the supervisor within.
+pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Command, SandboxError> {
+    let mut command = match (engine, &spec.walls) {
+        (Engine::Seatbelt, Some(walls)) => {
+            let mut command = Command::new(SEATBELT);
+            command.arg("-p").arg(seatbelt::profile(walls, program)).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    };
+    command.arg(WORD).env_clear().current_dir("/");
+    Ok(command)
+}
+
+/// All of it is done by then.
+pub(crate) fn shut_in(_: &Spec, _: Engine) -> Result<(), String> {
+    Ok(())
+}
+
+/// Nobody's orphans fall to this process here.
+pub(crate) fn own() -> std::io::Result<()> {
+    Ok(())
+}
+
+/// What a tree takes: nobody can tell here without asking the system in ways that it does not document.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub(crate) processes: u64,
+    pub(crate) memory: u64,
+    pub(crate) ticks: u64,
+}
+
+pub(crate) fn usage(_: u64) -> Use {
+    Use::default()
+}
+
+pub(crate) fn ticks_of(time: Duration) -> u64 {
+    time.as_secs()
+}
+
+/// Sends a signal to the command's group.
+pub(crate) fn kill_all(leader: Pid, signal: Signal) {
+    let _ = kill_process_group(leader, signal);
+}

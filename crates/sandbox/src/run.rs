@@ -1,0 +1,306 @@
+//! Our side of a command: the supervisor is started, listened to, and told when nobody wants the command any more.
+//!
+//! Nothing here keeps what is read, and nothing here waits for longer than the command's own time and a little more.
+
+use std::io::{self, PipeReader, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::pin::pin;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use crate::proxy::Proxy;
+use crate::spec::{Ended, Engine, Over, SandboxError, Spec};
+use crate::system;
+use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send, take};
+
+/// How long the supervisor may take for its own work, beyond the command's time: to ask, to kill, to say so.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The longest single wait; some systems take no longer ones.
+const WAIT_MAX: Duration = Duration::from_secs(3_600);
+/// Bytes that are read at once.
+const CHUNK: usize = 64 << 10;
+/// Bytes of a complaint by whatever builds the walls.
+const COMPLAINT_BYTES_MAX: usize = 2 << 10;
+
+/// Where bytes come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Out {
+    /// Standard output, or both outputs where they are one.
+    Output,
+    /// Standard error, where it is apart.
+    Error,
+}
+
+/// Runs a command to its end. `apart` says whether standard error comes through a pipe of its own; `sink` takes what
+/// comes out, and if it says `false`, that was enough and everything is ended. Blocking; `cancel` ends it early.
+pub fn run(
+    spec: &Spec,
+    apart: bool,
+    cancel: &CancellationToken,
+    sink: &mut dyn FnMut(Out, &[u8]) -> bool,
+) -> Result<Over, SandboxError> {
+    run_by(system::choose(spec.walls.as_ref())?, spec, apart, cancel, sink)
+}
+
+/// The same by an engine of one's own choice.
+#[doc(hidden)]
+pub fn run_by(
+    engine: Engine,
+    spec: &Spec,
+    apart: bool,
+    cancel: &CancellationToken,
+    sink: &mut dyn FnMut(Out, &[u8]) -> bool,
+) -> Result<Over, SandboxError> {
+    let program = spec.argv.first().filter(|program| !program.is_empty()).ok_or(SandboxError::Empty)?;
+    let broken = |source| SandboxError::Io { program: program.clone(), source };
+    if !spec.dir.is_dir() {
+        return Err(SandboxError::Folder(spec.dir.clone()));
+    }
+    if spec.argv.iter().any(|word| word.contains('\0')) {
+        return Err(broken(io::Error::new(io::ErrorKind::InvalidInput, "an argument has a zero byte in it")));
+    }
+    if cancel.is_cancelled() {
+        return Ok(Over { code: None, signal: None, ended: Ended::Cancelled, ms: 0, appeared: Vec::new() });
+    }
+    let started = Instant::now();
+    let (child, control, pipes) = spawn(engine, spec, apart)?;
+    let order = Order { spec: spec.clone(), engine };
+    let mut running = Running {
+        child: Some(child),
+        control,
+        pipes,
+        held: Some(Vec::new()),
+        printed: 0,
+        door: if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None },
+    };
+    send(&running.control, &order).or_else(is_gone).map_err(broken)?;
+    let until = started + spec.limits.time + PATIENCE;
+    let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
+    let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    match said {
+        Some(Said::Over { code, signal, ended, appeared }) => Ok(Over { code, signal, ended, ms, appeared }),
+        Some(Said::Unable(trouble)) => Err(error(trouble, spec, program)),
+        _ => Err(SandboxError::Broken { program: program.clone(), detail: running.complaint() }),
+    }
+}
+
+/// What has gone before it could read its order has said why, and is heard below.
+fn is_gone(error: io::Error) -> io::Result<()> {
+    if error.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(error) }
+}
+
+fn error(trouble: Trouble, spec: &Spec, program: &str) -> SandboxError {
+    let program = program.to_owned();
+    match trouble {
+        Trouble::NotFound => SandboxError::NotFound(program),
+        Trouble::Interpreter => SandboxError::Interpreter(program),
+        Trouble::Denied => SandboxError::Denied(program),
+        Trouble::Folder => SandboxError::Folder(spec.dir.clone()),
+        Trouble::Walls(detail) => SandboxError::Broken { program, detail },
+        Trouble::Errno(number) => SandboxError::Io { program, source: io::Error::from_raw_os_error(number) },
+    }
+}
+
+/// This program.
+fn program() -> io::Result<&'static PathBuf> {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    match PROGRAM.get() {
+        Some(program) => Ok(program),
+        None => {
+            let program = std::env::current_exe()?;
+            Ok(PROGRAM.get_or_init(|| program))
+        }
+    }
+}
+
+type Pipes = Vec<(Out, PipeReader)>;
+
+fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<(Child, UnixStream, Pipes), SandboxError> {
+    let name = || spec.argv.first().cloned().unwrap_or_default();
+    let broken = |source| SandboxError::Io { program: name(), source };
+    let mut command = system::command(spec, engine, program().map_err(broken)?)?;
+    let (control, its) = UnixStream::pair().map_err(broken)?;
+    command.stdin(Stdio::from(OwnedFd::from(its)));
+    let (reader, writer) = io::pipe().map_err(broken)?;
+    let mut pipes = vec![(Out::Output, reader)];
+    if apart {
+        let (reader, writer) = io::pipe().map_err(broken)?;
+        pipes.push((Out::Error, reader));
+        command.stderr(writer);
+    } else {
+        command.stderr(writer.try_clone().map_err(broken)?);
+    }
+    command.stdout(writer);
+    let child = command.spawn().map_err(|source| match source.kind() {
+        io::ErrorKind::NotFound => SandboxError::Broken {
+            program: name(),
+            detail: "this program was replaced while it ran; start it again".to_owned(),
+        },
+        _ => broken(source),
+    })?;
+    // `command` goes here, and our copies of its ends with it.
+    Ok((child, control, pipes))
+}
+
+/// Rings when nobody wants the result any more.
+#[derive(Debug)]
+struct Bell(UnixStream);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        // Nobody listening any more is fine: then it is over already.
+        let _ = (&self.0).write(b"c");
+    }
+}
+
+/// A supervisor at work.
+struct Running {
+    child: Option<Child>,
+    control: UnixStream,
+    pipes: Pipes,
+    /// What came out before the walls stood: complaints of whatever builds them.
+    held: Option<Vec<u8>>,
+    printed: u64,
+    door: Door,
+}
+
+/// The way out for a command that may talk to some hosts.
+enum Door {
+    None,
+    Closed(Vec<String>),
+    #[expect(dead_code, reason = "it is open for as long as it is held")]
+    Open(Proxy),
+}
+
+impl Running {
+    /// Listens until the supervisor says how it went, or is gone, or has had more than its time.
+    fn listen(
+        &mut self,
+        until: Instant,
+        most: u64,
+        cancel: &CancellationToken,
+        sink: &mut dyn FnMut(Out, &[u8]) -> bool,
+    ) -> io::Result<Option<Said>> {
+        let (ear, bell) = UnixStream::pair()?;
+        let waker = Waker::from(Arc::new(Bell(bell)));
+        let mut cancelled = pin!(cancel.cancelled());
+        let mut is_cancelled = cancelled.as_mut().poll(&mut Context::from_waker(&waker)) == Poll::Ready(());
+        let mut chunk = vec![0; CHUNK];
+        let mut is_told = false;
+        loop {
+            if is_cancelled && !is_told {
+                self.tell(STOP);
+                is_told = true;
+            }
+            let ready = self.wait(&ear, until.saturating_duration_since(Instant::now()))?;
+            if ready.control
+                && let Door::Closed(hosts) = &self.door
+            {
+                let Some(socket) = take(&self.control)? else { return Ok(None) };
+                self.door = Door::Open(Proxy::serve(socket.into(), hosts.clone())?);
+            } else if ready.control {
+                match receive::<Said>(&self.control)? {
+                    Some(Said::Ready) => self.held = None,
+                    said => {
+                        self.drain(&mut chunk, sink)?;
+                        return Ok(said);
+                    }
+                }
+            }
+            is_cancelled |= ready.ear;
+            if !self.read(&ready.pipes, &mut chunk, sink) {
+                self.pipes.clear();
+                self.tell(ENOUGH);
+            } else if self.printed > most {
+                self.pipes.clear();
+                self.tell(FLOOD);
+            }
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Hands on what the pipes have; `false` once the sink has enough.
+    fn read(&mut self, ready: &[usize], chunk: &mut [u8], sink: &mut dyn FnMut(Out, &[u8]) -> bool) -> bool {
+        let mut wants_more = true;
+        for at in ready.iter().rev() {
+            let Some((out, pipe)) = self.pipes.get_mut(*at) else { continue };
+            match pipe.read(chunk) {
+                Ok(0) | Err(_) => drop(self.pipes.remove(*at)),
+                Ok(read) => {
+                    let bytes = chunk.get(..read).unwrap_or_default();
+                    self.printed += bytes.len() as u64;
+                    match &mut self.held {
+                        Some(held) if held.len() < COMPLAINT_BYTES_MAX => held.extend_from_slice(bytes),
+                        Some(_) => {}
+                        None => wants_more &= sink(*out, bytes),
+                    }
+                }
+            }
+        }
+        wants_more
+    }
+
+    /// Hands on what is left in the pipes. Whoever wrote it is dead, so nothing more comes and nothing is waited for.
+    fn drain(&mut self, chunk: &mut [u8], sink: &mut dyn FnMut(Out, &[u8]) -> bool) -> io::Result<()> {
+        let (ear, _bell) = UnixStream::pair()?;
+        loop {
+            let ready = self.wait(&ear, Duration::ZERO)?;
+            if ready.pipes.is_empty() || !self.read(&ready.pipes, chunk, sink) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn tell(&self, letter: u8) {
+        // A supervisor that is gone needs no telling.
+        let _ = (&self.control).write(&[letter]);
+    }
+
+    fn complaint(&self) -> String {
+        let said = String::from_utf8_lossy(self.held.as_deref().unwrap_or_default()).trim().to_owned();
+        if said.is_empty() { "its supervisor was ended by somebody else".to_owned() } else { said }
+    }
+
+    /// Waits until something is to be read, for so long.
+    fn wait(&self, ear: &UnixStream, most: Duration) -> io::Result<Ready> {
+        let mut fds = vec![PollFd::new(&self.control, PollFlags::IN), PollFd::new(ear, PollFlags::IN)];
+        fds.extend(self.pipes.iter().map(|(_, pipe)| PollFd::new(pipe, PollFlags::IN)));
+        match poll(&mut fds, Timespec::try_from(most.min(WAIT_MAX)).ok().as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        let mut ready = fds.iter().map(|fd| !fd.revents().is_empty());
+        let (control, ear) = (ready.next() == Some(true), ready.next() == Some(true));
+        Ok(Ready { control, ear, pipes: ready.enumerate().filter(|(_, ready)| *ready).map(|(at, _)| at).collect() })
+    }
+}
+
+impl Drop for Running {
+    /// Sees the supervisor off. If it is still at work, the end of the socket tells it to stop; taking leave of it
+    /// takes the system a moment that nobody needs to wait for.
+    fn drop(&mut self) {
+        let _ = self.control.shutdown(std::net::Shutdown::Both);
+        let Some(mut child) = self.child.take() else { return };
+        // A thread that cannot be had leaves a zombie until we end: nothing else.
+        let _ = thread::Builder::new().name("sees a command off".into()).spawn(move || child.wait());
+    }
+}
+
+/// What can be read without waiting.
+#[derive(Debug)]
+struct Ready {
+    control: bool,
+    ear: bool,
+    pipes: Vec<usize>,
+}

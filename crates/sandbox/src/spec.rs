@@ -1,0 +1,232 @@
+//! What is to be run, and within what: plain data that travels to the child as it is.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// One command. Nothing is inherited: what is not in here, the command does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Spec {
+    /// The program and its arguments. A name is looked up in the command's own `PATH`.
+    pub argv: Vec<String>,
+    /// Where it runs.
+    pub dir: PathBuf,
+    /// Its whole environment.
+    pub env: Vec<(String, String)>,
+    /// What it is kept within; `None`: nothing but its limits and its supervisor.
+    pub walls: Option<Walls>,
+    /// Where it is stopped.
+    pub limits: Limits,
+}
+
+impl Spec {
+    /// The hosts that it may talk to, where they are counted out.
+    pub(crate) fn hosts(&self) -> Vec<String> {
+        match self.walls.as_ref().map(|walls| &walls.network) {
+            Some(Network::Hosts(hosts)) => hosts.clone(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What a command can reach. Deeper paths win over the ones above them. All paths are real ones, without links.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Walls {
+    /// Files and folders that can be read, besides the system's own.
+    pub readable: Vec<PathBuf>,
+    /// Folders that can be written.
+    pub writable: Vec<PathBuf>,
+    /// Files and folders within those that stay as they are. What is not there must not appear.
+    pub protected: Vec<PathBuf>,
+    /// Files and folders whose content cannot be seen.
+    pub hidden: Vec<PathBuf>,
+    /// The home folder: empty, and gone with the command.
+    pub home: Option<PathBuf>,
+    /// Who it can talk to.
+    pub network: Network,
+    /// Whether a person has looked at this very command and said yes. Then weaker walls may do.
+    pub attended: bool,
+}
+
+/// Who a command can talk to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Network {
+    /// Nobody.
+    #[default]
+    None,
+    /// These hosts, by name: exactly, or with `*.` everything below a name. Through a proxy of ours.
+    Hosts(Vec<String>),
+    /// Everybody.
+    All,
+}
+
+/// Where a command is stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Limits {
+    /// How long it may take.
+    pub time: Duration,
+    /// Processor time of all its processes together.
+    pub cpu: Duration,
+    /// Bytes of memory of all its processes together.
+    pub memory: u64,
+    /// Processes and threads at one time.
+    pub processes: u64,
+    /// Bytes of one file that it writes.
+    pub file_bytes: u64,
+    /// Files that one of its processes has open.
+    pub open_files: u64,
+    /// Bytes that it prints.
+    pub output_bytes: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            time: Duration::from_secs(30),
+            cpu: Duration::from_secs(4 * 3_600),
+            memory: 8 << 30,
+            processes: 2_048,
+            file_bytes: 8 << 30,
+            open_files: 8_192,
+            output_bytes: 1 << 30,
+        }
+    }
+}
+
+/// Why a command is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ended {
+    /// It ended by itself.
+    Exited,
+    /// It was ended because its time was up.
+    TimedOut,
+    /// It was ended because nobody wanted it any more.
+    Cancelled,
+    /// It was ended because it took too much of something.
+    Limit(Limit),
+}
+
+/// What there was too much of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Processor time.
+    Cpu,
+    /// Memory.
+    Memory,
+    /// Processes and threads.
+    Processes,
+    /// Bytes in one file.
+    FileBytes,
+    /// Output.
+    Output,
+}
+
+impl Limit {
+    /// What it is, for people and models.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "processor time",
+            Self::Memory => "memory",
+            Self::Processes => "processes",
+            Self::FileBytes => "bytes in one file",
+            Self::Output => "output",
+        }
+    }
+}
+
+/// How a command went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Over {
+    /// What it exited with, if it exited.
+    pub code: Option<i32>,
+    /// The signal that ended it, if one did.
+    pub signal: Option<i32>,
+    /// Why it is over.
+    pub ended: Ended,
+    /// How long it ran, in milliseconds.
+    pub ms: u64,
+    /// Protected names that appeared while it ran, and where they were moved out of the way.
+    pub appeared: Vec<Appeared>,
+}
+
+/// Something that must not be there came to be there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Appeared {
+    /// The protected name.
+    pub path: PathBuf,
+    /// Where it is now; `None` if it could not be moved.
+    pub moved: Option<PathBuf>,
+}
+
+/// Why a command could not be run.
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    /// No program.
+    #[error("there is no command to run; name a program and its arguments")]
+    Empty,
+    /// The program is nowhere.
+    #[error("the program `{0}` was not found; install it, or check its name")]
+    NotFound(String),
+    /// The program is a script, and what it names in its first line is nowhere.
+    #[error("`{0}` is there but cannot be started; check the interpreter in its first line")]
+    Interpreter(String),
+    /// The program may not be run.
+    #[error("`{0}` may not be run; check that it is a program and has the permission to execute")]
+    Denied(String),
+    /// The folder is not there.
+    #[error("there is no folder `{}` to run a command in", .0.display())]
+    Folder(PathBuf),
+    /// This machine cannot build the walls.
+    #[error("the walls around a command cannot be built here: {why}; {advice}")]
+    NoWalls {
+        /// What is in the way.
+        why: String,
+        /// What to do about it.
+        advice: String,
+    },
+    /// The walls could not be built this time.
+    #[error("the walls around `{program}` could not be built, so it was not run: {detail}")]
+    Broken {
+        /// What was to be run.
+        program: String,
+        /// What was said.
+        detail: String,
+    },
+    /// The system refuses.
+    #[error("cannot run `{program}`: {source}")]
+    Io {
+        /// What was to be run.
+        program: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// What holds the walls up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Engine {
+    /// Nothing: a supervisor and limits only.
+    Bare,
+    /// Namespaces, made by bubblewrap, and seccomp.
+    Bubblewrap,
+    /// Landlock and seccomp.
+    Landlock,
+    /// The walls of macOS.
+    Seatbelt,
+}
+
+/// What this machine can enforce.
+#[derive(Debug, Clone)]
+pub struct Power {
+    /// Where a working bubblewrap is, or why there is none.
+    pub bubblewrap: Result<PathBuf, String>,
+    /// Whether Landlock is there with all that is needed, or what is missing.
+    pub landlock: Result<(), String>,
+    /// The same for seatbelt.
+    pub seatbelt: Result<(), String>,
+}

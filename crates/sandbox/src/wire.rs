@@ -1,0 +1,129 @@
+//! What is said between us and the supervisor, over one socket: an order first, then single letters down and lines up.
+//!
+//! The socket is the supervisor's standard input. Its end of file means that we are gone.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::spec::{Appeared, Ended, Engine, Network, Spec};
+
+/// Bytes of one order or report.
+const MESSAGE_BYTES_MAX: u32 = 16 << 20;
+
+/// The first argument that makes this program a supervisor.
+pub(crate) const WORD: &str = "__sandbox";
+/// The second, for the process that shuts itself in and becomes the command.
+pub(crate) const ENTER: &str = "enter";
+
+/// Said down: end it, kindly at first. Nobody wants it any more.
+pub(crate) const STOP: u8 = b's';
+/// Said down: end it at once. What it has said is enough.
+pub(crate) const ENOUGH: u8 = b'e';
+/// Said down: end it at once. It has printed more than it may.
+pub(crate) const FLOOD: u8 = b'f';
+
+/// What the supervisor is to do.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Order {
+    pub(crate) spec: Spec,
+    pub(crate) engine: Engine,
+}
+
+impl Order {
+    /// Whether the supervisor hands out a socket that leads to us.
+    pub(crate) fn has_door(&self) -> bool {
+        let walls = self.spec.walls.as_ref();
+        walls.is_some_and(|walls| matches!(walls.network, Network::Hosts(_))) && self.engine == Engine::Bubblewrap
+    }
+}
+
+/// What the supervisor says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Said {
+    /// The walls stand.
+    Ready,
+    /// It could not be started.
+    Unable(Trouble),
+    /// It is over, and so is everything that it started.
+    Over { code: Option<i32>, signal: Option<i32>, ended: Ended, appeared: Vec<Appeared> },
+}
+
+/// Why a program could not be started.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Trouble {
+    NotFound,
+    Interpreter,
+    Denied,
+    Folder,
+    /// The walls, and what is wrong with them.
+    Walls(String),
+    /// The number of an error of the system.
+    Errno(i32),
+}
+
+/// Sends one message.
+pub(crate) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<()> {
+    let body = serde_json::to_vec(message)?;
+    let size = u32::try_from(body.len()).map_err(io::Error::other)?;
+    let mut whole = size.to_le_bytes().to_vec();
+    whole.extend(body);
+    to.write_all(&whole)
+}
+
+/// Receives one message; `None` at the end.
+pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Option<T>> {
+    let mut size = [0; 4];
+    match from.read_exact(&mut size) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let size = u32::from_le_bytes(size);
+    if size > MESSAGE_BYTES_MAX {
+        return Err(io::Error::other(format!("a message of {size} bytes is too long")));
+    }
+    let mut body = Vec::new();
+    from.take(size.into()).read_to_end(&mut body)?;
+    Ok(Some(serde_json::from_slice(&body)?))
+}
+
+/// Hands a socket over.
+pub(crate) fn hand(to: &UnixStream, socket: impl AsFd) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut buffer = SendAncillaryBuffer::new(&mut space);
+    let sockets = [socket.as_fd()];
+    buffer.push(SendAncillaryMessage::ScmRights(&sockets));
+    sendmsg(to, &[IoSlice::new(b"s")], &mut buffer, SendFlags::empty())?;
+    Ok(())
+}
+
+/// Takes a socket that is handed over; `None` at the end.
+pub(crate) fn take(from: &UnixStream) -> io::Result<Option<OwnedFd>> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut buffer = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut buffer, RecvFlags::CMSG_CLOEXEC)?;
+    Ok(buffer.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut sockets) => sockets.next(),
+        _ => None,
+    }))
+}
+
+/// A letter, if one has come; `None` at the end.
+pub(crate) fn letter(mut from: &UnixStream) -> Option<u8> {
+    let mut letter = [0];
+    match from.read(&mut letter) {
+        Ok(1) => Some(letter[0]),
+        _ => None,
+    }
+}

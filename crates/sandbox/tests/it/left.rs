@@ -1,0 +1,143 @@
+//! Nothing is left behind, whoever ends and how.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use max_team_sandbox::Ended;
+
+use super::*;
+
+/// A number that nobody else sleeps for, to find the sleepers by.
+fn mark() -> String {
+    use std::sync::atomic::{AtomicU32, Ordering};
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    format!("{}.{}", 100_000 + std::process::id() % 100_000, 1_000 + NEXT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Processes whose arguments have the mark in them.
+fn marked(mark: &str) -> Vec<String> {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let lines = entries.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    lines.filter(|line| line.starts_with("sleep ") && line.contains(mark)).collect()
+}
+
+fn soon(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(20);
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// Children of every kind: plain, in a session of their own, daemons that forked twice, deaf ones.
+fn brood(mark: &str) -> String {
+    format!(
+        "sleep {mark} & setsid sleep {mark} & (setsid sh -c 'sleep {mark} & sleep {mark}' &) & \
+         (trap '' TERM HUP INT; sleep {mark}) & nohup sleep {mark} >/dev/null 2>&1 & echo up;"
+    )
+}
+
+#[test]
+fn nothing_outlives_a_command() {
+    let world = World::new();
+    let mut all = engines();
+    all.push(Engine::Bare);
+    for engine in all {
+        let walls = (engine != Engine::Bare).then(|| world.walls());
+        let mark = mark();
+        let (over, _) =
+            ran(engine, &Spec { walls: walls.clone(), ..world.spec(&format!("{} exit 0", brood(&mark))) }).unwrap();
+        assert_eq!((over.code, over.ended), (Some(0), Ended::Exited), "{engine:?}");
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{engine:?} after its end");
+
+        let spec = Spec { walls, ..world.spec(&format!("{} sleep {mark}", brood(&mark))) };
+        let limits = Limits { time: Duration::from_millis(500), ..Limits::default() };
+        let (over, _) = ran(engine, &Spec { limits, ..spec }).unwrap();
+        assert_eq!(over.ended, Ended::TimedOut, "{engine:?}");
+        assert_eq!(marked(&mark), Vec::<String>::new(), "{engine:?} after its time");
+    }
+}
+
+/// Not a test by itself: what `a_killed_parent_leaves_nothing` kills.
+#[test]
+#[ignore = "started by another test"]
+fn a_parent_to_be_killed() {
+    let Some((engine, mark)) = std::env::args().find_map(|arg| {
+        let (engine, mark) = arg.strip_prefix("parent=")?.split_once(':')?;
+        Some((engine.to_owned(), mark.to_owned()))
+    }) else {
+        return;
+    };
+    let world = World::new();
+    let engine = match engine.as_str() {
+        "Bubblewrap" => Engine::Bubblewrap,
+        "Landlock" => Engine::Landlock,
+        _ => Engine::Bare,
+    };
+    let walls = (engine != Engine::Bare).then(|| world.walls());
+    let spec = Spec { walls, ..world.spec(&format!("{} sleep {mark}", brood(&mark))) };
+    let _ = run_by(engine, &spec, false, &CancellationToken::new(), &mut |_, bytes| {
+        eprint!("{}", String::from_utf8_lossy(bytes));
+        true
+    });
+}
+
+#[test]
+fn a_killed_parent_leaves_nothing() {
+    let mut all = engines();
+    all.push(Engine::Bare);
+    for engine in all {
+        let mark = mark();
+        let mut parent = Command::new(std::env::current_exe().unwrap())
+            .args(["--ignored", "--exact", "left::a_parent_to_be_killed", "--nocapture"])
+            .args(["--skip", &format!("parent={engine:?}:{mark}")])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(parent.stderr.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap() == "up"), "{engine:?}");
+        assert!(soon(|| marked(&mark).len() >= 5), "{engine:?}: {:?}", marked(&mark));
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        assert!(soon(|| marked(&mark).is_empty()), "{engine:?}: {:?}", marked(&mark));
+    }
+}
+
+/// A supervisor that somebody kills takes everything along where the system sees to that.
+#[test]
+fn a_killed_supervisor_leaves_nothing() {
+    let world = World::new();
+    for engine in engines() {
+        let mark = mark();
+        let script = format!("sleep {mark}");
+        let spec = Spec { argv: ["sleep", &mark].map(str::to_owned).to_vec(), ..world.spec(&script) };
+        let over = std::thread::scope(|scope| {
+            let running = scope.spawn(|| ran(engine, &spec));
+            assert!(soon(|| marked(&mark).len() == 1));
+            let supervisor = supervisor_of(&mark);
+            rustix::process::kill_process(supervisor, rustix::process::Signal::KILL).unwrap();
+            running.join().unwrap()
+        });
+        assert!(matches!(over, Err(SandboxError::Broken { .. })), "{engine:?} {over:?}");
+        assert!(soon(|| marked(&mark).is_empty()), "{engine:?}");
+    }
+}
+
+/// The parent of the process with that mark.
+fn supervisor_of(mark: &str) -> rustix::process::Pid {
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let is_it = |path: &Path| {
+        fs::read(path.join("cmdline"))
+            .is_ok_and(|line| line.starts_with(b"sleep\0") && String::from_utf8_lossy(&line).contains(mark))
+    };
+    let path = entries.map(|entry| entry.path()).find(|path| is_it(path)).unwrap();
+    let stat = text(&path.join("stat"));
+    let parent = stat.rsplit_once(')').unwrap().1.split_whitespace().nth(1).unwrap().parse().unwrap();
+    rustix::process::Pid::from_raw(parent).unwrap()
+}

@@ -1,0 +1,104 @@
+//! Walls as they stand: real commands that try to get out, by every engine that this machine has.
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a broken fixture must fail the test loudly")]
+
+mod files;
+mod left;
+mod limits;
+mod network;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use max_team_sandbox::{Engine, Limits, Over, SandboxError, Spec, Walls, probe, run_by};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+max_team_sandbox::child_before_main!();
+
+/// Both engines, or those of them that this machine has; what it lacks is said.
+fn engines() -> Vec<Engine> {
+    let power = probe();
+    let mut engines = Vec::new();
+    match &power.bubblewrap {
+        Ok(_) => engines.push(Engine::Bubblewrap),
+        Err(why) => eprintln!("SKIPPED by bubblewrap: {why}"),
+    }
+    match &power.landlock {
+        Ok(()) => engines.push(Engine::Landlock),
+        Err(why) => eprintln!("SKIPPED by Landlock: {why}"),
+    }
+    engines
+}
+
+/// Only bubblewrap can do it.
+fn has_bubblewrap() -> bool {
+    engines().contains(&Engine::Bubblewrap)
+}
+
+/// A project with a folder of an agent's own, a home folder, and something that is neither.
+struct World {
+    _dir: TempDir,
+    project: PathBuf,
+    own: PathBuf,
+    home: PathBuf,
+    other: PathBuf,
+}
+
+impl World {
+    fn new() -> Self {
+        // Not in /tmp, which is private inside and would hide what must not be seen anyway.
+        let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let [project, home, other] = ["project", "home", "other"].map(|name| root.join(name));
+        let own = project.join("own");
+        for folder in [&own, &home, &other] {
+            fs::create_dir_all(folder).unwrap();
+        }
+        fs::write(project.join("readme"), "open\n").unwrap();
+        fs::write(own.join("file"), "mine\n").unwrap();
+        fs::write(home.join(".secret"), "hidden\n").unwrap();
+        fs::write(other.join("file"), "theirs\n").unwrap();
+        Self { _dir: dir, project, own, home, other }
+    }
+
+    fn walls(&self) -> Walls {
+        Walls {
+            readable: vec![self.project.clone()],
+            writable: vec![self.own.clone()],
+            home: Some(self.home.clone()),
+            ..Walls::default()
+        }
+    }
+
+    fn spec(&self, script: &str) -> Spec {
+        let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8")];
+        Spec {
+            argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            dir: self.own.clone(),
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
+            walls: Some(self.walls()),
+            limits: Limits { time: Duration::from_secs(60), ..Limits::default() },
+        }
+    }
+
+    fn ran(&self, engine: Engine, script: &str) -> (Over, String) {
+        ran(engine, &self.spec(script)).unwrap()
+    }
+}
+
+fn ran(engine: Engine, spec: &Spec) -> Result<(Over, String), SandboxError> {
+    let mut output = Vec::new();
+    let over = run_by(engine, spec, false, &CancellationToken::new(), &mut |_, bytes| {
+        if output.len() < 1 << 20 {
+            output.extend_from_slice(bytes);
+        }
+        true
+    })?;
+    Ok((over, String::from_utf8_lossy(&output).into_owned()))
+}
+
+fn text(path: &Path) -> String {
+    fs::read_to_string(path).unwrap()
+}
