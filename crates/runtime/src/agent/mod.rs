@@ -196,7 +196,9 @@ impl Agent {
         if self.untold.is_empty() && self.begun.is_none() {
             return;
         }
-        tokio::task::yield_now().await;
+        if !self.flights.is_empty() {
+            tokio::task::yield_now().await;
+        }
         if let Some(assignment) = self.begun.take() {
             self.floor.begun(&assignment);
         }
