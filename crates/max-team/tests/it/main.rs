@@ -11,6 +11,7 @@ mod command_line;
 mod crash;
 mod demos;
 mod desk;
+mod documents;
 mod faults;
 mod headless;
 mod plans;

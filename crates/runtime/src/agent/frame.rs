@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::hash::Hash;
+use max_team_core::id::AgentId;
 use max_team_core::policy::Sight;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
-use max_team_tools::{Cx, Registry, Root, Structured};
+use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -147,9 +148,15 @@ impl Frame {
         &self.definition
     }
 
-    pub(crate) fn context(&self, cancel: &CancellationToken) -> Cx {
-        let sight = Arc::new(Sight::of(&self.settings.constraints));
-        Cx { root: Arc::clone(&self.walls), sight, cancel: cancel.clone() }
+    /// What the tools of one agent work with.
+    pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
+        Cx {
+            sight: Arc::new(Sight::of(&self.settings.constraints)),
+            cancel: cancel.clone(),
+            shelf: agent.map(|agent| Arc::new(Shelf::new(shared.home.join("output").join(agent.to_string())))),
+            reach: Arc::clone(&shared.reach),
+            ..Cx::new(Arc::clone(&self.walls))
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {
