@@ -3,6 +3,7 @@
 //! The number is the tool's own. Where the tool is not installed, that is said together with what to install; a
 //! number is never made up, and a run that measured nothing has none.
 
+use std::io::Read as _;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,9 +11,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Report, TestError, execute};
+use super::{Report, TestError, Watch, execute, measured};
 use crate::project::{Kind, Project};
 
+/// Bytes of a profile that are read.
+const PROFILE_BYTES_MAX: u64 = 32 << 20;
 /// Names that are tried for a temporary folder.
 const NAMES_MAX: u32 = 100;
 
@@ -23,6 +26,17 @@ pub fn coverage(
     timeout: Duration,
     cancel: &CancellationToken,
 ) -> Result<Report, TestError> {
+    measure(root, project, timeout, cancel, &Watch::default())
+}
+
+/// The same, and says how far it is.
+pub(super) fn measure(
+    root: &Path,
+    project: &Project,
+    timeout: Duration,
+    cancel: &CancellationToken,
+    watch: &Watch,
+) -> Result<Report, TestError> {
     let argv = project.coverage.as_ref().ok_or_else(|| {
         TestError::Unavailable(format!(
             "nothing is known that measures a {} project; add a `coverage` command to it",
@@ -30,9 +44,9 @@ pub fn coverage(
         ))
     })?;
     if project.kind == Kind::Go {
-        return go(root, argv, timeout, cancel);
+        return go(root, argv, timeout, cancel, watch);
     }
-    let report = execute(root, project.kind, argv, timeout, cancel)?;
+    let report = execute(root, project.kind, argv, timeout, cancel, watch)?;
     match missing(project.kind, &report) {
         Some(what) if report.coverage.is_none() => Err(TestError::Unavailable(what.to_owned())),
         _ => Ok(report),
@@ -60,7 +74,13 @@ fn missing(kind: Kind, report: &Report) -> Option<&'static str> {
 }
 
 /// Go writes a profile, which another command adds up. The profile goes to a folder of ours, not into the project.
-fn go(root: &Path, argv: &[String], timeout: Duration, cancel: &CancellationToken) -> Result<Report, TestError> {
+fn go(
+    root: &Path,
+    argv: &[String],
+    timeout: Duration,
+    cancel: &CancellationToken,
+    watch: &Watch,
+) -> Result<Report, TestError> {
     let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
     let profile = folder.0.join("coverage.out").display().to_string();
     let placed = |word: &String| match word.strip_prefix("-coverprofile=") {
@@ -68,12 +88,21 @@ fn go(root: &Path, argv: &[String], timeout: Duration, cancel: &CancellationToke
         None => word.clone(),
     };
     let argv: Vec<String> = argv.iter().map(placed).collect();
-    let mut report = execute(root, Kind::Go, &argv, timeout, cancel)?;
+    let mut report = execute(root, Kind::Go, &argv, timeout, cancel, watch)?;
     if Path::new(&profile).exists() {
         let total = ["go", "tool", "cover"].map(str::to_owned).into_iter().chain([format!("-func={profile}")]);
-        report.coverage = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, cancel)?.coverage;
+        let total = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, cancel, watch)?;
+        report.coverage = total.coverage;
+        report.files = measured::of_profile(&read(&profile).unwrap_or_default());
     }
     Ok(report)
+}
+
+/// The beginning of a profile, as much as anybody looks at.
+fn read(profile: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(profile)?.take(PROFILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A folder of our own that goes away again.
