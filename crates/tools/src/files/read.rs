@@ -15,6 +15,7 @@ use serde::Deserialize;
 
 use super::place::Place;
 use super::root::Opened;
+use super::twin;
 use super::window::{Window, window};
 use crate::document;
 use crate::text::{many, size};
@@ -57,17 +58,20 @@ fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
     if cx.hides(&place) {
         return Ok(Action::read(place.to_string()));
     }
-    Ok(read_action(&place, &cx.open_file(place.as_path())?))
+    read_action(cx, &place)
 }
 
-/// What reading an open file means to the gate.
-pub(crate) fn read_action(place: &Place, opened: &Opened) -> Action {
+/// What reading the file at a place means to the gate.
+pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
+    let opened = cx.open_file(place.as_path())?;
+    twin::check(cx, place, &opened)?;
     let deed = if opened.is_linked() { Deed::ReadLinked } else { Deed::Read };
-    Action { deed, ..Action::read(place.to_string()) }
+    Ok(Action { deed, ..Action::read(place.to_string()) })
 }
 
 /// Refuses a file that has been given another name since the gate judged it.
-pub(crate) fn still_as_judged(place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
+pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
+    twin::check(cx, place, opened)?;
     if opened.is_linked() && intent.deed != Deed::ReadLinked {
         return Err(ToolError::correctable(format!(
             "`{place}` has become a hard link since it was looked at; ask for it again"
@@ -82,7 +86,7 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     }
     let place = cx.seen(&args.path)?;
     let opened = cx.open_file(place.as_path())?;
-    still_as_judged(&place, &opened, intent)?;
+    still_as_judged(cx, &place, &opened, intent)?;
     let whole = opened.size();
     let mut file = opened.file;
     let failed = |err: io::Error| match cx.check() {

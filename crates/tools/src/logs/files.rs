@@ -30,7 +30,7 @@ pub(super) fn action(cx: &Cx, args: &QueryLog) -> Result<Action, ToolError> {
     if cx.hides(&place) || cx.is_dir(place.as_path()) {
         return Ok(Action::read(place.to_string()));
     }
-    Ok(read_action(&place, &cx.open_file(place.as_path())?))
+    read_action(cx, &place)
 }
 
 /// Passes the lines of all files through the sieve; what is to be said about them.
@@ -39,7 +39,7 @@ pub(super) fn read(cx: &Cx, args: &QueryLog, intent: &Action, sieve: &mut Sieve)
     let mut reading = Reading { cx, sieve, left: LOG_BYTES_MAX, cut: 0, unread: 0 };
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
-        still_as_judged(&place, &opened, intent)?;
+        still_as_judged(cx, &place, &opened, intent)?;
         reading.file(&place.to_string(), opened)?;
         return Ok(reading.notes());
     }

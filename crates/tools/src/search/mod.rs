@@ -86,7 +86,7 @@ fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
     if cx.hides(&place) || cx.is_dir(place.as_path()) {
         return Ok(Action::read(place.to_string()));
     }
-    Ok(read_action(&place, &cx.open_file(place.as_path())?))
+    read_action(cx, &place)
 }
 
 fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
@@ -103,7 +103,7 @@ fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Out
     let mut report = Report::new(args.files_only.unwrap_or(false));
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
-        still_as_judged(&place, &opened, intent)?;
+        still_as_judged(cx, &place, &opened, intent)?;
         report.add(place.as_path(), way.look(cx, &mut way.eyes(), place.as_path(), opened));
         cx.check()?;
         return Ok(Output::text(report.finish(0, 0)));
