@@ -13,6 +13,7 @@ mod demos;
 mod desk;
 mod documents;
 mod faults;
+mod hands;
 mod headless;
 mod plans;
 mod program;
