@@ -17,6 +17,8 @@ need_package git git
 need_package tmux tmux
 need_package strace strace
 need_package bwrap bubblewrap
+need_package prometheus prometheus
+need_package pytest python3-pytest-cov
 if ! command -v cargo >/dev/null 2>&1; then
   need_package rustup rustup
   rustup show >/dev/null

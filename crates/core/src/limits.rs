@@ -24,6 +24,14 @@ pub const CALLS_PER_ANSWER_MAX: usize = 64;
 pub const TOOL_INPUT_BYTES_MAX: usize = 8 << 20;
 /// Bytes of text that one tool result may put into the conversation.
 pub const TOOL_RESULT_BYTES_MAX: usize = 96 << 10;
+/// Bytes of one output that is kept as a file because it is too large for the conversation.
+pub const KEPT_BYTES_MAX: usize = 32 << 20;
+/// Bytes of all outputs that are kept for one agent; the oldest go first.
+pub const KEPT_TOTAL_BYTES_MAX: u64 = 256 << 20;
+/// Days after which the outputs of an agent that keeps no more are removed.
+pub const KEPT_DAYS_MAX: u64 = 14;
+/// Bytes of one line that says how far a tool is.
+pub const PROGRESS_BYTES_MAX: usize = 200;
 /// Bytes of one file that `read_file` returns at once.
 pub const READ_BYTES_MAX: usize = 64 << 10;
 /// Lines of one file that `read_file` returns at once.
@@ -38,6 +46,28 @@ pub const LIST_ENTRIES_MAX: usize = 1_000;
 pub const SEARCH_MATCHES_MAX: usize = 200;
 /// Bytes of one matching line that `search_code` returns.
 pub const SEARCH_LINE_BYTES_MAX: usize = 400;
+/// Bytes of one page that `http_get` takes.
+pub const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Milliseconds that one page, or one question to a service, may take.
+pub const PAGE_MS_MAX: u64 = 30_000;
+/// Redirects that `http_get` follows.
+pub const REDIRECTS_MAX: usize = 5;
+/// Bytes of a document (PDF, office files) that is read.
+pub const DOCUMENT_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of text that a document may give.
+pub const DOCUMENT_TEXT_BYTES_MAX: usize = 8 << 20;
+/// Milliseconds that reading a document may take.
+pub const DOCUMENT_MS_MAX: u64 = 20_000;
+/// Bytes of memory that reading a document may take.
+pub const DOCUMENT_MEMORY_BYTES_MAX: u64 = 1 << 30;
+/// Lines that `query_log` returns.
+pub const LOG_LINES_MAX: usize = 1_000;
+/// Bytes of log files that one query looks through.
+pub const LOG_BYTES_MAX: u64 = 2 << 30;
+/// Series that `query_metrics` returns.
+pub const SERIES_MAX: usize = 50;
+/// Points of one series that `query_metrics` returns.
+pub const POINTS_MAX: usize = 60;
 /// Bytes of one instruction file (AGENTS.md, CLAUDE.md and what they import).
 pub const INSTRUCTION_FILE_BYTES_MAX: usize = 40 << 10;
 /// Bytes of all instruction files together.

@@ -111,6 +111,9 @@ pub struct Constraints {
     /// The commands it may run, each by its first words; `None`: nothing is said about commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_commands: Option<Vec<String>>,
+    /// Hosts it may get pages from without asking; `*.example.org` is everything below that name.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub allowed_hosts: Vec<String>,
     /// Tokens that one answer may have.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,

@@ -14,6 +14,9 @@ use max_team_core::policy::Mode;
 use crate::demo::NAMES;
 use crate::team::{PARALLEL_DEFAULT, Ways};
 
+/// The first word by which this program calls itself to read a document, apart from everything else.
+pub(crate) const READER: &str = "__read_document";
+
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
@@ -135,6 +138,9 @@ pub(crate) enum Command {
     /// Settings and where they come from
     #[command(subcommand)]
     Config(Config),
+    /// What agents can do: every tool, its input and its class
+    #[command(subcommand)]
+    Tools(Tools),
     /// Check keys, models, journal and surroundings
     Doctor(Doctor),
     /// Print a completion script
@@ -254,6 +260,24 @@ pub(crate) enum Config {
     },
     /// Print the annotated default file
     Default,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Tools {
+    /// List them
+    List {
+        /// As JSON, with their schemas
+        #[arg(long)]
+        json: bool,
+    },
+    /// Say everything about one
+    Show {
+        /// For example read_file
+        name: String,
+        /// As JSON, with its schema
+        #[arg(long)]
+        json: bool,
+    },
 }
 
 #[derive(Debug, Clone, Args)]

@@ -28,6 +28,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use max_team_runtime::RuntimeError;
+use max_team_tools::document;
 
 use args::{Cli, Command};
 use exit::{Exit, Stop};
@@ -37,6 +38,10 @@ fn main() -> ExitCode {
     // Before anything else: a supervisor of a command is this program, too.
     if let Some(code) = max_team_sandbox::child() {
         return code.into();
+    }
+    if std::env::args_os().nth(1).is_some_and(|word| word == args::READER) {
+        // Nobody reads what this process could say beside its answer.
+        return if document::serve().is_ok() { Exit::Ok } else { Exit::Failed }.into();
     }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -80,6 +85,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
         Some(Command::Man) => commands::manual::man()?,
         Some(Command::Config(command)) => commands::config::run(&Place::here()?, &command)?,
+        Some(Command::Tools(command)) => commands::tools::run(&command)?,
         Some(Command::Sessions(command)) => commands::sessions::run(&Place::here()?, &command)?,
         Some(Command::Inbox(options)) => return commands::inbox::run(&Place::here()?, &options),
         Some(Command::Approve(options)) => return commands::answer::approve(&Place::here()?, &options),

@@ -13,10 +13,10 @@ use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::{AuditLevel, AuditOptions, House, Options, TeamHandle, Which};
-use max_team_tools::{Registry, project};
+use max_team_tools::{Reach, Registry, project};
 use uuid::Uuid;
 
-use crate::args::{Cli, Format, Talk};
+use crate::args::{Cli, Format, READER, Talk};
 use crate::config::choice::{Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
@@ -220,6 +220,7 @@ pub(crate) fn house(
         worker,
         router,
         tools: Registry::builtin(),
+        reach: reach(place, config),
         home: place.home.clone(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: config.project.sandbox,
@@ -229,6 +230,20 @@ pub(crate) fn house(
             within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
         }),
     }))
+}
+
+/// What tools may use beyond the project.
+fn reach(place: &Place, config: &Config) -> Reach {
+    let tools = &config.tools;
+    // Documents are read by this very program, in a process with next to no rights.
+    let reader = std::env::current_exe().map(|program| vec![program.into(), READER.into()]).unwrap_or_default();
+    Reach {
+        loki_url: tools.loki_url.clone(),
+        prometheus_url: tools.prometheus_url.clone(),
+        private_hosts: tools.private_hosts.clone(),
+        cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
+        reader,
+    }
 }
 
 /// What every agent is told about where it is.

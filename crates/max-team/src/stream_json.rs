@@ -166,6 +166,7 @@ pub(crate) fn delta(session: SessionId, delta: &Delta) -> Value {
         Delta::Waiting(wait) => {
             json!({ "type": "pace", "wait_ms": u64::try_from(wait.as_millis()).unwrap_or(u64::MAX) })
         }
+        Delta::Progress { key, words } => json!({ "type": "progress", "call": key, "text": words }),
         Delta::Usage(used) => json!({ "type": "message_delta", "usage": usage(*used) }),
     };
     json!({ "type": "stream_event", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(), "event": event })

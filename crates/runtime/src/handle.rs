@@ -214,6 +214,13 @@ pub enum Delta {
     Usage(Usage),
     /// The provider's pace is kept: nothing for so long.
     Waiting(std::time::Duration),
+    /// How far a tool that runs is.
+    Progress {
+        /// The tool call.
+        key: String,
+        /// In a few words.
+        words: String,
+    },
 }
 
 /// Where a notice comes from.

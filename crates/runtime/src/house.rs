@@ -21,7 +21,7 @@ use max_team_core::plan::{Draft, Edit};
 use max_team_core::turn::{Effect, Turn};
 use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, Worker};
 use max_team_llm::Router;
-use max_team_tools::Registry;
+use max_team_tools::{Reach, Registry};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
@@ -52,7 +52,9 @@ pub struct Options {
     pub router: Router,
     /// The tools there are.
     pub tools: Registry,
-    /// The user's folder, for their own instructions.
+    /// What they may use beyond the project.
+    pub reach: Reach,
+    /// The user's folder: their own instructions, and outputs that are too large to be told.
     pub home: PathBuf,
     /// Today's date and the platform, as the model is told them.
     pub surroundings: String,
@@ -69,6 +71,7 @@ pub(crate) struct Shared {
     pub worker: Worker,
     pub router: Router,
     pub tools: Registry,
+    pub reach: Arc<Reach>,
     pub home: PathBuf,
     pub surroundings: String,
     pub walled: bool,
@@ -146,16 +149,12 @@ impl House {
     /// Builds the house; nothing runs until a session is opened.
     #[must_use]
     pub fn build(options: Options) -> TeamHandle {
-        let mut tools = options.tools;
-        for tool in team_tools::all() {
-            // One that somebody has put there before is theirs to answer for.
-            drop(tools.add(tool));
-        }
         let shared = Shared {
             journal: options.journal,
             worker: options.worker,
             router: options.router,
-            tools,
+            tools: team_tools::with_team(options.tools),
+            reach: Arc::new(options.reach),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,

@@ -30,4 +30,4 @@ pub use post::{Noted, Pending, Post, Reply};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
-pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE};
+pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, with_team};

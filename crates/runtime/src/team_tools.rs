@@ -8,7 +8,7 @@ use max_team_core::plan::event::Ruling;
 use max_team_core::plan::{Draft, Status, Task};
 use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::turn::SUBMIT_PLAN;
-use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
+use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -192,8 +192,17 @@ fn question(args: &Value) -> String {
     text
 }
 
+/// These tools with the ones that act on the team itself.
+pub fn with_team(mut tools: Registry) -> Registry {
+    for tool in all() {
+        // One that somebody has put there before is theirs to answer for.
+        drop(tools.add(tool));
+    }
+    tools
+}
+
 /// All of them.
-pub(crate) fn all() -> Vec<TeamTool> {
+fn all() -> Vec<TeamTool> {
     let tool = |name: &str, deed, description: &str, schema: Value| TeamTool {
         spec: Spec {
             name: name.to_owned(),

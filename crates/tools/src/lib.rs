@@ -6,20 +6,35 @@
 //! only through [`command`], without a shell.
 
 pub mod command;
+pub mod document;
 mod files;
 pub mod git;
+mod logs;
+mod metrics;
+mod progress;
 pub mod project;
+mod reach;
 mod registry;
 mod search;
+mod service;
+mod shelf;
 mod structured;
 pub mod tests;
 mod text;
 mod tool;
 mod typed;
+mod web;
+mod when;
 
 pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff};
+pub use logs::QueryLog;
+pub use metrics::QueryMetrics;
+pub use progress::Progress;
+pub use reach::Reach;
 pub use registry::{Prepared, Registry, RegistryError};
 pub use search::SearchCode;
+pub use shelf::Shelf;
 pub use structured::{SchemaError, Structured};
 pub use tool::{Cx, Output, Spec, Tool, ToolError};
 pub use typed::Typed;
+pub use web::HttpGet;

@@ -187,7 +187,7 @@ fn go(folder: &Folder) -> Option<Project> {
     folder.any(&["go.mod", "go.work"])?;
     Some(Project {
         build: Some(words(&["go", "build", "./..."])),
-        coverage: Some(words(&["go", "test", "-coverprofile=coverage.out", "./..."])),
+        coverage: Some(words(&["go", "test", "-v", "-coverprofile=coverage.out", "./..."])),
         // Without inlining and optimisation, so that tests can replace functions.
         ..Project::new(Kind::Go, &["go", "test", "-v", "-gcflags=all=-N -l", "./..."], &["**/*_test.go"])
     })

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::text::{clip, nearest, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
-use crate::{files, git, search, tests};
+use crate::{files, git, logs, metrics, search, tests, web};
 
 /// Faults of one input that are told at once.
 const FAULTS_MAX: usize = 8;
@@ -64,7 +64,7 @@ impl Registry {
         Self::default()
     }
 
-    /// The built-in tools: files, search, git and tests.
+    /// The built-in tools: files, search, git, tests, logs, metrics and the web.
     pub fn builtin() -> Self {
         let mut registry = Self::new();
         registry.insert(Arc::new(files::read_file()));
@@ -78,6 +78,9 @@ impl Registry {
         registry.insert(Arc::new(git::git_commit()));
         registry.insert(Arc::new(tests::run_test()));
         registry.insert(Arc::new(tests::coverage_report()));
+        registry.insert(Arc::new(logs::query_log()));
+        registry.insert(Arc::new(metrics::query_metrics()));
+        registry.insert(Arc::new(web::http_get()));
         registry
     }
 
@@ -149,7 +152,7 @@ impl Registry {
     /// Does what was judged, and bounds the result. Blocking.
     pub fn run(&self, cx: &Cx, name: &str, input: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
         let tool = self.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
-        tool.call(cx, input, intent, resumed).map(Output::bounded).map_err(ToolError::bounded)
+        tool.call(cx, input, intent, resumed).map(|output| output.bounded(cx)).map_err(ToolError::bounded)
     }
 
     fn unknown(&self, name: &str) -> String {

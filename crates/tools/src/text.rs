@@ -13,6 +13,24 @@ pub(crate) fn clip(text: &str, max: usize) -> String {
     }
 }
 
+/// The beginning and the end of a text, together at most `max` bytes, cut between lines where there are some.
+pub(crate) fn ends(text: &str, max: usize) -> (&str, &str) {
+    /// Bytes of a cut line that are given up for a whole one.
+    const SNAP: usize = 2_000;
+    let half = max / 2;
+    let (to, from) = (text.floor_char_boundary(half), text.ceil_char_boundary(text.len().saturating_sub(half)));
+    let (head, tail) = (text.get(..to).unwrap_or_default(), text.get(from..).unwrap_or_default());
+    let head = match head.rfind('\n') {
+        Some(at) if head.len() - at <= SNAP => head.get(..=at).unwrap_or(head),
+        _ => head,
+    };
+    let tail = match tail.find('\n') {
+        Some(at) if at <= SNAP && at + 1 < tail.len() => tail.get(at + 1..).unwrap_or(tail),
+        _ => tail,
+    };
+    (head, tail)
+}
+
 /// The text with characters that would act on a terminal, or turn text around, written out.
 pub(crate) fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -96,6 +114,14 @@ mod tests {
         assert_eq!(clip("añb", 2), "a…");
         assert_eq!(clip("añb", 3), "añ…");
         assert_eq!(clip("añb", 4), "añb");
+    }
+
+    #[test]
+    fn ends_are_whole_lines_where_they_can_be() {
+        assert_eq!(ends("one\ntwo\nthree\nfour\n", 12), ("one\n", "four\n"));
+        assert_eq!(ends("ééééé", 6), ("é", "é"));
+        let long = "x".repeat(10_000);
+        assert_eq!(ends(&long, 100), (&long[..50], &long[..50]));
     }
 
     #[test]

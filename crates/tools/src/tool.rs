@@ -17,10 +17,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command::Walls;
 use crate::files::{Opened, Place, Root};
-use crate::text::{clip, size};
+use crate::progress::Progress;
+use crate::reach::Reach;
+use crate::shelf::{self, Shelf};
+use crate::text::{clip, ends, size};
 
 /// Bytes of an error's words.
 const ERROR_BYTES_MAX: usize = 8 << 10;
+/// Bytes of the note between the beginning and the end of a result that was cut.
+const CUT_NOTE_BYTES: usize = 400;
 
 /// One hand on the world. An open set: built-in tools, the team's own, those of MCP servers.
 pub trait Tool: Send + Sync + fmt::Debug {
@@ -62,13 +67,43 @@ pub struct Cx {
     pub walls: Arc<Walls>,
     /// Fires when nobody wants the result any more.
     pub cancel: CancellationToken,
+    /// Where it says how far it is.
+    pub progress: Progress,
+    /// Where results go that are too large to be told; nowhere: they are only cut.
+    pub shelf: Option<Arc<Shelf>>,
+    /// What it may use beyond the folder.
+    pub reach: Arc<Reach>,
 }
 
 impl Cx {
     /// A context that sees everything and is not cancelled.
     pub fn new(root: Arc<Root>) -> Self {
         let walls = Arc::new(Walls::around(root.path()));
-        Self { root, sight: Arc::default(), walls, cancel: CancellationToken::new() }
+        Self {
+            root,
+            sight: Arc::default(),
+            walls,
+            cancel: CancellationToken::new(),
+            progress: Progress::default(),
+            shelf: None,
+            reach: Arc::default(),
+        }
+    }
+
+    /// If the path names an earlier output of this agent: where to look for it, and its name there. All of it can be
+    /// seen: it was told to this agent before.
+    pub(crate) fn shelved<'a>(&self, path: &'a str) -> Result<Option<(Self, &'a str)>, ToolError> {
+        let Some(name) = path.strip_prefix(shelf::PREFIX) else { return Ok(None) };
+        let root = self.shelf.as_ref().and_then(|shelf| shelf.root().ok());
+        let root = root.ok_or_else(|| ToolError::correctable(format!("there is no output `{}`", clip(path, 80))))?;
+        let cx = Self { root: Arc::new(root), sight: Arc::default(), shelf: None, ..self.clone() };
+        Ok(Some((cx, name)))
+    }
+
+    /// Keeps a text that is too large to be told; words on where to read it.
+    pub(crate) fn keep(&self, text: &str) -> Option<String> {
+        let path = self.shelf.as_ref()?.keep(text).ok()?;
+        Some(format!("all of it is in `{path}`: read on with `read_file`, or look inside with `search_code`"))
     }
 
     /// Whether a place is out of sight. Then nothing there is looked at, not even to say what a call would do: the
@@ -122,18 +157,23 @@ impl Output {
         Self { content: vec![Part::text(text)], is_error: false }
     }
 
-    /// The same within [`TOOL_RESULT_BYTES_MAX`] of text; what is cut is said.
-    pub fn bounded(mut self) -> Self {
-        let mut room = TOOL_RESULT_BYTES_MAX;
-        for part in &mut self.content {
-            let Part::Text { text } = part else { continue };
-            if text.len() > room {
-                let whole = text.len();
-                text.truncate(text.floor_char_boundary(room.saturating_sub(80)));
-                text.push_str(&format!("\n[cut: {} of {} shown]", size(text.len() as u64), size(whole as u64)));
-            }
-            room = room.saturating_sub(text.len());
+    /// The same within [`TOOL_RESULT_BYTES_MAX`] of text: the beginning and the end of what is longer, and where to
+    /// read the rest.
+    pub(crate) fn bounded(mut self, cx: &Cx) -> Self {
+        let texts = self.content.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        });
+        let whole = texts.collect::<Vec<_>>().join("\n");
+        if whole.len() <= TOOL_RESULT_BYTES_MAX {
+            return self;
         }
+        let (head, tail) = ends(&whole, TOOL_RESULT_BYTES_MAX - CUT_NOTE_BYTES);
+        let cut = size((whole.len() - head.len() - tail.len()) as u64);
+        let rest = cx.keep(&whole).map(|words| format!("; {words}")).unwrap_or_default();
+        let told = Part::text(format!("{head}\n[… {cut} of {} cut{rest} …]\n{tail}", size(whole.len() as u64)));
+        self.content.retain(|part| !matches!(part, Part::Text { .. }));
+        self.content.insert(0, told);
         self
     }
 }
@@ -174,21 +214,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn results_are_cut_to_fit_and_say_so() {
-        let whole = Output::text("fits").bounded();
-        assert_eq!(whole, Output::text("fits"));
+    fn results_are_cut_to_fit_and_say_where_the_rest_is() {
+        let home = tempfile::TempDir::new().unwrap();
+        let plain = Cx::new(Arc::new(Root::open(home.path()).unwrap()));
+        assert_eq!(Output::text("fits").bounded(&plain), Output::text("fits"));
 
-        let long = Output { content: vec![Part::text("é".repeat(90_000)), Part::text("more")], is_error: false };
-        let texts: Vec<String> = long
-            .bounded()
-            .content
-            .into_iter()
-            .map(|part| match part {
-                Part::Text { text } => text,
-                other => panic!("{other:?}"),
-            })
-            .collect();
-        assert!(texts.iter().map(String::len).sum::<usize>() <= TOOL_RESULT_BYTES_MAX);
-        assert!(texts[0].ends_with("of 175.7 KiB shown]"), "{}", &texts[0][texts[0].len() - 60..]);
+        let lines: String = (0..90_000).map(|number| format!("{number}\n")).collect();
+        let long = Output { content: vec![Part::text(lines.as_str()), Part::text("more")], is_error: true };
+        let shelf = Some(Arc::new(Shelf::new(home.path().join("shelf"))));
+        for cx in [plain.clone(), Cx { shelf, ..plain }] {
+            let cut = long.clone().bounded(&cx);
+            let [Part::Text { text }] = cut.content.as_slice() else { panic!("{cut:?}") };
+            assert!(text.len() <= TOOL_RESULT_BYTES_MAX && cut.is_error);
+            assert!(text.starts_with("0\n1\n") && text.ends_with("\n89999\n\nmore"), "{}", &text[text.len() - 60..]);
+            let path = text.split_once('`').map(|(_, rest)| rest.split_once('`').unwrap().0);
+            assert_eq!(path.is_some(), cx.shelf.is_some());
+            if let Some(path) = path {
+                let (inner, name) = cx.shelved(path).unwrap().unwrap();
+                assert_eq!(std::fs::read_to_string(inner.root.path().join(name)).unwrap(), lines.clone() + "\nmore");
+            }
+        }
     }
 }

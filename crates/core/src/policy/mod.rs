@@ -40,6 +40,10 @@ pub enum Deed {
     Write,
     /// Runs a command of the project.
     Execute,
+    /// Gets something from a host of the network; the target is the host.
+    Fetch,
+    /// Asks what was set up for it by the user (logs, metrics), or looks at its own earlier output.
+    Query,
     /// Acts on the team itself: proposes, delegates, asks a colleague.
     Team,
     /// Asks the user something.
@@ -53,7 +57,7 @@ pub enum Deed {
 pub struct Action {
     /// The kind of deed.
     pub deed: Deed,
-    /// What it is done to: a path relative to the root, or the command that is run.
+    /// What it is done to: a path relative to the root, the command that is run, or the host that is asked.
     pub target: String,
     /// What the user is shown before saying yes: a unified diff for edits.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -163,6 +167,10 @@ pub fn judge(rules: &Rules<'_>, action: &Action) -> Judgement {
     match (action.deed, rules.mode) {
         (Deed::Answer, _) => return said(Verdict::Allow, "answering is always allowed"),
         (Deed::Read, _) => return said(Verdict::Allow, "reading inside the project is always allowed"),
+        (Deed::Query, _) => return said(Verdict::Allow, "asking what the user has set up is always allowed"),
+        (Deed::Fetch, _) if pattern::hosts(&rules.constraints.allowed_hosts, &action.target) => {
+            return said(Verdict::Allow, "the member's `allowed_hosts`");
+        }
         (Deed::Team, _) => return said(Verdict::Allow, "working with the team is always allowed"),
         (Deed::Ask, Mode::DontAsk) | (Deed::Write | Deed::Execute, Mode::Plan) => return by_mode(Verdict::Deny),
         (Deed::Ask, _) => return said(Verdict::Ask, "a question to the user"),
@@ -205,7 +213,7 @@ fn forbidden(constraints: &Constraints, action: &Action) -> Option<String> {
             let free = pattern::commands(allowed, &argv);
             (!free).then(|| format!("the member's `allowed_commands` ({})", sight::quoted(allowed)))
         }
-        Deed::Team | Deed::Ask | Deed::Answer => None,
+        Deed::Fetch | Deed::Query | Deed::Team | Deed::Ask | Deed::Answer => None,
     }
 }
 

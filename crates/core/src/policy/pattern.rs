@@ -177,6 +177,15 @@ pub fn commands(allowed: &[String], argv: &[&str]) -> bool {
     })
 }
 
+/// Whether a host is one of those named; `*.example.org` names everything below `example.org`.
+pub fn hosts(allowed: &[String], host: &str) -> bool {
+    let host = fold(host);
+    allowed.iter().map(|name| fold(name)).any(|name| match name.strip_prefix("*.") {
+        Some(above) => host.strip_suffix(above).is_some_and(|below| below.len() > 1 && below.ends_with('.')),
+        None => host == name,
+    })
+}
+
 /// One case for all: lower, letter by letter.
 fn fold(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()

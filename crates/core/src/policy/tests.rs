@@ -2,11 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::Deed::{Answer as Say, Ask as Question, Execute, Read, ReadLinked, Team, Write};
+use super::Deed::{Answer as Say, Ask as Question, Execute, Fetch, Query, Read, ReadLinked, Team, Write};
 use super::Verdict::{Allow, Ask, Deny};
 use super::*;
 
-const DEEDS: [Deed; 7] = [Read, ReadLinked, Write, Execute, Team, Question, Say];
+const DEEDS: [Deed; 9] = [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say];
 
 fn list(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -22,14 +22,14 @@ fn free(constraints: &Constraints, mode: Mode) -> Rules<'_> {
 
 #[test]
 fn modes_judge_as_documented() {
-    // Read, ReadLinked, Write, Execute, Team, Ask, Answer
+    // Read, ReadLinked, Write, Execute, Fetch, Query, Team, Ask, Answer
     let table = [
-        (Mode::Default, [Allow, Ask, Ask, Ask, Allow, Ask, Allow]),
-        (Mode::AcceptEdits, [Allow, Ask, Allow, Ask, Allow, Ask, Allow]),
-        (Mode::Plan, [Allow, Ask, Deny, Deny, Allow, Ask, Allow]),
-        (Mode::Auto, [Allow, Ask, Allow, Ask, Allow, Ask, Allow]),
-        (Mode::DontAsk, [Allow, Deny, Deny, Deny, Allow, Deny, Allow]),
-        (Mode::BypassPermissions, [Allow, Allow, Allow, Allow, Allow, Ask, Allow]),
+        (Mode::Default, [Allow, Ask, Ask, Ask, Ask, Allow, Allow, Ask, Allow]),
+        (Mode::AcceptEdits, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow]),
+        (Mode::Plan, [Allow, Ask, Deny, Deny, Ask, Allow, Allow, Ask, Allow]),
+        (Mode::Auto, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow]),
+        (Mode::DontAsk, [Allow, Deny, Deny, Deny, Deny, Allow, Allow, Deny, Allow]),
+        (Mode::BypassPermissions, [Allow, Allow, Allow, Allow, Allow, Allow, Allow, Ask, Allow]),
     ];
     let none = Constraints::default();
     for (mode, verdicts) in table {
@@ -37,6 +37,27 @@ fn modes_judge_as_documented() {
             assert_eq!(judge(&free(&none, mode), &act(deed, "a")).verdict, want, "{mode:?} {deed:?}");
         }
     }
+}
+
+#[test]
+fn named_hosts_need_no_question() {
+    let allowed_hosts = list(&["docs.rs", "*.Example.org"]);
+    let constraints = Constraints { allowed_hosts, ..Constraints::default() };
+    let table = [
+        ("docs.rs", Allow),
+        ("DOCS.rs", Allow),
+        ("a.b.example.org", Allow),
+        ("example.org", Ask),
+        ("evilexample.org", Ask),
+        (".example.org", Ask),
+        ("docs.rs.evil.org", Ask),
+        ("evil.docs.rs", Ask),
+    ];
+    for (host, want) in table {
+        assert_eq!(judge(&free(&constraints, Mode::Default), &act(Fetch, host)).verdict, want, "{host}");
+    }
+    let granted = Rules { grants: &[Grant { deed: Fetch }], ..free(&constraints, Mode::Default) };
+    assert_eq!(judge(&granted, &act(Fetch, "x.org")).verdict, Allow);
 }
 
 #[test]

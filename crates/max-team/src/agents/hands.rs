@@ -16,7 +16,7 @@ pub(super) const TEAM: [&str; 6] =
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 8] = ["run_shell", "exec", "query_log", "query_metrics", "http_get", "mcp__*", MEMORY, "web_*"];
+const LATER: [&str; 5] = ["run_shell", "exec", "mcp__*", MEMORY, "web_*"];
 /// The lead may remember, too.
 const MEMORY: &str = "memory_*";
 

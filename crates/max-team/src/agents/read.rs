@@ -29,8 +29,15 @@ const TAKEN: [&str; 1] = ["user"];
 
 const TOP: [&str; 1] = ["agents"];
 const KEYS: [&str; 7] = ["name", "role", "model", "system_prompt", "tools", "mcp_servers", "constraints"];
-const LIMITS: [&str; 6] =
-    ["allowed_dirs", "blocked_patterns", "write_patterns", "allowed_commands", "max_tokens", "timeout"];
+const LIMITS: [&str; 7] = [
+    "allowed_dirs",
+    "blocked_patterns",
+    "write_patterns",
+    "allowed_commands",
+    "allowed_hosts",
+    "max_tokens",
+    "timeout",
+];
 const SERVER: [&str; 4] = ["name", "command", "args", "env"];
 
 /// Reads everybody.
@@ -168,12 +175,39 @@ impl Reader<'_> {
                     made.timeout_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
                 }
                 "allowed_commands" => made.allowed_commands = Some(plain(self.words(&key, node))),
+                "allowed_hosts" => made.allowed_hosts = self.hosts(&key, node),
                 "allowed_dirs" => made.allowed_dirs = self.dirs(&key, node),
                 "blocked_patterns" => made.blocked_patterns = self.globs(&key, node),
                 _ => made.write_patterns = self.globs(&key, node),
             }
         }
         made
+    }
+
+    /// Hosts that need no question make a member freer, so those of a stranger's file do not count.
+    fn hosts(&mut self, key: &str, node: &Node) -> Vec<String> {
+        let words = self.words(key, node);
+        for (host, spot) in &words {
+            let name = host.strip_prefix("*.").unwrap_or(host);
+            if name.is_empty() || name.contains(['/', ':', '*', '@']) || name.contains(char::is_whitespace) {
+                let (place, found) = (self.file.place(*spot), format!("`{}`", quote(host)));
+                let wanted = "a host such as `docs.rs` or `*.example.org`".to_owned();
+                self.problems.push(Problem::Value { place, key: key.to_owned(), wanted, found });
+            }
+        }
+        if words.is_empty() || !self.holds_back(key, node, trust::FREE) { plain(words) } else { Vec::new() }
+    }
+
+    /// Whether something is left unused because the file came with a project; then that is told.
+    fn holds_back(&mut self, key: &str, node: &Node, why: &str) -> bool {
+        if self.is_strange() {
+            self.warnings.push(format!(
+                "{}: `{key}` is held back: {why}; to allow it, pass `--agents {}`",
+                self.file.place(node.spot),
+                self.file.shown
+            ));
+        }
+        self.is_strange()
     }
 
     fn dirs(&mut self, key: &str, node: &Node) -> Vec<String> {
@@ -204,13 +238,7 @@ impl Reader<'_> {
             self.expected(node, &key, "a list of servers");
             return Vec::new();
         };
-        if self.is_strange() && !items.is_empty() {
-            self.warnings.push(format!(
-                "{}: `{key}` is held back: {}; to allow it, pass `--agents {}`",
-                self.file.place(node.spot),
-                trust::RUN,
-                self.file.shown
-            ));
+        if !items.is_empty() && self.holds_back(&key, node, trust::RUN) {
             return Vec::new();
         }
         let mut names = BTreeSet::new();

@@ -103,9 +103,28 @@ fn the_first_designs_own_file_loads() {
     assert_eq!((leo.constraints.max_tokens, leo.constraints.timeout_ms), (Some(8_192), Some(300_000)));
     assert_eq!(ada.mcp_servers.len(), 2);
     assert_eq!(ray.constraints.write_patterns, ["*_test.go"]);
-    assert_eq!((sam.definition.tools.len(), sam.definition.role.as_str()), (0, "ops"));
+    assert_eq!((sam.definition.tools.len(), sam.definition.role.as_str()), (2, "ops"));
     assert!(team.warnings.iter().any(|warning| warning.contains("not available yet: left out `")));
     assert!(team.warnings.iter().all(|warning| warning.starts_with("a.yaml:")), "{:?}", team.warnings);
+}
+
+#[test]
+fn hosts_that_need_no_question_are_the_users_to_name() {
+    let hosts = |list: &str| {
+        format!(
+            "agents:\n  - {{name: max, role: team_lead, system_prompt: p}}\n  - {{name: leo, role: coder, system_prompt: p, constraints: {{allowed_hosts: {list}}}}}\n"
+        )
+    };
+    let team_of = named(&hosts("[docs.rs, '*.example.org']")).unwrap();
+    assert_eq!(team_of.members[0].constraints.allowed_hosts, ["docs.rs", "*.example.org"]);
+    let strange = desk(&[("config/agents.yaml", &hosts("[evil.org]"))]);
+    let found = team(None, &strange.place).unwrap();
+    assert!(found.members[0].constraints.allowed_hosts.is_empty());
+    let held = "`leo.constraints.allowed_hosts` is held back: a project's file may not loosen what agents may do";
+    assert!(found.warnings.iter().any(|warning| warning.contains(held)), "{:?}", found.warnings);
+    for wrong in ["['http://a']", "['*']", "['a b']", "['*.']"] {
+        assert!(named(&hosts(wrong)).is_err(), "{wrong}");
+    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ pub(crate) mod ps;
 pub(crate) mod sessions;
 pub(crate) mod stop;
 mod table;
+pub(crate) mod tools;
 pub(crate) mod trace;
 
 use std::io::Write;

@@ -216,6 +216,27 @@ impl Shape for Command {
     }
 }
 
+/// Hosts of the network.
+pub(super) struct Hosts;
+
+impl Shape for Hosts {
+    type Value = Vec<String>;
+
+    fn wanted() -> String {
+        "a list of hosts such as `[wiki.local, 10.0.0.7]`".to_owned()
+    }
+
+    fn read(node: &Node) -> Option<Vec<String>> {
+        let Value::List(items) = &node.value else { return None };
+        let is_host = |text: &&str| !text.is_empty() && !text.contains(['/', '*', '@']) && !text.contains(' ');
+        items.iter().map(|item| item.text().filter(is_host).map(str::to_lowercase)).collect()
+    }
+
+    fn show(value: &Vec<String>) -> String {
+        format!("[{}]", value.join(", "))
+    }
+}
+
 /// A map that someone else understands.
 pub(super) struct Tree;
 
@@ -335,6 +356,7 @@ mod tests {
     #[test]
     fn lists_and_trees() {
         all::<Command>(&[("[pass, show, 1]", Some(r#"["pass", "show", "1"]"#)), ("[]", None), ("pass show", None)]);
+        all::<Hosts>(&[("[Wiki.local, '::1']", Some("[wiki.local, ::1]")), ("[]", Some("[]")), ("[http://a]", None)]);
         all::<Tree>(&[("a: [1]", Some("{a}")), ("null", Some("{}")), ("[1]", None), ("x", None)]);
     }
 }

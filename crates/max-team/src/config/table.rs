@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use super::choice::{Color, Face, Language, Level, Strength};
 use super::layers::Values;
-use super::shape::{Command, Count, Location, Maybe, OneOf, Port, Secret, Shape, Switch, Text, Tree, Url, Usd};
+use super::shape::{Command, Count, Hosts, Location, Maybe, OneOf, Port, Secret, Shape, Switch, Text, Tree, Url, Usd};
 use super::time::Time;
 use super::yaml::Node;
 
@@ -190,6 +190,16 @@ table! {
     permissions: Permissions {
         /// How freely agents act before you have been asked.
         mode: policy::Mode as OneOf<policy::Mode> = policy::Mode::Default;
+    }
+
+    /// What tools may ask beyond the project.
+    tools: Tools {
+        /// Address of Loki, for `query_log`; null means there is none.
+        loki_url: Option<String> as Maybe<Url> = None;
+        /// Address of Prometheus, for `query_metrics`; null means there is none.
+        prometheus_url: Option<String> as Maybe<Url> = None;
+        /// Hosts that `http_get` may ask although they are on this machine or in a private network.
+        private_hosts: Vec<String> as Hosts = Vec::new();
     }
 
     /// The terminal.

@@ -17,7 +17,8 @@ const OPEN_PREFIX: &str = "MAX_TEAM_PROJECT_";
 const KEY: &str = "a project's file may not decide where your key goes";
 pub(crate) const RUN: &str = "a project's file may not choose programs to run";
 const READ: &str = "a project's file may only read variables that begin with `MAX_TEAM_PROJECT_`";
-const FREE: &str = "a project's file may not loosen what agents may do";
+pub(crate) const FREE: &str = "a project's file may not loosen what agents may do";
+const HOSTS: &str = "a project's file may not choose hosts to ask";
 const OUTSIDE: &str = "a project's file may not point outside the project";
 const SPEND: &str = "a project's file may not raise a limit";
 
@@ -31,6 +32,7 @@ pub(super) fn by_key(path: &str) -> Option<&'static str> {
     match path {
         "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
         "llm.api_key_helper" => Some(RUN),
+        "tools.loki_url" | "tools.prometheus_url" | "tools.private_hosts" => Some(HOSTS),
         _ => None,
     }
 }
@@ -71,6 +73,7 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
 pub(super) fn is_harmless(path: &str, node: &Node, chosen: impl Fn(&str) -> Option<String>) -> bool {
     match (&node.value, node.text()) {
         (Value::Map(entries), _) => entries.is_empty(),
+        (Value::List(items), _) => items.is_empty(),
         (_, Some(text)) => {
             text.is_empty() || EXAMPLE.contains(&(path, text)) || chosen(path).is_some_and(|own| own == text)
         }

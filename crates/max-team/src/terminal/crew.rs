@@ -45,7 +45,11 @@ impl Mate {
             Activity::Preparing(tool) => lang.preparing(&clean_line(&tool)),
             Activity::Running(tools) => {
                 let first = self.transcript.running().next();
-                let words = first.map(|tool| format!("{} {}", tool.name, tool.target)).unwrap_or_default();
+                let words = first.map(|tool| match tool.progress.as_str() {
+                    "" => format!("{} {}", tool.name, tool.target),
+                    progress => format!("{} {} · {progress}", tool.name, tool.target),
+                });
+                let words = words.unwrap_or_default();
                 let more = if tools.len() > 1 { format!(" (+{})", tools.len() - 1) } else { String::new() };
                 clean_line(words.trim_end()) + &more
             }

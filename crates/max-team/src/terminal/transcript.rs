@@ -90,6 +90,8 @@ pub(super) struct Tool {
     asks: bool,
     /// Set while it runs.
     pub(super) running_since_ms: Option<i64>,
+    /// How far it is, by its own account.
+    pub(super) progress: String,
 }
 
 impl Transcript {
@@ -170,6 +172,12 @@ impl Transcript {
     pub(super) fn delta(&mut self, delta: &Delta, now_ms: i64) -> Vec<Item> {
         let mut out = Vec::new();
         let Some(turn) = &mut self.turn else { return out };
+        if let Delta::Progress { key, words } = delta {
+            if let Some(tool) = turn.tools.iter_mut().find(|tool| tool.key == *key) {
+                tool.progress.clone_from(words);
+            }
+            return out;
+        }
         let Some(call) = &mut turn.call else { return out };
         call.paced_until_ms = None;
         match delta {
@@ -188,6 +196,7 @@ impl Transcript {
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(i64::MAX);
                 call.paced_until_ms = Some(now_ms.saturating_add(wait_ms));
             }
+            Delta::Progress { .. } => {}
         }
         out
     }
@@ -354,7 +363,8 @@ impl Turn {
 
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
-        Self { key, name, target, preview: String::new(), asks: false, running_since_ms: None }
+        let (preview, progress) = (String::new(), String::new());
+        Self { key, name, target, preview, asks: false, running_since_ms: None, progress }
     }
 }
 

@@ -183,6 +183,8 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
     };
     let elapsed = transcript.elapsed_ms(now_ms);
     let mut parts = vec![what];
+    let progress = transcript.running().map(|tool| clean_line(&tool.progress)).find(|words| !words.is_empty());
+    parts.extend(progress);
     if elapsed >= 1_000 {
         parts.push(whole_seconds(elapsed));
     }

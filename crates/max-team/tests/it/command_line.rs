@@ -38,3 +38,21 @@ fn a_mistyped_command_is_a_usage_error() {
     // Whole sentences have no spaces in some languages.
     assert_eq!(Program::alone().run(&["你好"]).code, 4);
 }
+
+#[test]
+fn tools_say_what_they_take() {
+    let program = Program::alone();
+    let list = program.run(&["tools", "list"]);
+    assert!(list.out.starts_with("TOOL ") && list.code == 0, "{list:?}");
+    for name in ["read_file", "search_code", "http_get", "query_log", "query_metrics", "run_test", "submit_plan"] {
+        assert!(list.out.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}: {list:?}");
+    }
+    let all = program.run(&["tools", "list", "--json"]).json();
+    assert_eq!(all.as_array().unwrap().len() + 1, list.out.lines().count());
+    let one = program.run(&["tools", "show", "read_file", "--json"]).json();
+    assert_eq!((one["class"].as_str(), one["schema"]["required"][0].as_str()), (Some("pure"), Some("path")));
+    let page = program.run(&["tools", "show", "search_code"]);
+    assert!(page.out.starts_with("search_code (pure)\n") && page.out.contains("One of: function, type"), "{page:?}");
+    let wrong = program.run(&["tools", "show", "raed_file"]);
+    assert!(wrong.code == 2 && wrong.err.contains("did you mean `read_file`?"), "{wrong:?}");
+}

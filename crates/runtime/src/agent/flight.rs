@@ -13,7 +13,7 @@ use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
 use max_team_llm::{Call, CallError, Transcript};
-use max_team_tools::{Cx, Output, Registry, ToolError};
+use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
@@ -94,7 +94,7 @@ impl Agent {
         });
         let (shared, session, cancel) = (Arc::clone(&self.floor.shared), self.floor.session, self.cancel.clone());
         let from = Arc::clone(&self.origin);
-        let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         Box::pin(async move {
             let started = Instant::now();
             let show = |delta: max_team_llm::Delta<'_>| {
@@ -152,7 +152,7 @@ impl Agent {
             .filter_map(|key| self.turn.call(key))
             .map(|call| (call.key.clone(), call.tool.clone(), call.input.clone()))
             .collect();
-        let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         let keys: Vec<String> = keys.to_vec();
         Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || look(&registry, &cx, calls)).await;
@@ -172,7 +172,8 @@ impl Agent {
             return Box::pin(async move { Landed { flight, input: None } });
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
-        let (registry, cx) = (Arc::clone(&self.frame.registry), self.frame.context(&self.cancel));
+        let (registry, mut cx) = (Arc::clone(&self.frame.registry), self.context());
+        cx.progress = self.progress(&key);
         let cancel = self.cancel.clone();
         Box::pin(async move {
             let started = Instant::now();
@@ -187,6 +188,20 @@ impl Agent {
             let Output { content, is_error } = output;
             let ms = millis(started);
             Landed { flight, input: Some(Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }) }
+        })
+    }
+
+    fn context(&self) -> Cx {
+        self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel)
+    }
+
+    /// Where a tool says how far it is: to every face that keeps up.
+    fn progress(&self, key: &str) -> Progress {
+        let (shared, session, from) = (Arc::clone(&self.floor.shared), self.floor.session, Arc::clone(&self.origin));
+        let key = key.to_owned();
+        Progress::new(move |words| {
+            let delta = Delta::Progress { key: key.clone(), words };
+            shared.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
         })
     }
 

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::hash::Hash;
+use max_team_core::id::AgentId;
 use max_team_core::policy::Sight;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Registry, Root, Structured};
+use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -150,10 +151,18 @@ impl Frame {
         &self.definition
     }
 
-    pub(crate) fn context(&self, cancel: &CancellationToken) -> Cx {
+    /// What the tools of one agent work with.
+    pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
         let sight = Arc::new(Sight::of(&self.settings.constraints));
         let walls = Walls { on: self.walled, sight: Arc::clone(&sight), ..Walls::around(self.beneath.path()) };
-        Cx { root: Arc::clone(&self.beneath), sight, walls: Arc::new(walls), cancel: cancel.clone() }
+        Cx {
+            sight,
+            walls: Arc::new(walls),
+            cancel: cancel.clone(),
+            shelf: agent.map(|agent| Arc::new(Shelf::new(shared.home.join("output").join(agent.to_string())))),
+            reach: Arc::clone(&shared.reach),
+            ..Cx::new(Arc::clone(&self.beneath))
+        }
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -18,7 +18,7 @@ use max_team_core::team::{Definition, Model, Settings};
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which};
-use max_team_tools::Registry;
+use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -54,6 +54,7 @@ fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         worker: journal.worker(info).unwrap(),
         router: Router::replay(replay),
         tools: Registry::builtin(),
+        reach: Reach::default(),
         home: root.join("home"),
         surroundings: "Platform: test".into(),
         walled: true,

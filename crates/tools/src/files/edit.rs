@@ -110,13 +110,18 @@ fn replace(text: &str, args: &EditFile) -> Result<String, String> {
 
 /// Both strings with the line endings that the file has: models write LF, whatever the file does.
 fn fit(text: &str, old: &str, new: &str) -> (String, String) {
-    let with_cr = text.matches("\r\n").count();
-    let is_crlf = with_cr > text.matches('\n').count() - with_cr;
+    let is_crlf = is_crlf(text);
     let ending = |words: &str| {
         let plain = words.replace("\r\n", "\n");
         if is_crlf { plain.replace('\n', "\r\n") } else { plain }
     };
     (ending(old), ending(new))
+}
+
+/// Whether most lines of a text end in CR LF.
+pub(super) fn is_crlf(text: &str) -> bool {
+    let with_cr = text.matches("\r\n").count();
+    with_cr > text.matches('\n').count() - with_cr
 }
 
 /// The lines at which `old` starts, also where two of them overlap.

@@ -12,6 +12,7 @@ mod place;
 mod read;
 mod root;
 mod slot;
+mod twin;
 mod walk;
 mod window;
 mod write;

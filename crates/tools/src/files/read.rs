@@ -15,7 +15,9 @@ use serde::Deserialize;
 
 use super::place::Place;
 use super::root::Opened;
+use super::twin;
 use super::window::{Window, window};
+use crate::document;
 use crate::text::{many, size};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
@@ -27,8 +29,8 @@ const INVALID_MAX: usize = 8;
 
 /// Read a file of the project. Each line comes as `number<TAB>text`; the number and the tab are not part of the file.
 /// At most 2000 lines or 64 KiB come at once; a note at the end says how to read on. PNG, JPEG, GIF and WebP files
-/// come as pictures; other binary files are refused. Use it before you edit a file; use `search_code` to find where
-/// something is.
+/// come as pictures, PDF and office documents (docx, xlsx, pptx, odt, ods, odp) as their text; other binary files are
+/// refused. Use it before you edit a file; use `search_code` to find where something is.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReadFile {
@@ -48,21 +50,28 @@ pub(crate) fn read_file() -> Typed<ReadFile> {
 }
 
 fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
+    if let Some((cx, name)) = cx.shelved(&args.path)? {
+        cx.open_file(cx.root.place(name)?.as_path())?;
+        return Ok(Action { deed: Deed::Query, ..Action::read(args.path.as_str()) });
+    }
     let place = cx.root.place(&args.path)?;
     if cx.hides(&place) {
         return Ok(Action::read(place.to_string()));
     }
-    Ok(read_action(&place, &cx.open_file(place.as_path())?))
+    read_action(cx, &place)
 }
 
-/// What reading an open file means to the gate.
-pub(crate) fn read_action(place: &Place, opened: &Opened) -> Action {
+/// What reading the file at a place means to the gate.
+pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
+    let opened = cx.open_file(place.as_path())?;
+    twin::check(cx, place, &opened)?;
     let deed = if opened.is_linked() { Deed::ReadLinked } else { Deed::Read };
-    Action { deed, ..Action::read(place.to_string()) }
+    Ok(Action { deed, ..Action::read(place.to_string()) })
 }
 
 /// Refuses a file that has been given another name since the gate judged it.
-pub(crate) fn still_as_judged(place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
+pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
+    twin::check(cx, place, opened)?;
     if opened.is_linked() && intent.deed != Deed::ReadLinked {
         return Err(ToolError::correctable(format!(
             "`{place}` has become a hard link since it was looked at; ask for it again"
@@ -72,9 +81,12 @@ pub(crate) fn still_as_judged(place: &Place, opened: &Opened, intent: &Action) -
 }
 
 fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    if let Some((cx, name)) = cx.shelved(&args.path)? {
+        return call(&cx, ReadFile { path: name.to_owned(), ..args }, intent, false);
+    }
     let place = cx.seen(&args.path)?;
     let opened = cx.open_file(place.as_path())?;
-    still_as_judged(&place, &opened, intent)?;
+    still_as_judged(cx, &place, &opened, intent)?;
     let whole = opened.size();
     let mut file = opened.file;
     let failed = |err: io::Error| match cx.check() {
@@ -91,6 +103,11 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
         return show_picture(&place, media_type, whole, Cursor::new(head).chain(file)).map_err(failed)?;
     }
     let wanted = Wanted::new(&args);
+    if let Some(kind) = document::kind(&head) {
+        let text = document::text(cx, Cursor::new(head).chain(file)).map_err(|err| within(&place, err))?;
+        let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
+        return wanted.show(&place, whole, &found, Some(&format!("the text of {kind}")));
+    }
     if let Some(decode) = utf16(&head) {
         if whole > WRITE_BYTES_MAX {
             return Err(ToolError::correctable(format!("`{place}` is UTF-16 and too large: {}", size(whole))));
@@ -111,6 +128,14 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
         return Err(binary(&place, whole, &head));
     }
     wanted.show(&place, whole, &found, None)
+}
+
+/// What went wrong, with the file that it went wrong in.
+fn within(place: &Place, err: ToolError) -> ToolError {
+    match err {
+        ToolError::Correctable(words) => ToolError::Correctable(format!("`{place}`: {words}")),
+        fatal @ ToolError::Fatal(_) => fatal,
+    }
 }
 
 /// The range that was asked for.
@@ -214,9 +239,7 @@ fn utf16(head: &[u8]) -> Option<fn(&[u8]) -> String> {
 }
 
 fn binary(place: &Place, whole: u64, head: &[u8]) -> ToolError {
-    let kinds: [(&[u8], &str); 9] = [
-        (b"%PDF-", "a PDF document"),
-        (b"PK\x03\x04", "a ZIP archive (or a document in one)"),
+    let kinds: [(&[u8], &str); 7] = [
         (b"\x1f\x8b", "gzip data"),
         (b"\x28\xb5\x2f\xfd", "zstd data"),
         (b"\x7fELF", "an ELF program or library"),

@@ -181,6 +181,8 @@ fn text_of(file: File) -> Option<String> {
 pub(crate) struct Walk<'a> {
     cx: &'a Cx,
     stack: Vec<Frame>,
+    /// Whether ignore rules count.
+    is_ruled: bool,
     /// Folders that could not be looked into.
     pub(crate) unread: usize,
     /// Names that are out of sight.
@@ -199,8 +201,15 @@ impl<'a> Walk<'a> {
     /// A walk from `place`, which was opened as `dir`. The place itself is walked even if it is hidden or ignored:
     /// it was named.
     pub(crate) fn new(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
-        let mut walk = Self { cx, stack: Vec::new(), unread: 0, unseen: 0 };
+        let mut walk = Self { cx, stack: Vec::new(), is_ruled: true, unread: 0, unseen: 0 };
         walk.enter(dir, place.parts().collect(), &Rules::at(&cx.root, place));
+        walk
+    }
+
+    /// The same where nothing is ignored.
+    pub(crate) fn unruled(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
+        let mut walk = Self { cx, stack: Vec::new(), is_ruled: false, unread: 0, unseen: 0 };
+        walk.enter(dir, place.parts().collect(), &Rules::default());
         walk
     }
 
@@ -208,7 +217,7 @@ impl<'a> Walk<'a> {
         match entries(&dir) {
             Ok(found) if self.stack.len() < DEPTH_MAX => {
                 self.unread += usize::from(found.more);
-                let rules = above.within(&self.cx.root, &dir, &path);
+                let rules = if self.is_ruled { above.within(&self.cx.root, &dir, &path) } else { Rules::default() };
                 self.stack.push(Frame { dir, path, rules, entries: found.entries.into_iter() });
             }
             _ => self.unread += 1,

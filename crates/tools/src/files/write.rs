@@ -1,12 +1,15 @@
 //! `write_file`: a whole file, new or replaced.
 //!
-//! Bound to what was judged by `change`, put in place by `slot`. Writes exactly the bytes it is given.
+//! Bound to what was judged by `change`, put in place by `slot`. Writes what it is given, with the line endings of what it
+//! replaces.
 
 use max_team_core::policy::{Action, Class};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::change::{self, Done};
+use super::edit::is_crlf;
+use super::slot::Old;
 use crate::text::{many, size};
 use crate::tool::{Cx, Output, ToolError};
 use crate::typed::Typed;
@@ -18,7 +21,7 @@ use crate::typed::Typed;
 pub struct WriteFile {
     /// The file, relative to the project folder, like `src/main.rs`.
     path: String,
-    /// Everything that the file shall contain, written as it is.
+    /// Everything that the file shall contain. A file whose lines end in CR LF keeps that.
     content: String,
 }
 
@@ -29,17 +32,24 @@ pub(crate) fn write_file() -> Typed<WriteFile> {
 
 fn action(cx: &Cx, args: &WriteFile) -> Result<Action, ToolError> {
     let place = cx.root.place(&args.path)?;
-    change::propose(cx, &place, |_| Ok(args.content.clone().into_bytes()))
+    change::propose(cx, &place, |old| Ok(content(old, &args.content)))
 }
 
 fn call(cx: &Cx, args: WriteFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
     let place = cx.seen(&args.path)?;
     let bytes = size(args.content.len() as u64);
-    let done = change::carry_out(cx, &place, intent, |_| Ok(args.content.into_bytes()))?;
+    let done = change::carry_out(cx, &place, intent, |old| Ok(content(old, &args.content)))?;
     Ok(Output::text(match done {
         Done::Already if resumed => format!("wrote `{place}` ({bytes})"),
         Done::Already => format!("`{place}` already has exactly this content; nothing was changed"),
         Done::Created { added } => format!("created `{place}` ({}, {bytes})", many(added, "line")),
         Done::Replaced { added, removed } => format!("replaced `{place}` (+{added} −{removed} lines, {bytes})"),
     }))
+}
+
+/// The new content with the line endings of the old: models write LF, whatever the file does. One that writes CR LF
+/// anywhere means what it writes.
+fn content(old: Option<&Old>, new: &str) -> Vec<u8> {
+    let is_crlf = old.and_then(|old| std::str::from_utf8(&old.bytes).ok()).is_some_and(is_crlf);
+    if is_crlf && !new.contains("\r\n") { new.replace('\n', "\r\n").into_bytes() } else { new.as_bytes().to_vec() }
 }

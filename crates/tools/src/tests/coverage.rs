@@ -3,6 +3,7 @@
 //! The number is the tool's own. Where the tool is not installed, that is said together with what to install; a
 //! number is never made up, and a run that measured nothing has none.
 
+use std::io::Read as _;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,10 +11,12 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use super::{Report, TestError, execute};
+use super::{Report, TestError, Watch, execute, measured};
 use crate::command::Walls;
 use crate::project::{Kind, Project};
 
+/// Bytes of a profile that are read.
+const PROFILE_BYTES_MAX: u64 = 32 << 20;
 /// Names that are tried for a temporary folder.
 const NAMES_MAX: u32 = 100;
 
@@ -25,6 +28,18 @@ pub fn coverage(
     walls: &Walls,
     cancel: &CancellationToken,
 ) -> Result<Report, TestError> {
+    measure(root, project, timeout, walls, cancel, &Watch::default())
+}
+
+/// The same, and says how far it is.
+pub(super) fn measure(
+    root: &Path,
+    project: &Project,
+    timeout: Duration,
+    walls: &Walls,
+    cancel: &CancellationToken,
+    watch: &Watch,
+) -> Result<Report, TestError> {
     let argv = project.coverage.as_ref().ok_or_else(|| {
         TestError::Unavailable(format!(
             "nothing is known that measures a {} project; add a `coverage` command to it",
@@ -32,9 +47,9 @@ pub fn coverage(
         ))
     })?;
     if project.kind == Kind::Go {
-        return go(root, argv, timeout, walls, cancel);
+        return go(root, argv, timeout, walls, cancel, watch);
     }
-    let report = execute(root, project.kind, argv, timeout, walls, cancel)?;
+    let report = execute(root, project.kind, argv, timeout, walls, cancel, watch)?;
     match missing(project.kind, &report) {
         Some(what) if report.coverage.is_none() => Err(TestError::Unavailable(what.to_owned())),
         _ => Ok(report),
@@ -68,6 +83,7 @@ fn go(
     timeout: Duration,
     walls: &Walls,
     cancel: &CancellationToken,
+    watch: &Watch,
 ) -> Result<Report, TestError> {
     let folder = Scratch::new().map_err(|err| TestError::Unavailable(format!("no temporary folder: {err}")))?;
     let mut walls = walls.clone();
@@ -78,12 +94,21 @@ fn go(
         None => word.clone(),
     };
     let argv: Vec<String> = argv.iter().map(placed).collect();
-    let mut report = execute(root, Kind::Go, &argv, timeout, &walls, cancel)?;
+    let mut report = execute(root, Kind::Go, &argv, timeout, &walls, cancel, watch)?;
     if Path::new(&profile).exists() {
         let total = ["go", "tool", "cover"].map(str::to_owned).into_iter().chain([format!("-func={profile}")]);
-        report.coverage = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, &walls, cancel)?.coverage;
+        let total = execute(root, Kind::Go, &total.collect::<Vec<_>>(), timeout, &walls, cancel, watch)?;
+        report.coverage = total.coverage;
+        report.files = measured::of_profile(&read(&profile).unwrap_or_default());
     }
     Ok(report)
+}
+
+/// The beginning of a profile, as much as anybody looks at.
+fn read(profile: &str) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(profile)?.take(PROFILE_BYTES_MAX).read_to_string(&mut text)?;
+    Ok(text)
 }
 
 /// A folder of our own that goes away again.

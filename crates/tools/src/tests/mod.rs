@@ -9,6 +9,7 @@ mod choose;
 mod coverage;
 mod go;
 mod java;
+mod measured;
 mod node;
 mod python;
 mod tally;
@@ -22,10 +23,12 @@ use tokio_util::sync::CancellationToken;
 
 use self::tally::Tally;
 use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
+use crate::progress::Progress;
 use crate::project::{Kind, Project};
 
 pub use choose::command;
 pub use coverage::coverage;
+pub use measured::Covered;
 pub use tally::{Counts, FAILURES_MAX, parse};
 pub use tool::{CoverageReport, RunTest};
 pub(crate) use tool::{coverage_report, run_test};
@@ -60,6 +63,9 @@ pub struct Report {
     pub output: String,
     /// Percent of the code that the tests reached, where it was measured.
     pub coverage: Option<f64>,
+    /// The same for each file, where it was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub files: Vec<Covered>,
     /// How long it took, in milliseconds.
     pub ms: u64,
 }
@@ -90,7 +96,20 @@ pub fn run(
     walls: &Walls,
     cancel: &CancellationToken,
 ) -> Result<Report, TestError> {
-    execute(root, project.kind, &command(root, project, filter)?, timeout, walls, cancel)
+    execute(root, project.kind, &command(root, project, filter)?, timeout, walls, cancel, &Watch::default())
+}
+
+/// How a run is watched.
+struct Watch {
+    progress: Progress,
+    /// Bytes of output that are kept.
+    output_bytes_max: usize,
+}
+
+impl Default for Watch {
+    fn default() -> Self {
+        Self { progress: Progress::default(), output_bytes_max: OUTPUT_BYTES_MAX }
+    }
 }
 
 fn execute(
@@ -100,16 +119,18 @@ fn execute(
     timeout: Duration,
     walls: &Walls,
     cancel: &CancellationToken,
+    watch: &Watch,
 ) -> Result<Report, TestError> {
     let env = ENVIRONMENT.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let mut tally = Tally::new(kind);
-    let mut kept = Kept::new(OUTPUT_BYTES_MAX);
+    let mut kept = Kept::new(watch.output_bytes_max);
     let over = Job { env, ..Job::new(argv, root, timeout, Some(walls)) }.run(cancel, &mut |_, bytes| {
         tally.push(bytes);
         kept.push(bytes);
+        watch.progress.say(|| last_line(bytes));
         true
     })?;
-    let (counts, coverage) = tally.finish();
+    let (counts, measured) = tally.finish();
     let Counts { passed, failed, skipped, failures } = counts;
     Ok(Report {
         command: join(argv),
@@ -120,7 +141,14 @@ fn execute(
         ok: over.ended == Ended::Exited && over.code == Some(0),
         ended: over.ended,
         output: tally::plain(&kept.text()),
-        coverage,
+        coverage: measured.total,
+        files: measured.files,
         ms: over.ms,
     })
+}
+
+/// The last line of some output that says anything.
+fn last_line(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    tally::plain(text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
 }

@@ -5,6 +5,7 @@
 //! not counted: numbers are never guessed.
 
 use super::java::Java;
+use super::measured::Measured;
 use super::node::Node;
 use super::python::Python;
 use super::{cargo::Cargo, go::Go};
@@ -61,8 +62,7 @@ pub(super) struct Tally {
     python: Python,
     node: Node,
     java: Java,
-    /// Percent of the code that the tests reached, by the runner's own account.
-    pub(super) coverage: Option<f64>,
+    measured: Measured,
 }
 
 impl Tally {
@@ -75,7 +75,7 @@ impl Tally {
             python: Python::default(),
             node: Node::default(),
             java: Java::default(),
-            coverage: None,
+            measured: Measured::new(kind),
         }
     }
 
@@ -109,17 +109,17 @@ impl Tally {
                 self.java.line(line);
             }
         }
-        self.coverage = percent(self.kind, line).or(self.coverage);
+        self.measured.line(line);
     }
 
     /// What was counted.
-    pub(super) fn finish(mut self) -> (Counts, Option<f64>) {
+    pub(super) fn finish(mut self) -> (Counts, Measured) {
         if !self.line.is_empty() {
             self.end_line();
         }
         let all = [self.cargo.finish(), self.go.finish(), self.python.finish(), self.node.finish(), self.java.finish()];
         let most = all.into_iter().max_by_key(Counts::weight).unwrap_or_default();
-        (most, self.coverage)
+        (most, self.measured)
     }
 }
 
@@ -128,23 +128,6 @@ pub fn parse(kind: Kind, output: &str) -> Counts {
     let mut tally = Tally::new(kind);
     tally.push(output.as_bytes());
     tally.finish().0
-}
-
-/// The total of a coverage table, if this line is it.
-fn percent(kind: Kind, line: &str) -> Option<f64> {
-    let percents = || line.split_whitespace().filter_map(|word| word.strip_suffix('%')?.parse::<f64>().ok());
-    match kind {
-        // Regions, functions, lines.
-        Kind::Cargo if line.starts_with("TOTAL") => percents().nth(2),
-        Kind::Pytest | Kind::Unittest if line.starts_with("TOTAL") => percents().next_back(),
-        Kind::Go if line.starts_with("total:") => percents().next_back(),
-        Kind::Npm | Kind::Pnpm | Kind::Yarn | Kind::Bun => {
-            let (name, rest) = line.trim_start_matches(['#', 'ℹ', ' ']).split_once('|')?;
-            let is_total = name.trim().eq_ignore_ascii_case("all files");
-            is_total.then(|| rest.split('|').next()?.trim().parse().ok())?
-        }
-        _ => None,
-    }
 }
 
 /// The line without what colours it.
@@ -183,29 +166,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn totals_of_coverage_are_read() {
-        let table = [
-            (
-                Kind::Cargo,
-                "TOTAL                 10     3    70.00%    4    1    75.00%    20    5    80.00%    0    0    -",
-                Some(80.0),
-            ),
-            (Kind::Go, "total:\t\t\t(statements)\t66.7%", Some(66.7)),
-            (Kind::Go, "x/a.go:3:\tadd\t\t100.0%", None),
-            (Kind::Pytest, "TOTAL                 12      3    75%", Some(75.0)),
-            (Kind::Unittest, "TOTAL                 12      3      4      1    71.5%", Some(71.5)),
-            (Kind::Npm, "# all files | 85.71 |   100.00 |   83.33 |", Some(85.71)),
-            (Kind::Npm, "ℹ all files | 85.71 |   100.00 |   83.33 |", Some(85.71)),
-            (Kind::Yarn, "All files |   90.9 |      100 |     100 |    90.9 |", Some(90.9)),
-            (Kind::Npm, "a.js | 85.71 | 1 |", None),
-            (Kind::Make, "TOTAL 75%", None),
-        ];
-        for (kind, line, want) in table {
-            assert_eq!(percent(kind, line), want, "{line}");
-        }
-    }
 
     #[test]
     fn colours_are_taken_away() {

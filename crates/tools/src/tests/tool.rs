@@ -13,7 +13,8 @@ use max_team_core::policy::{Action, Class, Deed};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Report, TestError, command, coverage, execute};
+use super::coverage::measure as measured;
+use super::{Covered, Report, TestError, Watch, command, coverage, execute};
 use crate::command::{Ended, join};
 use crate::project::{Project, detect};
 use crate::text::{many, visible};
@@ -22,6 +23,10 @@ use crate::typed::Typed;
 
 /// How long tests may take unless told otherwise, in seconds.
 const TIMEOUT_S_DEFAULT: u32 = 300;
+/// Files whose coverage a model sees.
+const FILES_SHOWN: usize = 100;
+/// Bytes of output that are kept to be read on.
+const OUTPUT_KEPT: usize = 8 << 20;
 /// Bytes of output that a model sees of a run that failed.
 const SHOWN_FAILED: usize = 16 << 10;
 /// Bytes of output that a model sees of a run that went well.
@@ -45,7 +50,8 @@ pub struct RunTest {
     timeout_s: Option<u32>,
 }
 
-/// Run the tests of the project and measure how much of its code they reach, in percent. It needs what the project's
+/// Run the tests of the project and measure how much of its code they reach, in percent: of all of it and
+/// of each file, the least first. It needs what the project's
 /// world measures with (`cargo llvm-cov`, pytest-cov, Go, node) and says what to install if that is missing. What is
 /// printed comes as it is, whatever files it is about.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -208,26 +214,43 @@ fn test(cx: &Cx, args: RunTest, intent: &Action, _: bool) -> Result<Output, Tool
     let run = Run::of_tests(cx, &args)?;
     run.is_judged(intent)?;
     let timeout = Duration::from_secs(args.timeout_s.unwrap_or(TIMEOUT_S_DEFAULT).into());
-    let report = execute(&run.dir, run.project.kind, &run.argv, timeout, &cx.walls, &cx.cancel)?;
+    let report = execute(&run.dir, run.project.kind, &run.argv, timeout, &cx.walls, &cx.cancel, &watch(cx))?;
     cx.check()?;
-    Ok(Output::text(told(&report)))
+    Ok(Output::text(told(cx, &report)))
 }
 
 fn measure(cx: &Cx, args: CoverageReport, intent: &Action, _: bool) -> Result<Output, ToolError> {
     let run = Run::of_coverage(cx, &args)?;
     run.is_judged(intent)?;
     let timeout = Duration::from_secs(TIMEOUT_S_DEFAULT.into());
-    let report = coverage(&run.dir, &run.project, timeout, &cx.walls, &cx.cancel)?;
+    let report = measured(&run.dir, &run.project, timeout, &cx.walls, &cx.cancel, &watch(cx))?;
     cx.check()?;
-    let measured = match report.coverage {
+    let total = match report.coverage {
         Some(percent) => format!("coverage: {percent} %"),
         None => "coverage was not measured; see the output for why".to_owned(),
     };
-    Ok(Output::text(format!("{measured}\n{}", told(&report))))
+    Ok(Output::text(format!("{total}\n{}{}", of_files(&report.files), told(cx, &report))))
+}
+
+/// For a model more is kept than it is told: it can read on.
+fn watch(cx: &Cx) -> Watch {
+    Watch { progress: cx.progress.clone(), output_bytes_max: OUTPUT_KEPT }
+}
+
+/// The files that the tests reach least, first.
+fn of_files(files: &[Covered]) -> String {
+    let mut files: Vec<&Covered> = files.iter().collect();
+    files.sort_by(|one, other| one.percent.total_cmp(&other.percent).then_with(|| one.file.cmp(&other.file)));
+    let mut text: String =
+        files.iter().take(FILES_SHOWN).map(|Covered { file, percent }| format!("{percent:>6} % {file}\n")).collect();
+    if files.len() > FILES_SHOWN {
+        text.push_str(&format!("[{} more, reached better]\n", many(files.len() - FILES_SHOWN, "file")));
+    }
+    text
 }
 
 /// A report in words: the result first, then the names, then what was printed.
-fn told(report: &Report) -> String {
+fn told(cx: &Cx, report: &Report) -> String {
     let Report { passed, failed, skipped, .. } = report;
     let how = match (report.ended, report.ok) {
         (Ended::TimedOut, _) => "TIMED OUT".to_owned(),
@@ -251,7 +274,12 @@ fn told(report: &Report) -> String {
     let most = if report.ok { SHOWN_FINE } else { SHOWN_FAILED };
     let from = report.output.ceil_char_boundary(report.output.len().saturating_sub(most));
     let shown = report.output.get(from..).unwrap_or_default();
-    let cut = if from > 0 { format!("[{} cut]\n", many(from, "byte")) } else { String::new() };
+    let rest = if from > 0 { cx.keep(&report.output) } else { None };
+    let cut = match (from, rest) {
+        (0, _) => String::new(),
+        (from, None) => format!("[{} cut]\n", many(from, "byte")),
+        (from, Some(rest)) => format!("[{} cut; {rest}]\n", many(from, "byte")),
+    };
     text.push_str(&format!("output:\n{cut}"));
     text.extend(shown.lines().map(|line| visible(line) + "\n"));
     text

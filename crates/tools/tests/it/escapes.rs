@@ -283,3 +283,50 @@ fn a_folder_swapped_for_a_link_never_leads_out() {
         assert_eq!(fs::read_to_string(project.outside("secret")).unwrap(), SECRET);
     }
 }
+
+/// Somebody swaps a file for a link to the outside, back and forth, while it is read, written and edited.
+#[test]
+fn a_file_swapped_for_a_link_never_leads_out() {
+    for project in Project::both() {
+        fs::write(project.outside("secret"), SECRET).unwrap();
+        fs::write(project.outside("hard"), SECRET).unwrap();
+        project.write("f", "inside");
+        symlink(project.outside("secret"), project.inside("link")).unwrap();
+        fs::hard_link(project.outside("hard"), project.inside("twin")).unwrap();
+        let stop = AtomicBool::new(false);
+        let [file, link, twin] = ["f", "link", "twin"].map(|name| project.inside(name));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    for other in [&link, &twin] {
+                        // The other side replaces names meanwhile; then there is nothing to swap.
+                        let _ = renameat_with(CWD, &file, CWD, other, RenameFlags::EXCHANGE);
+                    }
+                }
+            });
+            let _guard = Guard(&stop);
+            for round in 0..300 {
+                let read = json!({ "path": "f" });
+                // Whoever was allowed to read a plain file gets a plain file, or nothing.
+                if let Ok(intent) = project.action("read_file", &read)
+                    && intent.deed == Deed::Read
+                    && let Ok(output) = project.run("read_file", &read, &intent, false)
+                {
+                    assert!(!crate::project::text(output).contains(SECRET));
+                }
+                for (tool, input) in [
+                    ("write_file", json!({ "path": "f", "content": format!("inside {round}") })),
+                    ("edit_file", json!({ "path": "f", "old": "inside", "new": "inside inside" })),
+                    ("edit_file", json!({ "path": "f", "old": "secret", "new": "overwritten" })),
+                ] {
+                    let done = project.call(tool, input);
+                    assert!(!matches!(done, Err(ToolError::Fatal(_))), "{done:?}");
+                }
+            }
+        });
+        for name in ["secret", "hard"] {
+            assert_eq!(fs::read_to_string(project.outside(name)).unwrap(), SECRET);
+        }
+        assert_eq!(names(&project.outside("")), ["hard", "secret"]);
+    }
+}

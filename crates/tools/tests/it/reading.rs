@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use max_team_core::chat::Part;
 use max_team_core::limits::{IMAGE_BYTES_MAX, READ_BYTES_MAX, TOOL_RESULT_BYTES_MAX};
+use max_team_core::policy::Deed;
 use max_team_tools::{Output, ToolError};
 use serde_json::json;
 
@@ -131,7 +132,7 @@ fn what_is_no_text_is_named_and_what_nearly_is_is_shown() {
     let cyrillic: Vec<u8> = (0..400).map(|n: u16| 0xc0 + u8::try_from(n % 32).unwrap()).collect();
     let table: [(&[u8], &str); 5] = [
         (b"\x7fELF\x02\x01\x01\0", "an ELF program or library, 8 bytes"),
-        (b"%PDF-1.7\n\0", "a PDF document"),
+        (b"%PDF-1.7\n\0", "documents cannot be read here"),
         (b"text\0more", "binary data"),
         (&cyrillic, "not UTF-8 text, 400 bytes"),
         (b"\x1f\x8b\x08\0\0", "gzip data"),
@@ -151,4 +152,32 @@ fn a_wrong_name_gets_a_better_one() {
     assert_eq!(err, "`src/mian.rs` does not exist; did you mean `src/main.rs`?");
     let err = project.refused("read_file", json!({ "path": "src" }));
     assert_eq!(err, "`src` is a folder; use `list_dir`");
+}
+
+#[test]
+fn what_is_too_large_to_be_told_is_kept_to_be_read() {
+    let mut project = Project::new();
+    let shelf = project.outside("shelf/agent");
+    project.cx.shelf = Some(std::sync::Arc::new(max_team_tools::Shelf::new(shelf.clone())));
+    for number in 0..100 {
+        project.write(&format!("d{number}/f.txt"), format!("{}\n", "wide ".repeat(400)).repeat(4));
+    }
+    let told = project.call("search_code", json!({ "pattern": "wide", "context": 3 })).unwrap();
+    // Whatever a tool gives, the registry bounds; a tool that bounds itself has nothing to keep.
+    assert!(told.len() <= 96 << 10);
+
+    let kept = max_team_tools::Shelf::new(shelf).keep("first\nsecond\n").unwrap();
+    let action = project.action("read_file", &json!({ "path": kept })).unwrap();
+    assert_eq!((action.deed, action.target.as_str()), (Deed::Query, kept.as_str()));
+    assert_eq!(
+        project.call("read_file", json!({ "path": kept, "offset": 2 })).unwrap(),
+        "2\tsecond\n\n[lines 2-2 of 2]"
+    );
+    assert!(project.call("search_code", json!({ "pattern": "sec", "path": kept })).unwrap().contains("2:second"));
+    for path in ["@output/none.txt", "@output/../x", "@output/"] {
+        project.refused("read_file", json!({ "path": path }));
+    }
+    // Nobody else finds it.
+    project.cx.shelf = None;
+    assert!(project.refused("read_file", json!({ "path": kept })).contains("there is no output"));
 }

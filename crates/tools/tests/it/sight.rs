@@ -112,3 +112,30 @@ fn links_are_no_way_around() {
         assert!(!listed.contains("env") && !listed.contains("Secrets"), "{listed}");
     }
 }
+
+/// A second name of a blocked file is the blocked file, whatever the gate says to hard links.
+#[test]
+fn a_hard_link_to_a_blocked_file_is_that_file() {
+    for project in Project::both() {
+        project.write(".hidden/deep/prod.env", "KEY=needle\n");
+        project.write("one.txt", "fine\n");
+        std::fs::hard_link(project.inside(".hidden/deep/prod.env"), project.inside("notes.txt")).unwrap();
+        std::fs::hard_link(project.inside("one.txt"), project.inside("two.txt")).unwrap();
+        let free = project.action("read_file", &json!({ "path": "notes.txt" })).unwrap();
+        let project = project.within(&constraints(&[], &["*.env"]));
+        let calls = [
+            ("read_file", json!({ "path": "notes.txt" })),
+            ("search_code", json!({ "path": "notes.txt", "pattern": "KEY" })),
+            ("query_log", json!({ "path": "notes.txt" })),
+        ];
+        for (tool, input) in calls {
+            let told = project.refused(tool, input.clone());
+            assert!(told.contains("has a name that is blocked") && !told.contains("needle"), "{tool}: {told}");
+            // Not even if somebody has said yes to it.
+            let told = project.run(tool, &input, &free, false).unwrap_err().to_string();
+            assert!(told.contains("has a name that is blocked"), "{tool}: {told}");
+        }
+        assert_eq!(project.action("read_file", &json!({ "path": "two.txt" })).unwrap().deed, Deed::ReadLinked);
+        assert_eq!(project.call("read_file", json!({ "path": "two.txt" })).unwrap(), "1\tfine\n");
+    }
+}

@@ -43,14 +43,18 @@ fn found(project: &Project) -> Found {
 }
 
 /// Whether a program is here; if not, the test that needs it says so and ends.
-#[expect(clippy::print_stderr, reason = "a test that was not run must be seen")]
 fn is_here(program: &str) -> bool {
     let here =
         std::process::Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
     if !here {
-        eprintln!("skipped: there is no `{program}` here");
+        skipped(&format!("there is no `{program}` here"));
     }
     here
+}
+
+#[expect(clippy::print_stderr, reason = "a test that was not run must be seen")]
+fn skipped(why: &str) {
+    eprintln!("skipped: {why}");
 }
 
 /// A Python project whose interpreter is a script of ours.
@@ -250,4 +254,43 @@ fn a_result_begins_with_how_it_went() {
     project.write("Makefile", "test:\n\t@false\n");
     let told = project.call("run_test", json!({})).unwrap();
     assert!(told.starts_with("FAILED: 0 passed"), "{told}");
+}
+
+#[test]
+fn a_real_pytest_project_is_counted_and_measured_file_by_file() {
+    let has_pytest = |python: &&str| {
+        let asked = std::process::Command::new(python).args(["-c", "import pytest"]).output();
+        asked.is_ok_and(|output| output.status.success())
+    };
+    let Some(python) = ["/usr/bin/python3", "/usr/local/bin/python3"].into_iter().find(has_pytest) else {
+        return skipped("no Python here has pytest; install Debian's package `python3-pytest`");
+    };
+    let mut project = Project::new();
+    fs::create_dir_all(project.inside(".venv/bin")).unwrap();
+    std::os::unix::fs::symlink(python, project.inside(".venv/bin/python")).unwrap();
+    project.cx.shelf = Some(std::sync::Arc::new(max_team_tools::Shelf::new(project.outside("shelf/a"))));
+    project.write("app/__init__.py", "");
+    project.write("app/used.py", "def one():\n    return 1\n");
+    project.write("app/half.py", "def two():\n    return 2\n\ndef three():\n    return 3\n");
+    project.write(
+        "tests/test_a.py",
+        "import pytest\nfrom app import half, used\n\ndef test_one():\n    assert used.one() == 1 and half.two() == 2\n\n\
+         @pytest.mark.skip\ndef test_later():\n    pass\n\n@pytest.mark.parametrize('n', [1, 2])\ndef test_many(n):\n    assert n == 1\n\n\
+         def test_loud():\n    print('word ' * 50_000)\n    assert False\n",
+    );
+    let told = project.call("run_test", json!({})).unwrap();
+    assert!(told.starts_with("FAILED: 2 passed, 2 failed, 1 skipped"), "{told}");
+    assert!(told.contains("- tests/test_a.py::test_many[2]") || told.contains("test_many[2]"), "{told}");
+    // What does not fit is read on.
+    let path = told.split('`').find(|word| word.starts_with("@output/")).unwrap();
+    let inner = project.call("search_code", json!({ "path": path, "pattern": "short test summary" })).unwrap();
+    assert!(inner.contains("[1 match in 1 file]"), "{inner}");
+
+    match project.call("coverage_report", json!({})) {
+        Ok(told) => {
+            assert!(told.starts_with("coverage: ") && told.contains("%"), "{told}");
+            assert!(told.contains("    75 % app/half.py\n") && told.contains("   100 % app/used.py\n"), "{told}");
+        }
+        Err(err) => assert!(err.to_string().contains("pytest-cov is not installed"), "{err}"),
+    }
 }

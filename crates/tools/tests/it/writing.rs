@@ -60,7 +60,10 @@ fn classes_say_what_a_crash_means() {
         ("git_diff", Class::Pure),
         ("git_log", Class::Pure),
         ("git_status", Class::Pure),
+        ("http_get", Class::Pure),
         ("list_dir", Class::Pure),
+        ("query_log", Class::Pure),
+        ("query_metrics", Class::Pure),
         ("read_file", Class::Pure),
         ("run_test", Class::Opaque),
         ("search_code", Class::Pure),
@@ -160,6 +163,29 @@ fn permissions_stay_and_read_only_means_it() {
     fs::set_permissions(project.inside("run.sh"), fs::Permissions::from_mode(0o444)).unwrap();
     let err = project.refused("write_file", json!({ "path": "run.sh", "content": "d" }));
     assert!(err.contains("read-only"), "{err}");
+}
+
+#[test]
+fn line_endings_of_a_replaced_file_stay() {
+    let project = Project::new();
+    let table = [
+        ("a\r\nb\r\n", "x\ny\n", "x\r\ny\r\n"),
+        ("a\r\nb\r\n", "x\r\ny\n", "x\r\ny\n"),
+        ("a\nb\n", "x\ny\n", "x\ny\n"),
+        ("a\nb\nc\r\n", "x\ny\n", "x\ny\n"),
+        ("one line", "x\n", "x\n"),
+    ];
+    for (before, content, want) in table {
+        project.write("f", before);
+        let input = json!({ "path": "f", "content": content });
+        let intent = project.action("write_file", &input).unwrap();
+        project.run("write_file", &input, &intent, false).unwrap();
+        assert_eq!(project.read("f"), want, "{before:?} {content:?}");
+        // A process that died after it has nothing left to do.
+        let again = project.run("write_file", &input, &intent, true).unwrap();
+        assert!(crate::project::text(again).starts_with("wrote `f`"));
+        assert_eq!(project.read("f"), want);
+    }
 }
 
 #[test]

@@ -585,7 +585,11 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
     stage.event_from(leo.clone(), stage::answered(1, "some secret words"));
     stage.event_from(leo.clone(), stage::runs("1.0", "edit_file", Action::read("src/a.rs")));
     assert!(stage.glass.screen().contains("leo: edit_file src/a.rs"), "{}", stage.glass.screen());
+    stage.delta_from(leo.clone(), Delta::Progress { key: "1.0".into(), words: "40 of 90 \u{1b}[2Jfiles".into() });
+    stage.delta_from(leo.clone(), Delta::Progress { key: "9.9".into(), words: "nobody's".into() });
     stage.wait(3_000);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("leo: edit_file src/a.rs · 40 of 90") && !screen.contains("nobody"), "{screen}");
     stage.event_from(leo, stage::ended(End::Answered));
     let screen = stage.glass.everything();
     assert!(screen.contains("⏺ leo: done · 3.0 s · $0.0087") && !screen.contains("secret"), "{screen}");

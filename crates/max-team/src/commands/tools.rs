@@ -1,0 +1,77 @@
+//! `tools list` and `tools show`: what agents can do, as they are told it.
+
+use max_team_core::policy::Class;
+use max_team_runtime::with_team;
+use max_team_tools::{Registry, Spec};
+use serde_json::{Value, json};
+
+use super::table::table;
+use crate::args;
+use crate::exit::{Exit, Stop};
+
+pub(crate) fn run(command: &args::Tools) -> Result<(), Stop> {
+    let tools = with_team(Registry::builtin());
+    match command {
+        args::Tools::List { json: true } => {
+            let all: Vec<Value> = tools.specs().map(as_json).collect();
+            super::print(&format!("{:#}\n", Value::from(all)))
+        }
+        args::Tools::List { json: false } => {
+            let row = |spec: &Spec| vec![spec.name.clone(), class(spec.class).to_owned(), first(&spec.description)];
+            super::print(&table(&["TOOL", "CLASS", "WHAT"], &tools.specs().map(row).collect::<Vec<_>>()))
+        }
+        args::Tools::Show { name, json } => {
+            let tool = tools.get(name).ok_or_else(|| {
+                let names = tools.specs().map(|spec| spec.name.as_str());
+                let like = max_team_core::near::did_you_mean(name, names);
+                Stop::new(Exit::Usage, format!("there is no tool `{name}`{like}; `max-team tools list` shows them"))
+            })?;
+            super::print(&if *json { format!("{:#}\n", as_json(tool.spec())) } else { page(tool.spec()) })
+        }
+    }
+}
+
+fn as_json(spec: &Spec) -> Value {
+    json!({ "name": spec.name, "class": class(spec.class), "description": spec.description, "schema": spec.schema })
+}
+
+/// What a crash in the middle of a call means, in a word.
+fn class(class: Class) -> &'static str {
+    match class {
+        Class::Pure => "pure",
+        Class::Idempotent => "idempotent",
+        Class::Keyed => "keyed",
+        Class::Opaque => "opaque",
+    }
+}
+
+/// The first sentence.
+fn first(description: &str) -> String {
+    let line = description.lines().next().unwrap_or_default();
+    line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.').to_owned()
+}
+
+fn page(spec: &Spec) -> String {
+    let Spec { name, description, schema, class: kind, .. } = spec;
+    let mut text = format!("{name} ({})\n\n{description}\n", class(*kind));
+    let required = |name: &str| {
+        let names = schema.get("required").and_then(Value::as_array);
+        names.is_some_and(|names| names.iter().any(|required| required == name))
+    };
+    let inputs = schema.get("properties").and_then(Value::as_object);
+    for (name, input) in inputs.into_iter().flatten() {
+        let word = |key: &str| input.get(key).and_then(Value::as_str).unwrap_or_default();
+        let needed = if required(name) { ", required" } else { "" };
+        let one_of = input.get("enum").and_then(Value::as_array).map(|words| {
+            let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+            format!(" One of: {}.", words.join(", "))
+        });
+        text.push_str(&format!(
+            "\n  {name} ({}{needed})\n      {}{}\n",
+            word("type"),
+            word("description"),
+            one_of.unwrap_or_default()
+        ));
+    }
+    text
+}

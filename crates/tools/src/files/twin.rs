@@ -1,0 +1,88 @@
+//! Whether an open file is one that is out of sight, under another name.
+//!
+//! A hard link gives a blocked file a second name that no pattern knows. So whoever reads a file with several names, and
+//! may not see everything, is refused if one of them is a blocked one. All names beneath the root are looked at, hidden
+//! and ignored ones too, up to a bound; past it nobody can tell, and that is a refusal too.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+
+use rustix::fs::{AtFlags, FileType, statat};
+
+use super::place::Place;
+use super::root::{Opened, open_part_dir};
+use super::walk::entries;
+use crate::tool::{Cx, ToolError};
+
+/// Names that are looked at.
+const NAMES_MAX: usize = 500_000;
+/// Folders within folders that are looked into; each holds one open file.
+const DEPTH_MAX: usize = 100;
+
+/// Refuses a file that is the same as one that is out of sight.
+pub(crate) fn check(cx: &Cx, place: &Place, opened: &Opened) -> Result<(), ToolError> {
+    if !opened.is_linked() || cx.sight.is_whole() {
+        return Ok(());
+    }
+    let refused = |why: &str| Err(ToolError::correctable(format!("`{place}` is not for you to see: {why}")));
+    match find(cx, opened)? {
+        Twin::None => Ok(()),
+        Twin::Hidden => refused("the same file has a name that is blocked (a hard link)"),
+        Twin::Unknown => refused("it has several names (hard links), and not all of them could be looked at"),
+    }
+}
+
+enum Twin {
+    /// No name beneath the root is out of sight.
+    None,
+    /// One is.
+    Hidden,
+    /// There is more than can be looked at.
+    Unknown,
+}
+
+fn find(cx: &Cx, opened: &Opened) -> Result<Twin, ToolError> {
+    let trouble = |err: std::io::Error| ToolError::correctable(format!("the project folder cannot be read: {err}"));
+    let root = cx.root.dir().try_clone_to_owned().map_err(trouble)?;
+    let mut folders: Vec<(OwnedFd, PathBuf, usize)> = vec![(root, PathBuf::new(), 0)];
+    let (mut looked_at, mut is_unknown) = (0, false);
+    // Every name that was found is one that needs no more looking for.
+    let mut left = u64::try_from(opened.stat.st_nlink).unwrap_or(u64::MAX);
+    while let Some((dir, path, depth)) = folders.pop() {
+        cx.check()?;
+        let Ok(found) = entries(&dir) else {
+            is_unknown = true;
+            continue;
+        };
+        is_unknown |= found.more;
+        for entry in found.entries {
+            looked_at += 1;
+            if looked_at > NAMES_MAX {
+                return Ok(Twin::Unknown);
+            }
+            let inner = path.join(&entry.name);
+            match entry.kind {
+                FileType::Directory if depth < DEPTH_MAX => match open_part_dir(dir.as_fd(), entry.name.as_ref()) {
+                    Ok(folder) => folders.push((folder, inner, depth + 1)),
+                    Err(_) => is_unknown = true,
+                },
+                FileType::Directory => is_unknown = true,
+                FileType::RegularFile => {
+                    let Ok(stat) = statat(&dir, &entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+                    if (stat.st_dev, stat.st_ino) != (opened.stat.st_dev, opened.stat.st_ino) {
+                        continue;
+                    }
+                    if !cx.sight.sees(&inner.to_string_lossy()) {
+                        return Ok(Twin::Hidden);
+                    }
+                    left = left.saturating_sub(1);
+                    if left == 0 {
+                        return Ok(Twin::None);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(if is_unknown { Twin::Unknown } else { Twin::None })
+}

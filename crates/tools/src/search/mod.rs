@@ -1,0 +1,270 @@
+//! `search_code`: lines that match, or things by their name, in the files of the project.
+//!
+//! Files come from a walk that cannot leave the root and are opened through it, so what is searched is what may be
+//! read. Threads take files from one walk; the order of the result is that of the walk, whatever the threads do, and
+//! the result is bounded and says what it leaves out. Files with other names (hard links) are searched only when named,
+//! because then the gate was asked.
+
+mod lines;
+mod report;
+mod symbols;
+mod tongue;
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use grep_searcher::Searcher;
+use ignore::overrides::{Override, OverrideBuilder};
+use max_team_core::limits::{SEARCH_MATCHES_MAX, TOOL_RESULT_BYTES_MAX};
+use max_team_core::policy::{Action, Class, Deed};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::lines::Hunt;
+use self::report::{Found, Report, Skip};
+use self::symbols::Quest;
+use crate::files::{Opened, Walk, read_action, still_as_judged};
+use crate::text::many;
+use crate::tool::{Cx, Output, ToolError};
+use crate::typed::Typed;
+
+/// Files that a thread takes at once.
+const BATCH: usize = 32;
+/// Threads of one search.
+const THREADS_MAX: usize = 8;
+/// Bytes of a result, its notes not counted.
+const RESULT_BYTES_MAX: usize = TOOL_RESULT_BYTES_MAX - 2_000;
+
+/// Search the files of the project, in one of two ways. With `pattern`: for a regular expression (Rust syntax, one line
+/// at a time); the result is grouped by file, `12:text` is a match in line 12, `11-text` a line around it. With
+/// `symbol`: for where something of that name is defined, or with `kind: call` where it is called, by the syntax of Rust,
+/// Go, Python, JavaScript, TypeScript, Java and C; the result has the lines, the signature and what it is part of.
+/// Files that `.gitignore` ignores, hidden files and binary files are left out, unless `path` names the hidden or
+/// ignored file or folder. At most 200 matches come. Use it to find where something is defined or used; then read there
+/// with `read_file`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SearchCode {
+    /// What to look for, like `fn \w+_file\b`; plain text if `literal` is set.
+    pattern: Option<String>,
+    /// Look for something of this name by the syntax of the language, instead of a pattern; `*` stands for any letters.
+    symbol: Option<String>,
+    /// What kind of thing `symbol` is. Default: any that is defined.
+    #[schemars(extend("enum" = ["function", "type", "constant", "module", "call"]))]
+    kind: Option<String>,
+    /// The file or folder to search, relative to the project folder. Default: everything.
+    path: Option<String>,
+    /// Search only files whose path fits, like `*.rs`, `src/**/*.{ts,tsx}` or `!*.lock`.
+    glob: Option<String>,
+    /// Treat upper and lower case alike. Default: false.
+    ignore_case: Option<bool>,
+    /// Take `pattern` as plain text, not as a regular expression. Default: false.
+    literal: Option<bool>,
+    /// Lines to show before and after each match. Default: 0.
+    #[schemars(range(max = 10))]
+    context: Option<u32>,
+    /// Give only the names of the files that match. Default: false.
+    files_only: Option<bool>,
+}
+
+/// The tool.
+pub(crate) fn search_code() -> Typed<SearchCode> {
+    Typed::new("search_code", Class::Pure, action, call)
+}
+
+fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
+    Way::new(args)?;
+    glob(args)?;
+    let path = args.path.as_deref().unwrap_or(".");
+    if let Some((cx, name)) = cx.shelved(path)? {
+        cx.open_file(cx.root.place(name)?.as_path())?;
+        return Ok(Action { deed: Deed::Query, ..Action::read(path) });
+    }
+    let place = cx.root.place(path)?;
+    if cx.hides(&place) || cx.is_dir(place.as_path()) {
+        return Ok(Action::read(place.to_string()));
+    }
+    read_action(cx, &place)
+}
+
+fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    let path = args.path.as_deref().unwrap_or(".");
+    match cx.shelved(path)? {
+        Some((shelf, name)) => search(&shelf, &args, name, intent),
+        None => search(cx, &args, path, intent),
+    }
+}
+
+fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Output, ToolError> {
+    let way = Way::new(args)?;
+    let place = cx.seen(path)?;
+    let mut report = Report::new(args.files_only.unwrap_or(false));
+    if !cx.is_dir(place.as_path()) {
+        let opened = cx.open_file(place.as_path())?;
+        still_as_judged(cx, &place, &opened, intent)?;
+        report.add(place.as_path(), way.look(cx, &mut way.eyes(), place.as_path(), opened));
+        cx.check()?;
+        return Ok(Output::text(report.finish(0, 0)));
+    }
+    let glob = glob(args)?;
+    let mut walk = Walk::new(cx, &place, cx.open_dir(place.as_path())?);
+    let fits = |path: &PathBuf| !glob.matched(path, false).is_ignore() && way.reads(path);
+    let report = search_tree(cx, &way, &mut walk, fits, report)?;
+    cx.check()?;
+    Ok(Output::text(report.finish(walk.unread, walk.unseen)))
+}
+
+fn glob(args: &SearchCode) -> Result<Override, ToolError> {
+    let wrong = |err| ToolError::correctable(format!("the glob cannot be used: {err}"));
+    let mut globs = OverrideBuilder::new("");
+    if let Some(glob) = &args.glob {
+        globs.add(glob.strip_prefix("./").unwrap_or(glob)).map_err(wrong)?;
+    }
+    globs.build().map_err(wrong)
+}
+
+/// What is looked for, and how.
+enum Way {
+    Lines(Hunt),
+    Symbols(Quest),
+}
+
+/// What one thread looks with.
+enum Eyes {
+    Lines(Box<Searcher>),
+    Symbols,
+}
+
+impl Way {
+    fn new(args: &SearchCode) -> Result<Self, ToolError> {
+        match (&args.pattern, &args.symbol) {
+            (Some(pattern), None) => Hunt::new(args, pattern).map(Self::Lines),
+            (None, Some(symbol)) => Quest::new(symbol, args.kind.as_deref()).map(Self::Symbols),
+            _ => Err(ToolError::correctable("give either a `pattern` or a `symbol` to look for")),
+        }
+    }
+
+    fn eyes(&self) -> Eyes {
+        match self {
+            Self::Lines(hunt) => Eyes::Lines(Box::new(hunt.searcher())),
+            Self::Symbols(_) => Eyes::Symbols,
+        }
+    }
+
+    /// Whether a file of that name is looked into at all.
+    fn reads(&self, path: &Path) -> bool {
+        match self {
+            Self::Lines(_) => true,
+            Self::Symbols(_) => symbols::knows(path),
+        }
+    }
+
+    fn look(&self, cx: &Cx, eyes: &mut Eyes, path: &Path, opened: Opened) -> Found {
+        let file: File = opened.file;
+        match (self, eyes) {
+            (Self::Lines(hunt), Eyes::Lines(searcher)) => hunt.search(searcher, &file, &cx.cancel),
+            (Self::Symbols(quest), _) => quest.search(path, &file, &cx.cancel),
+            (Self::Lines(hunt), Eyes::Symbols) => hunt.search(&mut hunt.searcher(), &file, &cx.cancel),
+        }
+    }
+}
+
+/// What the threads of one search share.
+struct Board {
+    report: Report,
+    /// The batch that is to be reported next.
+    next: usize,
+    /// Batches that were searched before those in front of them.
+    waiting: BTreeMap<usize, Vec<(PathBuf, Found)>>,
+    /// Matches in them.
+    matches_waiting: usize,
+    failed: Option<ToolError>,
+}
+
+impl Board {
+    /// Whether what was found so far is all that will be told.
+    fn is_enough(&self) -> bool {
+        self.failed.is_some() || self.report.is_full() || self.matches_waiting >= SEARCH_MATCHES_MAX
+    }
+
+    fn hand_in(&mut self, number: usize, found: Vec<(PathBuf, Found)>) {
+        self.matches_waiting += found.iter().map(|(_, found)| found.matches).sum::<usize>();
+        self.waiting.insert(number, found);
+        while let Some(batch) = self.waiting.remove(&self.next) {
+            self.next += 1;
+            for (path, found) in batch {
+                self.matches_waiting -= found.matches;
+                self.report.add(&path, found);
+            }
+        }
+    }
+}
+
+/// Searches what a walk finds, in as many threads as there are cores. Whoever is free takes the next files of the walk,
+/// so a large file holds up nobody else.
+fn search_tree(
+    cx: &Cx,
+    way: &Way,
+    walk: &mut Walk<'_>,
+    fits: impl Fn(&PathBuf) -> bool + Sync,
+    report: Report,
+) -> Result<Report, ToolError> {
+    let source = Mutex::new((0, walk));
+    let board = Mutex::new(Board { report, next: 0, waiting: BTreeMap::new(), matches_waiting: 0, failed: None });
+    let work = || {
+        let mut eyes = way.eyes();
+        loop {
+            // What was taken from the walk is searched, or there would be a hole in the result.
+            let (number, batch) = {
+                let mut source = lock(&source);
+                let (number, walk) = &mut *source;
+                let mut files = walk.by_ref().filter(|path| fits(path));
+                let mut board = lock(&board);
+                if board.is_enough() {
+                    board.report.is_cut |= files.next().is_some();
+                    return;
+                }
+                drop(board);
+                *number += 1;
+                (*number - 1, files.take(BATCH).collect::<Vec<_>>())
+            };
+            if batch.is_empty() || cx.cancel.is_cancelled() {
+                return;
+            }
+            let mut found = Vec::with_capacity(batch.len());
+            for path in batch {
+                let seen = match cx.open_file(&path) {
+                    Ok(opened) if opened.is_linked() => Found::skipped(Skip::Linked),
+                    Ok(opened) => way.look(cx, &mut eyes, &path, opened),
+                    Err(ToolError::Correctable(_)) => Found::skipped(Skip::Unreadable),
+                    Err(fatal) => {
+                        lock(&board).failed = Some(fatal);
+                        return;
+                    }
+                };
+                found.push((path, seen));
+            }
+            let mut board = lock(&board);
+            board.hand_in(number, found);
+            cx.progress.say(|| many(board.report.searched, "file"));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        work();
+        let broken = others.into_iter().map(|other| other.join()).filter(Result::is_err).count();
+        if broken == 0 { Ok(()) } else { Err(ToolError::fatal("a thread of the search broke")) }
+    })?;
+    let board = board.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match board.failed {
+        Some(fatal) => Err(fatal),
+        None => Ok(board.report),
+    }
+}
+
+fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,129 @@
+//! The result of a search as it grows: grouped by file, bounded, with notes on what is left out.
+
+use std::path::Path;
+
+use max_team_core::limits::SEARCH_MATCHES_MAX;
+
+use super::RESULT_BYTES_MAX;
+use crate::text::{many, visible};
+
+/// What a file gave.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) lines: Vec<Line>,
+    pub(super) matches: usize,
+    /// Whether there may be more in the file.
+    pub(super) is_cut: bool,
+    pub(super) skipped: Option<Skip>,
+}
+
+#[derive(Debug)]
+pub(super) enum Line {
+    Match(String),
+    Around(String),
+    Gap,
+}
+
+/// Why a file was not searched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Skip {
+    Binary,
+    Linked,
+    Unreadable,
+}
+
+impl Found {
+    pub(super) fn skipped(why: Skip) -> Self {
+        Self { skipped: Some(why), ..Self::default() }
+    }
+}
+
+/// The result as it grows.
+#[derive(Debug, Default)]
+pub(super) struct Report {
+    text: String,
+    files_only: bool,
+    matches: usize,
+    files: usize,
+    pub(super) searched: usize,
+    pub(super) is_cut: bool,
+    binary: usize,
+    linked: usize,
+    unreadable: usize,
+}
+
+impl Report {
+    pub(super) fn new(files_only: bool) -> Self {
+        Self { files_only, ..Self::default() }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.matches >= SEARCH_MATCHES_MAX || self.text.len() >= RESULT_BYTES_MAX
+    }
+
+    pub(super) fn add(&mut self, path: &Path, found: Found) {
+        match found.skipped {
+            Some(Skip::Binary) => self.binary += 1,
+            Some(Skip::Linked) => self.linked += 1,
+            Some(Skip::Unreadable) => self.unreadable += 1,
+            None => self.searched += 1,
+        }
+        if found.matches == 0 {
+            return;
+        }
+        if self.is_full() {
+            self.is_cut = true;
+            return;
+        }
+        self.files += 1;
+        let name = visible(&path.to_string_lossy());
+        if self.files_only {
+            self.matches += 1;
+            self.text.push_str(&format!("{name}\n"));
+            return;
+        }
+        self.is_cut |= found.is_cut;
+        let gap = if self.text.is_empty() { "" } else { "\n" };
+        self.text.push_str(&format!("{gap}{name}\n"));
+        for line in &found.lines {
+            if self.is_full() {
+                self.is_cut = true;
+                break;
+            }
+            let text = match line {
+                Line::Match(text) | Line::Around(text) => text,
+                Line::Gap => "--",
+            };
+            self.matches += usize::from(matches!(line, Line::Match(_)));
+            self.text.push_str(&format!("{text}\n"));
+        }
+    }
+
+    pub(super) fn finish(mut self, unread: usize, unseen: usize) -> String {
+        let mut notes = vec![match (self.files, self.files_only) {
+            (0, _) => format!("no matches in {}", many(self.searched, "file")),
+            (files, true) => many(files, "file"),
+            (files, false) => format!("{} in {}", many(self.matches, "match"), many(files, "file")),
+        }];
+        if self.is_cut {
+            notes.push("there are more; narrow it with `path`, `glob` or a longer pattern".to_owned());
+        }
+        if self.files == 0 && self.binary > 0 {
+            notes.push(format!("{} not searched", many(self.binary, "binary file")));
+        }
+        if self.linked > 0 {
+            notes.push(format!("{} not searched; search them by name", many(self.linked, "hard-linked file")));
+        }
+        if unseen > 0 {
+            notes.push(format!("{} not for you to see left out", many(unseen, "name")));
+        }
+        if self.unreadable + unread > 0 {
+            notes.push(format!("{} could not be searched", many(self.unreadable + unread, "file or folder")));
+        }
+        if !self.text.is_empty() {
+            self.text.push('\n');
+        }
+        self.text.push_str(&format!("[{}]", notes.join("; ")));
+        self.text
+    }
+}

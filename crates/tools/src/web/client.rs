@@ -1,0 +1,217 @@
+//! One GET, bounded in time and bytes, that can be stopped.
+//!
+//! The address that was looked at is the address that is connected to: the check sits where names are resolved, and
+//! nothing resolves a second time. No proxy, for it would resolve names itself; no redirect is followed here.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::limits::PAGE_MS_MAX;
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION};
+use reqwest::{Url, redirect};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
+use rustls::{ClientConfig, RootCertStore};
+
+use super::address::is_public;
+use crate::text::{clip, size, visible};
+use crate::tool::{Cx, ToolError};
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+/// Bytes of an error that are repeated.
+const CAUSE_BYTES_MAX: usize = 300;
+
+/// Whom a request may go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Guard {
+    /// The public internet, and hosts that the user has named.
+    Public,
+    /// A service that the user has set up, wherever it is.
+    Service,
+}
+
+/// What came back.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    /// Where it says to go instead.
+    pub(crate) location: Option<String>,
+    /// What it says it is, in lower case and without parameters; empty if it does not say.
+    pub(crate) media_type: String,
+    pub(crate) charset: Option<String>,
+    pub(crate) body: Vec<u8>,
+    /// Whether there was more than was wanted.
+    pub(crate) is_cut: bool,
+}
+
+/// Gets what is at an address, up to `max` bytes of it. Blocking.
+pub(crate) fn fetch(cx: &Cx, url: &Url, guard: Guard, max: usize) -> Result<Reply, ToolError> {
+    let shown = shown(url);
+    let failed = |words: String| ToolError::correctable(format!("`{shown}`: {words}"));
+    if guard == Guard::Public {
+        check_literal(url, &cx.reach.private_hosts).map_err(|refused| failed(refused.to_string()))?;
+    }
+    let client = client(cx, guard).map_err(failed)?;
+    // A runtime of its own: tools are plain blocking functions, whoever calls them.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|err| failed(format!("cannot be asked: {err}")))?;
+    runtime.block_on(async {
+        tokio::select! {
+            reply = ask(cx, &client, url, max) => reply.map_err(|err| failed(reason(&err))),
+            () = cx.cancel.cancelled() => Err(ToolError::correctable("stopped before it was done")),
+            () = tokio::time::sleep(Duration::from_millis(PAGE_MS_MAX)) => {
+                Err(failed(format!("no whole answer within {} s", PAGE_MS_MAX / 1_000)))
+            }
+        }
+    })
+}
+
+async fn ask(cx: &Cx, client: &reqwest::Client, url: &Url, max: usize) -> Result<Reply, reqwest::Error> {
+    let host = url.host_str().unwrap_or_default();
+    cx.progress.say(|| format!("connecting to {host}"));
+    let request = client.get(url.clone()).header(ACCEPT, "text/html, text/plain, application/json, */*;q=0.5");
+    let mut response = request.send().await?;
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        body.extend_from_slice(&chunk);
+        cx.progress.say(|| format!("{} from {host}", size(body.len() as u64)));
+        if body.len() > max {
+            break;
+        }
+    }
+    let is_cut = body.len() > max;
+    body.truncate(max);
+    let (media_type, charset) = kind(&headers);
+    let location = headers.get(LOCATION).map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    Ok(Reply { status, location, media_type, charset, body, is_cut })
+}
+
+fn kind(headers: &HeaderMap) -> (String, Option<String>) {
+    let told = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut parts = told.split(';').map(str::trim);
+    let media_type = parts.next().unwrap_or_default().to_ascii_lowercase();
+    let charset = parts.find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.eq_ignore_ascii_case("charset").then(|| value.trim_matches('"').to_owned())
+    });
+    (media_type, charset)
+}
+
+/// An address without what nobody should read: a name and password in it.
+fn shown(url: &Url) -> String {
+    let mut url = url.clone();
+    let _ = url.set_username("");
+    let _ = url.set_password(None);
+    visible(&clip(url.as_str(), CAUSE_BYTES_MAX))
+}
+
+/// An address that is written as a number is connected to without being resolved, so it is checked here.
+fn check_literal(url: &Url, private: &[String]) -> Result<(), Refused> {
+    let host = url.host_str().unwrap_or_default();
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    match bare.parse::<IpAddr>() {
+        Ok(address) if !is_public(address) && !is_named(private, bare) => {
+            Err(Refused { host: host.to_owned(), address })
+        }
+        _ => Ok(()),
+    }
+}
+
+fn is_named(private: &[String], host: &str) -> bool {
+    private.iter().any(|name| name.eq_ignore_ascii_case(host))
+}
+
+fn client(cx: &Cx, guard: Guard) -> Result<reqwest::Client, String> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|err| format!("TLS cannot be set up: {err}"))?
+        .with_root_certificates(roots(cx)?)
+        .with_no_client_auth();
+    tls.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    let mut builder = reqwest::Client::builder()
+        .user_agent(concat!("max-team/", env!("CARGO_PKG_VERSION")))
+        .tls_backend_preconfigured(tls)
+        .connect_timeout(CONNECT)
+        .redirect(redirect::Policy::none())
+        .no_proxy();
+    if guard == Guard::Public {
+        builder = builder.dns_resolver(Arc::new(Checked { private: cx.reach.private_hosts.clone() }));
+    }
+    builder.build().map_err(|err| format!("the HTTP client cannot be built: {}", reason(&err)))
+}
+
+fn roots(cx: &Cx) -> Result<RootCertStore, String> {
+    let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    if let Some(path) = &cx.reach.cert_file {
+        let shown = path.display();
+        let unreadable = |err| format!("certificates cannot be read from `{shown}`: {err}; correct SSL_CERT_FILE");
+        for certificate in CertificateDer::pem_file_iter(path).map_err(unreadable)? {
+            // A bundle may hold oddities that nobody needs; only an unreadable file is worth stopping for.
+            let _ = roots.add(certificate.map_err(unreadable)?);
+        }
+    }
+    Ok(roots)
+}
+
+/// Gives only addresses that may be connected to.
+#[derive(Debug)]
+struct Checked {
+    private: Vec<String>,
+}
+
+impl Resolve for Checked {
+    fn resolve(&self, name: Name) -> Resolving {
+        let host = name.as_str().to_owned();
+        let is_named = is_named(&self.private, &host);
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            // One such address among others is a trap as well.
+            let own = found.iter().find(|address| !is_public(address.ip()));
+            if let Some(own) = own.filter(|_| !is_named) {
+                return Err(Refused { host, address: own.ip() }.into());
+            }
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// An address of the user's own that nobody has opened.
+#[derive(Debug)]
+struct Refused {
+    host: String,
+    address: IpAddr,
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { host, address } = self;
+        write!(
+            f,
+            "`{host}` is `{address}`, on this machine or in a private network; only the user can open it, with \
+             `tools.private_hosts`"
+        )
+    }
+}
+
+impl StdError for Refused {}
+
+/// Why it failed: the innermost reason, without the address, which may hold a password.
+fn reason(err: &reqwest::Error) -> String {
+    let chain = std::iter::successors(err.source(), |err| (**err).source());
+    let last = chain.last();
+    if let Some(refused) = last.and_then(|err| err.downcast_ref::<Refused>()) {
+        return refused.to_string();
+    }
+    let cause = last.map_or_else(|| "no answer".to_owned(), ToString::to_string);
+    let what = if err.is_connect() { "cannot be reached" } else { "broke off" };
+    format!("{what} ({})", visible(&clip(&cause, CAUSE_BYTES_MAX)))
+}

@@ -1,0 +1,205 @@
+//! `http_get`: a page of the web, as text.
+//!
+//! The gate judges the host. A redirect on the same host is followed; one to another host is told, so that the gate
+//! judges it when the model asks for it. HTML becomes readable text, JSON is laid out, what is no text is refused.
+
+use encoding_rs::{Encoding, UTF_8};
+use max_team_core::limits::{PAGE_BYTES_MAX, REDIRECTS_MAX};
+use max_team_core::policy::{Action, Class, Deed};
+use reqwest::Url;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::html;
+use super::{Guard, Reply, fetch};
+use crate::document;
+use crate::text::{clip, size, visible};
+use crate::tool::{Cx, Output, ToolError};
+use crate::typed::Typed;
+
+/// Bytes of an address.
+const URL_BYTES_MAX: usize = 4_096;
+/// Bytes of an address that an error repeats.
+const URL_SHOWN_MAX: usize = 200;
+/// Bytes at the start of a body that tell whether it is text.
+const HEAD_BYTES: usize = 8 << 10;
+
+/// Get a page of the web with an HTTP GET. HTML comes as readable text with its links, JSON laid out, other text as it
+/// is, PDF and office documents as their text; other binary data is refused. Redirects are followed on the same host only; one to another host is told, and you may
+/// ask for it. Addresses on this machine and in private networks are refused. The user may be asked about each new
+/// host. At most 4 MiB come, in 30 seconds.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HttpGet {
+    /// The address, like `https://docs.rs/serde/latest/serde/`.
+    url: String,
+    /// Give HTML and JSON as they are, not made readable. Default: false.
+    raw: Option<bool>,
+}
+
+/// The tool.
+pub(crate) fn http_get() -> Typed<HttpGet> {
+    Typed::new("http_get", Class::Pure, action, call)
+}
+
+fn action(_: &Cx, args: &HttpGet) -> Result<Action, ToolError> {
+    let url = parse(&args.url)?;
+    let host = url.host_str().unwrap_or_default();
+    Ok(Action { deed: Deed::Fetch, preview: format!("GET {url}"), ..Action::read(host) })
+}
+
+fn call(cx: &Cx, args: HttpGet, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    let mut url = parse(&args.url)?;
+    if url.host_str() != Some(intent.target.as_str()) {
+        return Err(ToolError::fatal(format!("the host of `{url}` is not what was judged (`{}`)", intent.target)));
+    }
+    for _ in 0..=REDIRECTS_MAX {
+        let reply = fetch(cx, &url, Guard::Public, PAGE_BYTES_MAX)?;
+        match next(&url, &reply)? {
+            None => return told(cx, &url, &reply, args.raw.unwrap_or(false)),
+            Some(next) if next.host_str() == url.host_str() => url = next,
+            Some(next) => {
+                return Ok(Output::text(format!(
+                    "[`{}` leads to another host: `{}`. Call `http_get` with that address if you want it]",
+                    shown(&url),
+                    shown(&next)
+                )));
+            }
+        }
+    }
+    Err(ToolError::correctable(format!("`{}` is redirected more than {REDIRECTS_MAX} times", shown(&url))))
+}
+
+fn parse(text: &str) -> Result<Url, ToolError> {
+    let wrong = |words: &str| {
+        let shown = visible(&clip(text, URL_SHOWN_MAX));
+        ToolError::correctable(format!("the address `{shown}` {words}"))
+    };
+    if text.len() > URL_BYTES_MAX {
+        return Err(wrong("is too long"));
+    }
+    let mut url = Url::parse(text).map_err(|err| wrong(&format!("cannot be used: {err}; begin with `https://`")))?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+        return Err(wrong("is no web address; it must begin with `https://` or `http://`"));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(wrong("has a name or password in it; leave that out"));
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// Where a reply says to go, if it does.
+fn next(url: &Url, reply: &Reply) -> Result<Option<Url>, ToolError> {
+    let (301 | 302 | 303 | 307 | 308, Some(location)) = (reply.status, &reply.location) else { return Ok(None) };
+    let wrong = |words: &str| {
+        ToolError::correctable(format!(
+            "`{}` leads to `{}`, which {words}",
+            shown(url),
+            visible(&clip(location, URL_SHOWN_MAX))
+        ))
+    };
+    let next = url.join(location).map_err(|_| wrong("is no address"))?;
+    let next = parse(next.as_str()).map_err(|_| wrong("is no web address"))?;
+    if (url.scheme(), next.scheme()) == ("https", "http") {
+        return Err(wrong("is not encrypted; it is not followed"));
+    }
+    Ok(Some(next))
+}
+
+fn shown(url: &Url) -> String {
+    visible(&clip(url.as_str(), URL_SHOWN_MAX))
+}
+
+/// A reply in words.
+fn told(cx: &Cx, url: &Url, reply: &Reply, raw: bool) -> Result<Output, ToolError> {
+    let kind = if reply.media_type.is_empty() { "no type" } else { &reply.media_type };
+    let mut notes = vec![format!("`{}`: {}, {kind}", shown(url), reply.status)];
+    if reply.is_cut {
+        notes.push(format!("only the first {} were taken", size(PAGE_BYTES_MAX as u64)));
+    }
+    let is_error = reply.status >= 400;
+    if let Some(kind) = document::kind(&reply.body).filter(|_| !reply.is_cut && !is_error) {
+        let text = document::text(cx, reply.body.as_slice())?;
+        notes.push(format!("the text of {kind}"));
+        return Ok(Output::text(format!("[{}]\n{text}", notes.join("; "))));
+    }
+    if reply.body.is_empty() {
+        notes.push("empty".to_owned());
+    } else if !is_text(reply) {
+        notes.push(format!("binary data, {}, not shown", size(reply.body.len() as u64)));
+        return Ok(Output { is_error: true, ..Output::text(format!("[{}]", notes.join("; "))) });
+    }
+    let text = decode(reply);
+    let text = match reply.media_type.as_str() {
+        _ if raw => text,
+        "text/html" | "application/xhtml+xml" => html::readable(&text, url),
+        media if media == "application/json" || media.ends_with("+json") => pretty(text),
+        _ => text,
+    };
+    let text: String = text.lines().map(|line| visible(line.trim_end_matches('\r')) + "\n").collect();
+    Ok(Output { is_error, ..Output::text(format!("[{}]\n{text}", notes.join("; "))) })
+}
+
+fn is_text(reply: &Reply) -> bool {
+    let media = reply.media_type.as_str();
+    let textual = ["json", "xml", "javascript", "ecmascript", "yaml", "toml", "sql", "graphql", "x-sh", "csv"];
+    let head = reply.body.get(..HEAD_BYTES).unwrap_or(&reply.body);
+    // UTF-16 has zeros in it, and says what it is.
+    let is_wide = reply.charset.as_ref().is_some_and(|name| name.to_ascii_lowercase().starts_with("utf-16"));
+    if head.contains(&0) && !is_wide {
+        return false;
+    }
+    let is_told = media.starts_with("text/") || textual.iter().any(|word| media.ends_with(word));
+    is_told || (matches!(media, "" | "application/octet-stream") && is_utf8(head))
+}
+
+/// Whether bytes are UTF-8, but for a character at their end that was cut through.
+fn is_utf8(head: &[u8]) -> bool {
+    std::str::from_utf8(head).map_or_else(|err| err.error_len().is_none(), |_| true)
+}
+
+fn decode(reply: &Reply) -> String {
+    let named = reply.charset.as_deref().or_else(|| html::charset(&reply.body));
+    let encoding = named.and_then(|name| Encoding::for_label(name.as_bytes())).unwrap_or(UTF_8);
+    encoding.decode(&reply.body).0.into_owned()
+}
+
+fn pretty(text: String) -> String {
+    let laid_out =
+        serde_json::from_str::<serde_json::Value>(&text).and_then(|value| serde_json::to_string_pretty(&value));
+    laid_out.unwrap_or(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_cleaned_or_refused() {
+        assert_eq!(parse("HTTPS://Docs.RS:443/a#b").unwrap().as_str(), "https://docs.rs/a");
+        assert_eq!(parse("http://0x7f.1/").unwrap().host_str(), Some("127.0.0.1"));
+        for text in ["", "docs.rs", "file:///etc/passwd", "ftp://a/", "http://", "https://u:p@a/", "data:text/plain,x"]
+        {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn redirects_stay_encrypted() {
+        let reply = |location: &str| Reply {
+            status: 302,
+            location: Some(location.to_owned()),
+            media_type: String::new(),
+            charset: None,
+            body: Vec::new(),
+            is_cut: false,
+        };
+        let url = parse("https://a.org/x/y").unwrap();
+        assert_eq!(next(&url, &reply("z")).unwrap().unwrap().as_str(), "https://a.org/x/z");
+        assert_eq!(next(&url, &reply("//b.org/")).unwrap().unwrap().as_str(), "https://b.org/");
+        for location in ["http://a.org/", "file:///etc/passwd", "gopher://a.org/", "https://u:p@a.org/"] {
+            assert!(next(&url, &reply(location)).is_err(), "{location}");
+        }
+    }
+}
