@@ -76,13 +76,6 @@ pub(crate) struct Floor {
     quiet: Mutex<bool>,
 }
 
-/// An agent that has just begun to exist, and its first letter.
-pub(crate) struct Fresh {
-    pub turn: Turn,
-    pub head: u64,
-    pub letter: Envelope,
-}
-
 /// An agent that sits and does not run yet, and where it hears orders.
 pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
 
@@ -242,21 +235,13 @@ impl Floor {
     }
 
     /// Seats an agent that has something to do; one that sits already is only rung.
-    pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId, fresh: Option<Fresh>) -> Result<(), RuntimeError> {
+    pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId) -> Result<(), RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else {
             self.ring(&address);
             return Ok(());
         };
-        let fresh = fresh.map(|fresh| {
-            // Everything there is to know about it is here: nothing need be read.
-            if let Some(chair) = lock(&self.chairs).get_mut(&address) {
-                chair.look = false;
-                chair.letters.push(fresh.letter);
-            }
-            (fresh.turn, fresh.head)
-        });
-        let seated = self.prepare_agent(agent, fresh).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
+        let seated = self.prepare_agent(agent, None).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
         match seated {
             Ok(agent) => {
                 self.spawn(address, Box::pin(agent.run(place.controls)));
@@ -269,22 +254,21 @@ impl Floor {
         }
     }
 
-    /// Lets an agent that has just begun to exist sit down; it runs once what it begins with is committed.
+    /// Lets an agent that has just begun to exist sit down: one entry is about to say so. It runs once that is committed.
     pub(crate) fn seat_newcomer(
         self: &Arc<Self>,
         agent: AgentId,
-        plan: PlanId,
+        plan: Option<PlanId>,
         turn: Turn,
-        head: u64,
     ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else { return Ok(None) };
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {
             chair.look = false;
         }
-        let mut seat = self.prepare_agent(agent, Some((turn, head)))?;
+        let mut seat = self.prepare_agent(agent, Some((turn, 1)))?;
         // Nothing of it is in the journal yet that could say so.
-        seat.purse = self.plan_purse(plan, None);
+        seat.purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
         Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
     }
 
@@ -443,7 +427,7 @@ impl Floor {
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)
         {
-            self.tell_why(self.seat_agent(agent, None));
+            self.tell_why(self.seat_agent(agent));
         }
         if let Some(plan) = address.strip_prefix("plan/").and_then(|id| id.parse().ok())
             && post::session_at(&self.shared.journal, address) == Some(self.session)

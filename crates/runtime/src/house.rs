@@ -249,7 +249,7 @@ impl House {
         // must still hear of it.
         for (agent, plan) in if resumed { floor.working()? } else { Vec::new() } {
             if plan.is_none_or(|plan| !plans.contains(&plan)) {
-                floor.seat_agent(agent, None)?;
+                floor.seat_agent(agent)?;
             }
         }
         // Last, so that nobody says that there is nothing to do before everybody sits.

@@ -30,7 +30,7 @@ use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, Control, derived};
+use crate::agent::{Control, Newcomer, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
@@ -78,14 +78,6 @@ pub(crate) struct PlanLoop {
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
     beat: Beat,
-}
-
-/// Somebody who sits down once the commit is through.
-struct Newcomer {
-    id: AgentId,
-    agent: Box<Agent>,
-    controls: mpsc::Receiver<Control>,
-    events: Vec<Event>,
 }
 
 /// What has been decided and not committed yet.
@@ -229,14 +221,14 @@ impl PlanLoop {
     /// Whoever had a task when the last process went sits down again, also if they only have to hear that it is over.
     fn reseat(&self) -> Result<(), RuntimeError> {
         for (agent, _) in self.floor.working()?.into_iter().filter(|(_, plan)| *plan == Some(self.id)) {
-            self.floor.seat_agent(agent, None)?;
+            self.floor.seat_agent(agent)?;
         }
         let asking = self.plan.asking();
         for index in self.plan.active().chain(asking) {
             let checks =
                 self.plan.pending().iter().any(|effect| matches!(effect, Effect::Check { task, .. } if *task == index));
             if let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| !checks) {
-                self.floor.seat_agent(agent, None)?;
+                self.floor.seat_agent(agent)?;
             }
         }
         Ok(())
@@ -355,18 +347,13 @@ impl PlanLoop {
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
                 let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
-                match self.welcome(assigned, letter.as_ref(), &mut commit)? {
-                    Some(newcomer) if newcomer.events.is_empty() => {
-                        newcomers.push(newcomer);
-                        batch.sends.extend(letter);
-                    }
-                    // They begin with the letter in hand, in this transaction: it never waits in a mailbox.
-                    Some(newcomer) => {
-                        letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
-                        newcomers.push(newcomer);
-                    }
-                    None => batch.sends.extend(letter),
+                let newcomer = self.welcome(assigned, letter.as_ref(), &mut commit)?;
+                if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
+                    letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
+                } else {
+                    batch.sends.extend(letter);
                 }
+                newcomers.extend(newcomer);
             }
             if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
@@ -384,9 +371,8 @@ impl PlanLoop {
             self.floor.shared.audit_letter(&letter);
             self.floor.deliver(letter);
         }
-        for Newcomer { id, mut agent, controls, events } in newcomers {
-            agent.adopt(events, at_ms).await;
-            self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
+        for newcomer in newcomers {
+            newcomer.begin(&self.floor, at_ms).await;
         }
         self.after(&batch.events);
         // Only now: what was given up is in the log.
