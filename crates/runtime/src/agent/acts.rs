@@ -21,8 +21,8 @@ use super::mail::derived;
 use super::{Agent, Control, Extra, Newcomer};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
-use crate::house::{commit_at, now_ms};
 use crate::plan::{letters, plan_stream, propose};
+use crate::shared::{commit_at, now_ms};
 use crate::team_tools::{self, Act, DISPATCH_TASK};
 use crate::{beat, session};
 

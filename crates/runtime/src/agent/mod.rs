@@ -37,8 +37,8 @@ use uuid::Uuid;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
-use crate::house::{append, commit_at, lock, now_ms};
 use crate::purse::{self, Purse};
+use crate::shared::{append, commit_at, lock, now_ms};
 use crate::{rows, session};
 
 pub(crate) use acts::shown;

@@ -17,7 +17,7 @@ use super::{Agent, Control};
 use crate::error::RuntimeError;
 use crate::floor::Floor;
 use crate::handle::Mate;
-use crate::house::append;
+use crate::shared::append;
 use crate::{rows, session};
 
 pub(crate) struct Newcomer {

@@ -35,7 +35,7 @@ use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin};
-use crate::house::{append, commit_at, now_ms};
+use crate::shared::{append, commit_at, now_ms};
 use crate::{rows, session};
 
 /// What the log says where the lead has no answer, and who gave it: the user is asked then.
