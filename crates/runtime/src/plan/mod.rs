@@ -20,11 +20,12 @@ use futures_util::stream::FuturesUnordered;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
+use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{About, Cause, Say, Spent, TaskCancelled, TaskDone};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
 use max_team_core::team::Settings;
-use max_team_journal::Expect;
+use max_team_journal::{Expect, Projection};
 use max_team_tools::git;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
@@ -33,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Control, Newcomer, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor};
+use crate::floor::{Activity, Floor, fold_plan};
 use crate::handle::{Notice, Origin};
 use crate::shared::{append, commit_at, now_ms};
 use crate::{rows, session};
@@ -41,6 +42,9 @@ use crate::{rows, session};
 /// What the log says where the lead has no answer, and who gave it: the user is asked then.
 const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
 const NOBODY: &str = "nobody";
+
+/// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
+pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 1;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -78,6 +82,7 @@ pub(crate) struct PlanLoop {
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
     beat: Beat,
+    snapshot_at: u64,
 }
 
 /// What has been decided and not committed yet.
@@ -121,6 +126,7 @@ impl PlanLoop {
             cancel: CancellationToken::new(),
             replaced: false,
             beat: Beat::new(now_ms()),
+            snapshot_at: head,
         }
     }
 
@@ -382,6 +388,27 @@ impl PlanLoop {
             let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
             self.floor.shared.publish(notice).await;
         }
+        self.snapshot().await
+    }
+
+    /// Keeps folding short: at most one snapshot per doubling, of what the log says rather than of what we hold.
+    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
+        if self.head < PLAN_SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
+            return Ok(());
+        }
+        self.snapshot_at = self.head;
+        let (shared, id) = (Arc::clone(&self.floor.shared), self.id);
+        let fold = move || {
+            let (plan, head) = fold_plan(&shared, id)?;
+            Ok::<_, RuntimeError>((serde_json::to_vec(&plan).ok(), head))
+        };
+        let Ok(folded) = tokio::task::spawn_blocking(fold).await else { return Ok(()) };
+        let (Some(state), stream_seq) = folded? else { return Ok(()) };
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        let (stream, version) = (self.stream.clone(), PLAN_SNAPSHOT_VERSION);
+        commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
+        self.floor.shared.journal.commit(commit).await?;
         Ok(())
     }
 
