@@ -87,7 +87,7 @@ impl Floor {
         lock(&self.team).clone()
     }
 
-    /// Whoever is given a task from now on works in this mode.
+    /// Members work in this mode: those at work from their next decision on.
     pub(crate) fn set_mode(&self, mode: Mode) {
         let mut team = lock(&self.team);
         if let Some(known) = &*team {
