@@ -88,6 +88,8 @@ pub const INLINE_BYTES_MAX: usize = 4 << 10;
 pub const SEAL_EVERY: u64 = 4_096;
 /// Entries of an agent's stream before a first snapshot is worth its bytes.
 pub const SNAPSHOT_ENTRIES_MIN: u64 = 512;
+/// Entries of a plan's stream before a first snapshot is worth its bytes: fewer are folded in a moment.
+pub const PLAN_SNAPSHOT_ENTRIES_MIN: u64 = 4_096;
 /// Notices that a slow face may fall behind before it pushes back.
 pub const NOTICES_MAX: usize = 1_024;
 /// Orders waiting for an agent's loop.

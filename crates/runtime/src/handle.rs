@@ -21,8 +21,9 @@ use tokio::sync::mpsc;
 use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
-use crate::house::{House, now_ms};
+use crate::house::House;
 use crate::session::{SessionRow, Sessions};
+use crate::shared::now_ms;
 
 /// A command, on somebody's behalf.
 #[derive(Debug, Clone, Serialize, Deserialize)]

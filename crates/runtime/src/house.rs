@@ -4,22 +4,19 @@
 //! starts the loop. Saying something is one transaction: the words in the session's stream and the letter in the
 //! lead's mailbox; the loop hears of it afterwards. Nothing lives only in a channel.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::sync::{Arc, Mutex};
 
-use max_team_core::context::instructions::Instructions;
-use max_team_core::event::{AgentStarted, Event, Said, SessionOpened, VERSION};
-use max_team_core::hash::Hash;
+use max_team_core::event::{AgentStarted, Event, Said, SessionOpened};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
-use max_team_core::limits::{MESSAGE_BYTES_MAX, NOTICES_MAX, QUEUE_MAX};
+use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::turn::{Effect, Turn};
-use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, Worker};
+use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::{Reach, Registry};
 use serde_json::json;
@@ -27,7 +24,7 @@ use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Seat};
-use crate::audit::{Audit, AuditOptions};
+use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
@@ -36,10 +33,7 @@ use crate::plan::{letters, propose};
 use crate::post::{self, Post};
 use crate::rows::{self, Matter};
 use crate::session::{self, Sessions};
-use crate::team_tools;
-
-/// How long what was read of the instruction files holds.
-const INSTRUCTIONS_FRESH: Duration = Duration::from_secs(1);
+use crate::shared::{Shared, append, commit_at, lock, now_ms};
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -64,70 +58,6 @@ pub struct Options {
     pub audit: Option<AuditOptions>,
 }
 
-/// What every loop of this process shares.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    pub journal: Journal,
-    pub worker: Worker,
-    pub router: Router,
-    pub tools: Registry,
-    pub reach: Arc<Reach>,
-    pub home: PathBuf,
-    pub surroundings: String,
-    pub walled: bool,
-    /// Blobs that this process has put into the journal.
-    pub stored: Mutex<HashSet<Hash>>,
-    read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
-    audit: Option<Audit>,
-    watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
-}
-
-impl Shared {
-    /// Tells every face, and the audit file; waits for the slow ones.
-    pub(crate) async fn publish(&self, notice: Notice) {
-        if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
-            audit.event(from, *at_ms, event);
-        }
-        let watchers = lock(&self.watchers).clone();
-        for watcher in &watchers {
-            if watcher.send(notice.clone()).await.is_err() {
-                lock(&self.watchers).retain(|watcher| !watcher.is_closed());
-            }
-        }
-    }
-
-    /// Tells every face that keeps up: for what is only for show.
-    pub(crate) fn show(&self, notice: &Notice) {
-        for watcher in lock(&self.watchers).iter() {
-            // A face that has fallen behind sees the finished answer instead; half of its queue is kept for that.
-            if watcher.capacity() > NOTICES_MAX / 2 {
-                drop(watcher.try_send(notice.clone()));
-            }
-        }
-    }
-
-    /// The instruction files of a directory, read again unless they have just been: a wave of members reads them once.
-    pub(crate) fn instructions(&self, root: &Path) -> Arc<Instructions> {
-        let mut read = lock(&self.read);
-        if let Some((path, at, known)) = &*read
-            && path == root
-            && at.elapsed() < INSTRUCTIONS_FRESH
-        {
-            return Arc::clone(known);
-        }
-        let known = Arc::new(session::instructions::read(root, Some(&self.home)));
-        *read = Some((root.to_path_buf(), Instant::now(), Arc::clone(&known)));
-        known
-    }
-
-    /// A letter was sent.
-    pub(crate) fn audit_letter(&self, letter: &Envelope) {
-        if let Some(audit) = &self.audit {
-            audit.letter(letter);
-        }
-    }
-}
-
 /// All sessions of this process.
 #[derive(Debug)]
 pub struct House {
@@ -149,29 +79,14 @@ impl House {
     /// Builds the house; nothing runs until a session is opened.
     #[must_use]
     pub fn build(options: Options) -> TeamHandle {
-        let shared = Shared {
-            journal: options.journal,
-            worker: options.worker,
-            router: options.router,
-            tools: team_tools::with_team(options.tools),
-            reach: Arc::new(options.reach),
-            home: options.home,
-            surroundings: options.surroundings,
-            walled: options.walled,
-            stored: Mutex::new(HashSet::new()),
-            read: Mutex::new(None),
-            audit: options.audit.map(Audit::new),
-            watchers: Mutex::new(Vec::new()),
-        };
+        let shared = Shared::new(options);
         let house =
             Self { shared: Arc::new(shared), desks: Mutex::new(HashMap::new()), listening: AtomicBool::new(false) };
         TeamHandle { house: Arc::new(house) }
     }
 
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
-        let (sender, receiver) = mpsc::channel(NOTICES_MAX);
-        lock(&self.shared.watchers).push(sender);
-        receiver
+        self.shared.watch()
     }
 
     pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
@@ -252,7 +167,7 @@ impl House {
         // must still hear of it.
         for (agent, plan) in if resumed { floor.working()? } else { Vec::new() } {
             if plan.is_none_or(|plan| !plans.contains(&plan)) {
-                floor.seat_agent(agent, None)?;
+                floor.seat_agent(agent)?;
             }
         }
         // Last, so that nobody says that there is nothing to do before everybody sits.
@@ -496,9 +411,7 @@ impl House {
         for session in open {
             self.close_session(session).await;
         }
-        if let Some(audit) = &self.shared.audit {
-            audit.close();
-        }
+        self.shared.close_audit();
         Ok(self.shared.journal.close().await?)
     }
 
@@ -521,35 +434,4 @@ impl House {
         }
         Ok(asked)
     }
-}
-
-/// An event as the journal takes it.
-pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append, RuntimeError> {
-    let malformed =
-        |error: serde_json::Error| JournalError::Malformed { what: "an event".to_owned(), detail: error.to_string() };
-    let payload = serde_json::to_vec(event).map_err(malformed)?;
-    Ok(Append {
-        stream: stream.to_owned(),
-        event: event.name().into(),
-        version: VERSION,
-        payload,
-        actor: actor.to_owned(),
-        cause: None,
-    })
-}
-
-/// A commit decided now, by the house.
-pub(crate) fn commit_at(at_ms: i64) -> Commit {
-    Commit { at_ms, actor: "house".to_owned(), ..Commit::default() }
-}
-
-/// Milliseconds since 1970, UTC.
-pub(crate) fn now_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
-}
-
-/// A lock whose holder panicked still guards plain data.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -18,6 +18,7 @@ mod post;
 mod purse;
 mod rows;
 mod session;
+mod shared;
 mod team_tools;
 
 pub use audit::{AuditLevel, AuditOptions};

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use max_team_core::id::PlanId;
 use max_team_core::plan::Plan;
 
-use crate::house::lock;
+use crate::shared::lock;
 
 #[derive(Debug, Default)]
 pub(crate) struct Paths(Mutex<Held>);

@@ -18,10 +18,10 @@ use serde_json::{Value, json};
 use crate::agent::derived;
 use crate::census::{self, Census, ends};
 use crate::error::RuntimeError;
-use crate::house::{commit_at, now_ms};
 use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
+use crate::shared::{commit_at, now_ms};
 
 /// Who asks, where it is no agent.
 const PLAN: &str = "plan";

@@ -10,7 +10,7 @@ use max_team_core::chat::Usage;
 use max_team_core::ledger::Left;
 use max_team_core::plan::Budget;
 
-use crate::house::lock;
+use crate::shared::lock;
 
 /// A purse inside another one.
 #[derive(Debug, Clone)]

@@ -6,11 +6,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
+
 use super::overlap;
 use crate::policy::pattern::Glob;
 
 /// The globs of those at work, by their plain part (`src/plan/`; empty for those that begin with a star).
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Claims(BTreeMap<String, BTreeSet<(usize, String)>>);
 
 impl Claims {

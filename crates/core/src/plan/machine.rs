@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::apply::shape;
 use super::claims::Claims;
 use super::event::{About, Approve, Artifact, PlanEnd, PlanProposed, Spent, Tally, TaskResult};
 use super::ready::Ready;
@@ -14,10 +17,12 @@ use super::{Budget, Draft, Forecast, Graph, Task};
 use crate::hash::Hash;
 use crate::id::{AgentId, PlanId, QuestionId, SessionId};
 
-/// A plan and how far it is.
-#[derive(Debug, Clone, Default, PartialEq)]
+/// A plan and how far it is. As a snapshot it leaves its shape out, which is made again from what it says.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub struct Plan {
     pub(super) proposed: Option<Box<PlanProposed>>,
+    #[serde(skip)]
     pub(super) graph: Option<Graph>,
     pub(super) slots: Vec<Slot>,
     /// Tasks whose needs are settled and that may run.
@@ -52,6 +57,7 @@ pub struct Plan {
     pub(super) too_little: Option<Budget>,
     /// Questions that people have not answered; and which one is about a task, or about the whole plan.
     pub(super) asked: BTreeMap<QuestionId, About>,
+    #[serde(with = "pairs")]
     pub(super) asked_of: BTreeMap<Option<usize>, QuestionId>,
     pub(super) questions: u32,
     /// Tasks of approved waves that are not settled, and tasks of all waves.
@@ -64,6 +70,39 @@ pub struct Plan {
     /// It was stopped for another plan to be made.
     pub(super) replaced: bool,
     pub(super) ended: Option<PlanEnd>,
+}
+
+impl Serialize for Plan {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Self::serialize(self, serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Plan {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut plan = Self::deserialize(deserializer)?;
+        plan.graph = plan.draft().and_then(shape);
+        Ok(plan)
+    }
+}
+
+/// A map whose keys JSON does not take for keys.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::id::QuestionId;
+
+    type Map = BTreeMap<Option<usize>, QuestionId>;
+
+    pub(super) fn serialize<S: Serializer>(map: &Map, serializer: S) -> Result<S::Ok, S::Error> {
+        map.iter().collect::<Vec<_>>().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Map, D::Error> {
+        Ok(Vec::<(Option<usize>, QuestionId)>::deserialize(deserializer)?.into_iter().collect())
+    }
 }
 
 /// The stages of a task's life, by the names everybody uses.

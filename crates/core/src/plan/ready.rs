@@ -6,12 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use serde::{Deserialize, Serialize};
+
 use super::Draft;
 
 /// The longer the chain behind a task, the earlier it is; of equals the first written.
 pub(super) type Rank = (Reverse<u32>, usize);
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Ready {
     /// The queue that each task stands in; none for those that own nothing.
     queue_of: Vec<Option<usize>>,

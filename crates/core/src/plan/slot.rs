@@ -2,20 +2,22 @@
 //!
 //! Only data: which state follows which is decided in `decide` and `advance` and folded in `apply`.
 
+use serde::{Deserialize, Serialize};
+
 use super::event::{Proof, SkipReason, Spent, TaskResult};
 use super::machine::Status;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
 
 /// Why a task will not run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Doom {
     Skip(SkipReason, String),
     Cancel(String),
 }
 
 /// What is known of one task.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Slot {
     pub state: State,
     /// Needs that are not settled.
@@ -51,7 +53,7 @@ pub(super) struct Slot {
 }
 
 /// Where a task stands.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum State {
     #[default]
     Planned,

@@ -8,23 +8,23 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{AgentStarted, Event, PlanSubmitted};
+use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::turn::{Effect, Input, Turn};
+use max_team_core::turn::{Effect, Input};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::flight::{Flight, Landed};
 use super::mail::derived;
-use super::{Agent, Control, Extra};
+use super::{Agent, Control, Extra, Newcomer};
 use crate::error::RuntimeError;
-use crate::floor::Fresh;
-use crate::house::{append, now_ms};
+use crate::handle::Mate;
 use crate::plan::{letters, plan_stream, propose};
+use crate::shared::{commit_at, now_ms};
 use crate::team_tools::{self, Act, DISPATCH_TASK};
-use crate::{beat, rows, session};
+use crate::{beat, session};
 
 /// What a call came to.
 struct Done {
@@ -184,29 +184,44 @@ impl Agent {
         }
         self.delegated.insert(key.to_owned());
         let child = self.delegate(key);
-        let id = derived(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]);
-        let mut fresh = None;
-        if !self.floor.shared.journal.has_mail(id)? {
-            let assignment = Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
+        if self.floor.shared.journal.head(&session::agent_stream(child))? == 0 {
             let text = letters::delegated(text);
-            let letter = Envelope {
-                id,
-                from: self.stream.clone(),
-                to: session::agent_stream(child),
-                kind: Kind::TaskAssign,
-                body: json!({ "text": text, "assignment": assignment }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: now_ms(),
-            };
-            let (turn, appends, projections) = newcomer(&self.floor, child, &mate, mate.settings.clone(), assignment)?;
-            fresh = Some(Fresh { turn, head: 1, letter: letter.clone() });
-            self.commit_quietly(Extra { appends, projections, ..Extra::send(letter) }).await?;
+            self.start(child, key, &mate, &text).await?;
+        } else {
+            self.floor.seat_agent(child)?;
         }
-        self.floor.seat_agent(child, fresh)?;
         let timeout = mate.settings.constraints.timeout_ms.map(Duration::from_millis);
         self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout))));
         Ok(None)
+    }
+
+    /// Lets somebody begin to exist with what a call has delegated.
+    async fn start(&mut self, child: AgentId, key: &str, mate: &Mate, text: &str) -> Result<(), RuntimeError> {
+        let assignment = Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
+        let letter = Envelope {
+            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(child),
+            kind: Kind::TaskAssign,
+            body: json!({ "text": text, "assignment": assignment }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        commit.actor = format!("agent:{}", self.origin.name);
+        let settings = mate.settings.clone();
+        let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
+        if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
+            self.floor.shared.audit_letter(&letter);
+        } else {
+            commit.sends.push(letter);
+        }
+        let at_ms = commit.at_ms;
+        self.floor.commit(commit, || newcomer.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms))).await?;
+        newcomer.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
+        Ok(())
     }
 
     /// Asks whoever gave the task. The answer comes by mail.
@@ -232,18 +247,6 @@ impl Agent {
         }
         self.flights.push(self.cancelled(key.to_owned(), None));
         Ok(None)
-    }
-
-    /// A commit whose letters go to somebody who is only about to be seated.
-    async fn commit_quietly(&mut self, extra: Extra) -> Result<(), RuntimeError> {
-        let mut commit = crate::house::commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
-        commit.actor = format!("agent:{}", self.origin.name);
-        commit.appends = extra.appends;
-        commit.projections = extra.projections;
-        commit.sends = extra.sends;
-        self.floor.shared.journal.commit(commit).await?;
-        Ok(())
     }
 
     /// Who does what a call has delegated.
@@ -298,30 +301,6 @@ impl Agent {
             Landed { flight, input: Some(input) }
         })
     }
-}
-
-/// What the journal is told about an agent that begins to exist, and its state then.
-pub(crate) fn newcomer(
-    floor: &crate::floor::Floor,
-    agent: AgentId,
-    mate: &crate::handle::Mate,
-    settings: max_team_core::team::Settings,
-    assignment: Assignment,
-) -> Result<(Turn, Vec<max_team_journal::Append>, Vec<max_team_journal::Projection>), RuntimeError> {
-    let stream = session::agent_stream(agent);
-    let started = Event::AgentStarted(AgentStarted {
-        agent,
-        session: floor.session,
-        definition: mate.definition.clone(),
-        assignment: Some(assignment),
-        settings: Some(Box::new(settings)),
-    });
-    let actor = format!("agent:{}", mate.definition.name);
-    let mut turn = Turn::new();
-    turn.apply(&started);
-    let appends = vec![append(&stream, &started, &actor)?];
-    let projections = rows::project(&stream, now_ms(), &started);
-    Ok((turn, appends, projections))
 }
 
 /// The fields of a JSON object that are strings, for people.

@@ -17,7 +17,7 @@ use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
-use crate::house::now_ms;
+use crate::shared::now_ms;
 
 /// Calls that are looked at on the loop's own thread; more of them are worth another one.
 const LOOKED_AT_ONCE_MAX: usize = 4;

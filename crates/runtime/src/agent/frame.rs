@@ -17,7 +17,7 @@ use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
-use crate::house::{Shared, lock};
+use crate::shared::{Shared, lock};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {

@@ -9,6 +9,7 @@ mod acts;
 mod flight;
 mod frame;
 mod mail;
+mod newcomer;
 
 use std::collections::HashSet;
 use std::pin::Pin;
@@ -36,14 +37,15 @@ use uuid::Uuid;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
-use crate::house::{append, commit_at, lock, now_ms};
 use crate::purse::{self, Purse};
+use crate::shared::{append, commit_at, lock, now_ms};
 use crate::{rows, session};
 
-pub(crate) use acts::{newcomer, shown};
+pub(crate) use acts::shown;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
+pub(crate) use newcomer::Newcomer;
 
 /// How long parking waits for what is under way.
 const PARK_WAIT: Duration = Duration::from_secs(2);
@@ -167,13 +169,13 @@ impl Agent {
     }
 
     /// The first turn of an agent that is only about to sit down: decided here, committed by whoever gives it the task.
-    pub(crate) fn opening(&mut self, letter: &Envelope) -> Vec<Event> {
+    fn opening(&mut self, letter: &Envelope) -> Vec<Event> {
         let begin = self.beginning(std::slice::from_ref(letter));
         self.decide(begin)
     }
 
     /// What its requests are made of, as far as the journal does not have it.
-    pub(crate) fn unstored(&self) -> Vec<Vec<u8>> {
+    fn unstored(&self) -> Vec<Vec<u8>> {
         self.frame.unstored(&self.floor.shared)
     }
 
@@ -210,10 +212,7 @@ impl Agent {
     }
 
     /// The same for one that is boxed already: it is too large to be moved about.
-    pub(crate) fn run_boxed(
-        self: Box<Self>,
-        controls: mpsc::Receiver<Control>,
-    ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    fn run_boxed(self: Box<Self>, controls: mpsc::Receiver<Control>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin((*self).run(controls))
     }
 

@@ -12,7 +12,7 @@ use max_team_core::message::Envelope;
 
 use super::{AuditLevel, AuditOptions, Item, Writer};
 use crate::handle::Origin;
-use crate::house::lock;
+use crate::shared::lock;
 
 /// How long the first item of a burst waits for the others.
 const GATHER: Duration = Duration::from_millis(5);

@@ -16,7 +16,7 @@ use max_team_journal::{Entry, Journal, WorkerInfo};
 
 use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
-use crate::plan::plan_stream;
+use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
 use crate::rows::{self, AgentRow, PlanEndRow, PlanRow, event_of};
 use crate::session::{self, Sessions};
 
@@ -189,15 +189,12 @@ pub(crate) fn ends(id: &str, text: &str) -> bool {
 
 /// Folds a plan's stream; returns also how many entries it has.
 pub(crate) fn fold_plan(journal: &Journal, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
-    let (mut state, mut head) = (Plan::new(), 0);
-    loop {
-        let entries = journal.read(&plan_stream(plan), head, PAGE)?;
-        let Some(last) = entries.last() else { return Ok((state, head)) };
-        head = last.stream_seq;
-        for entry in &entries {
-            state.apply(&event_of(entry)?, entry.at_ms);
-        }
-    }
+    let apply = |state: &mut Plan, entry: &Entry| {
+        state.apply(&event_of(entry)?, entry.at_ms);
+        Ok::<_, RuntimeError>(())
+    };
+    let folded = journal.fold(&plan_stream(plan), PLAN_SNAPSHOT_VERSION, Plan::new(), apply)?;
+    Ok((folded.state, folded.stream_seq))
 }
 
 /// Folds an agent's stream; returns also how many entries it has.

@@ -16,13 +16,12 @@ use max_team_tools::command::Walls;
 use max_team_tools::git;
 
 use super::check::{self, Leaves, Look};
-use super::{Before, Flight, Landed, Newcomer, PlanLoop};
-use crate::agent::newcomer;
+use super::{Before, Flight, Landed, PlanLoop};
+use crate::agent::Newcomer;
 use crate::error::RuntimeError;
 use crate::floor::under;
 use crate::handle::Mate;
-use crate::house::append;
-use crate::{rows, session};
+use crate::session;
 
 impl PlanLoop {
     /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
@@ -44,25 +43,7 @@ impl PlanLoop {
             task: assigned.task.clone(),
             attempt: assigned.attempt,
         };
-        let (turn, appends, rows) = newcomer(&self.floor, assigned.agent, &mate, settings, assignment)?;
-        let head = appends.len() as u64;
-        commit.appends.extend(appends);
-        commit.projections.extend(rows);
-        let Some((mut agent, controls)) = self.floor.seat_newcomer(assigned.agent, self.id, turn, head)? else {
-            return Ok(None);
-        };
-        let mut events = agent.opening(letter);
-        if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
-            // It would be over before it began: it reads the letter and says so itself.
-            events.clear();
-        }
-        let actor = format!("agent:{}", assigned.member);
-        for event in &events {
-            commit.appends.push(append(&stream, event, &actor)?);
-            commit.projections.extend(rows::project(&stream, commit.at_ms, event));
-        }
-        commit.blobs.extend(agent.unstored());
-        Ok(Some(Newcomer { id: assigned.agent, agent, controls, events }))
+        Newcomer::welcome(&self.floor, assigned.agent, &mate, settings, assignment, letter, commit)
     }
 
     /// What a member works under in this plan. Never more than in the session.

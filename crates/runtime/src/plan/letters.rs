@@ -20,7 +20,7 @@ use serde_json::json;
 use super::plan_stream;
 use crate::agent::derived;
 use crate::floor::Floor;
-use crate::house::now_ms;
+use crate::shared::now_ms;
 use crate::{rows, session};
 
 const TASK: &str = include_str!("../../../../prompts/task.md");

@@ -20,27 +20,31 @@ use futures_util::stream::FuturesUnordered;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
+use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{About, Cause, Say, Spent, TaskCancelled, TaskDone};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
 use max_team_core::team::Settings;
-use max_team_journal::Expect;
+use max_team_journal::{Expect, Projection};
 use max_team_tools::git;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Agent, Control, derived};
+use crate::agent::{Control, Newcomer, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor};
+use crate::floor::{Activity, Floor, fold_plan};
 use crate::handle::{Notice, Origin};
-use crate::house::{append, commit_at, now_ms};
+use crate::shared::{append, commit_at, now_ms};
 use crate::{rows, session};
 
 /// What the log says where the lead has no answer, and who gave it: the user is asked then.
 const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
 const NOBODY: &str = "nobody";
+
+/// The version of the snapshots that this code reads and writes; another fold or another shape is another version.
+pub(crate) const PLAN_SNAPSHOT_VERSION: u32 = 1;
 
 /// The stream of a plan; also the address of its mailbox.
 pub(crate) fn plan_stream(plan: PlanId) -> String {
@@ -78,14 +82,7 @@ pub(crate) struct PlanLoop {
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
     beat: Beat,
-}
-
-/// Somebody who sits down once the commit is through.
-struct Newcomer {
-    id: AgentId,
-    agent: Box<Agent>,
-    controls: mpsc::Receiver<Control>,
-    events: Vec<Event>,
+    snapshot_at: u64,
 }
 
 /// What has been decided and not committed yet.
@@ -129,6 +126,7 @@ impl PlanLoop {
             cancel: CancellationToken::new(),
             replaced: false,
             beat: Beat::new(now_ms()),
+            snapshot_at: head,
         }
     }
 
@@ -229,14 +227,14 @@ impl PlanLoop {
     /// Whoever had a task when the last process went sits down again, also if they only have to hear that it is over.
     fn reseat(&self) -> Result<(), RuntimeError> {
         for (agent, _) in self.floor.working()?.into_iter().filter(|(_, plan)| *plan == Some(self.id)) {
-            self.floor.seat_agent(agent, None)?;
+            self.floor.seat_agent(agent)?;
         }
         let asking = self.plan.asking();
         for index in self.plan.active().chain(asking) {
             let checks =
                 self.plan.pending().iter().any(|effect| matches!(effect, Effect::Check { task, .. } if *task == index));
             if let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| !checks) {
-                self.floor.seat_agent(agent, None)?;
+                self.floor.seat_agent(agent)?;
             }
         }
         Ok(())
@@ -355,18 +353,13 @@ impl PlanLoop {
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event {
                 let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
-                match self.welcome(assigned, letter.as_ref(), &mut commit)? {
-                    Some(newcomer) if newcomer.events.is_empty() => {
-                        newcomers.push(newcomer);
-                        batch.sends.extend(letter);
-                    }
-                    // They begin with the letter in hand, in this transaction: it never waits in a mailbox.
-                    Some(newcomer) => {
-                        letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
-                        newcomers.push(newcomer);
-                    }
-                    None => batch.sends.extend(letter),
+                let newcomer = self.welcome(assigned, letter.as_ref(), &mut commit)?;
+                if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
+                    letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
+                } else {
+                    batch.sends.extend(letter);
                 }
+                newcomers.extend(newcomer);
             }
             if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
                 batch.sends.push(self.to_lead(kind, text, event, at_ms));
@@ -376,14 +369,10 @@ impl PlanLoop {
         }
         commit.sends = batch.sends;
         commit.acks = batch.acks;
-        let ready = || {
-            newcomers.iter_mut().for_each(|newcomer| newcomer.agent.adopt(std::mem::take(&mut newcomer.events), at_ms));
-        };
-        self.floor.commit(commit, ready).await?;
+        let prepare = || newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
+        self.floor.commit(commit, prepare).await?;
         self.head += batch.events.len() as u64;
-        for Newcomer { id, agent, controls, .. } in newcomers {
-            self.floor.spawn(session::agent_stream(id), agent.run_boxed(controls));
-        }
+        newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         self.after(&batch.events);
         // Only now: what was given up is in the log.
         batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
@@ -394,6 +383,27 @@ impl PlanLoop {
             let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
             self.floor.shared.publish(notice).await;
         }
+        self.snapshot().await
+    }
+
+    /// Keeps folding short: at most one snapshot per doubling, of what the log says rather than of what we hold.
+    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
+        if self.head < PLAN_SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
+            return Ok(());
+        }
+        self.snapshot_at = self.head;
+        let (shared, id) = (Arc::clone(&self.floor.shared), self.id);
+        let fold = move || {
+            let (plan, head) = fold_plan(&shared, id)?;
+            Ok::<_, RuntimeError>((serde_json::to_vec(&plan).ok(), head))
+        };
+        let Ok(folded) = tokio::task::spawn_blocking(fold).await else { return Ok(()) };
+        let (Some(state), stream_seq) = folded? else { return Ok(()) };
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        let (stream, version) = (self.stream.clone(), PLAN_SNAPSHOT_VERSION);
+        commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
+        self.floor.shared.journal.commit(commit).await?;
         Ok(())
     }
 

@@ -4,7 +4,7 @@ use max_team_core::event::{End, Event};
 use max_team_core::id::{EnvelopeId, PlanId, SessionId};
 use max_team_core::ledger::Price;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
-use max_team_core::plan::{Draft, Status};
+use max_team_core::plan::{Draft, Plan, Status};
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Census, Command, Order, Post, TeamHandle, Which};
@@ -287,5 +287,26 @@ members:
         let result = plan.task(0).unwrap().result.unwrap().clone();
         let diff = result.artifacts.iter().find(|artifact| artifact.name == "code_diff").unwrap();
         assert!(diff.content.contains("+mine") && !diff.content.contains("somebody else"), "{}", diff.content);
+    });
+}
+
+/// A plan with a long log is read from its snapshot, and comes out the same as from the beginning.
+#[test]
+fn a_long_plan_goes_on_from_its_snapshot() {
+    let tasks: Vec<String> =
+        (0..1_400).map(|n| format!(r#"{{"id": "t{n}", "agent": "ada", "description": "T"}}"#)).collect();
+    block_on(async {
+        let folder = super::project();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), "answers: [{text: Report.}]\nmembers:\n  ada: [{text: done}]\n");
+        let (_, mut notices) = run_plan(&team, folder.path(), &format!("[{}]", tasks.join(","))).await;
+        until(&mut notices, "plan_ended", 1).await;
+        let plan = only_plan(&journal);
+        let snapshot = journal.snapshot(&format!("plan/{plan}")).unwrap().unwrap();
+        assert!(snapshot.stream_seq >= 4_096, "{}", snapshot.stream_seq);
+        let census = Census::new(&journal);
+        let mut whole = Plan::new();
+        census.plan_events(plan).unwrap().iter().for_each(|(at_ms, event)| whole.apply(event, *at_ms));
+        assert_eq!((whole.tally().done, &census.plan(plan).unwrap()), (1_400, &whole));
     });
 }

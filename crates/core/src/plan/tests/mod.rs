@@ -129,6 +129,8 @@ impl Play {
             plan.apply(&read, *at_ms);
         }
         assert_eq!(plan, self.plan, "the refolded plan differs");
+        let kept: Plan = serde_json::from_slice(&serde_json::to_vec(&plan).unwrap()).unwrap();
+        assert_eq!(kept, plan, "its snapshot differs");
         self.plan = plan;
         self.step(Input::Recovered { stops: Vec::new() });
     }

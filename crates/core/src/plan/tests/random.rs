@@ -185,7 +185,16 @@ impl Play {
                 let one = !bytes.is_one_in(8);
                 Input::Stop { task: one.then(|| self.any_task(bytes, |state| !state.is_settled())), by: "user".into() }
             }
-            31 if !self.plan.is_approved() || bytes.is_one_in(8) => {
+            31..36 => self.rarer_input(bytes),
+            _ => Input::Woke,
+        }
+    }
+
+    /// What happens less often: changes before approval, people who are waited for, sleep, those who were stopped.
+    fn rarer_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
+        let works = State::is_at_work;
+        match bytes.below(5) {
+            0 if !self.plan.is_approved() || bytes.is_one_in(8) => {
                 let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
                 let mut draft = random_draft(bytes);
                 if bytes.is_one_in(4) {
@@ -197,20 +206,20 @@ impl Play {
                 let edited = event::PlanEdited { draft, forecast: Forecast::default(), risks, by };
                 Input::Edited { question, edits: Vec::new(), edited: Box::new(edited) }
             }
-            32 => {
+            1 => {
                 let task = self.any_task(bytes, works);
                 Input::Held { task, attempt: self.any_attempt(bytes, task) }
             }
-            33 => {
+            2 => {
                 let task = self.any_task(bytes, |state| matches!(state, State::Held { .. }));
                 Input::Freed { task, attempt: self.any_attempt(bytes, task) }
             }
-            34 => {
+            3 => {
                 let ms = 1_000 * bytes.below(20) as i64;
                 self.now += ms;
                 Input::Slept { ms }
             }
-            35 => {
+            4 => {
                 let stopping: Vec<usize> = self.plan.stopping().collect();
                 let task = stopping.get(bytes.below(stopping.len())).copied().unwrap_or_default();
                 let attempt = self.any_attempt(bytes, task);

@@ -1,0 +1,309 @@
+//! Who sits where, and who is at work.
+//!
+//! Every loop of a session (the lead, members at their tasks, plans) sits at an address. A letter is on its way
+//! into the journal before it is handed over; ringing an address only says "look into your mailbox", and seats whoever
+//! is to read it if nobody does.
+//! Once nobody is busy, the faces are told.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use max_team_core::limits::CONTROLS_MAX;
+use max_team_core::message::{Assignment, Envelope};
+use max_team_journal::Commit;
+use tokio::sync::{Notify, mpsc};
+
+use super::Floor;
+use crate::agent::Control;
+use crate::error::RuntimeError;
+use crate::handle::Notice;
+use crate::shared::lock;
+use crate::{post, session};
+
+/// What a loop is doing, as far as others care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Activity {
+    /// Something will happen by itself.
+    Busy,
+    /// Nothing will happen before a person says something.
+    Waiting,
+    /// Nothing is to be done.
+    Idle,
+}
+
+#[derive(Debug)]
+pub(super) struct Chair {
+    bell: Arc<Notify>,
+    controls: mpsc::Sender<Control>,
+    activity: Activity,
+    /// A plan that waits for the lead's word.
+    awaits_lead: bool,
+    /// Letters that were handed over; the mailbox need not be read for them.
+    letters: Vec<Envelope>,
+    /// There may be more in the mailbox than was handed over.
+    pub(super) look: bool,
+}
+
+/// What a loop is given when it sits down.
+pub(crate) struct Place {
+    pub bell: Arc<Notify>,
+    pub controls: mpsc::Receiver<Control>,
+}
+
+impl Floor {
+    /// Whether somebody who sits there waits for a person.
+    pub(crate) fn is_waiting(&self, address: &str) -> bool {
+        lock(&self.chairs).get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
+    }
+
+    /// Whether somebody sits there.
+    pub(crate) fn is_taken(&self, address: &str) -> bool {
+        lock(&self.chairs).contains_key(address)
+    }
+
+    /// Lets somebody sit down at an address. `None`: somebody sits there.
+    pub(crate) fn sit(&self, address: &str) -> Option<Place> {
+        let mut chairs = lock(&self.chairs);
+        if chairs.contains_key(address) {
+            return None;
+        }
+        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        let bell = Arc::new(Notify::new());
+        let chair = Chair {
+            bell: Arc::clone(&bell),
+            controls,
+            activity: Activity::Busy,
+            awaits_lead: false,
+            letters: Vec::new(),
+            look: true,
+        };
+        chairs.insert(address.to_owned(), chair);
+        *lock(&self.quiet) = false;
+        Some(Place { bell, controls: receiver })
+    }
+
+    /// Runs a loop until it ends; its crash is told, not swallowed. However it ends, its chair is free afterwards.
+    pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
+        let floor = Arc::clone(self);
+        let mut loops = lock(&self.loops);
+        while loops.try_join_next().is_some() {}
+        loops.spawn(async move {
+            let ended = tokio::spawn(work).await;
+            let quiet = {
+                let mut chairs = lock(&floor.chairs);
+                // One that left by itself may have been seated anew since.
+                if chairs.get(&address).is_some_and(|chair| chair.controls.is_closed()) {
+                    chairs.remove(&address);
+                }
+                floor.becomes_quiet(&chairs)
+            };
+            if let Err(crash) = ended {
+                let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
+                let error = Arc::new(RuntimeError::AgentStopped(words));
+                floor.shared.publish(Notice::Stopped { session: floor.session, error }).await;
+            }
+            if !floor.is_closing() {
+                floor.publish_quiet(quiet).await;
+            }
+        });
+    }
+
+    /// Somebody could not be seated: whoever watches must know why nothing happens.
+    fn tell_why(self: &Arc<Self>, seated: Result<(), RuntimeError>) {
+        if let Err(error) = seated {
+            let floor = Arc::clone(self);
+            lock(&self.loops).spawn(async move {
+                let stopped = Notice::Stopped { session: floor.session, error: Arc::new(error) };
+                floor.shared.publish(stopped).await;
+            });
+        }
+    }
+
+    /// There is mail at an address.
+    pub(crate) fn ring(self: &Arc<Self>, address: &str) {
+        if !self.rings(address, None) {
+            self.seat_reader(address);
+        }
+    }
+
+    /// Commits, and hands the commit's letters to whoever sits at their addresses. They take them before they are
+    /// stored: what they do about one, they do after a commit of their own that acknowledges it, and the journal
+    /// stores that one later or, if this one fails, not at all. `meanwhile` is done while the journal writes.
+    pub(crate) async fn commit(self: &Arc<Self>, commit: Commit, meanwhile: impl FnOnce()) -> Result<(), RuntimeError> {
+        let letters = commit.sends.clone();
+        let submitted = self.shared.journal.submit(commit).await?;
+        let mut later = Vec::new();
+        for letter in letters {
+            self.shared.audit_letter(&letter);
+            let address = letter.to.clone();
+            if !self.rings(&address, Some(letter)) {
+                later.push(address);
+            }
+        }
+        meanwhile();
+        submitted.stored().await?;
+        // Whoever is to read it is seated, and reads it there.
+        later.iter().for_each(|address| self.ring(address));
+        Ok(())
+    }
+
+    /// Whether somebody sits there.
+    fn rings(&self, address: &str, letter: Option<Envelope>) -> bool {
+        let mut chairs = lock(&self.chairs);
+        let Some(chair) = chairs.get_mut(address) else { return false };
+        chair.activity = Activity::Busy;
+        chair.look |= letter.is_none();
+        chair.letters.extend(letter);
+        *lock(&self.quiet) = false;
+        chair.bell.notify_one();
+        true
+    }
+
+    /// What is in the mailbox: what was handed over, and everything else if there may be more.
+    pub(crate) fn mail(&self, address: &str, all: bool) -> Result<Vec<Envelope>, RuntimeError> {
+        let (letters, look) = match lock(&self.chairs).get_mut(address) {
+            Some(chair) => (std::mem::take(&mut chair.letters), std::mem::take(&mut chair.look)),
+            None => (Vec::new(), true),
+        };
+        if !look && !all {
+            return Ok(letters);
+        }
+        let mut mail = self.shared.journal.pending_mail(address)?;
+        // Some may not be stored yet.
+        let late: Vec<Envelope> =
+            letters.into_iter().filter(|letter| mail.iter().all(|known| known.id != letter.id)).collect();
+        mail.extend(late);
+        Ok(mail)
+    }
+
+    fn seat_reader(self: &Arc<Self>, address: &str) {
+        // Whoever is to read it has gone home since; an address of another session is none of ours.
+        if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())
+            && post::session_at(&self.shared.journal, address) == Some(self.session)
+        {
+            self.tell_why(self.seat_agent(agent));
+        }
+        if let Some(plan) = address.strip_prefix("plan/").and_then(|id| id.parse().ok())
+            && post::session_at(&self.shared.journal, address) == Some(self.session)
+        {
+            self.tell_why(self.seat_plan(plan));
+        }
+    }
+
+    /// Somebody outside this process wrote something: everybody looks into their mailbox.
+    pub(crate) fn ring_all(self: &Arc<Self>) {
+        let waiting: Vec<String> = lock(&self.chairs).keys().cloned().collect();
+        for address in waiting {
+            if self.shared.journal.pending_mail(&address).is_ok_and(|mail| !mail.is_empty()) {
+                self.ring(&address);
+            }
+        }
+    }
+
+    /// Tells a loop something that is not mail.
+    pub(crate) async fn tell(&self, address: &str, control: Control) -> Result<(), RuntimeError> {
+        let controls = lock(&self.chairs).get(address).map(|chair| chair.controls.clone());
+        let controls = controls.ok_or(RuntimeError::NotOpen(self.session))?;
+        let gone = |_| RuntimeError::AgentStopped("see the error above".to_owned());
+        controls.send(control).await.map_err(gone)
+    }
+
+    /// Somebody has begun with a task: its plan is told, if it listens.
+    pub(crate) fn begun(&self, assignment: &Assignment) {
+        if let Some(chair) = lock(&self.chairs).get(&assignment.reply_to) {
+            let (task, attempt) = (assignment.task.clone(), assignment.attempt);
+            // Only for show: a plan that is too busy to hear it hears of the result.
+            drop(chair.controls.try_send(Control::Begun { task, attempt }));
+        }
+    }
+
+    /// A loop says what it is doing. Once nobody does anything, the faces are told.
+    pub(crate) async fn report(&self, address: &str, activity: Activity, awaits_lead: bool) {
+        let quiet = {
+            let mut chairs = lock(&self.chairs);
+            if let Some(chair) = chairs.get_mut(address) {
+                // A letter that came while it was making up its mind is still to be read.
+                let unread = chair.look || !chair.letters.is_empty();
+                chair.activity = if unread { Activity::Busy } else { activity };
+                chair.awaits_lead = awaits_lead;
+            }
+            if address == session::agent_stream(self.lead) && activity == Activity::Idle {
+                // The lead has said what it had to say: whoever waits for its word goes on without.
+                for chair in chairs.values_mut().filter(|chair| chair.awaits_lead) {
+                    chair.activity = Activity::Busy;
+                    chair.bell.notify_one();
+                }
+            }
+            self.becomes_quiet(&chairs)
+        };
+        self.publish_quiet(quiet).await;
+    }
+
+    fn becomes_quiet(&self, chairs: &HashMap<String, Chair>) -> Option<bool> {
+        let busy = chairs.values().any(|chair| chair.activity == Activity::Busy);
+        let mut told = lock(&self.quiet);
+        if busy || *told {
+            return None;
+        }
+        *told = true;
+        Some(chairs.values().any(|chair| chair.activity == Activity::Waiting))
+    }
+
+    async fn publish_quiet(&self, quiet: Option<bool>) {
+        if let Some(waiting) = quiet {
+            self.shared.publish(Notice::Idle { session: self.session, waiting }).await;
+        }
+    }
+
+    /// A loop that has said it is idle leaves, unless somebody has rung since.
+    pub(crate) async fn leave(&self, address: &str, controls: &mpsc::Receiver<Control>) -> bool {
+        let quiet = {
+            let mut chairs = lock(&self.chairs);
+            let rung = chairs.get(address).is_some_and(|chair| chair.activity == Activity::Busy);
+            if rung || !controls.is_empty() {
+                return false;
+            }
+            chairs.remove(address);
+            self.becomes_quiet(&chairs)
+        };
+        self.publish_quiet(quiet).await;
+        true
+    }
+
+    /// Whether the lead has nothing to do and nothing to read.
+    pub(crate) fn is_lead_idle(&self) -> bool {
+        let address = session::agent_stream(self.lead);
+        let idle = lock(&self.chairs).get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
+        idle && self.shared.journal.pending_mail(&address).is_ok_and(|mail| mail.is_empty())
+    }
+
+    /// Lets everybody park what they do.
+    pub(crate) async fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+        let stops: Vec<mpsc::Sender<Control>> =
+            lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+        for controls in stops {
+            // A loop that has already gone needs no telling.
+            drop(controls.send(Control::Stop).await);
+        }
+        loop {
+            let mut loops = std::mem::take(&mut *lock(&self.loops));
+            if loops.is_empty() {
+                return;
+            }
+            // Somebody may have sat down while we asked.
+            let late: Vec<mpsc::Sender<Control>> =
+                lock(&self.chairs).values().map(|chair| chair.controls.clone()).collect();
+            for controls in late {
+                drop(controls.try_send(Control::Stop));
+            }
+            while loops.join_next().await.is_some() {}
+        }
+    }
+
+    /// Whether everybody is being parked.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+}

@@ -1,0 +1,187 @@
+//! One open session's floor: its team, what there is to spend, and who sits where.
+//!
+//! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
+//! plans sit down, from the journal or with their first letter in hand.
+
+mod chairs;
+mod seats;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::plan::event::Approve;
+use max_team_core::plan::{Budget, Plan};
+use max_team_core::policy::Mode;
+use max_team_core::team::Settings;
+use max_team_core::turn::Turn;
+use max_team_journal::Fence;
+use tokio::task::JoinSet;
+
+use crate::agent::Frame;
+use crate::error::RuntimeError;
+use crate::handle::{Mate, Team};
+use crate::paths::Paths;
+use crate::purse::Purse;
+use crate::shared::{Shared, lock};
+use crate::{census, rows};
+
+pub(crate) use chairs::Activity;
+use chairs::Chair;
+
+/// What the loops of one session share.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    pub shared: Arc<Shared>,
+    pub session: SessionId,
+    pub lead: AgentId,
+    pub fence: Fence,
+    pub root: PathBuf,
+    team: Mutex<Option<Arc<Team>>>,
+    pub purse: Arc<Purse>,
+    /// Held while somebody decides about money.
+    pub spending: Mutex<()>,
+    plan_purses: Mutex<HashMap<PlanId, Arc<Purse>>>,
+    pub paths: Paths,
+    frames: Mutex<HashMap<String, Frame>>,
+    chairs: Mutex<HashMap<String, Chair>>,
+    loops: Mutex<JoinSet<()>>,
+    closing: AtomicBool,
+    /// Whether everybody is told that there is nothing to do.
+    quiet: Mutex<bool>,
+}
+
+impl Floor {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        session: SessionId,
+        lead: AgentId,
+        fence: Fence,
+        root: PathBuf,
+        team: Option<Team>,
+        cap: Budget,
+    ) -> Self {
+        Self {
+            shared,
+            session,
+            lead,
+            fence,
+            root,
+            team: Mutex::new(team.map(Arc::new)),
+            purse: Arc::new(Purse::new(cap, None)),
+            spending: Mutex::new(()),
+            plan_purses: Mutex::new(HashMap::new()),
+            paths: Paths::default(),
+            frames: Mutex::new(HashMap::new()),
+            chairs: Mutex::new(HashMap::new()),
+            loops: Mutex::new(JoinSet::new()),
+            closing: AtomicBool::new(false),
+            quiet: Mutex::new(false),
+        }
+    }
+
+    /// The team, if this session has one.
+    pub(crate) fn team(&self) -> Option<Arc<Team>> {
+        lock(&self.team).clone()
+    }
+
+    /// Members work in this mode: those at work from their next decision on.
+    pub(crate) fn set_mode(&self, mode: Mode) {
+        let mut team = lock(&self.team);
+        if let Some(known) = &*team {
+            let mut changed = (**known).clone();
+            changed.members.iter_mut().for_each(|mate| mate.settings.mode = mode);
+            *team = Some(Arc::new(changed));
+        }
+    }
+
+    /// How freely a member may act now. Where nobody may be asked, an approved plan asks nobody.
+    pub(crate) fn mode_of(&self, member: &str, approved: bool) -> Option<Mode> {
+        let team = lock(&self.team);
+        let team = team.as_ref()?;
+        let mode = team.members.iter().find(|mate| mate.definition.name == member)?.settings.mode;
+        Some(if approved { under(team.approve, mode) } else { mode })
+    }
+
+    /// A member by name.
+    pub(crate) fn mate(&self, name: &str) -> Option<Mate> {
+        self.team()?.members.iter().find(|mate| mate.definition.name == name).cloned()
+    }
+
+    /// A plan's purse.
+    pub(crate) fn plan_purse(&self, plan: PlanId, cap: Option<Budget>) -> Arc<Purse> {
+        let mut purses = lock(&self.plan_purses);
+        let purse = purses.entry(plan).or_insert_with(|| {
+            let outer = Some(Arc::clone(&self.purse));
+            Arc::new(Purse::new(cap.unwrap_or_default(), outer))
+        });
+        if let Some(cap) = cap {
+            purse.cap(cap);
+        }
+        Arc::clone(purse)
+    }
+
+    /// What a member's requests carry, made once per member and settings.
+    pub(crate) fn frame(&self, mate: &Mate, settings: Settings) -> Result<Frame, RuntimeError> {
+        let mut frames = lock(&self.frames);
+        if let Some(frame) = frames.get(&mate.definition.name).filter(|frame| *frame.definition() == mate.definition) {
+            return Ok(frame.under(settings));
+        }
+        let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None)?;
+        frames.insert(mate.definition.name.clone(), frame.clone());
+        Ok(frame)
+    }
+
+    /// What members have spent before this process looked: all of them, or those of one plan.
+    pub(crate) fn charge(&self, only: Option<PlanId>) -> Result<(), RuntimeError> {
+        let journal = &self.shared.journal;
+        for (key, agent) in rows::rows::<rows::AgentRow>(journal, &rows::agents_of(&self.session.to_string()))? {
+            let plan = agent.assignment.as_ref().and_then(|assignment| assignment.plan);
+            if agent.agent == self.lead || only.is_some_and(|only| plan != Some(only)) {
+                continue;
+            }
+            let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
+            for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
+                for charge in cost.charges {
+                    purse.reserve(charge.nano, crate::purse::tokens(charge.usage));
+                }
+            }
+            // Whoever is in the middle of something has spent more than its finished turns say.
+            let (turn, _) = self.shared.fold_agent(agent.agent)?;
+            if turn.is_busy() {
+                for charge in turn.charges() {
+                    purse.reserve(charge.nano, crate::purse::tokens(charge.usage));
+                }
+                purse.reserve(turn.ledger().reserved_nano, 0);
+            }
+        }
+        Ok(())
+    }
+
+    /// Another cap from now on; plans that wait for money look whether it is enough.
+    pub(crate) fn cap(self: &Arc<Self>, cap: Budget) {
+        self.purse.cap(cap);
+        let plans: Vec<String> =
+            lock(&self.chairs).keys().filter(|address| address.starts_with("plan/")).cloned().collect();
+        plans.iter().for_each(|plan| self.ring(plan));
+    }
+}
+
+/// How freely a member may act with an approved plan behind it.
+pub(crate) fn under(approve: Approve, mode: Mode) -> Mode {
+    if approve == Approve::Never && mode == Mode::Default { Mode::DontAsk } else { mode }
+}
+
+/// Folds a plan's stream.
+pub(crate) fn fold_plan(shared: &Shared, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
+    census::fold_plan(&shared.journal, plan)
+}
+
+impl Shared {
+    /// Folds an agent's stream.
+    pub(crate) fn fold_agent(&self, agent: AgentId) -> Result<(Turn, u64), RuntimeError> {
+        census::fold_agent(&self.journal, agent)
+    }
+}

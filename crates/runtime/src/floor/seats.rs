@@ -1,0 +1,140 @@
+//! Letting agents and plans sit down: those that the journal knows, and those that are only about to begin.
+
+use std::sync::Arc;
+
+use max_team_core::id::{AgentId, PlanId};
+use max_team_core::plan::Plan;
+use max_team_core::turn::Turn;
+use tokio::sync::mpsc;
+
+use super::{Floor, fold_plan};
+use crate::agent::{Agent, Control, Seat};
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::plan::{PlanLoop, plan_stream};
+use crate::shared::lock;
+use crate::{rows, session};
+
+/// An agent that sits and does not run yet, and where it hears orders.
+pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
+
+impl Floor {
+    /// Seats an agent that has something to do; one that sits already is only rung.
+    pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId) -> Result<(), RuntimeError> {
+        let address = session::agent_stream(agent);
+        let Some(place) = self.sit(&address) else {
+            self.ring(&address);
+            return Ok(());
+        };
+        let seated = self.prepare_agent(agent, None).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
+        match seated {
+            Ok(agent) => {
+                self.spawn(address, Box::pin(agent.run(place.controls)));
+                Ok(())
+            }
+            Err(error) => {
+                lock(&self.chairs).remove(&address);
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets an agent that has just begun to exist sit down: one entry is about to say so. It runs once that is committed.
+    pub(crate) fn seat_newcomer(
+        self: &Arc<Self>,
+        agent: AgentId,
+        plan: Option<PlanId>,
+        turn: Turn,
+    ) -> Result<Option<Seated>, RuntimeError> {
+        let address = session::agent_stream(agent);
+        let Some(place) = self.sit(&address) else { return Ok(None) };
+        if let Some(chair) = lock(&self.chairs).get_mut(&address) {
+            chair.look = false;
+        }
+        let seat = self.prepare_agent(agent, Some((turn, 1, plan)))?;
+        Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
+    }
+
+    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Option<PlanId>)>) -> Result<Seat, RuntimeError> {
+        let resumed = fresh.is_none();
+        let (turn, head, plan) = match fresh {
+            // Nothing of it is in the journal yet that could be asked.
+            Some(fresh) => fresh,
+            None => {
+                let (turn, head) = self.shared.fold_agent(agent)?;
+                let plan = turn.assignment().and_then(|assignment| assignment.plan).or_else(|| self.plan_of(agent));
+                (turn, head, plan)
+            }
+        };
+        let unknown = || RuntimeError::AgentStopped(format!("the journal does not know what `{agent}` is"));
+        let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
+        let settings = turn.settings().cloned().ok_or_else(unknown)?;
+        let mate = Mate { definition: definition.clone(), settings: settings.clone() };
+        let frame = self.frame(&mate, settings)?;
+        let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
+        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, resumed })
+    }
+
+    /// The agents of this session that were given something to do and are not done, with the plan they work in.
+    pub(crate) fn working(&self) -> Result<Vec<(AgentId, Option<PlanId>)>, RuntimeError> {
+        let (mine, journal) = (self.session.to_string(), &self.shared.journal);
+        let working = rows::rows::<String>(journal, rows::WORKING)?.into_iter().filter(|(agent, known)| {
+            let looked_up = || rows::row::<String>(journal, rows::AGENT, agent).ok().flatten();
+            *known == mine || (known.is_empty() && looked_up().is_some_and(|session| session == mine))
+        });
+        Ok(working.filter_map(|(key, _)| key.parse().ok()).map(|agent| (agent, self.plan_of(agent))).collect())
+    }
+
+    fn plan_of(&self, agent: AgentId) -> Option<PlanId> {
+        let table = rows::agents_of(&self.session.to_string());
+        let row: rows::AgentRow = rows::row(&self.shared.journal, &table, &agent.to_string()).ok()??;
+        row.assignment?.plan
+    }
+
+    /// Seats the plans of a session that is opened: none of them decides before it is known what each of them holds.
+    pub(crate) fn seat_plans(self: &Arc<Self>, plans: &[PlanId]) -> Result<(), RuntimeError> {
+        let mut folded = Vec::new();
+        for plan in plans {
+            let state = self.prepare_plan(*plan)?;
+            self.paths.note(*plan, &state.0);
+            folded.push((*plan, state));
+        }
+        folded.into_iter().try_for_each(|(plan, state)| self.seat_folded(plan, Some(state)))
+    }
+
+    /// Seats a plan.
+    pub(crate) fn seat_plan(self: &Arc<Self>, plan: PlanId) -> Result<(), RuntimeError> {
+        self.seat_folded(plan, None)
+    }
+
+    fn seat_folded(self: &Arc<Self>, plan: PlanId, folded: Option<(Plan, u64)>) -> Result<(), RuntimeError> {
+        let address = plan_stream(plan);
+        let Some(place) = self.sit(&address) else {
+            self.ring(&address);
+            return Ok(());
+        };
+        match folded.map_or_else(|| self.prepare_plan(plan), Ok) {
+            Ok((state, head)) => {
+                let bell = Arc::clone(&place.bell);
+                let work = PlanLoop::new(Arc::clone(self), plan, state, head, bell);
+                self.spawn(address, Box::pin(work.run(place.controls)));
+                Ok(())
+            }
+            Err(error) => {
+                lock(&self.chairs).remove(&address);
+                Err(error)
+            }
+        }
+    }
+
+    fn prepare_plan(&self, plan: PlanId) -> Result<(Plan, u64), RuntimeError> {
+        let (state, head) = fold_plan(&self.shared, plan)?;
+        let budget = state.draft().map(|draft| draft.budget).unwrap_or_default();
+        let counts = budget.nano.is_some() || budget.tokens.is_some();
+        // Where the session counts, everything was charged when it was opened.
+        if counts && !self.purse.is_bounded() {
+            self.charge(Some(plan))?;
+        }
+        Ok((state, head))
+    }
+}

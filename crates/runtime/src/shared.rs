@@ -1,0 +1,151 @@
+//! What every loop of this process shares: the journal, the models, the tools, and whoever watches.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use max_team_core::context::instructions::Instructions;
+use max_team_core::event::{Event, VERSION};
+use max_team_core::hash::Hash;
+use max_team_core::limits::NOTICES_MAX;
+use max_team_core::message::Envelope;
+use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
+use max_team_llm::Router;
+use max_team_tools::{Reach, Registry};
+use tokio::sync::mpsc;
+
+use crate::audit::Audit;
+use crate::error::RuntimeError;
+use crate::handle::Notice;
+use crate::house::Options;
+use crate::{session, team_tools};
+
+/// How long what was read of the instruction files holds.
+const INSTRUCTIONS_FRESH: Duration = Duration::from_secs(1);
+
+/// What every loop of this process shares.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub journal: Journal,
+    pub worker: Worker,
+    pub router: Router,
+    pub tools: Registry,
+    pub reach: Arc<Reach>,
+    pub home: PathBuf,
+    pub surroundings: String,
+    pub walled: bool,
+    /// Blobs that this process has put into the journal.
+    pub stored: Mutex<HashSet<Hash>>,
+    read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
+    audit: Option<Audit>,
+    watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
+}
+
+impl Shared {
+    pub(crate) fn new(options: Options) -> Self {
+        Self {
+            journal: options.journal,
+            worker: options.worker,
+            router: options.router,
+            tools: team_tools::with_team(options.tools),
+            reach: Arc::new(options.reach),
+            home: options.home,
+            surroundings: options.surroundings,
+            walled: options.walled,
+            stored: Mutex::new(HashSet::new()),
+            read: Mutex::new(None),
+            audit: options.audit.map(Audit::new),
+            watchers: Mutex::new(Vec::new()),
+        }
+    }
+
+    /// Notices from now on.
+    pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
+        let (sender, receiver) = mpsc::channel(NOTICES_MAX);
+        lock(&self.watchers).push(sender);
+        receiver
+    }
+
+    /// Tells every face, and the audit file; waits for the slow ones.
+    pub(crate) async fn publish(&self, notice: Notice) {
+        if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
+            audit.event(from, *at_ms, event);
+        }
+        let watchers = lock(&self.watchers).clone();
+        for watcher in &watchers {
+            if watcher.send(notice.clone()).await.is_err() {
+                lock(&self.watchers).retain(|watcher| !watcher.is_closed());
+            }
+        }
+    }
+
+    /// Tells every face that keeps up: for what is only for show.
+    pub(crate) fn show(&self, notice: &Notice) {
+        for watcher in lock(&self.watchers).iter() {
+            // A face that has fallen behind sees the finished answer instead; half of its queue is kept for that.
+            if watcher.capacity() > NOTICES_MAX / 2 {
+                drop(watcher.try_send(notice.clone()));
+            }
+        }
+    }
+
+    /// The instruction files of a directory, read again unless they have just been: a wave of members reads them once.
+    pub(crate) fn instructions(&self, root: &Path) -> Arc<Instructions> {
+        let mut read = lock(&self.read);
+        if let Some((path, at, known)) = &*read
+            && path == root
+            && at.elapsed() < INSTRUCTIONS_FRESH
+        {
+            return Arc::clone(known);
+        }
+        let known = Arc::new(session::instructions::read(root, Some(&self.home)));
+        *read = Some((root.to_path_buf(), Instant::now(), Arc::clone(&known)));
+        known
+    }
+
+    /// Writes the audit lines that wait.
+    pub(crate) fn close_audit(&self) {
+        if let Some(audit) = &self.audit {
+            audit.close();
+        }
+    }
+
+    /// A letter was sent.
+    pub(crate) fn audit_letter(&self, letter: &Envelope) {
+        if let Some(audit) = &self.audit {
+            audit.letter(letter);
+        }
+    }
+}
+
+/// An event as the journal takes it.
+pub(crate) fn append(stream: &str, event: &Event, actor: &str) -> Result<Append, RuntimeError> {
+    let malformed =
+        |error: serde_json::Error| JournalError::Malformed { what: "an event".to_owned(), detail: error.to_string() };
+    let payload = serde_json::to_vec(event).map_err(malformed)?;
+    Ok(Append {
+        stream: stream.to_owned(),
+        event: event.name().into(),
+        version: VERSION,
+        payload,
+        actor: actor.to_owned(),
+        cause: None,
+    })
+}
+
+/// A commit decided now, by the house.
+pub(crate) fn commit_at(at_ms: i64) -> Commit {
+    Commit { at_ms, actor: "house".to_owned(), ..Commit::default() }
+}
+
+/// Milliseconds since 1970, UTC.
+pub(crate) fn now_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+/// A lock whose holder panicked still guards plain data.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
