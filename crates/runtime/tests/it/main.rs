@@ -3,6 +3,7 @@
 
 mod crashes;
 mod limits;
+mod progress;
 mod questions;
 mod stops;
 mod team;
@@ -42,6 +43,10 @@ fn house_of(journal: &Journal, root: &Path, recording: &str) -> TeamHandle {
 }
 
 fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
+    house_equipped(journal, root, replay, Registry::builtin())
+}
+
+fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registry) -> TeamHandle {
     let info = WorkerInfo {
         id: WorkerId::new(Uuid::now_v7()),
         pid: std::process::id(),
@@ -53,7 +58,7 @@ fn house_with(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         journal: journal.clone(),
         worker: journal.worker(info).unwrap(),
         router: Router::replay(replay),
-        tools: Registry::builtin(),
+        tools,
         reach: Reach::default(),
         home: root.join("home"),
         surroundings: "Platform: test".into(),

@@ -30,14 +30,15 @@ pub(crate) fn search(bench: &mut Bench) {
         let ours = || timed(Command::new(&example).arg(&folder).arg(pattern));
         let theirs = || timed(Command::new("rg").args(["--line-number", pattern]).arg(&folder));
         // The first run of each only warms the disk's cache.
-        (ours(), theirs());
+        ours();
+        theirs();
         let (mut mine, mut other) = (Vec::new(), Vec::new());
         for _ in 0..RUNS {
             mine.push(ours());
             other.push(theirs());
         }
         let (mine, other) = (median(mine.into_iter()), median(other.into_iter()));
-        let megabytes = FOLDERS * FILES * FILE_BYTES >> 20;
+        let megabytes = (FOLDERS * FILES * FILE_BYTES) >> 20;
         bench.report(name, mine, "ms", 1.3 * other, Some(other), json!({ "megabytes": megabytes }));
     }
     // A gigabyte is not kept until the other benchmarks are done.

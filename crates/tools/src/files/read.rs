@@ -64,12 +64,12 @@ fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
 /// What reading the file at a place means to the gate.
 pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
     let opened = cx.open_file(place.as_path())?;
-    twin::check(cx, place, &opened)?;
     let deed = if opened.is_linked() { Deed::ReadLinked } else { Deed::Read };
     Ok(Action { deed, ..Action::read(place.to_string()) })
 }
 
-/// Refuses a file that has been given another name since the gate judged it.
+/// Refuses a file that has been given another name since the gate judged it, or that has a blocked one. The latter takes
+/// a look at every name there is, so it is for when the file is read, not for when it is judged.
 pub(crate) fn still_as_judged(cx: &Cx, place: &Place, opened: &Opened, intent: &Action) -> Result<(), ToolError> {
     twin::check(cx, place, opened)?;
     if opened.is_linked() && intent.deed != Deed::ReadLinked {

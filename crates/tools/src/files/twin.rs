@@ -47,7 +47,7 @@ fn find(cx: &Cx, opened: &Opened) -> Result<Twin, ToolError> {
     let mut folders: Vec<(OwnedFd, PathBuf, usize)> = vec![(root, PathBuf::new(), 0)];
     let (mut looked_at, mut is_unknown) = (0, false);
     // Every name that was found is one that needs no more looking for.
-    let mut left = u64::try_from(opened.stat.st_nlink).unwrap_or(u64::MAX);
+    let mut left = opened.stat.st_nlink;
     while let Some((dir, path, depth)) = folders.pop() {
         cx.check()?;
         let Ok(found) = entries(&dir) else {

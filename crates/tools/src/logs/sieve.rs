@@ -114,16 +114,9 @@ impl Sieve {
 
     /// Looks at a line of a file: its time and level are what it says, or those of the line before.
     pub(super) fn line(&mut self, line: &str, from: impl FnOnce() -> String) {
-        let (mut at, mut level) = self.last;
-        if self.since.is_some() || self.until.is_some() || self.level.is_some() {
-            if let Some(own) = when::stamp(line) {
-                (at, level) = (Some(own), Level::in_line(line));
-            } else if let Some(own) = Level::in_line(line) {
-                level = Some(own);
-            }
-        } else {
-            at = when::stamp(line);
-        }
+        let own = when::stamp(line);
+        let before = self.last.1.filter(|_| own.is_none());
+        let (at, level) = (own.or(self.last.0), self.level.and_then(|_| Level::in_line(line).or(before)));
         self.last = (at, level);
         self.take(at, level, line, from);
     }

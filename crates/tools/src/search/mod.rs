@@ -11,7 +11,6 @@ mod symbols;
 mod tongue;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -104,7 +103,7 @@ fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Out
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;
-        report.add(place.as_path(), way.look(cx, &mut way.eyes(), place.as_path(), opened));
+        report.add(place.as_path(), way.look(cx, &mut way.searcher(), place.as_path(), &opened));
         cx.check()?;
         return Ok(Output::text(report.finish(0, 0)));
     }
@@ -131,12 +130,6 @@ enum Way {
     Symbols(Quest),
 }
 
-/// What one thread looks with.
-enum Eyes {
-    Lines(Box<Searcher>),
-    Symbols,
-}
-
 impl Way {
     fn new(args: &SearchCode) -> Result<Self, ToolError> {
         match (&args.pattern, &args.symbol) {
@@ -146,10 +139,11 @@ impl Way {
         }
     }
 
-    fn eyes(&self) -> Eyes {
+    /// What one thread looks with.
+    fn searcher(&self) -> Searcher {
         match self {
-            Self::Lines(hunt) => Eyes::Lines(Box::new(hunt.searcher())),
-            Self::Symbols(_) => Eyes::Symbols,
+            Self::Lines(hunt) => hunt.searcher(),
+            Self::Symbols(_) => Searcher::new(),
         }
     }
 
@@ -161,12 +155,10 @@ impl Way {
         }
     }
 
-    fn look(&self, cx: &Cx, eyes: &mut Eyes, path: &Path, opened: Opened) -> Found {
-        let file: File = opened.file;
-        match (self, eyes) {
-            (Self::Lines(hunt), Eyes::Lines(searcher)) => hunt.search(searcher, &file, &cx.cancel),
-            (Self::Symbols(quest), _) => quest.search(path, &file, &cx.cancel),
-            (Self::Lines(hunt), Eyes::Symbols) => hunt.search(&mut hunt.searcher(), &file, &cx.cancel),
+    fn look(&self, cx: &Cx, searcher: &mut Searcher, path: &Path, opened: &Opened) -> Found {
+        match self {
+            Self::Lines(hunt) => hunt.search(searcher, &opened.file, &cx.cancel),
+            Self::Symbols(quest) => quest.search(path, &opened.file, &cx.cancel),
         }
     }
 }
@@ -214,7 +206,7 @@ fn search_tree(
     let source = Mutex::new((0, walk));
     let board = Mutex::new(Board { report, next: 0, waiting: BTreeMap::new(), matches_waiting: 0, failed: None });
     let work = || {
-        let mut eyes = way.eyes();
+        let mut searcher = way.searcher();
         loop {
             // What was taken from the walk is searched, or there would be a hole in the result.
             let (number, batch) = {
@@ -237,7 +229,7 @@ fn search_tree(
             for path in batch {
                 let seen = match cx.open_file(&path) {
                     Ok(opened) if opened.is_linked() => Found::skipped(Skip::Linked),
-                    Ok(opened) => way.look(cx, &mut eyes, &path, opened),
+                    Ok(opened) => way.look(cx, &mut searcher, &path, &opened),
                     Err(ToolError::Correctable(_)) => Found::skipped(Skip::Unreadable),
                     Err(fatal) => {
                         lock(&board).failed = Some(fatal);

@@ -71,8 +71,7 @@ impl Measured {
     fn python(&mut self, line: &str) {
         let mut words = line.split_whitespace();
         let Some(name) = words.next() else { return };
-        let mut numbers = 0;
-        for word in words {
+        for (numbers, word) in words.enumerate() {
             if let Some(percent) = word.strip_suffix('%').and_then(|word| word.parse().ok()) {
                 if name == "TOTAL" {
                     self.total = Some(percent);
@@ -84,15 +83,14 @@ impl Measured {
             if word.parse::<u64>().is_err() {
                 return;
             }
-            numbers += 1;
         }
     }
 
     /// The total of `go tool cover -func`; its files are in the profile.
     fn go(&mut self, line: &str) {
         if line.starts_with("total:") {
-            let percents = line.split_whitespace().filter_map(|word| word.strip_suffix('%')?.parse().ok());
-            self.total = percents.last().or(self.total);
+            let mut percents = line.split_whitespace().filter_map(|word| word.strip_suffix('%')?.parse().ok());
+            self.total = percents.next_back().or(self.total);
         }
     }
 
