@@ -205,6 +205,37 @@ fn one_agent_of_a_file_answers() {
     assert!(ran.code == 3 && ran.err.contains("`leo`"), "{ran:?}");
 }
 
+/// One agent with hands of its own sees as little of what is private as any member.
+#[test]
+fn alone_nobody_sees_what_is_private_either() {
+    let look = || {
+        Reply::new().tool("t1", "read_file", json!({"path": ".env"})).tool("t2", "list_dir", json!({})).tool(
+            "t3",
+            "search_code",
+            json!({"pattern": "needle|thread"}),
+        )
+    };
+    let server = ModelServer::start([look(), Reply::text("I may not see it"), look(), Reply::text("I see it")]);
+    let agents = "agents:\n- {name: max, role: lead, system_prompt: x}\n- {name: leo, role: coder, system_prompt: x, \
+                  constraints: {blocked_patterns: [plans]}}\n";
+    let program = Program::with(&server)
+        .file(".env", "KEY=needle")
+        .file("plans/next.txt", "thread")
+        .file("a.txt", "x")
+        .file(".max-team/agents.yaml", agents);
+    let ran = program.run(&["-p", "read it", "--permission-mode", "bypassPermissions"]);
+    assert_eq!((ran.code, ran.out.as_str()), (5, "I may not see it\n"), "{ran:?}");
+    let told = server.requests()[1].body["messages"][2].to_string();
+    assert!(told.contains("`blocked_patterns` (`.env*`)") || told.contains("`blocked_patterns` (`*.env`)"), "{told}");
+    assert!(told.contains("a.txt") && !told.contains("needle") && !told.contains("thread"), "{told}");
+    // A file that the user names says otherwise.
+    let open = "agents:\n- {name: max, role: lead, system_prompt: x}\n- {name: leo, role: coder, system_prompt: x}\n";
+    let program = program.file("open.yaml", open);
+    let ran = program.run(&["--solo", "-p", "read it", "--agents", "open.yaml"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I see it\n"), "{ran:?}");
+    assert!(server.requests()[3].body["messages"][2].to_string().contains("needle"));
+}
+
 #[test]
 fn a_member_of_the_built_in_team_keeps_its_constraints() {
     let server = ModelServer::start([
