@@ -47,7 +47,7 @@ pub(crate) struct Talk {
     /// Continue the last session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
-    /// Resume a session by its id (see `max-team sessions list`)
+    /// Resume a session by its id, or its beginning or end (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// Talk to one agent that has hands itself, without the team

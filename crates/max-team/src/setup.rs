@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
-use max_team_core::id::WorkerId;
+use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
 use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
-use max_team_runtime::{AuditLevel, AuditOptions, House, Options, TeamHandle, Which};
+use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, RuntimeError, TeamHandle, Which};
 use max_team_tools::{Registry, project};
 use uuid::Uuid;
 
@@ -182,15 +182,21 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
 }
 
 /// Which session the flags ask for.
-pub(crate) fn which(talk: &Talk) -> Result<Which, Stop> {
+pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
     match (&talk.resume, talk.continue_last) {
-        (Some(id), _) => id
-            .parse()
-            .map(Which::Id)
-            .map_err(|error| Stop::new(Exit::Usage, format!("{error}; `max-team sessions list` shows them"))),
+        (Some(id), _) => session(&Census::new(journal), id).map(Which::Id),
         (None, true) => Ok(Which::Latest),
         (None, false) => Ok(Which::New),
     }
+}
+
+/// The session that somebody means by (a piece of) its id.
+pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
+    let found = census.find_session(id).and_then(|found| found.ok_or_else(|| RuntimeError::NoSession(id.to_owned())));
+    found.map_err(|error| {
+        let exit = if let RuntimeError::Ambiguous { .. } = error { Exit::Usage } else { Exit::Failed };
+        Stop::new(exit, error.to_string())
+    })
 }
 
 /// Builds the house over an open journal.

@@ -40,7 +40,6 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     if config.server.mode == Face::Web {
         headless::talk("server.mode is `web`, but there is no web page in this version; the terminal is used");
     }
-    let which = setup::which(&talk)?;
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let chosen = match models::choose(&config, &place.env) {
         Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop) => {
@@ -50,7 +49,6 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     };
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
-    let open = Open { which, definition, settings, schema, team: colleagues };
     let root = setup::project_root(place, &config)?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
@@ -59,6 +57,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let which = setup::which(&talk, &journal)?;
+    let open = Open { which, definition, settings, schema, team: colleagues };
     let what = if prompt.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
     if let Some(prompt) = prompt {

@@ -10,8 +10,8 @@ use super::desk::{self, Desk, stop};
 use super::sessions::local;
 use super::table::{money, short, table, tokens};
 use crate::args::{self, CostBy};
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
+use crate::exit::Exit;
+use crate::setup::{self, Place};
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
@@ -32,10 +32,7 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let (census, now_ms) = (desk.census(), desk::now_ms());
     let session = match &options.session {
-        Some(id) => {
-            let gone = || Stop::new(Exit::Failed, format!("there is no session `{id}`; see `max-team sessions list`"));
-            Some(census.find_session(id).map_err(stop)?.ok_or_else(gone)?)
-        }
+        Some(id) => Some(setup::session(&census, id)?),
         None => None,
     };
     let since_ms = options.since.map_or(i64::MIN, |ms| now_ms.saturating_sub(ms));

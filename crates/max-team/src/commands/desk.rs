@@ -84,7 +84,7 @@ pub(super) fn unheard(owner: &WorkerInfo) -> String {
 /// A failure of the runtime as the end of the program.
 pub(super) fn stop(error: RuntimeError) -> Stop {
     let exit = match &error {
-        RuntimeError::Ambiguous(_) => Exit::Usage,
+        RuntimeError::Ambiguous { .. } => Exit::Usage,
         RuntimeError::Answered { .. } => Exit::Denied,
         _ => Exit::Failed,
     };

@@ -2,7 +2,7 @@
 
 use max_team_core::event::{Event, Outcome};
 use max_team_core::id::SessionId;
-use max_team_runtime::{SessionRow, Sessions};
+use max_team_runtime::{Census, SessionRow, Sessions};
 use serde_json::json;
 
 use crate::args;
@@ -22,9 +22,7 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
-                Some(id) => {
-                    id.parse().map_err(|error: max_team_core::id::IdError| Stop::new(Exit::Usage, error.to_string()))?
-                }
+                Some(id) => setup::session(&Census::new(&journal), id)?,
                 None => latest(&sessions)?,
             };
             let events = sessions.events(id).map_err(failed)?;

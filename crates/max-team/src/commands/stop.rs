@@ -4,7 +4,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::Sessions;
+use max_team_runtime::{Found, Sessions};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -69,16 +69,19 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
             }
         };
     };
-    if let Some(plan) = census.find_plan(id).map_err(stop)? {
-        if let Some(row) = census.plan_end(plan).map_err(stop)? {
-            let words = format!("plan {plan} is over: {}", Lang::En.plan_end(row.end));
+    let session = match census.find(id).map_err(stop)? {
+        Some(Found::Plan(plan)) => {
+            if let Some(row) = census.plan_end(plan).map_err(stop)? {
+                let words = format!("plan {plan} is over: {}", Lang::En.plan_end(row.end));
+                return Err(Stop::new(Exit::Failed, words).into());
+            }
+            return Ok(Targets { plans: vec![plan], lead: None });
+        }
+        Some(Found::Session(session)) => session,
+        None => {
+            let words = format!("there is no plan or session `{id}`; see `max-team ps` and `max-team plans list`");
             return Err(Stop::new(Exit::Failed, words).into());
         }
-        return Ok(Targets { plans: vec![plan], lead: None });
-    }
-    let Some(session) = census.find_session(id).map_err(stop)? else {
-        let words = format!("there is no plan or session `{id}`; see `max-team ps` and `max-team plans list`");
-        return Err(Stop::new(Exit::Failed, words).into());
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
     let plans = census.open_plans(Some(session)).map_err(stop)?;

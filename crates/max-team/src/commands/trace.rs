@@ -1,7 +1,7 @@
 //! `trace`: what happened when, in a session or a plan, and on whose word.
 
 use max_team_core::chat::Usage;
-use max_team_runtime::{Sessions, Span, SpanKind};
+use max_team_runtime::{Found, Sessions, Span, SpanKind};
 
 use super::desk::{Desk, stop};
 use super::sessions::local;
@@ -43,11 +43,9 @@ fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<Span> {
         let session = last.first().ok_or_else(none)?.session;
         return Ok(census.trace_session(session).map_err(stop)?);
     };
-    if let Some(session) = census.find_session(id).map_err(stop)? {
-        return Ok(census.trace_session(session).map_err(stop)?);
-    }
-    match census.find_plan(id).map_err(stop)? {
-        Some(plan) => Ok(census.trace_plan(plan).map_err(stop)?),
+    match census.find(id).map_err(stop)? {
+        Some(Found::Session(session)) => Ok(census.trace_session(session).map_err(stop)?),
+        Some(Found::Plan(plan)) => Ok(census.trace_plan(plan).map_err(stop)?),
         None => Err(Stop::new(Exit::Failed, format!("there is no session or plan `{id}`")).into()),
     }
 }
