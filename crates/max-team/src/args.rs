@@ -173,6 +173,9 @@ pub(crate) struct TeamFlags {
     /// Tasks of a plan that may run at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
+    /// Without a chat: also say what is waited for (said anyway where standard error is a terminal)
+    #[arg(long)]
+    pub(crate) verbose: bool,
     /// Stop before the session has cost more than this
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<String>,

@@ -72,6 +72,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             key_source: chosen.key_source.clone(),
             yes: false,
             lang: place.lang(&config),
+            verbose: talk.team.verbose,
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -111,6 +112,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
         key_source: chosen.key_source.clone(),
         yes: talk.yes_to_plans,
         lang: place.lang(&config),
+        verbose: talk.team.verbose,
     };
     drive(&house, |signals| face.run(open, signals))
 }

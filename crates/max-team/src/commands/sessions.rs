@@ -10,8 +10,10 @@ use crate::config::choice::Strength;
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
 use crate::terminal::text::clean;
+use crate::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
+    let lang = place.speaks();
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
     let sessions = Sessions::new(&journal);
     let failed = |error: max_team_runtime::RuntimeError| Stop::new(Exit::Failed, error.to_string());
@@ -30,7 +32,8 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
                 events.iter().map(|(at_ms, event)| format!("{}\n", json!({ "at_ms": at_ms, "event": event }))).collect()
             } else {
                 // What a model or a file said must not drive the terminal.
-                clean(&events.iter().filter_map(|(at_ms, event)| show(*at_ms, event)).collect::<String>()).into_owned()
+                clean(&events.iter().filter_map(|(at_ms, event)| show(*at_ms, event, lang)).collect::<String>())
+                    .into_owned()
             };
             super::print(&text)
         }
@@ -57,7 +60,7 @@ fn list(rows: &[SessionRow], json: bool) -> String {
     rows.iter().map(line).collect()
 }
 
-fn show(at_ms: i64, event: &Event) -> Option<String> {
+fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
     let at = local(at_ms);
     Some(match event {
         Event::TurnStarted(started) => {
@@ -86,7 +89,7 @@ fn show(at_ms: i64, event: &Event) -> Option<String> {
             let word = if answered.answer.allow { "yes" } else { "no" };
             format!("{at}  answered {word} by {:?}\n\n", answered.answer.by)
         }
-        Event::TurnEnded(ended) => match super::super::headless::explain(&ended.end) {
+        Event::TurnEnded(ended) => match lang.ended_because(&ended.end) {
             Some(words) => format!("{at}  {words}\n\n"),
             None => return None,
         },

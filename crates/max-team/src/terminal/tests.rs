@@ -4,7 +4,7 @@
 //! the painter itself. Snapshots are the screen, or the scrollback with it.
 
 mod glass;
-pub(super) mod stage;
+pub(crate) mod stage;
 pub(super) mod team;
 
 use std::sync::Arc;

@@ -1,9 +1,11 @@
 //! `-p`: formats, context, limits, permissions, exit codes.
 
-use max_team_testkit::{ModelServer, Reply, Script};
+use std::io::{BufRead, BufReader};
+
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::json;
 
-use crate::program::Program;
+use crate::program::{Program, finish};
 
 fn write_note() -> Reply {
     Reply::text("Writing.").tool("t1", "write_file", json!({"path": "notes/a.txt", "content": "hello\n"}))
@@ -67,6 +69,26 @@ fn stream_json_shows_every_step() {
     assert_eq!(results[0]["message"]["content"][0]["tool_use_id"], "t1");
     let session = &lines[0]["session_id"];
     assert!(lines.iter().all(|line| line["session_id"] == *session));
+}
+
+/// A model that hangs is named, to whoever wants to know.
+#[test]
+fn a_silent_model_is_named() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("at last").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let mut child = program.start(&["-p", "hi", "--verbose", "--output-format", "stream-json"]);
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(
+        said.next().unwrap().unwrap(),
+        "max-team: waiting for `anthropic/claude-sonnet-4-6` to answer max: nothing for 4 s"
+    );
+    gate.open();
+    assert!(said.next().is_none());
+    let ran = finish(child);
+    let waiting = ran.lines().into_iter().find(|line| line["subtype"] == "waiting").unwrap();
+    assert_eq!(waiting["data"], json!({"agent": "max", "model": "anthropic/claude-sonnet-4-6", "seconds": 4}));
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 #[test]
