@@ -106,10 +106,9 @@ impl Place {
 }
 
 /// Flags and words that cannot be meant as they stand.
-pub(crate) fn check(talk: &Talk, lang: Lang) -> Result<(), Stop> {
-    let usage = |words: String| Err(Stop::new(Exit::Usage, words));
+pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
     if talk.print.is_none() && talk.output_format != Format::Text {
-        return usage("--output-format goes with -p".into());
+        return Err(Stop::said(Exit::Usage, |lang| lang.format_needs_print().to_owned()));
     }
     let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
         return Ok(());
@@ -120,10 +119,11 @@ pub(crate) fn check(talk: &Talk, lang: Lang) -> Result<(), Stop> {
     }
     let command = Cli::command();
     let names = command.get_subcommands().map(clap::Command::get_name);
-    usage(match nearest(word, names) {
-        Some(name) if name == word => format!("`{name}` is a command and comes first: `max-team {name} …`"),
+    let near = nearest(word, names);
+    Err(Stop::said(Exit::Usage, |lang| match near {
+        Some(name) if name == word => lang.command_first(name),
         near => lang.no_command(word, near),
-    })
+    }))
 }
 
 /// The values of flags that are settings.
@@ -193,10 +193,7 @@ pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
 /// The session that somebody means by (a piece of) its id.
 pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
     let found = census.find_session(id).and_then(|found| found.ok_or_else(|| RuntimeError::NoSession(id.to_owned())));
-    found.map_err(|error| {
-        let exit = if let RuntimeError::Ambiguous { .. } = error { Exit::Usage } else { Exit::Failed };
-        Stop::new(exit, error.to_string())
-    })
+    found.map_err(failed)
 }
 
 /// Builds the house over an open journal.
@@ -267,7 +264,17 @@ pub(crate) fn project_root(place: &Place, config: &Config) -> Result<PathBuf, St
 
 /// A journal's failure as the end of the program.
 pub(crate) fn stop(error: &JournalError) -> Stop {
-    Stop::new(Exit::Failed, error.to_string())
+    Stop::said(Exit::Failed, |lang| lang.journal_failure(error))
+}
+
+/// The same for one of the runtime.
+pub(crate) fn failed(error: RuntimeError) -> Stop {
+    let exit = match &error {
+        RuntimeError::Ambiguous { .. } => Exit::Usage,
+        RuntimeError::Answered { .. } => Exit::Denied,
+        _ => Exit::Failed,
+    };
+    Stop::said(exit, |lang| lang.runtime_failure(&error))
 }
 
 /// One name for one directory, so that `-c` finds its sessions through symbolic links.

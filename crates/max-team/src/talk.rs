@@ -24,12 +24,13 @@ use crate::signals::Signals;
 use crate::stdin;
 use crate::team::{Seated, Who};
 use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
+use crate::words::Lang;
 
 /// Threads for tools; each is only there while it works.
 const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
-    setup::check(&talk, place.speaks())?;
+    setup::check(&talk)?;
     if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
@@ -38,11 +39,11 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     if config.server.mode == Face::Web {
-        headless::talk("server.mode is `web`, but there is no web page in this version; the terminal is used");
+        headless::talk(place.lang(&config).web_is_not_there());
     }
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let chosen = match models::choose(&config, &place.env) {
-        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop) => {
+        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.lang(&config)) => {
             return demo(place, &Demo { no_color: talk.no_color, lang: talk.lang, ..Demo::default() });
         }
         chosen => chosen?,
@@ -195,13 +196,13 @@ fn is_terminal() -> bool {
 }
 
 /// Nothing is set up: in a terminal, the demo is one key away.
-fn offers_demo(stop: &Stop) -> bool {
+fn offers_demo(stop: &Stop, lang: Lang) -> bool {
     if !is_terminal() {
         return false;
     }
-    headless::talk(&stop.message);
+    headless::talk(stop.words(lang));
     let mut out = std::io::stdout();
-    let asked = write!(out, "\nPlay the demo now? [Y/n] ").and_then(|()| out.flush());
+    let asked = write!(out, "\n{} [Y/n] ", lang.play_demo()).and_then(|()| out.flush());
     let mut line = String::new();
     asked.is_ok()
         && std::io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0)

@@ -42,12 +42,10 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
         let rows: Vec<Value> = rows.iter().map(|(name, sum)| json_of(name, sum)).collect();
         format!("{}\n", json!({ "by": name_of(options.by), "rows": rows, "total": json_of("total", &total) }))
     } else if rows.is_empty() {
-        "nothing was spent\n".to_owned()
+        format!("{}\n", desk.lang.nothing_spent())
     } else {
-        let head = name_of(options.by).to_uppercase();
-        let heads = [head.as_str(), "CALLS>", "IN>", "CACHED>", "OUT>", "COST>"];
-        let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells("total", &total)]);
-        table(&heads, &lines.collect::<Vec<_>>())
+        let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells(desk.lang.total(), &total)]);
+        table(&desk.lang.cost_heads(options.by), &lines.collect::<Vec<_>>())
     };
     super::print(&text)?;
     Ok(Exit::Ok)

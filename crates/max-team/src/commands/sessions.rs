@@ -16,11 +16,11 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
     let lang = place.speaks();
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
     let sessions = Sessions::new(&journal);
-    let failed = |error: max_team_runtime::RuntimeError| Stop::new(Exit::Failed, error.to_string());
+    let failed = setup::failed;
     match command {
         args::Sessions::List { limit, json } => {
             let rows = sessions.list(*limit).map_err(failed)?;
-            super::print(&clean(&list(&rows, *json)))
+            super::print(&clean(&list(&rows, *json, lang)))
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
@@ -41,20 +41,20 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
 }
 
 fn latest(sessions: &Sessions<'_>) -> Result<SessionId, Stop> {
-    let rows = sessions.list(1).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
-    let none = || Stop::new(Exit::Failed, "there are no sessions yet; start one with `max-team`");
+    let rows = sessions.list(1).map_err(setup::failed)?;
+    let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
     rows.first().map(|row| row.session).ok_or_else(none)
 }
 
-fn list(rows: &[SessionRow], json: bool) -> String {
+fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
     if json {
         return format!("{}\n", serde_json::to_string(rows).unwrap_or_default());
     }
     if rows.is_empty() {
-        return "no sessions yet; start one with `max-team`\n".to_owned();
+        return format!("{}\n", lang.no_sessions_yet());
     }
     let line = |row: &SessionRow| {
-        let state = if row.answered { "" } else { " (unanswered: go on with -r)" };
+        let state = if row.answered { "" } else { lang.unanswered() };
         format!("{}  {}  {}{state}\n    {}\n", row.session, local(row.last_at_ms), row.cwd, row.preview)
     };
     rows.iter().map(line).collect()
@@ -71,23 +71,22 @@ fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
                     |part| if let max_team_core::chat::Part::Text { text } = part { Some(text.clone()) } else { None },
                 )
                 .collect();
-            format!("{at}  user\n{}\n\n", indent(&text.join("\n")))
+            format!("{at}  {}\n{}\n\n", lang.the_user(), indent(&text.join("\n")))
         }
         Event::LlmEnded(ended) => match &ended.outcome {
             Outcome::Done(answer) if !answer.message.text().is_empty() => {
                 format!("{at}  {}\n{}\n\n", answer.model, indent(&answer.message.text()))
             }
-            Outcome::Failed { detail, .. } => format!("{at}  model failed: {detail}\n\n"),
-            Outcome::Lost => format!("{at}  a model call was lost with its process\n\n"),
+            Outcome::Failed { detail, .. } => format!("{at}  {}\n\n", lang.model_failed(detail)),
+            Outcome::Lost => format!("{at}  {}\n\n", lang.call_lost()),
             _ => return None,
         },
         Event::ToolIntent(intent) => {
             format!("{at}  {} {}\n{}\n", intent.tool, intent.action.target, indent(&intent.action.preview))
         }
-        Event::ToolDone(done) if done.is_error => format!("{at}  call {} failed ({:?})\n\n", done.key, done.ending),
+        Event::ToolDone(done) if done.is_error => format!("{at}  {}\n\n", lang.call_failed(&done.key, done.ending)),
         Event::QuestionAnswered(answered) => {
-            let word = if answered.answer.allow { "yes" } else { "no" };
-            format!("{at}  answered {word} by {:?}\n\n", answered.answer.by)
+            format!("{at}  {}\n\n", lang.question_answered(answered.answer.allow, &answered.answer.by.name()))
         }
         Event::TurnEnded(ended) => match lang.ended_because(&ended.end) {
             Some(words) => format!("{at}  {words}\n\n"),

@@ -101,7 +101,7 @@ impl Headless {
             if let (Task::Say(_), Some(ended)) = (&self.task, &tally.ended) {
                 self.print_text(ended)?;
             }
-            crate::commands::print(&sheet::sheet_in(&state, sheet::WIDTH, self.lang))?;
+            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;
         } else {
             print_line(&stream_json::waits(session, *plan, *asked, budget))?;
         }

@@ -321,7 +321,7 @@ impl Headless {
     /// One line per step of a plan, for whoever watches.
     fn tell(&self, event: &Event) {
         if self.format == Format::Text
-            && let Some(line) = sheet::step_in(event, self.lang)
+            && let Some(line) = sheet::step(event, self.lang)
         {
             talk(&line);
         }

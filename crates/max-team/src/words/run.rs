@@ -82,24 +82,6 @@ impl Lang {
         )
     }
 
-    /// A bare word that is no command.
-    pub(crate) fn no_command(self, word: &str, near: Option<&str>) -> String {
-        match near {
-            Some(near) => say!(
-                self,
-                "there is no command `{word}`, did you mean `max-team {near}`? To say it to Max: `max-team -p \"{word}\"`",
-                "没有命令 `{word}`，您是否想用 `max-team {near}`？要对 Max 说这句话：`max-team -p \"{word}\"`"
-            ),
-            None => say!(
-                self,
-                "there is no command `{word}`; to say it to Max: `max-team -p \"{word}\"`, or start a chat with \
-                 `max-team` and say it there (`max-team --help` lists the commands)",
-                "没有命令 `{word}`；要对 Max 说这句话：`max-team -p \"{word}\"`，或用 `max-team` 打开对话再说\
-                 （`max-team --help` 列出所有命令）"
-            ),
-        }
-    }
-
     /// Where a plan that is not over stands, and what to do about it; nothing for one that is.
     pub(crate) fn standing(self, plan: &Plan) -> Option<String> {
         if plan.ended().is_some() || plan.proposed().is_none() {
