@@ -129,7 +129,7 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<Exit> {
     if let Some(noted) = &pending.noted {
         let at = rfc3339(noted.at_ms);
         let words = |lang: Lang| {
-            format!("{}; {}", lang.answered_already(&noted.by, &noted.said, &at), lang.noted(pending.session))
+            format!("{}; {}", lang.answered_already(&noted.by, noted.said, &at), lang.noted(pending.session))
         };
         return Err(Stop::said(Exit::Denied, words).into());
     }

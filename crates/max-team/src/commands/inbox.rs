@@ -102,7 +102,7 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
     let since = lang.asked_since(&age, &clean_line(&who), session.as_deref());
     let mut text = format!("{}  {since}: {asked}\n", short(&pending.row.question));
     if let Some(noted) = &pending.noted {
-        let words = lang.said_already(&clean_line(&noted.by), &noted.said, &rfc3339(noted.at_ms));
+        let words = lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms));
         let _ = writeln!(text, "    {words}");
     }
     text
