@@ -51,6 +51,11 @@ impl Chat {
             self.search_key(key);
             return None;
         }
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        // A question that nobody answers waits; it keeps nobody here.
+        if control && key.code == KeyCode::Char('d') && self.editor.is_empty() && !self.writes_answer() {
+            return Some(Wish::Leave);
+        }
         // Enter sends what is in the draft; it must never be taken for a yes to something else.
         let for_draft = self.begins_a_message(key) || (key.code == KeyCode::Enter && !self.editor.is_empty());
         if self.dialog.is_modal() || (self.question_has_focus() && !for_draft) {
@@ -92,7 +97,6 @@ impl Chat {
         match key.code {
             KeyCode::Enter => return self.enter(key.modifiers),
             KeyCode::Esc => self.esc(hint),
-            KeyCode::Char('d') if control && self.editor.is_empty() => return Some(Wish::Leave),
             KeyCode::Char('r') if control => self.search = Some(Search::default()),
             KeyCode::Char('p') if control => self.older(),
             KeyCode::Char('n') if control => self.newer(),

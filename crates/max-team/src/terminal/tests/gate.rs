@@ -5,6 +5,7 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Edit, Input};
 use max_team_core::policy::By;
 
+use super::super::chat::Wish;
 use super::super::link::Act;
 use super::house::{House, draft};
 use crate::words::Lang;
@@ -53,6 +54,16 @@ fn nobody_decides_about_what_they_cannot_see() {
             assert_eq!(shown, decided, "{columns}x{rows}:\n{screen}");
         }
     }
+}
+
+#[test]
+fn whoever_does_not_decide_may_leave() {
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.wait(2_000);
+    assert_eq!(house.stage.control('d'), Some(Wish::Leave));
+    // Where words are written, the key is the editor's.
+    house.stage.key(KeyCode::Char('c'));
+    assert_eq!(house.stage.control('d'), None);
 }
 
 #[test]
