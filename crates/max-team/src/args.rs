@@ -50,7 +50,7 @@ pub(crate) struct Talk {
     /// Continue the last session of this directory
     #[arg(short = 'c', long = "continue", conflicts_with = "resume")]
     pub(crate) continue_last: bool,
-    /// Resume a session by its id (see `max-team sessions list`)
+    /// Resume a session by its id, or its beginning or end (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// Talk to one agent that has hands itself, without the team
@@ -179,6 +179,9 @@ pub(crate) struct TeamFlags {
     /// Tasks of a plan that may run at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) max_parallel: Option<u32>,
+    /// Without a chat: also say what is waited for (said anyway where standard error is a terminal)
+    #[arg(long)]
+    pub(crate) verbose: bool,
     /// Stop before the session has cost more than this
     #[arg(long, value_name = "USD")]
     pub(crate) max_budget_usd: Option<String>,

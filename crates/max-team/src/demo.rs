@@ -130,7 +130,7 @@ static SCENARIOS: [Scenario; 6] = [
 /// The scenario of this name; the first without one.
 pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
     let wanted = name.unwrap_or(NAMES[0]);
-    let unknown = || Stop::new(Exit::Usage, format!("there is no demo `{wanted}`; there are {}", NAMES.join(", ")));
+    let unknown = || Stop::said(Exit::Usage, |lang| lang.no_demo(wanted, &NAMES.join(", ")));
     SCENARIOS.iter().find(|scenario| scenario.name == wanted).ok_or_else(unknown)
 }
 

@@ -7,6 +7,8 @@ use max_team_core::plan::Plan;
 use max_team_core::plan::event::{About, PlanEnd};
 use max_team_core::recovery::Failure;
 
+use crate::words::Lang;
+
 /// The exit codes, as documented in `--help`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -63,10 +65,24 @@ impl Exit {
 pub(crate) struct Stop {
     pub(crate) exit: Exit,
     pub(crate) message: String,
+    chinese: Option<String>,
 }
 
 impl Stop {
+    /// In the words of whoever failed.
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Self {
-        Self { exit, message: message.into() }
+        Self { exit, message: message.into(), chinese: None }
+    }
+
+    /// In words of ours: whoever fails need not know which language is spoken.
+    pub(crate) fn said(exit: Exit, words: impl Fn(Lang) -> String) -> Self {
+        Self { exit, message: words(Lang::En), chinese: Some(words(Lang::Zh)) }
+    }
+
+    pub(crate) fn words(&self, lang: Lang) -> &str {
+        match (lang, &self.chinese) {
+            (Lang::Zh, Some(words)) => words,
+            _ => &self.message,
+        }
     }
 }

@@ -33,6 +33,7 @@ use max_team_tools::document;
 use args::{Cli, Command};
 use exit::{Exit, Stop};
 use setup::Place;
+use words::Lang;
 
 fn main() -> ExitCode {
     // Before anything else: a supervisor of a command is this program, too.
@@ -52,13 +53,14 @@ fn main() -> ExitCode {
             return exit.into();
         }
     };
+    let lang = cli.talk.lang.clone();
     let wants_json = cli.talk.print.is_some() && cli.talk.output_format != args::Format::Text;
     match run(cli) {
         Ok(exit) => exit.into(),
         // Whoever read the output has gone; there is nobody to tell.
         Err(error) if error.downcast_ref::<std::io::Error>().is_some_and(is_broken_pipe) => Exit::Failed.into(),
         Err(error) => {
-            headless::talk(&error.to_string());
+            headless::talk(&told(&error, lang.as_deref()));
             if wants_json {
                 // Whoever parses the output finds the failure there too; if they are gone, nothing is lost.
                 drop(commands::print(&format!("{}\n", stream_json::failure(&error.to_string()))));
@@ -70,6 +72,20 @@ fn main() -> ExitCode {
 
 fn is_broken_pipe(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::BrokenPipe
+}
+
+/// The failure in the language of the interface, as far as it has words in it.
+fn told(error: &anyhow::Error, lang: Option<&str>) -> String {
+    let lang = match lang {
+        Some("zh") => Lang::Zh,
+        Some("en") => Lang::En,
+        _ => Place::here().map_or_else(|_| Lang::En, |place| place.speaks()),
+    };
+    match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
+        (Some(stop), _) => stop.words(lang).to_owned(),
+        (_, Some(failure)) => lang.runtime_failure(failure),
+        _ => error.to_string(),
+    }
 }
 
 fn exit_of(error: &anyhow::Error) -> Exit {

@@ -234,14 +234,8 @@ fn ask_local(port: u16, path: &str) -> Option<Vec<String>> {
 }
 
 fn no_key(row: Option<&Provider>) -> Stop {
-    let what = match row {
-        Some(row) => format!("no key for `{}`: set {}", row.name, row.key_env.join(" or ")),
-        None => "no model is set up: no key in the environment, no server on this machine".to_owned(),
-    };
-    let next = "Any of these is enough:\n  \
-        export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, DEEPSEEK_API_KEY, …)\n  \
-        start Ollama or LM Studio on this machine\n  \
-        set llm.api_key_file or llm.api_key_helper (max-team config default)\n\
-        Or see it work without any: max-team demo";
-    Stop::new(Exit::NoKey, format!("{what}\n{next}"))
+    Stop::said(Exit::NoKey, |lang| match row {
+        Some(row) => lang.no_key_for(&row.name, &row.key_env.join(", ")),
+        None => lang.no_model_yet().to_owned(),
+    } + "\n" + lang.how_to_begin())
 }

@@ -6,13 +6,13 @@
 use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
-use max_team_core::id::WorkerId;
+use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
 use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
-use max_team_runtime::{AuditLevel, AuditOptions, House, Options, TeamHandle, Which};
+use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, RuntimeError, TeamHandle, Which};
 use max_team_tools::{Reach, Registry, project};
 use uuid::Uuid;
 
@@ -111,10 +111,9 @@ impl Place {
 }
 
 /// Flags and words that cannot be meant as they stand.
-pub(crate) fn check(talk: &Talk, lang: Lang) -> Result<(), Stop> {
-    let usage = |words: String| Err(Stop::new(Exit::Usage, words));
+pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
     if talk.print.is_none() && talk.output_format != Format::Text {
-        return usage("--output-format goes with -p".into());
+        return Err(Stop::said(Exit::Usage, |lang| lang.format_needs_print().to_owned()));
     }
     let Some(word) = talk.prompt.as_deref().filter(|prompt| !prompt.contains(char::is_whitespace)) else {
         return Ok(());
@@ -125,10 +124,11 @@ pub(crate) fn check(talk: &Talk, lang: Lang) -> Result<(), Stop> {
     }
     let command = Cli::command();
     let names = command.get_subcommands().map(clap::Command::get_name);
-    usage(match nearest(word, names) {
-        Some(name) if name == word => format!("`{name}` is a command and comes first: `max-team {name} …`"),
+    let near = nearest(word, names);
+    Err(Stop::said(Exit::Usage, |lang| match near {
+        Some(name) if name == word => lang.command_first(name),
         near => lang.no_command(word, near),
-    })
+    }))
 }
 
 /// The values of flags that are settings.
@@ -187,15 +187,18 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
 }
 
 /// Which session the flags ask for.
-pub(crate) fn which(talk: &Talk) -> Result<Which, Stop> {
+pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
     match (&talk.resume, talk.continue_last) {
-        (Some(id), _) => id
-            .parse()
-            .map(Which::Id)
-            .map_err(|error| Stop::new(Exit::Usage, format!("{error}; `max-team sessions list` shows them"))),
+        (Some(id), _) => session(&Census::new(journal), id).map(Which::Id),
         (None, true) => Ok(Which::Latest),
         (None, false) => Ok(Which::New),
     }
+}
+
+/// The session that somebody means by (a piece of) its id.
+pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
+    let found = census.find_session(id).and_then(|found| found.ok_or_else(|| RuntimeError::NoSession(id.to_owned())));
+    found.map_err(failed)
 }
 
 /// Builds the house over an open journal.
@@ -282,7 +285,17 @@ pub(crate) fn project_root(place: &Place, config: &Config) -> Result<PathBuf, St
 
 /// A journal's failure as the end of the program.
 pub(crate) fn stop(error: &JournalError) -> Stop {
-    Stop::new(Exit::Failed, error.to_string())
+    Stop::said(Exit::Failed, |lang| lang.journal_failure(error))
+}
+
+/// The same for one of the runtime.
+pub(crate) fn failed(error: RuntimeError) -> Stop {
+    let exit = match &error {
+        RuntimeError::Ambiguous { .. } => Exit::Usage,
+        RuntimeError::Answered { .. } => Exit::Denied,
+        _ => Exit::Failed,
+    };
+    Stop::said(exit, |lang| lang.runtime_failure(&error))
 }
 
 /// One name for one directory, so that `-c` finds its sessions through symbolic links.

@@ -20,12 +20,7 @@ const LISTED_MAX: usize = 200;
 const CAPTION_CHARS: usize = 70;
 
 /// The whole plan.
-pub(crate) fn sheet(plan: &Plan, width: usize) -> String {
-    sheet_in(plan, width, Lang::En)
-}
-
-/// The whole plan, in a language.
-pub(crate) fn sheet_in(plan: &Plan, width: usize, lang: Lang) -> String {
+pub(crate) fn sheet(plan: &Plan, width: usize, lang: Lang) -> String {
     let (Some(draft), Some(graph), Some(proposed)) = (plan.draft(), plan.graph(), plan.proposed()) else {
         return format!("({})\n", lang.no_plan());
     };
@@ -46,7 +41,7 @@ pub(crate) fn sheet_in(plan: &Plan, width: usize, lang: Lang) -> String {
         graph.critical().iter().filter_map(|task| draft.tasks.get(*task)).map(|task| task.id.as_str()).collect();
     let path = clip(&critical.join(" → "), width.saturating_sub(40).max(20));
     let _ = writeln!(text, "\n{}", lang.shape(draft.tasks.len(), graph.waves().len(), &path));
-    let _ = writeln!(text, "{}", forecast_in(&proposed.forecast, lang));
+    let _ = writeln!(text, "{}", forecast(&proposed.forecast, lang));
     for risk in &proposed.risks {
         let _ = writeln!(text, "! {}", clean(risk));
     }
@@ -54,7 +49,7 @@ pub(crate) fn sheet_in(plan: &Plan, width: usize, lang: Lang) -> String {
 }
 
 /// What it will cost and take, in a line.
-pub(crate) fn forecast_in(forecast: &Forecast, lang: Lang) -> String {
+pub(crate) fn forecast(forecast: &Forecast, lang: Lang) -> String {
     let dollars = |nano: Option<u64>| nano.map_or_else(|| "?".to_owned(), |nano| format!("${:.2}", dollars(nano)));
     lang.forecast(
         &dollars(forecast.likely_nano),
@@ -110,7 +105,7 @@ pub(crate) fn mark(view: &TaskView<'_>) -> char {
 }
 
 /// Why a task does not move, in words; empty if it does.
-pub(crate) fn waits_in(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
+pub(crate) fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
     match &view.waits {
         Waits::No => String::new(),
         Waits::For(needs) => lang.waits_for(&needs.join(", ")),
@@ -125,12 +120,7 @@ pub(crate) fn waits_in(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
 }
 
 /// One line about a step of a plan; nothing for what is not worth one.
-pub(crate) fn step(event: &Event) -> Option<String> {
-    step_in(event, Lang::En)
-}
-
-/// The same in a language.
-pub(crate) fn step_in(event: &Event, lang: Lang) -> Option<String> {
+pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
     Some(match event {
         Event::TaskStarted(started) => format!("{}: {}", started.task, lang.begun(started.attempt)),
         Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(lang.proof(done.result.proof))),

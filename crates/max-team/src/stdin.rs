@@ -22,7 +22,7 @@ pub(crate) fn prompt(given: &str, continues: bool) -> Result<String, Stop> {
     let piped = piped.trim_end();
     match (given.is_empty(), piped.is_empty()) {
         (true, true) if continues => Ok(String::new()),
-        (true, true) => Err(Stop::new(Exit::Usage, "-p needs a prompt: give one, or pipe one in")),
+        (true, true) => Err(Stop::said(Exit::Usage, |lang| lang.no_prompt().to_owned())),
         (true, false) => Ok(piped.to_owned()),
         (false, true) => Ok(given.to_owned()),
         (false, false) => Ok(format!("{given}\n\n<stdin>\n{piped}\n</stdin>")),

@@ -14,6 +14,8 @@ use max_team_runtime::{Delta, Open, Opened, Origin, Status};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::words::Lang;
+
 /// The first line.
 pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
     json!({
@@ -153,6 +155,11 @@ fn max(session: SessionId, subtype: &str, data: Value) -> Value {
     json!({ "type": "max", "subtype": subtype, "session_id": session, "uuid": Uuid::now_v7(), "data": data })
 }
 
+/// A model says nothing.
+pub(crate) fn silence(session: SessionId, who: &str, model: &str, seconds: u64) -> Value {
+    max(session, "waiting", json!({ "agent": who, "model": model, "seconds": seconds }))
+}
+
 /// A piece of an answer, where asked for.
 pub(crate) fn delta(session: SessionId, delta: &Delta) -> Value {
     let event = match delta {
@@ -219,7 +226,7 @@ impl Result<'_> {
         // A model without a price has no known cost; zero would be a claim.
         let cost = (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.team_nano)));
         let model = self.status.settings.model.name.clone();
-        let error = super::headless::explain(&self.ended.end);
+        let error = Lang::En.ended_because(&self.ended.end);
         json!({
             "type": "result", "subtype": subtype, "is_error": is_error, "result": self.ended.text,
             "structured_output": self.ended.structured, "session_id": self.session, "uuid": Uuid::now_v7(),

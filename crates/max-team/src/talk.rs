@@ -24,12 +24,13 @@ use crate::signals::Signals;
 use crate::stdin;
 use crate::team::{Seated, Who};
 use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
+use crate::words::Lang;
 
 /// Threads for tools; each is only there while it works.
 const TOOL_THREADS_MAX: usize = 8;
 
 pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
-    setup::check(&talk, place.speaks())?;
+    setup::check(&talk)?;
     if talk.prompt.is_some() && !std::io::stdin().is_terminal() {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
@@ -38,19 +39,17 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     if config.server.mode == Face::Web {
-        headless::talk("server.mode is `web`, but there is no web page in this version; the terminal is used");
+        headless::talk(place.lang(&config).web_is_not_there());
     }
-    let which = setup::which(&talk)?;
     let schema = talk.json_schema.as_deref().map(|given| stdin::schema(given, &place.cwd)).transpose()?;
     let chosen = match models::choose(&config, &place.env) {
-        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop) => {
+        Err(stop) if stop.exit == Exit::NoKey && talk.print.is_none() && offers_demo(&stop, place.lang(&config)) => {
             return demo(place, &Demo { no_color: talk.no_color, lang: talk.lang, ..Demo::default() });
         }
         chosen => chosen?,
     };
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
-    let open = Open { which, definition, settings, schema, team: colleagues };
     let root = setup::project_root(place, &config)?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
@@ -59,6 +58,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let which = setup::which(&talk, &journal)?;
+    let open = Open { which, definition, settings, schema, team: colleagues };
     let what = if prompt.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
     if let Some(prompt) = prompt {
@@ -72,6 +73,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             key_source: chosen.key_source.clone(),
             yes: false,
             lang: place.lang(&config),
+            verbose: talk.team.verbose,
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -111,6 +113,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
         key_source: chosen.key_source.clone(),
         yes: talk.yes_to_plans,
         lang: place.lang(&config),
+        verbose: talk.team.verbose,
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -193,13 +196,13 @@ fn is_terminal() -> bool {
 }
 
 /// Nothing is set up: in a terminal, the demo is one key away.
-fn offers_demo(stop: &Stop) -> bool {
+fn offers_demo(stop: &Stop, lang: Lang) -> bool {
     if !is_terminal() {
         return false;
     }
-    headless::talk(&stop.message);
+    headless::talk(stop.words(lang));
     let mut out = std::io::stdout();
-    let asked = write!(out, "\nPlay the demo now? [Y/n] ").and_then(|()| out.flush());
+    let asked = write!(out, "\n{} [Y/n] ", lang.play_demo()).and_then(|()| out.flush());
     let mut line = String::new();
     asked.is_ok()
         && std::io::stdin().read_line(&mut line).is_ok_and(|bytes| bytes > 0)

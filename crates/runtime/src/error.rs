@@ -3,6 +3,9 @@
 use max_team_core::id::SessionId;
 use max_team_journal::JournalError;
 
+/// Ids that a message lists.
+const CANDIDATES_MAX: usize = 8;
+
 /// A command or query that could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum RuntimeError {
@@ -42,9 +45,14 @@ pub enum RuntimeError {
     /// Nobody asks this.
     #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
     NoQuestion(String),
-    /// Several questions have ids that end so.
-    #[error("several questions end in `{0}`; give more of the id (`max-team inbox` shows them)")]
-    Ambiguous(String),
+    /// Several ids begin or end so.
+    #[error("`{text}` may mean {}; give more of the id", among.join(", "))]
+    Ambiguous {
+        /// What was given.
+        text: String,
+        /// What it may mean: the first of them.
+        among: Vec<String>,
+    },
     /// Somebody was faster.
     #[error("this was already answered: {by} {said}, {}", max_team_core::time::rfc3339(*at_ms))]
     Answered {
@@ -86,4 +94,17 @@ pub enum RuntimeError {
         /// Why.
         detail: String,
     },
+}
+
+impl RuntimeError {
+    /// Several are meant; not all of too many are named.
+    pub(crate) fn ambiguous(text: &str, mut among: Vec<String>) -> Self {
+        let more = among.len().saturating_sub(CANDIDATES_MAX);
+        among.truncate(CANDIDATES_MAX);
+        among.iter_mut().for_each(|id| *id = format!("`{id}`"));
+        if more > 0 {
+            among.push(format!("{more} more"));
+        }
+        Self::Ambiguous { text: text.to_owned(), among }
+    }
 }

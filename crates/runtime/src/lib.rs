@@ -22,7 +22,7 @@ mod shared;
 mod team_tools;
 
 pub use audit::{AuditLevel, AuditOptions};
-pub use census::{Census, Cost, Doing, Person, PlanLine, Reason, Span, SpanKind, Standing};
+pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};
 pub use error::RuntimeError;
 pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
 pub use house::{House, Options};

@@ -16,7 +16,7 @@ use max_team_journal::{Journal, Strength};
 use serde_json::{Value, json};
 
 use crate::agent::derived;
-use crate::census::{self, Census, ends};
+use crate::census::{self, Census, means};
 use crate::error::RuntimeError;
 use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
@@ -156,16 +156,19 @@ impl<'j> Post<'j> {
         Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
     }
 
-    /// The question of that id, or the only one whose id ends so; or the only one of the plan of that id.
+    /// The question of that id, or the only one whose id begins or ends so; or the only one of the plan of that id.
     pub fn find(&self, id: &str) -> Result<Pending, RuntimeError> {
-        let mut found = self.inbox()?.into_iter().filter(|pending| {
+        let mut found = self.inbox()?;
+        found.retain(|pending| {
             let plan = pending.plan.filter(|_| pending.who == PLAN).map(|plan| plan.to_string());
-            ends(&pending.row.question.to_string(), id) || plan.is_some_and(|plan| ends(&plan, id))
+            means(id, &pending.row.question.to_string()) || plan.is_some_and(|plan| means(id, &plan))
         });
-        let one = found.next();
-        match (one, found.next()) {
-            (Some(one), None) => Ok(one),
-            (Some(_), Some(_)) => Err(RuntimeError::Ambiguous(id.to_owned())),
+        match (found.pop(), found.is_empty()) {
+            (Some(one), true) => Ok(one),
+            (Some(last), false) => {
+                let all = found.iter().chain([&last]).map(|pending| pending.row.question.to_string());
+                Err(RuntimeError::ambiguous(id, all.collect()))
+            }
             (None, _) => Err(self.gone(id)),
         }
     }
@@ -181,7 +184,7 @@ impl<'j> Post<'j> {
 
     fn find_answered(&self, id: &str) -> Result<Option<AnsweredRow>, RuntimeError> {
         let rows = rows::rows::<AnsweredRow>(self.journal, rows::ANSWERED)?;
-        if let Some((_, row)) = rows.into_iter().find(|(question, _)| ends(question, id)) {
+        if let Some((_, row)) = rows.into_iter().find(|(question, _)| means(id, question)) {
             return Ok(Some(row));
         }
         let census = Census::new(self.journal);

@@ -98,15 +98,31 @@ pub(crate) struct Agent {
     pub(crate) constraints: Constraints,
 }
 
+/// What no member of the team sees, for whoever works without one. A file that came with the project may close more
+/// than we do, but opens nothing; one that the user names says all.
+fn unseen_by_all(named: Option<&Path>, place: &Place) -> Result<Vec<String>, crate::config::ConfigError> {
+    let read = |found: source::Found| read::roll(&found, &place.env).map(|roll| roll.unseen_by_all());
+    let mut patterns = source::find(named, place).and_then(read)?;
+    if named.is_none() {
+        let ours = source::builtin().and_then(read)?;
+        patterns.extend(ours);
+        patterns.sort_unstable();
+        patterns.dedup();
+    }
+    Ok(patterns)
+}
+
 /// The agent that the flags ask for: a member by its name, or the one with hands of its own.
 pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
-    let solo = || Agent { definition: setup::solo(), model: None, constraints: Constraints::default() };
-    if talk.solo || (talk.agent.is_none() && talk.team.agents.is_none()) {
-        return Ok(solo());
-    }
     let bad = |words: String| Stop::new(Exit::Config, words);
-    let found = source::find(talk.team.agents.as_deref(), place).map_err(|error| bad(error.to_string()))?;
-    let roll = read::roll(&found, &place.env).map_err(|error| bad(error.to_string()))?;
+    let wrong = |error: crate::config::ConfigError| bad(error.to_string());
+    if talk.solo || (talk.agent.is_none() && talk.team.agents.is_none()) {
+        let blocked_patterns = unseen_by_all(talk.team.agents.as_deref(), place).map_err(wrong)?;
+        let constraints = Constraints { blocked_patterns, ..Constraints::default() };
+        return Ok(Agent { definition: setup::solo(), model: None, constraints });
+    }
+    let found = source::find(talk.team.agents.as_deref(), place).map_err(wrong)?;
+    let roll = read::roll(&found, &place.env).map_err(wrong)?;
     let shown = &found.file.shown;
     let names = roll.names();
     let Some(wanted) = &talk.agent else {

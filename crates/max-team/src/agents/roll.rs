@@ -49,6 +49,18 @@ impl Roll {
         if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
+    /// The patterns that are blocked for everybody who has hands.
+    pub(super) fn unseen_by_all(&self) -> Vec<String> {
+        let leads = self.leads();
+        let mut hands = self.rows.iter().enumerate().filter(|(at, _)| !leads.contains(at));
+        let mut of = || hands.next().map(|(_, row)| row.member.constraints.blocked_patterns.clone());
+        let Some(mut shared) = of() else { return Vec::new() };
+        while let Some(blocked) = of() {
+            shared.retain(|pattern| blocked.contains(pattern));
+        }
+        shared
+    }
+
     /// One of them, with what its user should be told.
     pub(super) fn one(mut self, name: &str) -> Option<Result<(Member, Vec<String>), ConfigError>> {
         let at = self.rows.iter().position(|row| row.member.definition.name == name)?;

@@ -39,6 +39,11 @@ pub(super) fn find(named: Option<&Path>, place: &Place) -> Result<Found, ConfigE
             return Ok(Found { file, node, is_builtin: false });
         }
     }
+    builtin()
+}
+
+/// The team that comes with the program.
+pub(super) fn builtin() -> Result<Found, ConfigError> {
     let file = File {
         path: "agents.yaml".into(),
         shown: "the built-in team".to_owned(),

@@ -7,7 +7,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
     after_help = "Examples:\n  max-team inbox\n  max-team inbox 1f2e3d4c   the whole diff or plan behind one question"
 )]
 pub(crate) struct Inbox {
-    /// One question: its id or the end of it, or a plan's id
+    /// One question: its id, or its beginning or end, or a plan's id
     pub(crate) id: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -21,7 +21,7 @@ pub(crate) struct Inbox {
     max-team approve 1f2e3d4c -m \"use tabs\" an answer, or a yes with a word to the model\n  \
     max-team approve 1f2e3d4c --retry --by ray --with claude-opus-4-6")]
 pub(crate) struct Yes {
-    /// The question: its id or the end of it, or a plan's id; the only one without it
+    /// The question: its id, or its beginning or end, or a plan's id; the only one without it
     pub(crate) id: Option<String>,
     /// Only the plan's first wave: the rest is asked about again
     #[arg(long, conflicts_with = "ruling")]
@@ -56,7 +56,7 @@ pub(crate) struct Yes {
 #[command(after_help = "Examples:\n  max-team deny -m \"not on a Friday\"\n  \
     max-team deny 1f2e3d4c --changes -m \"split the second task\"")]
 pub(crate) struct No {
-    /// The question: its id or the end of it, or a plan's id; the only one without it
+    /// The question: its id, or its beginning or end, or a plan's id; the only one without it
     pub(crate) id: Option<String>,
     /// Why; whoever asked is told
     #[arg(short = 'm', long, value_name = "WHY")]
@@ -71,7 +71,7 @@ pub(crate) struct No {
     max-team stop 1f2e3d4c --task tests  one task of it, and what builds on it\n  \
     max-team stop --all")]
 pub(crate) struct Halt {
-    /// A plan or a session: its id or the end of it; the only open plan without it
+    /// A plan or a session: its id, or its beginning or end; the only open plan without it
     #[arg(conflicts_with = "all")]
     pub(crate) id: Option<String>,
     /// Only this task of the plan
@@ -108,7 +108,7 @@ pub(crate) enum Plans {
     /// Show a plan: its tasks, how they stand, what proves them
     #[command(after_help = "Example:\n  max-team plans show 1f2e3d4c --yaml > again.yaml && max-team run again.yaml")]
     Show {
-        /// The plan: its id or the end of it; the newest without it
+        /// The plan: its id, or its beginning or end; the newest without it
         id: Option<String>,
         /// As JSON
         #[arg(long, group = "form")]
@@ -125,7 +125,7 @@ pub(crate) enum Plans {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Example:\n  max-team trace 1f2e3d4c --limit 50")]
 pub(crate) struct Trace {
-    /// A session or a plan: its id or the end of it; the session last used without it
+    /// A session or a plan: its id, or its beginning or end; the session last used without it
     pub(crate) id: Option<String>,
     /// As JSON
     #[arg(long)]
@@ -141,7 +141,7 @@ pub(crate) struct Cost {
     /// What to add up by
     #[arg(long, value_enum, default_value_t = CostBy::Agent)]
     pub(crate) by: CostBy,
-    /// Only this session: its id or the end of it
+    /// Only this session: its id, or its beginning or end
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
     /// Only what ended within this time: 90m, 24h, 7d, 2w

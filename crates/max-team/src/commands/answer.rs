@@ -17,6 +17,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::Place;
+use crate::words::Lang;
 use crate::{agents, terminal};
 
 /// What is said in the events when an answer has been read.
@@ -47,42 +48,35 @@ fn pick(desk: &Desk, id: Option<&str>) -> anyhow::Result<Pending> {
     let mut all = desk.post().inbox().map_err(stop)?;
     match (all.pop(), all.len()) {
         (Some(only), 0) => Ok(only),
-        (None, _) => Err(Stop::new(Exit::Failed, "nothing waits for an answer").into()),
+        (None, _) => Err(Stop::said(Exit::Failed, |lang| lang.inbox_empty().to_owned()).into()),
         (Some(last), _) => {
             all.push(last);
-            super::print(&inbox::list(&all, &desk.census(), desk::now_ms())?)?;
-            let words = format!("{} questions wait: say which one by its id", all.len());
-            Err(Stop::new(Exit::Usage, words).into())
+            super::print(&inbox::list(&all, &desk.census(), desk::now_ms(), desk.lang)?)?;
+            Err(Stop::said(Exit::Usage, |lang| lang.which_question(all.len())).into())
         }
     }
 }
 
-fn usage<T>(words: &str) -> Result<T, Stop> {
-    Err(Stop::new(Exit::Usage, words))
+fn usage<T>(words: impl Fn(Lang) -> &'static str) -> Result<T, Stop> {
+    Err(Stop::said(Exit::Usage, |lang| words(lang).to_owned()))
 }
 
 fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
     let message = options.message.clone().unwrap_or_default();
     let ruling = ruling(options, &message);
     match &pending.row.matter {
-        Matter::Plan(About::Failure { .. }) if options.first_wave || options.always => {
-            usage("a task failed: --retry, --skip, --fixed or --give-up says what to do about it")
-        }
+        Matter::Plan(About::Failure { .. }) if options.first_wave || options.always => usage(Lang::answer_failure),
         Matter::Plan(About::Failure { .. }) => {
             let again = Ruling::Retry { agent: None, model: None, note: message };
             Ok(Reply::Plan(Say::Rule(ruling.unwrap_or(again))))
         }
-        _ if ruling.is_some() => usage("--retry, --skip, --fixed and --give-up are for tasks that failed"),
-        Matter::Plan(_) if options.always => usage("--always is for questions of agents, not for plans"),
-        Matter::Plan(_) if options.message.is_some() => {
-            usage("a plan takes no words with a yes; to have it changed: `max-team deny ID --changes -m WHAT`")
-        }
+        _ if ruling.is_some() => usage(Lang::only_for_failures),
+        Matter::Plan(_) if options.always => usage(Lang::always_not_for_plans),
+        Matter::Plan(_) if options.message.is_some() => usage(Lang::plan_takes_no_words),
         Matter::Plan(About::Proposal | About::Rest) if options.first_wave => Ok(Reply::Plan(Say::FirstWave)),
-        _ if options.first_wave => usage("--first-wave is for a plan that has not begun"),
+        _ if options.first_wave => usage(Lang::first_wave_too_late),
         Matter::Plan(_) => Ok(Reply::Plan(Say::Approve)),
-        Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => {
-            usage("this is a question: answer it with -m TEXT")
-        }
+        Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => usage(Lang::answer_with_words),
         Matter::Tool { .. } => Ok(Reply::Agent(answer(true, options.always, message))),
     }
 }
@@ -102,7 +96,7 @@ fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
     let why = options.message.clone();
     match &pending.row.matter {
         Matter::Plan(About::Proposal) if options.changes => Ok(Reply::Plan(Say::Changes(why))),
-        _ if options.changes => usage("--changes is for a plan that has not begun; stop this one with `max-team stop`"),
+        _ if options.changes => usage(Lang::changes_too_late),
         Matter::Plan(_) => Ok(Reply::Plan(Say::Reject(why))),
         Matter::Tool { .. } => Ok(Reply::Agent(answer(false, false, why))),
     }
@@ -128,20 +122,16 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
     if known.iter().any(|known| known == name) {
         return Ok(());
     }
-    let words = format!("there is no member `{name}`; there are {}", known.join(", "));
-    Err(Stop::new(Exit::Usage, words).into())
+    Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, &known.join(", "))).into())
 }
 
 fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<Exit> {
     if let Some(noted) = &pending.noted {
-        let words = format!(
-            "this was already answered: {} {}, {}; {}",
-            noted.by,
-            noted.said,
-            rfc3339(noted.at_ms),
-            desk::noted(pending.session)
-        );
-        return Err(Stop::new(Exit::Denied, words).into());
+        let at = rfc3339(noted.at_ms);
+        let words = |lang: Lang| {
+            format!("{}; {}", lang.answered_already(&noted.by, noted.said, &at), lang.noted(pending.session))
+        };
+        return Err(Stop::said(Exit::Denied, words).into());
     }
     desk::wait(async {
         let (post, question) = (desk.post(), pending.row.question);
@@ -149,18 +139,18 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<Exit> {
         let key = EnvelopeId::new(Uuid::now_v7());
         post.reply(&desk.by, key, question, reply).await.map_err(stop)?;
         let Some(owner) = desk.owner(pending.session)? else {
-            return told(pending, reply, &desk::noted(pending.session));
+            return told(desk, pending, reply, &desk.lang.noted(pending.session));
         };
         let heard = until(&mut watch, |entry| {
             let news = entry.is_none_or(|entry| ANSWERS.contains(&&*entry.event));
             Ok(if news { post.answered(question).map_err(stop)? } else { None })
         });
         match heard.await? {
-            None => told(pending, reply, &desk::unheard(&owner)),
-            Some(row) if is_ours(desk, reply, &row) => told(pending, reply, "done"),
+            None => told(desk, pending, reply, &desk.lang.unheard(&owner)),
+            Some(row) if is_ours(desk, reply, &row) => told(desk, pending, reply, desk.lang.done_word()),
             Some(row) => {
-                let words = format!("somebody was faster: {} {}, {}", row.by.name(), row.said, rfc3339(row.at_ms));
-                Err(Stop::new(Exit::Denied, words).into())
+                let (by, at) = (row.by.name(), rfc3339(row.at_ms));
+                Err(Stop::said(Exit::Denied, |lang| lang.answered_already(&by, &row.said, &at)).into())
             }
         }
     })
@@ -172,9 +162,10 @@ fn is_ours(desk: &Desk, reply: &Reply, row: &AnsweredRow) -> bool {
 }
 
 /// What was answered is data; how it stands is talk.
-fn told(pending: &Pending, reply: &Reply, how: &str) -> anyhow::Result<Exit> {
-    let asked = terminal::text::clean_line(&pending.words());
-    super::print(&format!("{} {}: {asked}\n", short(&pending.row.question), reply.word()))?;
+fn told(desk: &Desk, pending: &Pending, reply: &Reply, how: &str) -> anyhow::Result<Exit> {
+    let asked = terminal::text::clean_line(&inbox::asked_in(pending, desk.lang));
+    let word = desk.lang.reply(reply);
+    super::print(&format!("{} {word}: {asked}\n", short(&pending.row.question)))?;
     talk(how);
     Ok(Exit::Ok)
 }

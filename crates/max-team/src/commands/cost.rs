@@ -10,8 +10,8 @@ use super::desk::{self, Desk, stop};
 use super::sessions::local;
 use super::table::{at_most, money, short, table, tokens};
 use crate::args::{self, CostBy};
-use crate::exit::{Exit, Stop};
-use crate::setup::Place;
+use crate::exit::Exit;
+use crate::setup::{self, Place};
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Sum {
@@ -34,10 +34,7 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let (census, now_ms) = (desk.census(), desk::now_ms());
     let session = match &options.session {
-        Some(id) => {
-            let gone = || Stop::new(Exit::Failed, format!("there is no session `{id}`; see `max-team sessions list`"));
-            Some(census.find_session(id).map_err(stop)?.ok_or_else(gone)?)
-        }
+        Some(id) => Some(setup::session(&census, id)?),
         None => None,
     };
     let since_ms = options.since.map_or(i64::MIN, |ms| now_ms.saturating_sub(ms));
@@ -47,15 +44,12 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
         let rows: Vec<Value> = rows.iter().map(|(name, sum)| json_of(name, sum)).collect();
         format!("{}\n", json!({ "by": name_of(options.by), "rows": rows, "total": json_of("total", &total) }))
     } else if rows.is_empty() {
-        "nothing was spent\n".to_owned()
+        format!("{}\n", desk.lang.nothing_spent())
     } else {
-        let head = name_of(options.by).to_uppercase();
-        let heads = [head.as_str(), "CALLS>", "IN>", "CACHED>", "OUT>", "COST>"];
-        let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells("total", &total)]);
-        let mut text = table(&heads, &lines.collect::<Vec<_>>());
+        let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells(desk.lang.total(), &total)]);
+        let mut text = table(&desk.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());
         if total.unknown_nano > 0 {
-            let unknown = money(total.unknown_nano);
-            text.push_str(&format!("≤: up to {unknown} of it for calls whose outcome is unknown\n"));
+            text.push_str(&format!("{}\n", desk.lang.unknown_outcome(&money(total.unknown_nano))));
         }
         text
     };

@@ -8,12 +8,13 @@ use std::time::Duration;
 use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_journal::{Entry, Journal, Watch, WorkerInfo};
-use max_team_runtime::{Census, Post, RuntimeError};
+use max_team_runtime::{Census, Post};
 use tokio::time::Instant;
 
 use crate::config::choice::Strength;
-use crate::exit::{Exit, Stop};
+use crate::exit::Stop;
 use crate::setup::{self, Place};
+use crate::words::Lang;
 
 /// How long somebody who runs the session has to take a letter before the user is told that they have not.
 const HEARD_WITHIN: Duration = Duration::from_secs(5);
@@ -22,12 +23,13 @@ const HEARD_WITHIN: Duration = Duration::from_secs(5);
 pub(super) struct Desk {
     pub(super) journal: Journal,
     pub(super) by: Principal,
+    pub(super) lang: Lang,
 }
 
 impl Desk {
     pub(super) fn open(place: &Place) -> Result<Self, Stop> {
         let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
-        Ok(Self { journal, by: place.principal("cli") })
+        Ok(Self { journal, by: place.principal("cli"), lang: place.speaks() })
     }
 
     pub(super) fn post(&self) -> Post<'_> {
@@ -68,28 +70,7 @@ pub(super) async fn until<T>(
     Ok(found)
 }
 
-/// What is said where nobody runs the session.
-pub(super) fn noted(session: Option<SessionId>) -> String {
-    match session {
-        Some(session) => format!("it is noted; nobody runs the session: go on with `max-team -r {session}`"),
-        None => "it is noted".to_owned(),
-    }
-}
-
-/// What is said where somebody runs it and has not listened.
-pub(super) fn unheard(owner: &WorkerInfo) -> String {
-    format!("it is noted; process {} ({}) runs the session and has not taken it yet", owner.pid, owner.what)
-}
-
-/// A failure of the runtime as the end of the program.
-pub(super) fn stop(error: RuntimeError) -> Stop {
-    let exit = match &error {
-        RuntimeError::Ambiguous(_) => Exit::Usage,
-        RuntimeError::Answered { .. } => Exit::Denied,
-        _ => Exit::Failed,
-    };
-    Stop::new(exit, error.to_string())
-}
+pub(super) use crate::setup::failed as stop;
 
 /// The time.
 pub(super) fn now_ms() -> i64 {

@@ -15,21 +15,23 @@ use crate::config::choice::Face;
 use crate::exit::{Exit, Stop};
 use crate::models;
 use crate::setup::Place;
+use crate::words::Lang;
 
 /// Entries that are verified on the side; more of them take their time and have a command of their own.
 const VERIFIED_ENTRIES_MAX: u64 = 100_000;
 
 pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
-    let mut findings = Findings::default();
-    findings.good("place", format!("journal and settings in {}", place.home.display()));
+    let lang = place.speaks();
+    let mut findings = Findings { text: String::new(), failed: false, lang };
+    findings.good(lang.place(), lang.kept_in(&place.home.display().to_string()));
     let config = match place.settings(options.config.as_deref(), Vec::new()) {
         Ok(config) => {
-            config.warnings.iter().for_each(|warning| findings.warn("settings", warning.clone()));
-            findings.good("settings", "readable (max-team config explain shows where each comes from)".into());
+            config.warnings.iter().for_each(|warning| findings.warn(lang.settings(), warning.clone()));
+            findings.good(lang.settings(), lang.settings_readable().to_owned());
             Some(config)
         }
         Err(stop) => {
-            findings.bad("settings", stop.message);
+            findings.bad(lang.settings(), stop.words(lang).to_owned());
             None
         }
     };
@@ -42,15 +44,15 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
     journal(place, options.rebuild, &mut findings);
     super::print(&findings.text)?;
     if findings.failed {
-        return Err(Stop::new(Exit::Failed, "something above keeps max-team from working").into());
+        return Err(Stop::said(Exit::Failed, |lang| lang.something_is_wrong().to_owned()).into());
     }
     Ok(Exit::Ok)
 }
 
-#[derive(Default)]
 struct Findings {
     text: String,
     failed: bool,
+    lang: Lang,
 }
 
 impl Findings {
@@ -76,10 +78,7 @@ impl Findings {
 /// Settings that this version reads and cannot act on yet: said, not swallowed.
 fn unheard(config: &Config, findings: &mut Findings) {
     if config.server.mode == Face::Web {
-        findings.warn(
-            "server.mode",
-            format!("there is no web page yet; port {} stays closed, the chat opens", config.server.port),
-        );
+        findings.warn("server.mode", findings.lang.no_web_page(config.server.port));
     }
 }
 
@@ -132,16 +131,17 @@ fn walls(is_on: bool, findings: &mut Findings) {
 }
 
 fn model(config: &Config, place: &Place, findings: &mut Findings) {
+    let lang = findings.lang;
     for (provider, names) in models::local_servers() {
-        findings.good("local server", format!("{provider} with {} models", names.len()));
+        findings.good(lang.local_server(), lang.server_with(provider, names.len()));
     }
     match models::choose(config, &place.env) {
         Ok(chosen) => {
-            let price = if chosen.model.price.is_some() { "" } else { "; no price known, so budgets cannot be kept" };
-            let words = format!("{}/{} (key: {}){price}", chosen.model.provider, chosen.model.name, chosen.key_source);
-            findings.good("model", words);
+            let model = format!("{}/{}", chosen.model.provider, chosen.model.name);
+            let words = lang.model_with_key(&model, &chosen.key_source, chosen.model.price.is_some());
+            findings.good(lang.model_now(), words);
         }
-        Err(stop) => findings.bad("model", stop.message),
+        Err(stop) => findings.bad(lang.model_now(), stop.words(lang).to_owned()),
     }
 }
 
@@ -149,52 +149,54 @@ fn model(config: &Config, place: &Place, findings: &mut Findings) {
 fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
     let team = match agents::team(file, place) {
         Ok(team) => team,
-        Err(stop) => return findings.bad("team", stop.message),
+        Err(stop) => return findings.bad(findings.lang.team_word(), stop.words(findings.lang).to_owned()),
     };
+    let lang = findings.lang;
     let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
     let members: Vec<String> = team.members.iter().map(one).collect();
-    let members = if members.is_empty() { "nobody".to_owned() } else { members.join(", ") };
-    findings.good("team", format!("{}: {} leads {members}", team.source, one(&team.lead)));
+    let members = if members.is_empty() { lang.nobody().to_owned() } else { members.join(", ") };
+    findings.good(lang.team_word(), format!("{}: {}", team.source, lang.leads(&one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
     let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
-    told.for_each(|warning| findings.warn("team", warning.clone()));
+    told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));
     for member in team.members.iter().filter(|member| !member.mcp_servers.is_empty()) {
         let servers: Vec<&str> = member.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-        let words = format!("{}: {}: read, not connected in this version", member.definition.name, servers.join(", "));
-        findings.note("mcp servers", words);
+        let words = format!("{}: {}: {}", member.definition.name, servers.join(", "), lang.not_connected());
+        findings.note(lang.mcp_servers(), words);
     }
     for (name, tools) in &team.later {
-        findings.note("tools", format!("{name}: {}: not available yet", tools.join(", ")));
+        findings.note(lang.tools(), format!("{name}: {}: {}", tools.join(", "), lang.not_yet()));
     }
 }
 
 fn journal(place: &Place, rebuild: bool, findings: &mut Findings) {
+    let (lang, what) = (findings.lang, findings.lang.journal());
     let journal = match place.journal(crate::config::choice::Strength::Normal) {
         Ok(journal) => journal,
-        Err(error) => return findings.bad("journal", error.to_string()),
+        Err(error) => return findings.bad(what, lang.journal_failure(&error)),
     };
     match journal.quick_check() {
-        Ok(faults) if faults.is_empty() => findings.good("journal", "the database is sound".into()),
-        Ok(faults) => findings.bad("journal", format!("the database is damaged: {}", faults.join("; "))),
-        Err(error) => findings.bad("journal", error.to_string()),
+        Ok(faults) if faults.is_empty() => findings.good(what, lang.database_sound().to_owned()),
+        Ok(faults) => findings.bad(what, lang.database_damaged(&faults.join("; "))),
+        Err(error) => findings.bad(what, lang.journal_failure(&error)),
     }
     match journal.last_seq() {
         Ok(entries) if entries > VERIFIED_ENTRIES_MAX => {
-            findings.good("journal", format!("{entries} entries (max-team audit verify checks every hash)"));
+            findings.good(what, lang.entries_unchecked(entries));
         }
         Ok(entries) => match journal.verify() {
             Ok(report) if report.faults.is_empty() => {
-                findings.good("journal", format!("{entries} entries; every hash, chain and seal holds"));
+                findings.good(what, lang.entries_hold(entries));
             }
-            Ok(_) => findings.bad("journal", "it is not as it was written: max-team audit verify shows where".into()),
-            Err(error) => findings.bad("journal", error.to_string()),
+            Ok(_) => findings.bad(what, lang.not_as_written().to_owned()),
+            Err(error) => findings.bad(what, lang.journal_failure(&error)),
         },
-        Err(error) => findings.bad("journal", error.to_string()),
+        Err(error) => findings.bad(what, lang.journal_failure(&error)),
     }
     if rebuild {
         match journal.rebuild(max_team_runtime::project_entry) {
-            Ok(()) => findings.good("journal", "lists and mailboxes were made again from the log".into()),
-            Err(error) => findings.bad("journal", error.to_string()),
+            Ok(()) => findings.good(what, lang.rebuilt().to_owned()),
+            Err(error) => findings.bad(what, lang.journal_failure(&error)),
         }
     }
 }

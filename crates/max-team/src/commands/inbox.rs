@@ -29,7 +29,11 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
     let text = match &options.id {
         Some(id) => {
             let pending = post.find(id).map_err(stop)?;
-            if options.json { format!("{}\n", whole(&pending, &census)?) } else { show(&pending, &census, now_ms)? }
+            if options.json {
+                format!("{}\n", whole(&pending, &census)?)
+            } else {
+                show(&pending, &census, now_ms, desk.lang)?
+            }
         }
         None => {
             let all = post.inbox().map_err(stop)?;
@@ -37,7 +41,7 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
                 let rows = all.iter().map(|pending| row(pending, &census)).collect::<anyhow::Result<Vec<_>>>()?;
                 format!("{}\n", Value::from(rows))
             } else {
-                list(&all, &census, now_ms)?
+                list(&all, &census, now_ms, desk.lang)?
             }
         }
     };
@@ -46,29 +50,29 @@ pub(crate) fn run(place: &Place, options: &args::Inbox) -> anyhow::Result<Exit> 
 }
 
 /// All of them, a few lines each.
-pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64) -> anyhow::Result<String> {
+pub(super) fn list(all: &[Pending], census: &Census<'_>, now_ms: i64, lang: Lang) -> anyhow::Result<String> {
     if all.is_empty() {
-        return Ok("nothing waits for you\n".to_owned());
+        return Ok(format!("{}\n", lang.inbox_empty()));
     }
     let mut text = String::new();
     for pending in all {
-        text.push_str(&head(pending, now_ms));
+        text.push_str(&head(pending, now_ms, lang));
         if let Some(plan) = proposed(pending, census)? {
-            let _ = writeln!(text, "    {}", goal(&plan));
-            let _ = writeln!(text, "    {}", tasks(&plan));
+            let _ = writeln!(text, "    {}", goal(&plan, lang));
+            let _ = writeln!(text, "    {}", tasks(&plan, lang));
         }
-        let _ = writeln!(text, "    {}", ways(pending).join(" · "));
+        let _ = writeln!(text, "    {}", ways(pending, lang).join(" · "));
     }
     Ok(text)
 }
 
 /// One of them, whole.
-fn show(pending: &Pending, census: &Census<'_>, now_ms: i64) -> anyhow::Result<String> {
-    let mut text = head(pending, now_ms);
+fn show(pending: &Pending, census: &Census<'_>, now_ms: i64, lang: Lang) -> anyhow::Result<String> {
+    let mut text = head(pending, now_ms, lang);
     match (&pending.row.matter, pending.plan) {
         (Matter::Plan(_), Some(plan)) => {
             text.push('\n');
-            text.push_str(&sheet::sheet(&census.plan(plan)?, sheet::WIDTH));
+            text.push_str(&sheet::sheet(&census.plan(plan)?, sheet::WIDTH, lang));
         }
         (Matter::Tool { action, .. }, _) if !action.preview.is_empty() => {
             text.push('\n');
@@ -78,32 +82,38 @@ fn show(pending: &Pending, census: &Census<'_>, now_ms: i64) -> anyhow::Result<S
         _ => {}
     }
     text.push('\n');
-    for way in ways(pending) {
+    for way in ways(pending, lang) {
         let _ = writeln!(text, "{way}");
     }
     Ok(text)
 }
 
-fn head(pending: &Pending, now_ms: i64) -> String {
+fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
     let age = sheet::duration(between(pending.row.at_ms, now_ms));
-    let session = pending.session.map(|session| format!(", session {}", short(&session))).unwrap_or_default();
+    let session = pending.session.map(|session| short(&session));
     let who = match (pending.task.as_deref(), pending.who.as_str()) {
-        (_, "plan") => format!("plan {}", pending.plan.map(|plan| short(&plan)).unwrap_or_default()),
-        (Some(task), who) => format!("{who} at {task}"),
+        (_, "plan") => {
+            format!("{} {}", lang.plan_word(), pending.plan.map(|plan| short(&plan)).unwrap_or_default())
+        }
+        (Some(task), who) => lang.at_task(who, task),
         (None, who) => who.to_owned(),
     };
-    let asked = clip(&clean_line(&asked(pending)), ASKED_CHARS);
-    let mut text = format!("{}  since {age}, {}{session}: {asked}\n", short(&pending.row.question), clean_line(&who));
+    let asked = clip(&clean_line(&asked_in(pending, lang)), ASKED_CHARS);
+    let since = lang.asked_since(&age, &clean_line(&who), session.as_deref());
+    let mut text = format!("{}  {since}: {asked}\n", short(&pending.row.question));
     if let Some(noted) = &pending.noted {
-        let _ = writeln!(
-            text,
-            "    {} said `{}` already ({}); nobody has read it yet",
-            clean_line(&noted.by),
-            noted.said,
-            rfc3339(noted.at_ms)
-        );
+        let words = lang.said_already(&clean_line(&noted.by), noted.said, &rfc3339(noted.at_ms));
+        let _ = writeln!(text, "    {words}");
     }
     text
+}
+
+/// What exactly is asked, for people; what an agent wants to do is in its own words.
+pub(super) fn asked_in(pending: &Pending, lang: Lang) -> String {
+    match &pending.row.matter {
+        Matter::Plan(about) => lang.about_plan(about),
+        Matter::Tool { .. } => asked(pending),
+    }
 }
 
 /// What exactly is asked.
@@ -141,29 +151,26 @@ fn proposed(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Option<Pla
     }
 }
 
-fn goal(plan: &Plan) -> String {
+fn goal(plan: &Plan, lang: Lang) -> String {
     let goal = plan.draft().map_or("", |draft| draft.goal.as_str());
-    let forecast = plan.forecast().map(|forecast| sheet::forecast_in(forecast, Lang::En)).unwrap_or_default();
+    let forecast = plan.forecast().map(|forecast| sheet::forecast(forecast, lang)).unwrap_or_default();
     format!("{} ({forecast})", clip(&clean_line(goal), ASKED_CHARS))
 }
 
-fn tasks(plan: &Plan) -> String {
+fn tasks(plan: &Plan, lang: Lang) -> String {
     let tasks = plan.draft().map_or(&[][..], |draft| &draft.tasks);
-    let one = |task: &draft::Task| {
-        let after = if task.needs.is_empty() { String::new() } else { format!(" after {}", task.needs.join(", ")) };
-        clean_line(&format!("{} ({}){after}", task.id, task.agent))
-    };
+    let one = |task: &draft::Task| clean_line(&lang.task_after(&task.id, &task.agent, &task.needs.join(", ")));
     let named: Vec<String> = tasks.iter().take(TASKS_MAX).map(one).collect();
     let more = tasks.len().saturating_sub(TASKS_MAX);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    format!("{} tasks: {}{more}", tasks.len(), named.join("; "))
+    let more = if more > 0 { format!("; {}", lang.more_tasks(more)) } else { String::new() };
+    format!("{}: {}{more}", lang.tasks(tasks.len()), named.join("; "))
 }
 
 /// The commands that answer it.
-fn ways(pending: &Pending) -> Vec<String> {
+fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     let id = short(&pending.row.question);
     let yes = format!("max-team approve {id}");
-    let no = format!("max-team deny {id} -m WHY");
+    let no = format!("max-team deny {id} -m {}", lang.why_word());
     match &pending.row.matter {
         Matter::Tool { action, .. } if action.deed == Deed::Ask => vec![format!("{yes} -m ANSWER"), no],
         Matter::Tool { .. } => vec![yes, no, format!("max-team inbox {id}")],
@@ -194,7 +201,7 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
         "task": pending.task,
         "asked": asked(pending),
         "noted": pending.noted.as_ref().map(|noted| json!({ "by": noted.by, "said": noted.said, "at": rfc3339(noted.at_ms) })),
-        "answer_with": ways(pending),
+        "answer_with": ways(pending, Lang::En),
     });
     let more = match &pending.row.matter {
         Matter::Tool { tool, action } => json!({

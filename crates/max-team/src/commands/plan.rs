@@ -19,7 +19,7 @@ const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Has the lead propose a plan and writes it down.
 pub(crate) fn plan(place: &Place, goal: String, output: Option<PathBuf>, flags: TeamFlags) -> anyhow::Result<Exit> {
     if goal.trim().is_empty() {
-        return Err(Stop::new(Exit::Usage, "say what the plan is for: `max-team plan \"add CSV import\"`").into());
+        return Err(Stop::said(Exit::Usage, |lang| lang.plan_for_what().to_owned()).into());
     }
     // A plan that nobody may approve here must not run by itself either.
     let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
@@ -38,10 +38,11 @@ pub(crate) struct RunOptions {
 /// Carries a plan file out.
 pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
     let source = file.display().to_string();
-    let unreadable = |error: std::io::Error| Stop::new(Exit::Config, format!("`{source}` cannot be read: {error}"));
+    let unreadable =
+        |error: std::io::Error| Stop::said(Exit::Config, |lang| lang.unreadable(&source, &error.to_string()));
     let meta = std::fs::metadata(file).map_err(unreadable)?;
     if !meta.is_file() {
-        return Err(Stop::new(Exit::Config, format!("`{source}` is not a file")).into());
+        return Err(Stop::said(Exit::Config, |lang| lang.no_file(&source)).into());
     }
     let size = meta.len();
     if size > FILE_BYTES_MAX {
@@ -64,7 +65,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     };
     let draft = read.draft;
     if options.dry_run {
-        print(&sheet::sheet(&shown, sheet::WIDTH))?;
+        print(&sheet::sheet(&shown, sheet::WIDTH, place.speaks()))?;
         return Ok(Exit::Ok);
     }
     if options.yes {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
 use super::sessions::local;
-use super::table::{clip, short, table};
+use super::table::{clip, money, short, table};
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
@@ -33,7 +33,7 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
         args::Plans::List { limit, json } => {
             let mut lines = census.plans().map_err(stop)?;
             lines.truncate(*limit);
-            list(&census, &lines, *json)?
+            list(&census, &lines, *json, desk.lang)?
         }
         args::Plans::Show { id, json, mermaid, yaml } => {
             let id = find(&census, id.as_deref())?;
@@ -42,7 +42,7 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
                 _ if *json => format!("{}\n", whole(&census, id, &plan)?),
                 (Some(draft), Some(graph)) if *mermaid => self::mermaid(draft, graph),
                 (Some(draft), _) if *yaml => plan_file::write(draft),
-                _ => show(&plan),
+                _ => show(&plan, desk.lang),
             }
         }
     };
@@ -51,48 +51,49 @@ pub(crate) fn run(place: &Place, command: &args::Plans) -> anyhow::Result<Exit> 
 }
 
 fn find(census: &Census<'_>, id: Option<&str>) -> anyhow::Result<PlanId> {
-    let gone = |words: String| Stop::new(Exit::Failed, words);
     match id {
         Some(id) => {
-            let words = format!("there is no plan `{id}`; `max-team plans list` shows those there are");
-            Ok(census.find_plan(id).map_err(stop)?.ok_or_else(|| gone(words))?)
+            let gone = || Stop::said(Exit::Failed, |lang| lang.unknown_plan(id));
+            Ok(census.find_plan(id).map_err(stop)?.ok_or_else(gone)?)
         }
         None => {
             let newest = census.plans().map_err(stop)?.into_iter().next();
-            Ok(newest.map(|line| line.row.plan).ok_or_else(|| gone("there are no plans yet".to_owned()))?)
+            Ok(newest
+                .map(|line| line.row.plan)
+                .ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_plans_yet().to_owned()))?)
         }
     }
 }
 
 /// How a plan stands, in a few words.
-fn stands(census: &Census<'_>, line: &PlanLine) -> anyhow::Result<(String, usize, usize)> {
+fn stands(census: &Census<'_>, line: &PlanLine, lang: Lang) -> anyhow::Result<(String, usize, usize)> {
     if let Some(row) = &line.end {
-        return Ok((Lang::En.plan_end(row.end).to_owned(), row.tally.done, row.tally.tasks));
+        return Ok((lang.plan_end(row.end).to_owned(), row.tally.done, row.tally.tasks));
     }
     let plan = census.plan(line.row.plan).map_err(stop)?;
     let asked = plan.asked().next().map(|(_, about)| match about {
-        About::Proposal => "waits for your approval",
-        About::Rest | About::Start { .. } => "waits for you",
-        About::Failure { .. } => "failed; waits for your decision",
-        About::Budget => "waits for more budget",
+        About::Proposal => lang.waits_for_approval(),
+        About::Rest | About::Start { .. } => lang.waits_for_you(),
+        About::Failure { .. } => lang.waits_for_ruling(),
+        About::Budget => lang.waits_for_budget(),
     });
     let working = plan.active().next().is_some();
     let stopping = census.stopping(line.row.plan).map_err(stop)?;
     let words = match (asked, working) {
         _ if stopping == Some(None) => "stopping".to_owned(),
         (Some(asked), false) => asked.to_owned(),
-        (Some(asked), true) => format!("running; {asked}"),
-        (None, _) => "running".to_owned(),
+        (Some(asked), true) => format!("{}; {asked}", lang.task_status(Status::Running)),
+        (None, _) => lang.task_status(Status::Running).to_owned(),
     };
     let total = plan.draft().map_or(0, |draft| draft.tasks.len());
     Ok((words, plan.tally().done, total))
 }
 
-fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool) -> anyhow::Result<String> {
+fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool, lang: Lang) -> anyhow::Result<String> {
     let mut rows = Vec::new();
     let mut values = Vec::new();
     for line in lines {
-        let (state, done, tasks) = stands(census, line)?;
+        let (state, done, tasks) = stands(census, line, if as_json { Lang::En } else { lang })?;
         let row = &line.row;
         if as_json {
             let session = row.session;
@@ -109,31 +110,23 @@ fn list(census: &Census<'_>, lines: &[PlanLine], as_json: bool) -> anyhow::Resul
     }
     Ok(match (as_json, lines.is_empty()) {
         (true, _) => format!("{}\n", Value::from(values)),
-        (false, true) => "no plans yet; ask Max for something that takes several members\n".to_owned(),
-        (false, false) => table(&["PLAN", "PROPOSED", "SESSION", "DONE>", "STATE", "GOAL"], &rows),
+        (false, true) => format!("{}\n", lang.no_plans_yet()),
+        (false, false) => table(&lang.plan_heads(), &rows),
     })
 }
 
-fn show(plan: &Plan) -> String {
-    let mut text = sheet::sheet(plan, sheet::WIDTH);
+fn show(plan: &Plan, lang: Lang) -> String {
+    let mut text = sheet::sheet(plan, sheet::WIDTH, lang);
     let now_ms = desk::now_ms();
     for view in plan.tasks() {
-        let waits = sheet::waits_in(&view, now_ms, Lang::En);
+        let waits = sheet::waits(&view, now_ms, lang);
         if !waits.is_empty() && plan.ended().is_none() {
             text.push_str(&format!("{}: {}\n", view.task.id, clean(&waits)));
         }
     }
     if let Some(end) = plan.ended() {
         let tally = plan.tally();
-        text.push_str(&format!(
-            "{}: {} of {} ran, {} done, {} verified, {} failed\n",
-            Lang::En.plan_end(end),
-            tally.ran,
-            tally.tasks,
-            tally.done,
-            tally.verified,
-            tally.failed
-        ));
+        text.push_str(&format!("{}\n", lang.came_to(end, &tally, &money(tally.spent.nano))));
     }
     text
 }

@@ -1,7 +1,7 @@
 //! `ps`: who is at work in which session, at what, and why somebody is not.
 
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Doing, Person, Reason};
+use max_team_runtime::{Doing, Person};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
@@ -10,6 +10,7 @@ use crate::args;
 use crate::exit::Exit;
 use crate::setup::Place;
 use crate::sheet;
+use crate::words::Lang;
 
 /// Characters of what somebody is doing.
 const DOING_CHARS: usize = 120;
@@ -21,10 +22,10 @@ pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
     let text = if options.json {
         format!("{}\n", Value::from(people.iter().map(|person| row(person, now_ms)).collect::<Vec<_>>()))
     } else if people.is_empty() {
-        "nobody is at work; `max-team ps --all` shows who was\n".to_owned()
+        format!("{}\n", desk.lang.nobody_at_work())
     } else {
-        let heads = ["SESSION", "NAME", "ROLE", "STATE", "TASK", "TRY>", "TIME>", "MODEL", "TOKENS>", "COST>", "DOING"];
-        table(&heads, &people.iter().map(|person| cells(person, now_ms)).collect::<Vec<_>>())
+        let rows: Vec<_> = people.iter().map(|person| cells(person, now_ms, desk.lang)).collect();
+        table(&desk.lang.people_heads(), &rows)
     };
     super::print(&text)?;
     Ok(Exit::Ok)
@@ -34,16 +35,16 @@ fn elapsed(person: &Person, now_ms: i64) -> Option<u64> {
     person.since_ms.map(|since_ms| between(since_ms, now_ms))
 }
 
-fn cells(person: &Person, now_ms: i64) -> Vec<String> {
+fn cells(person: &Person, now_ms: i64, lang: Lang) -> Vec<String> {
     let used = person.usage.input_total() + person.usage.output;
-    let doing = person.doing.as_ref().map(|doing| self::doing(doing, now_ms));
-    let reason = person.reason.as_ref().map(reason);
+    let doing = person.doing.as_ref().map(|doing| self::doing(doing, now_ms, lang));
+    let reason = lang.reason(person);
     let words: Vec<String> = doing.into_iter().chain(reason).collect();
     vec![
         short(&person.session),
         person.name.clone(),
         person.role.clone(),
-        person.state.name().to_owned(),
+        lang.person_state(person.state).to_owned(),
         person.task.clone().unwrap_or_default(),
         if person.attempt > 0 { person.attempt.to_string() } else { String::new() },
         elapsed(person, now_ms).map(sheet::duration).unwrap_or_default(),
@@ -62,25 +63,15 @@ fn cost(person: &Person) -> String {
     }
 }
 
-fn reason(reason: &Reason) -> String {
-    match reason {
-        Reason::Done => "done".to_owned(),
-        Reason::WaitingFor(what) => format!("waiting for {what}"),
-        Reason::Blocked(what) => what.clone(),
-        Reason::Failed(why) => format!("failed: {why}"),
-    }
-}
-
-fn doing(doing: &Doing, now_ms: i64) -> String {
+fn doing(doing: &Doing, now_ms: i64, lang: Lang) -> String {
     match doing {
-        Doing::Calling { model, attempt: 1 } => format!("calling {model}"),
-        Doing::Calling { model, attempt } => format!("calling {model} (attempt {attempt})"),
-        Doing::Running { tool, target } => format!("running {tool} {target}"),
-        Doing::Asking { tool, target } => format!("asking: {tool} {target}"),
-        Doing::Retrying { at_ms } => format!("retry in {}", sheet::duration(between(now_ms, *at_ms))),
-        Doing::Preparing => "preparing".to_owned(),
-        Doing::Checked => "being checked".to_owned(),
-        Doing::Stopping => "stopping".to_owned(),
+        Doing::Calling { model, attempt } => lang.calling(model, *attempt),
+        Doing::Running { tool, target } => lang.running(&format!("{tool} {target}")),
+        Doing::Asking { tool, target } => lang.asks_what(&format!("{tool} {target}")),
+        Doing::Retrying { at_ms } => lang.again_in(&sheet::duration(between(now_ms, *at_ms))),
+        Doing::Preparing => lang.getting_ready().to_owned(),
+        Doing::Checked => lang.being_checked().to_owned(),
+        Doing::Stopping => lang.stopping().to_owned(),
     }
 }
 

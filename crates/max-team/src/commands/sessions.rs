@@ -2,7 +2,7 @@
 
 use max_team_core::event::{Event, Outcome};
 use max_team_core::id::SessionId;
-use max_team_runtime::{SessionRow, Sessions};
+use max_team_runtime::{Census, SessionRow, Sessions};
 use serde_json::json;
 
 use crate::args;
@@ -10,21 +10,21 @@ use crate::config::choice::Strength;
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
 use crate::terminal::text::clean;
+use crate::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
+    let lang = place.speaks();
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
     let sessions = Sessions::new(&journal);
-    let failed = |error: max_team_runtime::RuntimeError| Stop::new(Exit::Failed, error.to_string());
+    let failed = setup::failed;
     match command {
         args::Sessions::List { limit, json } => {
             let rows = sessions.list(*limit).map_err(failed)?;
-            super::print(&clean(&list(&rows, *json)))
+            super::print(&clean(&list(&rows, *json, lang)))
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
-                Some(id) => {
-                    id.parse().map_err(|error: max_team_core::id::IdError| Stop::new(Exit::Usage, error.to_string()))?
-                }
+                Some(id) => setup::session(&Census::new(&journal), id)?,
                 None => latest(&sessions)?,
             };
             let events = sessions.events(id).map_err(failed)?;
@@ -32,7 +32,8 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
                 events.iter().map(|(at_ms, event)| format!("{}\n", json!({ "at_ms": at_ms, "event": event }))).collect()
             } else {
                 // What a model or a file said must not drive the terminal.
-                clean(&events.iter().filter_map(|(at_ms, event)| show(*at_ms, event)).collect::<String>()).into_owned()
+                clean(&events.iter().filter_map(|(at_ms, event)| show(*at_ms, event, lang)).collect::<String>())
+                    .into_owned()
             };
             super::print(&text)
         }
@@ -40,26 +41,26 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
 }
 
 fn latest(sessions: &Sessions<'_>) -> Result<SessionId, Stop> {
-    let rows = sessions.list(1).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
-    let none = || Stop::new(Exit::Failed, "there are no sessions yet; start one with `max-team`");
+    let rows = sessions.list(1).map_err(setup::failed)?;
+    let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
     rows.first().map(|row| row.session).ok_or_else(none)
 }
 
-fn list(rows: &[SessionRow], json: bool) -> String {
+fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
     if json {
         return format!("{}\n", serde_json::to_string(rows).unwrap_or_default());
     }
     if rows.is_empty() {
-        return "no sessions yet; start one with `max-team`\n".to_owned();
+        return format!("{}\n", lang.no_sessions_yet());
     }
     let line = |row: &SessionRow| {
-        let state = if row.answered { "" } else { " (unanswered: go on with -r)" };
+        let state = if row.answered { "" } else { lang.unanswered() };
         format!("{}  {}  {}{state}\n    {}\n", row.session, local(row.last_at_ms), row.cwd, row.preview)
     };
     rows.iter().map(line).collect()
 }
 
-fn show(at_ms: i64, event: &Event) -> Option<String> {
+fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
     let at = local(at_ms);
     Some(match event {
         Event::TurnStarted(started) => {
@@ -70,25 +71,24 @@ fn show(at_ms: i64, event: &Event) -> Option<String> {
                     |part| if let max_team_core::chat::Part::Text { text } = part { Some(text.clone()) } else { None },
                 )
                 .collect();
-            format!("{at}  user\n{}\n\n", indent(&text.join("\n")))
+            format!("{at}  {}\n{}\n\n", lang.the_user(), indent(&text.join("\n")))
         }
         Event::LlmEnded(ended) => match &ended.outcome {
             Outcome::Done(answer) if !answer.message.text().is_empty() => {
                 format!("{at}  {}\n{}\n\n", answer.model, indent(&answer.message.text()))
             }
-            Outcome::Failed { detail, .. } => format!("{at}  model failed: {detail}\n\n"),
-            Outcome::Lost => format!("{at}  a model call was lost with its process\n\n"),
+            Outcome::Failed { detail, .. } => format!("{at}  {}\n\n", lang.model_failed(detail)),
+            Outcome::Lost => format!("{at}  {}\n\n", lang.call_lost()),
             _ => return None,
         },
         Event::ToolIntent(intent) => {
             format!("{at}  {} {}\n{}\n", intent.tool, intent.action.target, indent(&intent.action.preview))
         }
-        Event::ToolDone(done) if done.is_error => format!("{at}  call {} failed ({:?})\n\n", done.key, done.ending),
+        Event::ToolDone(done) if done.is_error => format!("{at}  {}\n\n", lang.call_failed(&done.key, done.ending)),
         Event::QuestionAnswered(answered) => {
-            let word = if answered.answer.allow { "yes" } else { "no" };
-            format!("{at}  answered {word} by {:?}\n\n", answered.answer.by)
+            format!("{at}  {}\n\n", lang.question_answered(answered.answer.allow, &answered.answer.by.name()))
         }
-        Event::TurnEnded(ended) => match super::super::headless::explain(&ended.end) {
+        Event::TurnEnded(ended) => match lang.ended_because(&ended.end) {
             Some(words) => format!("{at}  {words}\n\n"),
             None => return None,
         },

@@ -4,7 +4,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::Sessions;
+use max_team_runtime::{Found, Sessions};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -13,7 +13,6 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::Place;
-use crate::words::Lang;
 
 /// What is to be stopped.
 struct Targets {
@@ -40,13 +39,18 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             let session = desk.census().session_of(*plan).map_err(stop)?;
             match desk.owner(session)? {
-                None => talk(&format!("plan {}: {}", short(plan), desk::noted(session))),
+                None => talk(&format!("{} {}: {}", desk.lang.plan_word(), short(plan), desk.lang.noted(session))),
                 Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
             }
         }
         if let Some((session, lead)) = targets.lead {
             match desk.owner(Some(session))? {
-                None => talk(&format!("session {}: {}", short(&session), desk::noted(Some(session)))),
+                None => talk(&format!(
+                    "{} {}: {}",
+                    desk.lang.session_word(),
+                    short(&session),
+                    desk.lang.noted(Some(session))
+                )),
                 Some(owner) => lead_told(&desk, &mut watch, session, lead, &owner).await?,
             }
         }
@@ -59,49 +63,47 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
     let open = census.open_plans(None).map_err(stop)?;
     let Some(id) = &options.id else {
         return match open.as_slice() {
-            [] => Err(Stop::new(Exit::Failed, "no plan is open; a session is stopped by its id").into()),
+            [] => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_open().to_owned()).into()),
             [_] => Ok(Targets { plans: open, lead: None }),
             _ if options.all => Ok(Targets { plans: open, lead: None }),
             _ => {
                 let ids: Vec<String> = open.iter().map(short).collect();
-                let words = format!("{} plans are open: {}; say which, or --all", ids.len(), ids.join(", "));
-                Err(Stop::new(Exit::Usage, words).into())
+                Err(Stop::said(Exit::Usage, |lang| lang.which_plan(&ids.join(", "))).into())
             }
         };
     };
-    if let Some(plan) = census.find_plan(id).map_err(stop)? {
-        if let Some(row) = census.plan_end(plan).map_err(stop)? {
-            let words = format!("plan {plan} is over: {}", Lang::En.plan_end(row.end));
-            return Err(Stop::new(Exit::Failed, words).into());
+    let session = match census.find(id).map_err(stop)? {
+        Some(Found::Plan(plan)) => {
+            if let Some(row) = census.plan_end(plan).map_err(stop)? {
+                return Err(Stop::said(Exit::Failed, |lang| lang.plan_over(plan, row.end)).into());
+            }
+            return Ok(Targets { plans: vec![plan], lead: None });
         }
-        return Ok(Targets { plans: vec![plan], lead: None });
-    }
-    let Some(session) = census.find_session(id).map_err(stop)? else {
-        let words = format!("there is no plan or session `{id}`; see `max-team ps` and `max-team plans list`");
-        return Err(Stop::new(Exit::Failed, words).into());
+        Some(Found::Session(session)) => session,
+        None => {
+            return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
+        }
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
     let plans = census.open_plans(Some(session)).map_err(stop)?;
     let busy = census.turn(lead).map_err(stop)?.is_busy();
     if plans.is_empty() && !busy {
-        return Err(Stop::new(Exit::Failed, format!("session {session} does nothing")).into());
+        return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     Ok(Targets { plans, lead: busy.then_some((session, lead)) })
 }
 
 fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> {
     let [plan] = targets.plans.as_slice() else {
-        return Err(Stop::new(Exit::Usage, "--task needs one plan: say which").into());
+        return Err(Stop::said(Exit::Usage, |lang| lang.one_plan_for_task().to_owned()).into());
     };
     let plan = desk.census().plan(*plan).map_err(stop)?;
     let Some(view) = plan.tasks().find(|view| view.task.id == name) else {
         let names: Vec<&str> = plan.tasks().map(|view| view.task.id.as_str()).collect();
-        let words = format!("there is no task `{name}` in it; there are {}", names.join(", "));
-        return Err(Stop::new(Exit::Usage, words).into());
+        return Err(Stop::said(Exit::Usage, |lang| lang.no_task_in_it(name, &names.join(", "))).into());
     };
     if matches!(view.status, Status::Done | Status::Skipped | Status::Cancelled) {
-        let words = format!("task `{name}` is over: {}", view.status.name());
-        return Err(Stop::new(Exit::Failed, words).into());
+        return Err(Stop::said(Exit::Failed, |lang| lang.task_over(name, view.status)).into());
     }
     Ok(())
 }
@@ -119,22 +121,15 @@ async fn told(
             return Ok(None);
         }
         if let Some(row) = desk.census().plan_end(plan).map_err(stop)? {
-            let tally = row.tally;
-            return Ok(Some(format!(
-                "{}: {} of {} tasks done, {} given up",
-                Lang::En.plan_end(row.end),
-                tally.done,
-                tally.tasks,
-                tally.cancelled
-            )));
+            return Ok(Some(desk.lang.stopped_with(row.end, &row.tally)));
         }
         Ok(task
             .filter(|task| entry.is_some_and(|entry| is_given_up(entry, task)))
-            .map(|task| format!("{task}: given up")))
+            .map(|task| format!("{task}: {}", desk.lang.task_status(Status::Cancelled))))
     });
     match heard.await? {
-        Some(words) => super::print(&format!("plan {} {words}\n", short(&plan)))?,
-        None => talk(&format!("plan {}: {}", short(&plan), desk::unheard(owner))),
+        Some(words) => super::print(&format!("{} {} {words}\n", desk.lang.plan_word(), short(&plan)))?,
+        None => talk(&format!("{} {}: {}", desk.lang.plan_word(), short(&plan), desk.lang.unheard(owner))),
     }
     Ok(())
 }
@@ -157,8 +152,11 @@ async fn lead_told(
         Ok(if news && !desk.census().turn(lead).map_err(stop)?.is_busy() { Some(()) } else { None })
     });
     match heard.await? {
-        Some(()) => super::print(&format!("session {} stopped\n", short(&session)))?,
-        None => talk(&format!("session {}: {}", short(&session), desk::unheard(owner))),
+        Some(()) => {
+            let (word, how) = (desk.lang.session_word(), desk.lang.stopped_row());
+            super::print(&format!("{word} {} {how}\n", short(&session)))?;
+        }
+        None => talk(&format!("{} {}: {}", desk.lang.session_word(), short(&session), desk.lang.unheard(owner))),
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `trace`: what happened when, in a session or a plan, and on whose word.
 
 use max_team_core::chat::Usage;
-use max_team_runtime::{Sessions, Span, SpanKind};
+use max_team_runtime::{Found, Sessions, Span};
 
 use super::desk::{Desk, stop};
 use super::sessions::local;
@@ -11,6 +11,7 @@ use crate::exit::{Exit, Stop};
 use crate::setup::Place;
 use crate::sheet;
 use crate::terminal::text::clean_line;
+use crate::words::Lang;
 
 /// Characters of a span's name and of its outcome.
 const NAME_CHARS: usize = 80;
@@ -23,11 +24,11 @@ pub(crate) fn run(place: &Place, options: &args::Trace) -> anyhow::Result<Exit> 
     } else {
         let mut lines = Vec::new();
         let zero = span.at_ms;
-        put(&span, zero, 0, &mut lines);
+        put(&span, zero, 0, desk.lang, &mut lines);
         let left = lines.len().saturating_sub(options.limit);
         lines.truncate(options.limit);
         if left > 0 {
-            lines.push(format!("… and {left} more lines (--limit {})", options.limit.saturating_add(left)));
+            lines.push(desk.lang.more_trace(left, options.limit.saturating_add(left)));
         }
         format!("{}\n", lines.join("\n"))
     };
@@ -39,58 +40,39 @@ fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<Span> {
     let census = desk.census();
     let Some(id) = id else {
         let last = Sessions::new(&desk.journal).list(1).map_err(stop)?;
-        let none = || Stop::new(Exit::Failed, "there are no sessions yet; start one with `max-team`");
+        let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
         let session = last.first().ok_or_else(none)?.session;
         return Ok(census.trace_session(session).map_err(stop)?);
     };
-    if let Some(session) = census.find_session(id).map_err(stop)? {
-        return Ok(census.trace_session(session).map_err(stop)?);
-    }
-    match census.find_plan(id).map_err(stop)? {
-        Some(plan) => Ok(census.trace_plan(plan).map_err(stop)?),
-        None => Err(Stop::new(Exit::Failed, format!("there is no session or plan `{id}`")).into()),
+    match census.find(id).map_err(stop)? {
+        Some(Found::Session(session)) => Ok(census.trace_session(session).map_err(stop)?),
+        Some(Found::Plan(plan)) => Ok(census.trace_plan(plan).map_err(stop)?),
+        None => Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into()),
     }
 }
 
 /// One line: when (from the beginning on), what, how long, how it ended, what it used, on whose word.
-fn put(span: &Span, zero_ms: i64, depth: usize, lines: &mut Vec<String>) {
+fn put(span: &Span, zero_ms: i64, depth: usize, lang: Lang, lines: &mut Vec<String>) {
     let at = if depth == 0 { local(span.at_ms) } else { offset(span.at_ms.saturating_sub(zero_ms)) };
     let time = span.ms.map_or_else(|| "…".to_owned(), sheet::duration);
     let sign = if span.failed { '!' } else { ' ' };
     let name = clip(&clean_line(&span.name), NAME_CHARS);
     let outcome = clip(&clean_line(&span.outcome), NAME_CHARS);
-    let mut line = format!("{at:>9} {sign} {}{} {name}  {time}  {outcome}", "  ".repeat(depth), kind(span.kind));
+    let mut line = format!("{at:>9} {sign} {}{} {name}  {time}  {outcome}", "  ".repeat(depth), lang.span(span.kind));
     if span.usage != Usage::default() {
         let usage = span.usage;
-        line.push_str(&format!(
-            "  {} in, {} out, {}",
-            tokens(usage.input_total()),
-            tokens(usage.output),
-            money(span.nano)
-        ));
+        let (input, output) = (tokens(usage.input_total()), tokens(usage.output));
+        line.push_str(&format!("  {}", lang.used(&input, &output, &money(span.nano))));
     }
     if let Some(by) = &span.by {
         line.push_str(&format!("  [{}]", clean_line(by)));
     }
     lines.push(line);
     for child in &span.children {
-        put(child, zero_ms, depth + 1, lines);
+        put(child, zero_ms, depth + 1, lang, lines);
     }
 }
 
 fn offset(ms: i64) -> String {
     format!("+{}.{:03}s", ms / 1_000, ms.rem_euclid(1_000))
-}
-
-fn kind(kind: SpanKind) -> &'static str {
-    match kind {
-        SpanKind::Session => "session",
-        SpanKind::Plan => "plan",
-        SpanKind::Task => "task",
-        SpanKind::Attempt => "try",
-        SpanKind::Turn => "turn",
-        SpanKind::Model => "model",
-        SpanKind::Tool => "tool",
-        SpanKind::Question => "asked",
-    }
 }

@@ -232,7 +232,7 @@ fn row(
 /// What a task does, or why it does nothing.
 fn action(view: &TaskView<'_>, known: &Known, session: &Session, look: Look, now_ms: i64) -> String {
     let lang = look.lang;
-    let waits = clean_line(&sheet::waits_in(view, now_ms, lang));
+    let waits = clean_line(&sheet::waits(view, now_ms, lang));
     let attempt = if view.attempt > 1 { format!(" (#{})", view.attempt) } else { String::new() };
     let first = |words: &str| clean_line(words.lines().find(|line| !line.trim().is_empty()).unwrap_or_default());
     match view.status {

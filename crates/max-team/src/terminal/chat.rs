@@ -3,26 +3,26 @@
 //! Everything here is plain state. Keys and notices go in with the time; finished lines, orders (through the
 //! session) and the odd wish come out; `view` draws the rest. So whole conversations are tested without a terminal.
 
+mod keys;
+
 use std::path::PathBuf;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use max_team_runtime::Notice;
 use ratatui::text::{Line, Span};
 
 use super::board::{Board, Extent};
-use super::dialog::{Dialog, Scene, Verdict};
+use super::dialog::{Dialog, Scene};
 use super::editor::Editor;
 use super::history::History;
 use super::link::Done;
 use super::markdown::{self, Piece, Stream};
 use super::question::Matter;
 use super::rows::{Group, Look, Row};
-use super::search::{Search, Step};
+use super::search::Search;
 use super::session::Session;
-use super::slash::{self, Slash};
+use super::slash::{self};
 use super::theme::Theme;
-use super::transcript::{Activity, Item};
-use super::view::draft_columns;
+use super::transcript::Item;
 use crate::figures::since;
 
 /// A question that pops up under somebody's typing is not answered by it: keys answer only after such a pause.
@@ -304,211 +304,6 @@ impl Chat {
             self.finished.push(Line::default());
         }
         self.group = Some(group);
-    }
-
-    pub(super) fn paste(&mut self, text: &str) {
-        self.hint = None;
-        self.history.settle();
-        if let Some(search) = &mut self.search {
-            return search.paste(text, &mut self.history);
-        }
-        let answers = self.writes_answer();
-        if let Some(answer) = self.dialog.editor().filter(|_| answers) {
-            return answer.insert(text);
-        }
-        self.typed_at_ms = self.now_ms;
-        self.paste_into_draft(text);
-    }
-
-    fn paste_into_draft(&mut self, text: &str) {
-        let lang = self.session.lang;
-        self.editor.paste(text, |lines| format!("{} {}", lang.pasted(), lang.lines(lines)));
-    }
-
-    pub(super) fn key(&mut self, key: KeyEvent) -> Option<Wish> {
-        if key.kind == KeyEventKind::Release {
-            return None;
-        }
-        let hint = self.hint.take();
-        if key.modifiers.contains(KeyModifiers::CONTROL) {
-            match key.code {
-                KeyCode::Char('c') => return self.ctrl_c(hint),
-                KeyCode::Char('l') => return Some(Wish::Redraw),
-                KeyCode::Char('t') => {
-                    self.board.toggle();
-                    return None;
-                }
-                KeyCode::Char('z') => return Some(Wish::Suspend),
-                _ => {}
-            }
-        }
-        if self.search.is_some() {
-            self.search_key(key);
-            return None;
-        }
-        // Enter sends what is in the draft; it must never be taken for a yes to something else.
-        let for_draft = self.begins_a_message(key) || (key.code == KeyCode::Enter && !self.editor.is_empty());
-        if self.dialog.is_modal() || (self.question_has_focus() && !for_draft) {
-            self.question_key(key);
-            return None;
-        }
-        let wish = self.draft_key(key, hint);
-        self.typed_at_ms = self.now_ms;
-        wish
-    }
-
-    fn question_key(&mut self, key: KeyEvent) {
-        let look = self.look();
-        let Some(question) = self.session.questions.first() else { return };
-        let id = question.id;
-        self.dialog.face(Some(question));
-        match self.dialog.key(key, question, scene(&self.session), look) {
-            None => return,
-            Some(Verdict::Answer(answer)) => self.session.answer(id, answer),
-            Some(Verdict::Decide(say)) => self.session.decide(id, say),
-            Some(Verdict::Later) => {
-                let words = self.session.lang.parked_hint().to_owned();
-                self.session.questions.park(id);
-                self.show(vec![Item::Row(Row::Note(words))]);
-            }
-        }
-        self.dialog.face(self.session.questions.first());
-    }
-
-    /// A letter that answers no question is the first of a message: it goes to the draft, and so does what follows.
-    fn begins_a_message(&self, key: KeyEvent) -> bool {
-        let plain = !key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT);
-        let first = self.session.questions.first();
-        plain && matches!(key.code, KeyCode::Char(letter) if !self.dialog.takes(letter, first))
-    }
-
-    fn draft_key(&mut self, key: KeyEvent, hint: Option<Hint>) -> Option<Wish> {
-        let control = key.modifiers.contains(KeyModifiers::CONTROL);
-        match key.code {
-            KeyCode::Enter => return self.enter(key.modifiers),
-            KeyCode::Esc => self.esc(hint),
-            KeyCode::Char('d') if control && self.editor.is_empty() => return Some(Wish::Leave),
-            KeyCode::Char('r') if control => self.search = Some(Search::default()),
-            KeyCode::Char('p') if control => self.older(),
-            KeyCode::Char('n') if control => self.newer(),
-            KeyCode::Up => self.older(),
-            KeyCode::Down => self.newer(),
-            KeyCode::Tab => {
-                if let Some(whole) = slash::complete(&self.editor.whole()) {
-                    self.editor.set(&whole);
-                }
-            }
-            KeyCode::BackTab => self.session.next_mode(),
-            _ => {
-                if self.editor.key(key) {
-                    self.history.settle();
-                }
-            }
-        }
-        None
-    }
-
-    fn enter(&mut self, modifiers: KeyModifiers) -> Option<Wish> {
-        if modifiers.contains(KeyModifiers::SHIFT) {
-            self.editor.insert("\n");
-            return None;
-        }
-        if self.editor.continue_line() {
-            return None;
-        }
-        let text = self.editor.take();
-        if text.trim().is_empty() {
-            return None;
-        }
-        self.history.add(&text);
-        match slash::parse(&text) {
-            Some(Ok(Slash::Quit)) => return Some(Wish::Leave),
-            Some(Ok(command)) => {
-                let items = self.session.slash(command);
-                self.show(items);
-            }
-            Some(Err(unknown)) => {
-                let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
-                self.show(vec![Item::Row(Row::Note(words))]);
-                self.editor.set(&text);
-            }
-            None => {
-                if modifiers.contains(KeyModifiers::ALT) && self.session.is_busy() {
-                    self.session.interrupt();
-                }
-                self.session.say(text);
-            }
-        }
-        None
-    }
-
-    fn esc(&mut self, hint: Option<Hint>) {
-        if self.session.is_busy() {
-            self.interrupt();
-        } else if hint == Some(Hint::EscAgain) {
-            self.editor.clear();
-        } else if !self.editor.is_empty() {
-            self.hint = Some(Hint::EscAgain);
-        } else if self.session.is_team_at_work() {
-            self.hint = Some(Hint::TeamGoesOn);
-        }
-    }
-
-    fn ctrl_c(&mut self, hint: Option<Hint>) -> Option<Wish> {
-        if self.search.take().is_some() {
-            return None;
-        }
-        // The first press stops the turn, the second leaves: what runs is parked.
-        if self.session.is_busy() && hint != Some(Hint::CtrlCAgain) {
-            self.interrupt();
-            self.hint = Some(Hint::CtrlCAgain);
-        } else if !self.editor.is_empty() && hint != Some(Hint::CtrlCAgain) {
-            self.editor.clear();
-        } else if hint == Some(Hint::CtrlCAgain) {
-            return Some(Wish::Leave);
-        } else {
-            self.hint = Some(Hint::CtrlCAgain);
-        }
-        None
-    }
-
-    fn interrupt(&mut self) {
-        if self.session.transcript().activity() != Activity::Stopping {
-            self.session.interrupt();
-        }
-    }
-
-    fn older(&mut self) {
-        if !self.editor.up(draft_columns(self.columns))
-            && let Some(text) = self.history.older(&self.editor.whole())
-        {
-            self.editor.clear();
-            self.paste_into_draft(&text);
-        }
-    }
-
-    fn newer(&mut self) {
-        if !self.editor.down(draft_columns(self.columns))
-            && let Some(text) = self.history.newer()
-        {
-            self.editor.clear();
-            self.paste_into_draft(&text);
-        }
-    }
-
-    fn search_key(&mut self, key: KeyEvent) {
-        let Some(search) = &mut self.search else { return };
-        match search.key(key, &mut self.history) {
-            Step::Stay => {}
-            Step::Cancel => self.search = None,
-            Step::Take(found) => {
-                self.search = None;
-                if let Some(found) = found {
-                    self.editor.clear();
-                    self.paste_into_draft(&found);
-                }
-            }
-        }
     }
 }
 

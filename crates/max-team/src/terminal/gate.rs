@@ -307,7 +307,7 @@ fn detail(about: &About, scene: Scene<'_>, rows: usize, look: Look) -> Vec<Line<
         About::Proposal => {
             if let (Some(draft), Some(graph), Some(forecast)) = (plan.draft(), plan.graph(), plan.forecast()) {
                 let counts = lang.counts(draft.tasks.len(), graph.waves().len());
-                let figures = format!("{counts}; {}", sheet::forecast_in(forecast, lang));
+                let figures = format!("{counts}; {}", sheet::forecast(forecast, lang));
                 words.push(Span::styled(figures, theme.faint()));
             }
             for risk in plan.proposed().iter().flat_map(|proposed| &proposed.risks) {

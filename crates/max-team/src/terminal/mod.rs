@@ -45,6 +45,8 @@ use max_team_runtime::{Open, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
 pub(crate) use session::Models;
+#[cfg(test)]
+pub(crate) use tests::stage;
 
 use chat::Chat;
 use face::Face;

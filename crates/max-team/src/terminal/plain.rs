@@ -276,8 +276,8 @@ mod tests {
 
     use super::super::link::Act;
     use super::super::panel::PLACE;
+    use super::super::tests::house::team;
     use super::super::tests::stage;
-    use super::super::tests::team::team;
     use super::ask::NOBODY;
     use super::*;
     use crate::words::Lang;

@@ -277,7 +277,7 @@ fn table(rows: &[(String, String)], look: Look) -> Vec<Line<'static>> {
 
 /// A plan as everybody reads it, in the columns there are.
 fn sheet_lines(plan: &Drawn, look: Look) -> Vec<Line<'static>> {
-    let text = sheet::sheet_in(&plan.0, look.columns.min(sheet::WIDTH), look.lang);
+    let text = sheet::sheet(&plan.0, look.columns.min(sheet::WIDTH), look.lang);
     let draw = |(index, line): (usize, &str)| {
         let style = match line.trim_start().chars().next() {
             _ if index == 0 => look.theme.strong(),

@@ -3,9 +3,11 @@
 //! The bytes go through a terminal in memory (`glass`), so that scrolling, resizing and the scrollback are tested with
 //! the painter itself. Snapshots are the screen, or the scrollback with it.
 
+mod gate;
 mod glass;
-pub(super) mod stage;
-pub(super) mod team;
+pub(super) mod house;
+pub(crate) mod stage;
+mod team;
 
 use std::sync::Arc;
 

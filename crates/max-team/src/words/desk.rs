@@ -1,14 +1,292 @@
 //! The phrases of the commands that work on the journal alone.
+//!
+//! What an agent, a file or a check says is passed through as it is.
 
-use max_team_journal::{Fault, FaultKind};
+use max_team_core::event::Ending;
+use max_team_core::id::{PlanId, SessionId};
+use max_team_core::plan::Status;
+use max_team_core::plan::event::{About, PlanEnd, Tally};
+use max_team_journal::{Fault, FaultKind, WorkerInfo};
+use max_team_runtime::{Person, Reason, Reply, SpanKind, Standing};
 
-use super::Lang;
+use super::{Lang, plural};
+use crate::args::CostBy;
 
 phrases! {
     all_holds: "every hash, chain and seal holds, and the file is sound", "所有哈希、链条和封印均完好，文件完整";
+    no_sessions_yet: "no sessions yet; start one with `max-team`", "还没有会话；用 `max-team` 开始一个";
+    unanswered: " (unanswered: go on with -r)", "（尚未答复：用 -r 继续）";
+    the_user: "user", "用户";
+    call_lost: "a model call was lost with its process", "一次模型调用随进程丢失";
+    inbox_empty: "nothing waits for you", "没有等待您处理的事项";
+    nothing_spent: "nothing was spent", "没有花费";
+    total: "total", "合计";
+    nobody_at_work: "nobody is at work; `max-team ps --all` shows who was", "没有人在工作；`max-team ps --all` 显示此前的成员";
+    getting_ready: "preparing", "准备中";
+    no_plans_yet: "no plans yet; ask Max for something that takes several members",
+        "还没有计划；请向 Max 交代需要多位成员完成的事";
+    waits_for_you: "waits for you", "等待您处理";
+    why_word: "WHY", "原因";
+    session_word: "session", "会话";
+    done_word: "done", "已完成";
+    no_plan_open: "no plan is open; a session is stopped by its id", "没有进行中的计划；停止会话请给出其 ID";
+    one_plan_for_task: "--task needs one plan: say which", "--task 需要指定一个计划";
+    answer_failure: "a task failed: --retry, --skip, --fixed or --give-up says what to do about it",
+        "有任务失败：请用 --retry、--skip、--fixed 或 --give-up 说明如何处理";
+    only_for_failures: "--retry, --skip, --fixed and --give-up are for tasks that failed",
+        "--retry、--skip、--fixed 和 --give-up 只用于失败的任务";
+    always_not_for_plans: "--always is for questions of agents, not for plans", "--always 用于成员的提问，不用于计划";
+    plan_takes_no_words: "a plan takes no words with a yes; to have it changed: `max-team deny ID --changes -m WHAT`",
+        "批准计划时不能附言；要求改动请用 `max-team deny ID --changes -m 内容`";
+    first_wave_too_late: "--first-wave is for a plan that has not begun", "--first-wave 只用于尚未开始的计划";
+    answer_with_words: "this is a question: answer it with -m TEXT", "这是一个提问：请用 -m 内容 回答";
+    changes_too_late: "--changes is for a plan that has not begun; stop this one with `max-team stop`",
+        "--changes 只用于尚未开始的计划；请用 `max-team stop` 停止此计划";
 }
 
 impl Lang {
+    pub(crate) fn people_heads(self) -> [&'static str; 11] {
+        match self {
+            Self::En => {
+                ["SESSION", "NAME", "ROLE", "STATE", "TASK", "TRY>", "TIME>", "MODEL", "TOKENS>", "COST>", "DOING"]
+            }
+            Self::Zh => ["会话", "姓名", "角色", "状态", "任务", "次数>", "用时>", "模型", "TOKEN>", "花费>", "正在做"],
+        }
+    }
+
+    pub(crate) fn plan_heads(self) -> [&'static str; 6] {
+        match self {
+            Self::En => ["PLAN", "PROPOSED", "SESSION", "DONE>", "STATE", "GOAL"],
+            Self::Zh => ["计划", "提出时间", "会话", "完成>", "状态", "目标"],
+        }
+    }
+
+    pub(crate) fn unknown_outcome(self, money: &str) -> String {
+        say!(
+            self,
+            "≤: up to {money} of it for calls whose outcome is unknown",
+            "≤：其中至多 {money} 属于结果未知的调用"
+        )
+    }
+
+    pub(crate) fn cost_heads(self, by: CostBy) -> [&'static str; 6] {
+        let (en, zh) = match by {
+            CostBy::Agent => ("AGENT", "成员"),
+            CostBy::Task => ("TASK", "任务"),
+            CostBy::Model => ("MODEL", "模型"),
+            CostBy::Day => ("DAY", "日期"),
+            CostBy::Session => ("SESSION", "会话"),
+        };
+        match self {
+            Self::En => [en, "CALLS>", "IN>", "CACHED>", "OUT>", "COST>"],
+            Self::Zh => [zh, "调用>", "输入>", "缓存>", "输出>", "花费>"],
+        }
+    }
+
+    pub(crate) fn person_state(self, state: Standing) -> &'static str {
+        match (self, state) {
+            (Self::En, state) => state.name(),
+            (Self::Zh, Standing::Created) => "待批准",
+            (Self::Zh, Standing::Starting) => "启动中",
+            (Self::Zh, Standing::Ready) => "就绪",
+            (Self::Zh, Standing::Busy) => "忙碌",
+            (Self::Zh, Standing::Stopped) => "已停止",
+        }
+    }
+
+    /// Why somebody does nothing.
+    pub(crate) fn reason(self, person: &Person) -> Option<String> {
+        Some(match person.reason.as_ref()? {
+            Reason::Done => self.done_word().to_owned(),
+            Reason::WaitingFor(what) => say!(self, "waiting for {what}", "等待 {what}"),
+            Reason::Blocked(_) if self == Self::Zh && person.pid.is_none() && person.state == Standing::Stopped => {
+                format!("没有进程运行此会话：max-team -r {}", person.session)
+            }
+            Reason::Blocked(what) => what.clone(),
+            Reason::Failed(why) => self.failed_with(why, false),
+        })
+    }
+
+    pub(crate) fn calling(self, model: &str, attempt: u32) -> String {
+        match attempt {
+            0 | 1 => say!(self, "calling {model}", "正在调用 {model}"),
+            _ => say!(self, "calling {model} (attempt {attempt})", "正在调用 {model}（第 {attempt} 次）"),
+        }
+    }
+
+    pub(crate) fn span(self, kind: SpanKind) -> &'static str {
+        let (en, zh) = match kind {
+            SpanKind::Session => ("session", "会话"),
+            SpanKind::Plan => ("plan", "计划"),
+            SpanKind::Task => ("task", "任务"),
+            SpanKind::Attempt => ("try", "尝试"),
+            SpanKind::Turn => ("turn", "轮次"),
+            SpanKind::Model => ("model", "模型"),
+            SpanKind::Tool => ("tool", "工具"),
+            SpanKind::Question => ("asked", "提问"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    pub(crate) fn used(self, input: &str, output: &str, money: &str) -> String {
+        say!(self, "{input} in, {output} out, {money}", "输入 {input}，输出 {output}，{money}")
+    }
+
+    pub(crate) fn more_trace(self, left: usize, limit: usize) -> String {
+        say!(self, "… and {left} more lines (--limit {limit})", "… 还有 {left} 行（--limit {limit}）")
+    }
+
+    pub(crate) fn model_failed(self, detail: &str) -> String {
+        say!(self, "model failed: {detail}", "模型失败：{detail}")
+    }
+
+    pub(crate) fn call_failed(self, key: &str, ending: Ending) -> String {
+        let how = match ending {
+            Ending::Refused => self.refused(),
+            Ending::Interrupted => self.stopped_row(),
+            Ending::Unknown => self.outcome_unknown(),
+            Ending::Ran | Ending::Invalid => return say!(self, "call {key} failed", "调用 {key} 失败"),
+        };
+        say!(self, "call {key} failed: {how}", "调用 {key} 失败：{how}")
+    }
+
+    pub(crate) fn question_answered(self, yes: bool, by: &str) -> String {
+        let word = if yes { self.yes_word() } else { self.no_word() };
+        say!(self, "answered {word} by {by}", "{by} 答复：{word}")
+    }
+
+    pub(crate) fn tasks(self, count: usize) -> String {
+        let tasks = plural(count, "task");
+        say!(self, "{tasks}", "{count} 个任务")
+    }
+
+    pub(crate) fn task_after(self, task: &str, agent: &str, needs: &str) -> String {
+        match needs {
+            "" => format!("{task} ({agent})"),
+            _ => say!(self, "{task} ({agent}) after {needs}", "{task} ({agent})，在 {needs} 之后"),
+        }
+    }
+
+    /// Since when who asks, in which session.
+    pub(crate) fn asked_since(self, age: &str, who: &str, session: Option<&str>) -> String {
+        match session {
+            Some(session) => say!(self, "since {age}, {who}, session {session}", "已等 {age}，{who}，会话 {session}"),
+            None => say!(self, "since {age}, {who}", "已等 {age}，{who}"),
+        }
+    }
+
+    pub(crate) fn said_already(self, by: &str, said: &str, at: &str) -> String {
+        say!(
+            self,
+            "{by} said `{said}` already ({at}); nobody has read it yet",
+            "{by} 已答复 `{said}`（{at}）；尚未有人读取"
+        )
+    }
+
+    /// What somebody has answered, in a word or two.
+    pub(crate) fn reply(self, reply: &Reply) -> String {
+        match (self, reply) {
+            (Self::En, reply) => reply.word().to_owned(),
+            (Self::Zh, Reply::Plan(say)) => self.said(say),
+            (Self::Zh, Reply::Agent(answer)) => if answer.allow { self.yes_word() } else { self.no_word() }.to_owned(),
+        }
+    }
+
+    /// What a plan asks, in one line.
+    pub(crate) fn about_plan(self, about: &About) -> String {
+        match about {
+            About::Proposal => say!(self, "may this plan run?", "是否执行此计划？"),
+            About::Rest => say!(self, "the first wave is over; may the rest run?", "第一波之后是否继续？"),
+            About::Start { task } => say!(self, "may task `{task}` start?", "任务 `{task}` 可以开始吗？"),
+            About::Failure { task, error } => {
+                say!(self, "task `{task}` failed: {error}", "任务 `{task}` 失败：{error}")
+            }
+            About::Budget => say!(self, "the budget is used up; is there more?", "预算已用完：是否追加？"),
+        }
+    }
+
+    pub(crate) fn which_question(self, count: usize) -> String {
+        say!(self, "{count} questions wait: say which one by its id", "有 {count} 个问题在等待：请用 ID 指定")
+    }
+
+    pub(crate) fn answered_already(self, by: &str, said: &str, at: &str) -> String {
+        say!(self, "this was already answered: {by} {said}, {at}", "已有答复：{by} {said}，{at}")
+    }
+
+    /// What is said where nobody runs the session.
+    pub(crate) fn noted(self, session: Option<SessionId>) -> String {
+        match session {
+            Some(session) => say!(
+                self,
+                "it is noted; nobody runs the session: go on with `max-team -r {session}`",
+                "已记下；目前没有进程运行该会话：用 `max-team -r {session}` 继续"
+            ),
+            None => say!(self, "it is noted", "已记下"),
+        }
+    }
+
+    /// What is said where somebody runs it and has not listened.
+    pub(crate) fn unheard(self, owner: &WorkerInfo) -> String {
+        let (pid, what) = (owner.pid, &owner.what);
+        say!(
+            self,
+            "it is noted; process {pid} ({what}) runs the session and has not taken it yet",
+            "已记下；进程 {pid}（{what}）正在运行该会话，尚未读取"
+        )
+    }
+
+    pub(crate) fn which_plan(self, ids: &str) -> String {
+        say!(
+            self,
+            "several plans are open: {ids}; say which, or --all",
+            "有多个进行中的计划：{ids}；请指定一个，或用 --all"
+        )
+    }
+
+    pub(crate) fn plan_over(self, plan: PlanId, end: PlanEnd) -> String {
+        let end = self.plan_end(end);
+        say!(self, "plan {plan} is over: {end}", "计划 {plan} 已结束：{end}")
+    }
+
+    pub(crate) fn unknown_plan(self, id: &str) -> String {
+        say!(
+            self,
+            "there is no plan `{id}`; `max-team plans list` shows those there are",
+            "没有计划 `{id}`；用 `max-team plans list` 查看"
+        )
+    }
+
+    pub(crate) fn no_plan_or_session(self, id: &str) -> String {
+        say!(
+            self,
+            "there is no plan or session `{id}`; see `max-team plans list` and `max-team sessions list`",
+            "没有计划或会话 `{id}`；请看 `max-team plans list` 和 `max-team sessions list`"
+        )
+    }
+
+    pub(crate) fn does_nothing(self, session: SessionId) -> String {
+        say!(self, "session {session} does nothing", "会话 {session} 没有在做任何事")
+    }
+
+    pub(crate) fn no_task_in_it(self, name: &str, names: &str) -> String {
+        say!(self, "there is no task `{name}` in it; there are {names}", "其中没有任务 `{name}`；有 {names}")
+    }
+
+    pub(crate) fn task_over(self, name: &str, status: Status) -> String {
+        let status = self.task_status(status);
+        say!(self, "task `{name}` is over: {status}", "任务 `{name}` 已结束：{status}")
+    }
+
+    pub(crate) fn stopped_with(self, end: PlanEnd, tally: &Tally) -> String {
+        let end = self.plan_end(end);
+        let Tally { tasks, done, cancelled, .. } = tally;
+        say!(
+            self,
+            "{end}: {done} of {tasks} tasks done, {cancelled} given up",
+            "{end}：{tasks} 个任务完成 {done} 个，放弃 {cancelled} 个"
+        )
+    }
+
     pub(crate) fn verified(self, entries: u64, streams: u64, seals: u64, erased: u64) -> String {
         say!(
             self,

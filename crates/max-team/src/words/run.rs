@@ -1,32 +1,85 @@
 //! The phrases of a plan that is left where it stands: by whoever leaves a chat, and by runs that nobody watches.
 
+use max_team_core::event::End;
 use max_team_core::plan::event::{About, Approve};
 use max_team_core::plan::{Plan, Status};
 
 use super::Lang;
 
 phrases! {
+    nothing_open: "there is nothing to go on with in this session; give a prompt with -p",
+        "此会话没有可以继续的内容；请用 -p 给出提示";
+    nobody_asked: "some calls needed a yes and nobody could be asked; see --permission-mode",
+        "部分调用需要批准，但无人可问；请参阅 --permission-mode";
+    no_plan_came: "no plan came of this; nothing was written", "没有得到计划；未写入任何内容";
     demo_waits: "The plan waits for a person, and nobody sits here: run the demo in a terminal, or with --yes.",
         "计划在等待人工批准，但这里无人应答：请在终端运行演示，或加上 --yes。";
 }
 
 impl Lang {
-    /// A bare word that is no command.
-    pub(crate) fn no_command(self, word: &str, near: Option<&str>) -> String {
-        match near {
-            Some(near) => say!(
-                self,
-                "there is no command `{word}`, did you mean `max-team {near}`? To say it to Max: `max-team -p \"{word}\"`",
-                "没有命令 `{word}`，您是否想用 `max-team {near}`？要对 Max 说这句话：`max-team -p \"{word}\"`"
+    /// Why a turn ended without a plain answer, and what to do next, where nobody chats.
+    pub(crate) fn ended_because(self, end: &End) -> Option<String> {
+        let (en, zh) = match end {
+            End::Answered | End::Proposed | End::Interrupted => return None,
+            End::Truncated => (
+                "the answer was cut at the model's output limit; raise llm.max_tokens or ask for less",
+                "回答因模型输出上限被截断；请提高 llm.max_tokens，或少问一些",
             ),
-            None => say!(
-                self,
-                "there is no command `{word}`; to say it to Max: `max-team -p \"{word}\"`, or start a chat with \
-                 `max-team` and say it there (`max-team --help` lists the commands)",
-                "没有命令 `{word}`；要对 Max 说这句话：`max-team -p \"{word}\"`，或用 `max-team` 打开对话再说\
-                 （`max-team --help` 列出所有命令）"
+            End::Refused => {
+                ("the model refused to answer; rephrase, or use another model", "模型拒绝回答；请换个说法或换一个模型")
+            }
+            End::Empty => (
+                "the model kept answering with nothing; try again or use another model",
+                "模型多次没有给出内容；请重试或换一个模型",
             ),
-        }
+            End::Unstructured => (
+                "the model never gave the structured answer; check the schema or use another model",
+                "模型始终没有给出结构化回答；请检查 schema 或换一个模型",
+            ),
+            End::Looping => (
+                "the model repeated the same call again and again and was stopped; rephrase the task",
+                "模型不断重复同一调用，已被停止；请换个说法",
+            ),
+            End::Rounds => (
+                "the round limit was reached; go on with `-c -p \"\"`, or raise --max-turns",
+                "已达到轮次上限；用 `-c -p \"\"` 继续，或提高 --max-turns",
+            ),
+            End::Budget => (
+                "the budget was reached; go on with `-c -p \"\"` and a larger --max-budget-usd",
+                "预算已用完；用 `-c -p \"\"` 并加大 --max-budget-usd 继续",
+            ),
+            End::Failed { detail, .. } => {
+                return Some(say!(self, "the model could not answer: {detail}", "模型无法回答：{detail}"));
+            }
+            End::Broken { detail } => {
+                return Some(say!(self, "the work could not go on: {detail}", "工作无法继续：{detail}"));
+            }
+        };
+        Some(if self == Self::En { en } else { zh }.to_owned())
+    }
+
+    pub(crate) fn waiting_for(self, model: &str, who: &str, seconds: u64) -> String {
+        say!(
+            self,
+            "waiting for `{model}` to answer {who}: nothing for {seconds} s",
+            "正在等待 `{model}` 回答 {who}：已 {seconds} 秒没有响应"
+        )
+    }
+
+    pub(crate) fn retrying(self, who: &str, detail: &str) -> String {
+        say!(self, "retrying for {who}: {detail}", "正在为 {who} 重试：{detail}")
+    }
+
+    pub(crate) fn unwritable(self, path: &str, error: &str) -> String {
+        say!(self, "`{path}` cannot be written: {error}", "无法写入 `{path}`：{error}")
+    }
+
+    pub(crate) fn plan_written(self, path: &str) -> String {
+        say!(
+            self,
+            "the plan is in `{path}`: look at it with `max-team run {path} --dry-run`",
+            "计划已写入 `{path}`：用 `max-team run {path} --dry-run` 查看"
+        )
     }
 
     /// Where a plan that is not over stands, and what to do about it; nothing for one that is.

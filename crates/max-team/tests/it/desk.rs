@@ -51,6 +51,57 @@ fn ok(ran: Ran) -> Ran {
     ran
 }
 
+/// What people read is in their language; what programs read is always the same.
+#[test]
+fn the_desk_speaks_chinese_too() {
+    let server = server(&Gate::new());
+    let (program, id, session) = parked(&server);
+    let json = |program: &Program| {
+        ["inbox", "ps", "plans list", "cost", "trace"].map(|command| {
+            let words: Vec<&str> = command.split(' ').chain(["--json"]).collect();
+            let mut value = ok(program.run(&words)).json();
+            // Time goes on.
+            value
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+                .for_each(|row| drop(row.as_object_mut().unwrap().remove("elapsed_ms")));
+            value
+        })
+    };
+    let english = json(&program);
+    let program = program.variable("LC_ALL", "zh_CN.UTF-8");
+    assert_eq!(json(&program), english);
+    let shows = |words: &[&str], wanted: &[&str]| {
+        let ran = program.run(words);
+        let said = format!("{}{}", ran.out, ran.err);
+        assert!(wanted.iter().all(|wanted| said.contains(wanted)), "{words:?}: {said}");
+    };
+    shows(&["inbox"], &["是否执行此计划？", "2 个任务", "write (leo)，在 design 之后", "-m 原因"]);
+    shows(&["inbox", &id], &["关键路径", "必须存在"]);
+    shows(&["ps"], &["姓名", "已停止", "没有进程运行此会话"]);
+    shows(&["plans", "list"], &["提出时间", "等待您的批准"]);
+    shows(&["plans", "show"], &["计划 pln_", "关键路径"]);
+    shows(&["sessions", "list"], &[&session]);
+    shows(&["trace"], &["会话", "计划"]);
+    shows(&["cost"], &["没有花费"]);
+    shows(&["doctor"], &["数据库完好", "带领", "条记录"]);
+    shows(&["audit", "verify"], &["均完好"]);
+    shows(&["approve", "nope"], &["没有待答复的问题 `nope`"]);
+    shows(&["-r", "nope", "-p", "x"], &["没有会话 `nope`"]);
+    shows(&["run", "none.yaml"], &["无法读取 `none.yaml`"]);
+    shows(&["-p", ""], &["-p 需要提示"]);
+    shows(&["-r", &session, "-p", ""], &["计划在等待人工批准", "关键路径"]);
+    shows(&["deny", &id, "-m", "以后再说"], &["已拒绝", "已记下"]);
+    shows(&["stop"], &["没有进程运行该会话"]);
+    shows(&["-r", &session, "-p", ""], &["被拒绝"]);
+    // As the settings say, whatever the locale.
+    let program = program.file(".max-team/config.yaml", "ui: {language: en}\n");
+    assert_eq!(ok(program.run(&["inbox"])).out, "nothing waits for you\n");
+    let none = Program::alone().variable("LANG", "zh_CN.UTF-8").run(&["-p", "你好"]);
+    assert!(none.code == 4 && none.err.contains("以下任选其一"), "{none:?}");
+}
+
 #[test]
 fn an_empty_inbox_says_so() {
     let program = Program::alone();

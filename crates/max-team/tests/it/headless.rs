@@ -1,9 +1,11 @@
 //! `-p`: formats, context, limits, permissions, exit codes.
 
-use max_team_testkit::{ModelServer, Reply, Script};
+use std::io::{BufRead, BufReader};
+
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::json;
 
-use crate::program::Program;
+use crate::program::{Program, finish};
 
 fn write_note() -> Reply {
     Reply::text("Writing.").tool("t1", "write_file", json!({"path": "notes/a.txt", "content": "hello\n"}))
@@ -67,6 +69,26 @@ fn stream_json_shows_every_step() {
     assert_eq!(results[0]["message"]["content"][0]["tool_use_id"], "t1");
     let session = &lines[0]["session_id"];
     assert!(lines.iter().all(|line| line["session_id"] == *session));
+}
+
+/// A model that hangs is named, to whoever wants to know.
+#[test]
+fn a_silent_model_is_named() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("at last").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let mut child = program.start(&["-p", "hi", "--verbose", "--output-format", "stream-json"]);
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(
+        said.next().unwrap().unwrap(),
+        "max-team: waiting for `anthropic/claude-sonnet-4-6` to answer max: nothing for 4 s"
+    );
+    gate.open();
+    assert!(said.next().is_none());
+    let ran = finish(child);
+    let waiting = ran.lines().into_iter().find(|line| line["subtype"] == "waiting").unwrap();
+    assert_eq!(waiting["data"], json!({"agent": "max", "model": "anthropic/claude-sonnet-4-6", "seconds": 4}));
+    assert_eq!(ran.code, 0, "{ran:?}");
 }
 
 #[test]
@@ -203,6 +225,37 @@ fn one_agent_of_a_file_answers() {
     assert!(body["system"].to_string().contains("You are Leo."));
     let ran = program.run(&["-p", "who?", "--agents", "agents.yaml", "--agent", "ada"]);
     assert!(ran.code == 3 && ran.err.contains("`leo`"), "{ran:?}");
+}
+
+/// One agent with hands of its own sees as little of what is private as any member.
+#[test]
+fn alone_nobody_sees_what_is_private_either() {
+    let look = || {
+        Reply::new().tool("t1", "read_file", json!({"path": ".env"})).tool("t2", "list_dir", json!({})).tool(
+            "t3",
+            "search_code",
+            json!({"pattern": "needle|thread"}),
+        )
+    };
+    let server = ModelServer::start([look(), Reply::text("I may not see it"), look(), Reply::text("I see it")]);
+    let agents = "agents:\n- {name: max, role: lead, system_prompt: x}\n- {name: leo, role: coder, system_prompt: x, \
+                  constraints: {blocked_patterns: [plans]}}\n";
+    let program = Program::with(&server)
+        .file(".env", "KEY=needle")
+        .file("plans/next.txt", "thread")
+        .file("a.txt", "x")
+        .file(".max-team/agents.yaml", agents);
+    let ran = program.run(&["-p", "read it", "--permission-mode", "bypassPermissions"]);
+    assert_eq!((ran.code, ran.out.as_str()), (5, "I may not see it\n"), "{ran:?}");
+    let told = server.requests()[1].body["messages"][2].to_string();
+    assert!(told.contains("`blocked_patterns` (`.env*`)") || told.contains("`blocked_patterns` (`*.env`)"), "{told}");
+    assert!(told.contains("a.txt") && !told.contains("needle") && !told.contains("thread"), "{told}");
+    // A file that the user names says otherwise.
+    let open = "agents:\n- {name: max, role: lead, system_prompt: x}\n- {name: leo, role: coder, system_prompt: x}\n";
+    let program = program.file("open.yaml", open);
+    let ran = program.run(&["--solo", "-p", "read it", "--agents", "open.yaml"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "I see it\n"), "{ran:?}");
+    assert!(server.requests()[3].body["messages"][2].to_string().contains("needle"));
 }
 
 #[test]

@@ -30,9 +30,23 @@ fn sessions_are_listed_and_resumed_by_id() {
     assert_eq!((ids.len(), &listed[0]["preview"]), (2, &serde_json::json!("second")));
     assert_eq!(program.run(&["-r", ids[1], "-p", "more"]).out, "three\n");
     assert!(server.requests()[2].contains("first") && !server.requests()[2].contains("second"));
+    // The end that lists show, or as much of the beginning as tells it apart.
+    let apart = (1..ids[0].len()).find(|at| ids[0][..*at] != ids[1][..*at]).unwrap();
+    for piece in [&ids[1][ids[1].len() - 8..], &ids[1][..apart], &ids[1]["ses_".len()..apart]] {
+        let ran = program.run(&["-r", piece, "-p", ""]);
+        assert_eq!((ran.code, ran.out.as_str()), (0, "three\n"), "{piece}: {ran:?}");
+        for command in ["trace", "sessions show"] {
+            let words: Vec<&str> = command.split(' ').chain([piece]).collect();
+            assert_eq!(program.run(&words).code, 0, "{command} {piece}");
+        }
+    }
+    let both = program.run(&["-r", "ses_", "-p", "x"]);
+    assert!(both.code == 2 && ids.iter().all(|id| both.err.contains(id)), "{both:?}");
     let shown = program.run(&["sessions", "show", ids[1]]);
     assert!(shown.out.contains("first") && shown.out.contains("three"), "{shown:?}");
     let unknown = program.run(&["-r", "ses_00000000000000000000000000000000", "-p", "x"]);
+    assert!(unknown.code == 1 && unknown.err.contains("sessions list"), "{unknown:?}");
+    let unknown = program.run(&["-r", "zzz", "-p", "x"]);
     assert!(unknown.code == 1 && unknown.err.contains("sessions list"), "{unknown:?}");
     let none = Program::with(&server).run(&["-c", "-p", "x"]);
     assert!(none.code == 1 && none.err.contains("no earlier session"), "{none:?}");

@@ -123,20 +123,30 @@ impl<'j> Census<'j> {
         rows::row(self.journal, rows::PLAN_END, &plan.to_string())
     }
 
-    /// The plan of that id, or the only one whose id ends so; `None` if there is none.
+    /// The plan of that id, or the only one whose id begins or ends so; `None` if there is none.
     pub fn find_plan(&self, text: &str) -> Result<Option<PlanId>, RuntimeError> {
         let open = rows::rows::<String>(self.journal, rows::PLAN_OPEN)?.into_iter().map(|(key, _)| key);
         let known = rows::rows::<PlanRow>(self.journal, rows::PLAN)?.into_iter().map(|(key, _)| key);
         only(open.chain(known), text)
     }
 
-    /// The session of that id, or the only one whose id ends so; `None` if there is none.
+    /// The session of that id, or the only one whose id begins or ends so; `None` if there is none.
     pub fn find_session(&self, text: &str) -> Result<Option<SessionId>, RuntimeError> {
         let sessions = Sessions::new(self.journal);
         if let Ok(id) = text.parse() {
             return Ok(sessions.row(id).ok().map(|row| row.session));
         }
         only(sessions.list(usize::MAX)?.into_iter().map(|row| row.session.to_string()), text)
+    }
+
+    /// The session or plan that is meant, where it may be either; `None` if there is none.
+    pub fn find(&self, text: &str) -> Result<Option<Found>, RuntimeError> {
+        match (self.find_session(text)?, self.find_plan(text)?) {
+            (Some(session), Some(plan)) => {
+                Err(RuntimeError::ambiguous(text, vec![session.to_string(), plan.to_string()]))
+            }
+            (session, plan) => Ok(session.map(Found::Session).or(plan.map(Found::Plan))),
+        }
     }
 
     /// The agents of a session, in the order they began.
@@ -170,21 +180,31 @@ impl<'j> Census<'j> {
     }
 }
 
-/// The only id that ends so.
+/// What somebody means by an id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Found {
+    /// A session.
+    Session(SessionId),
+    /// A plan.
+    Plan(PlanId),
+}
+
+/// The only id that is meant.
 fn only<T: std::str::FromStr>(ids: impl Iterator<Item = String>, text: &str) -> Result<Option<T>, RuntimeError> {
-    let mut found: Vec<String> = ids.filter(|id| ends(id, text)).collect();
+    let mut found: Vec<String> = ids.filter(|id| means(text, id)).collect();
     found.sort_unstable();
     found.dedup();
     match found.as_slice() {
         [] => Ok(None),
         [one] => Ok(one.parse().ok()),
-        _ => Err(RuntimeError::Ambiguous(text.to_owned())),
+        _ => Err(RuntimeError::ambiguous(text, found)),
     }
 }
 
-/// Whether an id is this one, or ends so.
-pub(crate) fn ends(id: &str, text: &str) -> bool {
-    !text.is_empty() && id.ends_with(text)
+/// Whether a text means an id: all of it, its beginning (with its kind or without), or its end, as lists show it.
+pub(crate) fn means(text: &str, id: &str) -> bool {
+    let bare = id.split_once('_').map_or(id, |(_, bare)| bare);
+    !text.is_empty() && (id.starts_with(text) || bare.starts_with(text) || id.ends_with(text))
 }
 
 /// Folds a plan's stream; returns also how many entries it has.

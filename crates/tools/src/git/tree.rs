@@ -5,7 +5,7 @@
 //! gets into a diff; for whoever does not see everything, links are not told either: they name what they point to.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
@@ -25,6 +25,8 @@ const LINK: &[u8] = b"120000";
 
 /// Why a link is not shown to somebody who does not see everything.
 const UNSEEN_LINK: &str = "it is a symbolic link";
+/// Why a file that may be seen by another name is not shown.
+const LINKED: &str = "it has other names (hard links)";
 /// Why a file is not shown if it cannot be shown alone.
 const UNSEEN_FOLDER: &str = "it is or was a folder with something out of sight in it";
 
@@ -188,21 +190,23 @@ impl Changes {
         if answer.is_cut {
             return Err(GitError::Path("too many files differ to tell which can be seen; name fewer paths".to_owned()));
         }
-        let (mut shown, mut links) = (seen.clone(), BTreeSet::new());
+        let (mut shown, mut links) = (seen.clone(), BTreeMap::new());
         for Stat { path, added, removed, is_link } in stats(&answer) {
             let is_hidden = self.hides(repo, &path);
             if !is_hidden {
                 self.count(&visible(&path), added, removed);
             }
-            if is_hidden || is_link {
+            // One of its other names may be out of sight, and git would read it by this one.
+            let is_linked =
+                || repo.root.open_file(Path::new(path.as_ref()), repo.sight).is_ok_and(|file| file.is_linked());
+            let why = if is_link { Some(UNSEEN_LINK) } else { (!is_hidden && is_linked()).then_some(LINKED) };
+            if is_hidden || why.is_some() {
                 shown.retain(|name| !Path::new(path.as_ref()).starts_with(name));
             }
-            if is_link {
-                links.insert(path.into_owned());
-            }
+            links.extend(why.map(|why| (path.into_owned(), why)));
         }
         for name in seen.difference(&shown) {
-            let why = if links.contains(name) { UNSEEN_LINK } else { UNSEEN_FOLDER };
+            let why = links.get(name).copied().unwrap_or(UNSEEN_FOLDER);
             let name = visible(name);
             self.patch.push(format!("diff --git a/{name} b/{name}\n[not shown: {why}]\n").as_bytes());
         }
@@ -304,7 +308,7 @@ impl New {
             return Self::Link(target.to_string_lossy().into_owned());
         }
         let opened = match repo.root.open_file(path, repo.sight) {
-            Ok(opened) if opened.is_linked() => return Self::Hidden("it has other names (hard links)".to_owned()),
+            Ok(opened) if opened.is_linked() => return Self::Hidden(LINKED.to_owned()),
             Ok(opened) => opened,
             Err(err) => return Self::Hidden(err.to_string()),
         };

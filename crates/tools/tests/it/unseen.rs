@@ -121,6 +121,22 @@ fn diffs_leave_out_what_is_not_seen() {
     assert!(told.contains("`config` is not for you to see: the member's `allowed_dirs` (`src`)"), "{told}");
 }
 
+/// Git reads a hard link like any file, whatever else it is called.
+#[test]
+fn a_tracked_name_of_a_blocked_file_is_not_shown() {
+    let project = repository();
+    project.write("notes.txt", "mine\n");
+    commit(&project, "notes");
+    fs::remove_file(project.inside("notes.txt")).unwrap();
+    fs::hard_link(project.inside(".env"), project.inside("notes.txt")).unwrap();
+    let project = project.within(&blocked());
+    for arguments in [json!({}), json!({ "paths": ["notes.txt"] }), json!({ "paths": ["*.txt"] })] {
+        let told = project.call("git_diff", arguments).unwrap();
+        hushed(&told);
+        assert!(told.contains("b/notes.txt\n[not shown: it has other names (hard links)]"), "{told}");
+    }
+}
+
 /// A name stands for all beneath it, and where a file and a folder take turns that would be too much.
 #[test]
 fn a_file_that_is_a_folder_now_brings_nothing_along() {

@@ -149,7 +149,7 @@ impl Session {
 
     /// What of a step is shown, and where.
     fn step(&self, event: &Event) -> Option<Item> {
-        let words = sheet::step_in(event, self.lang)?;
+        let words = sheet::step(event, self.lang)?;
         let (sign, bad) = match event {
             // What is given up follows from a failure or a stop that was told.
             Event::TaskStarted(_) | Event::TaskDone(_) | Event::TaskSkipped(_) | Event::TaskCancelled(_) => {

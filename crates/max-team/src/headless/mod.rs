@@ -1,37 +1,42 @@
-//! `-p`: one prompt in, one answer out, for scripts.
+//! `-p`, `run` and `plan`: one prompt in, one answer out, for scripts.
 //!
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
-use std::collections::{HashMap, HashSet};
+mod finish;
+mod tally;
+mod vigil;
+
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use max_team_core::event::{End, Ending, Event, Outcome, TurnEnded};
-use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
+use max_team_core::event::{End, Ending, Event, Outcome};
+use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
-use max_team_core::plan::event::{About, PlanEnd, Say};
+use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By};
-use max_team_runtime::{Asked, Command, Notice, Open, Opened, Order, Origin, RuntimeError, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
-use crate::plan_file;
 use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
+use tally::Tally;
+use vigil::Vigil;
+
 /// What the lead is told when only a plan is wanted.
-const PROPOSE: &str = include_str!("../../../prompts/propose.md");
+const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
 /// What it is told when a turn that was stopped is to go on.
-const CONTINUE: &str = include_str!("../../../prompts/continue.md");
+const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -45,6 +50,8 @@ pub(crate) struct Headless {
     /// Plans are approved as they come.
     pub(crate) yes: bool,
     pub(crate) lang: Lang,
+    /// Somebody wants to know what is waited for.
+    pub(crate) verbose: bool,
 }
 
 /// What a headless run is for.
@@ -65,82 +72,6 @@ pub(crate) enum Task {
         /// The file.
         output: Option<PathBuf>,
     },
-}
-
-/// What is known when it is over.
-struct Tally {
-    lines: stream_json::Lines,
-    rounds: u32,
-    api_ms: u64,
-    first_ms: Option<u64>,
-    denials: Vec<Value>,
-    unasked: bool,
-    ended: Option<TurnEnded>,
-    /// Whether the session has a team, and so more than one turn may belong to the answer.
-    team: bool,
-    /// Who asked them.
-    asked_by: HashMap<QuestionId, String>,
-    /// Questions that we have answered and whose answer is on its way.
-    sent: HashSet<QuestionId>,
-    /// Letters that a turn has begun with.
-    heard: Vec<EnvelopeId>,
-    /// Plans by id: the last question that is open, and how it ended.
-    plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
-}
-
-impl Tally {
-    fn new(session: SessionId, retries_max: u32) -> Self {
-        Self {
-            lines: stream_json::Lines::new(session, retries_max),
-            rounds: 0,
-            api_ms: 0,
-            first_ms: None,
-            denials: Vec::new(),
-            unasked: false,
-            ended: None,
-            team: false,
-            asked_by: HashMap::new(),
-            sent: HashSet::new(),
-            heard: Vec::new(),
-            plans: Vec::new(),
-        }
-    }
-
-    /// Whether what we asked for has been taken up.
-    fn begun(&self, waits_for: Option<EnvelopeId>) -> bool {
-        !self.plans.is_empty() || waits_for.is_some_and(|key| self.heard.contains(&key))
-    }
-
-    /// Whoever this is has no open questions any more.
-    fn forget(&mut self, from: &Origin) {
-        let asked_by = &self.asked_by;
-        self.sent.retain(|question| asked_by.get(question).is_none_or(|by| **by != *from.name));
-    }
-
-    /// What is known of a plan.
-    fn plan(&mut self, plan: PlanId, event: &Event) {
-        if !self.plans.iter().any(|(known, ..)| *known == plan) {
-            self.plans.push((plan, None, None));
-        }
-        let Some((_, asked, end)) = self.plans.iter_mut().find(|(known, ..)| *known == plan) else { return };
-        match event {
-            Event::PlanAsked(question) => *asked = Some(question.question),
-            Event::PlanAnswered(answered) if *asked == Some(answered.question) => *asked = None,
-            Event::PlanEnded(ended) => (*asked, *end) = (None, Some(ended.end)),
-            _ => {}
-        }
-    }
-
-    /// The plan that is spoken of at the end: the last that waits, else the last.
-    fn plan_to_tell(&self) -> Option<&(PlanId, Option<QuestionId>, Option<PlanEnd>)> {
-        self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
-    }
-
-    /// A call was not allowed, by a rule or because nobody could be asked.
-    fn refused(&mut self, key: &str) {
-        let (id, tool) = (self.lines.id(key), self.lines.tool(key));
-        self.denials.push(json!({ "tool_name": tool, "tool_use_id": id }));
-    }
 }
 
 impl Headless {
@@ -205,7 +136,9 @@ impl Headless {
         let mut stopped = None;
         let mut ours: Option<TurnId> = None;
         let began = Instant::now();
+        let mut vigil = Vigil::default();
         loop {
+            let due = vigil.due();
             let notice = tokio::select! {
                 biased;
                 signal = signals.next() => match (signal, stopped) {
@@ -224,9 +157,14 @@ impl Headless {
                     (signal, _) => return Ok(Some(signal)),
                 },
                 notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, "the team stopped without a word"))?,
+                () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
+                    self.tell_of_silence(session, &mut vigil)?;
+                    continue;
+                }
             };
             match notice {
                 Notice::Event { from, event, at_ms, .. } => {
+                    vigil.hear(&from, &event, Instant::now());
                     self.note(session, at_ms, &from, &event, tally).await?;
                     match &*event {
                         _ if tally.team || !from.lead => {}
@@ -236,8 +174,9 @@ impl Headless {
                         _ => {}
                     }
                 }
-                Notice::Delta { from, .. } if !from.lead => {}
-                Notice::Delta { delta, .. } => {
+                Notice::Delta { from, .. } if !from.lead => vigil.delta(&from, Instant::now()),
+                Notice::Delta { from, delta, .. } => {
+                    vigil.delta(&from, Instant::now());
                     tally.first_ms.get_or_insert_with(|| millis(began));
                     if self.partial {
                         self.emit_stream(|| stream_json::delta(session, &delta))?;
@@ -252,6 +191,22 @@ impl Headless {
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
+    }
+
+    /// Says whom we wait for: to whoever watches, and to whoever reads the lines.
+    fn tell_of_silence(&self, session: SessionId, vigil: &mut Vigil) -> anyhow::Result<()> {
+        for silence in vigil.silences(Instant::now()) {
+            if self.is_watched() {
+                talk(&self.lang.waiting_for(&silence.model, &silence.who, silence.seconds));
+            }
+            self.emit_stream(|| stream_json::silence(session, &silence.who, &silence.model, silence.seconds))?;
+        }
+        Ok(())
+    }
+
+    /// Whether somebody sees what is said beside the answer, and wants to know more than the end.
+    fn is_watched(&self) -> bool {
+        self.verbose || (self.format == Format::Text && std::io::stderr().is_terminal())
     }
 
     async fn note(
@@ -281,7 +236,7 @@ impl Headless {
                     tally.sent.remove(&asked.question);
                 }
             }
-            self.tell(plan, event)?;
+            self.tell(event);
         }
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
@@ -294,6 +249,7 @@ impl Headless {
                 let by = from.name.to_string();
                 self.refuse(session, &Asked { question, tool, action, by }, None, tally).await?;
             }
+            Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
             _ => {}
         }
         if !from.lead {
@@ -302,14 +258,7 @@ impl Headless {
         match event {
             Event::TurnStarted(_) => tally.rounds = 0,
             Event::LlmIntent(intent) if intent.attempt == 1 => tally.rounds += 1,
-            Event::LlmEnded(ended) => {
-                tally.api_ms += ended.ms;
-                if let Outcome::Failed { detail, retry_at_ms: Some(_), .. } = &ended.outcome
-                    && self.format == Format::Text
-                {
-                    talk(&format!("retrying: {detail}"));
-                }
-            }
+            Event::LlmEnded(ended) => tally.api_ms += ended.ms,
             Event::QuestionAsked(asked) => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
                 let by = from.name.to_string();
@@ -324,6 +273,15 @@ impl Headless {
             return Ok(());
         }
         tally.lines.line(at_ms, event).map_or(Ok(()), |line| print_line(&line))
+    }
+
+    /// A call that is made again is said; a member's only where somebody watches.
+    fn tell_of_retry(&self, from: &Origin, outcome: &Outcome) {
+        if let Outcome::Failed { detail, retry_at_ms: Some(_), .. } = outcome
+            && (self.is_watched() || (from.lead && self.format == Format::Text))
+        {
+            talk(&self.lang.retrying(&from.name, detail));
+        }
     }
 
     /// Nobody sits here who could be asked.
@@ -360,106 +318,13 @@ impl Headless {
         }
     }
 
-    async fn finish(
-        &self,
-        opened: &Opened,
-        tally: &Tally,
-        started: Instant,
-        stopped: Option<Exit>,
-    ) -> anyhow::Result<Exit> {
-        if let Some(exit) = self.finish_plan(opened, tally)? {
-            return Ok(exit);
-        }
-        let Some(ended) = &tally.ended else {
-            talk("there is nothing to go on with in this session; give a prompt with -p");
-            return Ok(Exit::Ok);
-        };
-        let status = self.handle.status(opened.session).await?;
-        let others = self.handle.costs(opened.session)?.into_iter().filter(|cost| cost.agent != opened.agent);
-        let team_nano = others.map(|cost| cost.nano).sum();
-        let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
-        if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
-            exit = Exit::Denied;
-        }
-        if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
-            exit = Exit::of_plan(&self.handle.plan(*plan)?);
-        }
-        let result = stream_json::Result {
-            session: opened.session,
-            ended,
-            rounds: tally.rounds,
-            duration_ms: millis(started),
-            api_ms: tally.api_ms,
-            first_ms: tally.first_ms,
-            denials: &tally.denials,
-            status: &status,
-            team_nano,
-        };
-        match self.format {
-            Format::Text => self.print_text(ended)?,
-            Format::Json | Format::StreamJson => print_line(&result.json())?,
-        }
-        if let Some(words) = explain(&ended.end) {
-            talk(&words);
-        }
-        if tally.unasked {
-            talk("some calls needed a yes and nobody could be asked; see --permission-mode");
-        }
-        Ok(exit)
-    }
-
-    /// What is said of plans that wait for a person, or that were all that was wanted.
-    fn finish_plan(&self, opened: &Opened, tally: &Tally) -> anyhow::Result<Option<Exit>> {
-        let Some((plan, asked, _)) = tally.plan_to_tell() else {
-            if let Task::Plan { .. } = &self.task {
-                tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
-                talk("no plan came of this; nothing was written");
-                return Ok(Some(Exit::Failed));
-            }
-            return Ok(None);
-        };
-        let state = self.handle.plan(*plan)?;
-        if let (Task::Plan { output, .. }, Some(draft)) = (&self.task, state.draft()) {
-            let text = plan_file::write(draft);
-            match output {
-                Some(path) => {
-                    let shown = path.display();
-                    let unwritable = |error| Stop::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
-                    std::fs::write(path, text).map_err(unwritable)?;
-                    talk(&format!("the plan is in `{shown}`: look at it with `max-team run {shown} --dry-run`"));
-                }
-                None => crate::commands::print(&text)?,
-            }
-            return Ok(Some(Exit::Ok));
-        }
-        if asked.is_none() {
-            return Ok(None);
-        }
-        let session = opened.session;
-        let budget = state.asked().any(|(_, about)| *about == About::Budget);
-        if self.format == Format::Text {
-            // What was asked for comes first.
-            if let (Task::Say(_), Some(ended)) = (&self.task, &tally.ended) {
-                self.print_text(ended)?;
-            }
-            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH))?;
-        } else {
-            print_line(&stream_json::waits(session, *plan, *asked, budget))?;
-        }
-        if let Some(words) = self.lang.answered_with(&state) {
-            talk(&self.lang.then_go_on(&words, &session.to_string()));
-        }
-        Ok(Some(Exit::of_plan(&state)))
-    }
-
     /// One line per step of a plan, for whoever watches.
-    fn tell(&self, _: PlanId, event: &Event) -> anyhow::Result<()> {
+    fn tell(&self, event: &Event) {
         if self.format == Format::Text
-            && let Some(line) = sheet::step(event)
+            && let Some(line) = sheet::step(event, self.lang)
         {
             talk(&line);
         }
-        Ok(())
     }
 
     fn emit_stream_some(&self, line: impl FnOnce() -> Option<Value>) -> anyhow::Result<()> {
@@ -467,21 +332,6 @@ impl Headless {
             return Ok(());
         }
         line().map_or(Ok(()), |line| print_line(&line))
-    }
-
-    fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {
-        match &ended.structured {
-            Some(value) => print_line(value),
-            None if ended.text.is_empty() => Ok(()),
-            None => {
-                let mut out = std::io::stdout().lock();
-                let text = ended.text.trim_end();
-                // A script gets the words as they are; a terminal must not be driven by them.
-                let text = if out.is_terminal() { clean(text) } else { text.into() };
-                writeln!(out, "{text}")?;
-                Ok(out.flush()?)
-            }
-        }
     }
 
     fn emit_stream(&self, line: impl FnOnce() -> Value) -> anyhow::Result<()> {
@@ -492,22 +342,6 @@ impl Headless {
 /// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.
 fn is_unfinished(end: &End) -> bool {
     matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
-}
-
-/// Why a turn ended without a plain answer, and what to do next.
-pub(crate) fn explain(end: &End) -> Option<String> {
-    Some(match end {
-        End::Answered | End::Proposed | End::Interrupted => return None,
-        End::Truncated => "the answer was cut at the model's output limit; raise llm.max_tokens or ask for less".into(),
-        End::Refused => "the model refused to answer; rephrase, or use another model".into(),
-        End::Empty => "the model kept answering with nothing; try again or use another model".into(),
-        End::Unstructured => "the model never gave the structured answer; check the schema or use another model".into(),
-        End::Looping => "the model repeated the same call again and again and was stopped; rephrase the task".into(),
-        End::Rounds => "the round limit was reached; go on with -c, or raise --max-turns".into(),
-        End::Budget => "the budget was reached; go on with -c and a larger --max-budget-usd".into(),
-        End::Failed { detail, .. } => format!("the model could not answer: {detail}"),
-        End::Broken { detail } => format!("the work could not go on: {detail}"),
-    })
 }
 
 /// Data goes out line by line and at once, so that a reader sees each when it happens.

@@ -1,0 +1,128 @@
+//! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
+
+use std::io::{IsTerminal, Write};
+use std::time::Instant;
+
+use max_team_core::event::TurnEnded;
+use max_team_core::plan::event::About;
+use max_team_runtime::Opened;
+
+use super::tally::Tally;
+use super::{Headless, Task, millis, print_line, talk};
+use crate::args::Format;
+use crate::exit::{Exit, Stop};
+use crate::plan_file;
+use crate::sheet;
+use crate::stream_json;
+use crate::terminal::text::clean;
+
+impl Headless {
+    pub(super) async fn finish(
+        &self,
+        opened: &Opened,
+        tally: &Tally,
+        started: Instant,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<Exit> {
+        if let Some(exit) = self.finish_plan(opened, tally)? {
+            return Ok(exit);
+        }
+        let Some(ended) = &tally.ended else {
+            talk(self.lang.nothing_open());
+            return Ok(Exit::Ok);
+        };
+        let status = self.handle.status(opened.session).await?;
+        let others = self.handle.costs(opened.session)?.into_iter().filter(|cost| cost.agent != opened.agent);
+        let team_nano = others.map(|cost| cost.nano).sum();
+        let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
+        if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
+            exit = Exit::Denied;
+        }
+        if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
+            exit = Exit::of_plan(&self.handle.plan(*plan)?);
+        }
+        let result = stream_json::Result {
+            session: opened.session,
+            ended,
+            rounds: tally.rounds,
+            duration_ms: millis(started),
+            api_ms: tally.api_ms,
+            first_ms: tally.first_ms,
+            denials: &tally.denials,
+            status: &status,
+            team_nano,
+        };
+        match self.format {
+            Format::Text => self.print_text(ended)?,
+            Format::Json | Format::StreamJson => print_line(&result.json())?,
+        }
+        if let Some(words) = self.lang.ended_because(&ended.end) {
+            talk(&words);
+        }
+        if tally.unasked {
+            talk(self.lang.nobody_asked());
+        }
+        Ok(exit)
+    }
+
+    /// What is said of plans that wait for a person, or that were all that was wanted.
+    fn finish_plan(&self, opened: &Opened, tally: &Tally) -> anyhow::Result<Option<Exit>> {
+        let Some((plan, asked, _)) = tally.plan_to_tell() else {
+            if let Task::Plan { .. } = &self.task {
+                tally.ended.as_ref().map_or(Ok(()), |ended| self.print_text(ended))?;
+                talk(self.lang.no_plan_came());
+                return Ok(Some(Exit::Failed));
+            }
+            return Ok(None);
+        };
+        let state = self.handle.plan(*plan)?;
+        if let (Task::Plan { output, .. }, Some(draft)) = (&self.task, state.draft()) {
+            let text = plan_file::write(draft);
+            match output {
+                Some(path) => {
+                    let shown = path.display().to_string();
+                    let unwritable = |error: std::io::Error| {
+                        Stop::new(Exit::Failed, self.lang.unwritable(&shown, &error.to_string()))
+                    };
+                    std::fs::write(path, text).map_err(unwritable)?;
+                    talk(&self.lang.plan_written(&shown));
+                }
+                None => crate::commands::print(&text)?,
+            }
+            return Ok(Some(Exit::Ok));
+        }
+        if asked.is_none() {
+            return Ok(None);
+        }
+        let session = opened.session;
+        let budget = state.asked().any(|(_, about)| *about == About::Budget);
+        if self.format == Format::Text {
+            // What was asked for comes first.
+            if let (Task::Say(_), Some(ended)) = (&self.task, &tally.ended) {
+                self.print_text(ended)?;
+            }
+            crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;
+        } else {
+            print_line(&stream_json::waits(session, *plan, *asked, budget))?;
+        }
+        if let Some(words) = self.lang.answered_with(&state) {
+            talk(&self.lang.then_go_on(&words, &session.to_string()));
+        }
+        Ok(Some(Exit::of_plan(&state)))
+    }
+
+    fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {
+        match &ended.structured {
+            Some(value) => print_line(value),
+            None if ended.text.is_empty() => Ok(()),
+            None => {
+                let mut out = std::io::stdout().lock();
+                let text = ended.text.trim_end();
+                // A script gets the words as they are; a terminal must not be driven by them.
+                let text = if out.is_terminal() { clean(text) } else { text.into() };
+                writeln!(out, "{text}")?;
+                Ok(out.flush()?)
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What a run without a chat has heard so far: enough to know when it is over, and what to say then.
+
+use std::collections::{HashMap, HashSet};
+
+use max_team_core::event::{Event, TurnEnded};
+use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::plan::event::PlanEnd;
+use max_team_runtime::Origin;
+use serde_json::{Value, json};
+
+use crate::stream_json;
+
+/// What is known when it is over.
+pub(super) struct Tally {
+    pub(super) lines: stream_json::Lines,
+    pub(super) rounds: u32,
+    pub(super) api_ms: u64,
+    pub(super) first_ms: Option<u64>,
+    pub(super) denials: Vec<Value>,
+    pub(super) unasked: bool,
+    pub(super) ended: Option<TurnEnded>,
+    /// Whether the session has a team, and so more than one turn may belong to the answer.
+    pub(super) team: bool,
+    /// Who asked them.
+    pub(super) asked_by: HashMap<QuestionId, String>,
+    /// Questions that we have answered and whose answer is on its way.
+    pub(super) sent: HashSet<QuestionId>,
+    /// Letters that a turn has begun with.
+    pub(super) heard: Vec<EnvelopeId>,
+    /// Plans by id: the last question that is open, and how it ended.
+    pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
+}
+
+impl Tally {
+    pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
+        Self {
+            lines: stream_json::Lines::new(session, retries_max),
+            rounds: 0,
+            api_ms: 0,
+            first_ms: None,
+            denials: Vec::new(),
+            unasked: false,
+            ended: None,
+            team: false,
+            asked_by: HashMap::new(),
+            sent: HashSet::new(),
+            heard: Vec::new(),
+            plans: Vec::new(),
+        }
+    }
+
+    /// Whether what we asked for has been taken up.
+    pub(super) fn begun(&self, waits_for: Option<EnvelopeId>) -> bool {
+        !self.plans.is_empty() || waits_for.is_some_and(|key| self.heard.contains(&key))
+    }
+
+    /// Whoever this is has no open questions any more.
+    pub(super) fn forget(&mut self, from: &Origin) {
+        let asked_by = &self.asked_by;
+        self.sent.retain(|question| asked_by.get(question).is_none_or(|by| **by != *from.name));
+    }
+
+    /// What is known of a plan.
+    pub(super) fn plan(&mut self, plan: PlanId, event: &Event) {
+        if !self.plans.iter().any(|(known, ..)| *known == plan) {
+            self.plans.push((plan, None, None));
+        }
+        let Some((_, asked, end)) = self.plans.iter_mut().find(|(known, ..)| *known == plan) else { return };
+        match event {
+            Event::PlanAsked(question) => *asked = Some(question.question),
+            Event::PlanAnswered(answered) if *asked == Some(answered.question) => *asked = None,
+            Event::PlanEnded(ended) => (*asked, *end) = (None, Some(ended.end)),
+            _ => {}
+        }
+    }
+
+    /// The plan that is spoken of at the end: the last that waits, else the last.
+    pub(super) fn plan_to_tell(&self) -> Option<&(PlanId, Option<QuestionId>, Option<PlanEnd>)> {
+        self.plans.iter().rfind(|(_, asked, _)| asked.is_some()).or(self.plans.last())
+    }
+
+    /// A call was not allowed, by a rule or because nobody could be asked.
+    pub(super) fn refused(&mut self, key: &str) {
+        let (id, tool) = (self.lines.id(key), self.lines.tool(key));
+        self.denials.push(json!({ "tool_name": tool, "tool_use_id": id }));
+    }
+}

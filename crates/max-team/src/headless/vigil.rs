@@ -1,0 +1,115 @@
+//! Whom a run waits for: a model that says nothing must not be taken for a program that hangs.
+//!
+//! It only keeps the time; whoever has it says something when it is due.
+
+use std::time::{Duration, Instant};
+
+use max_team_core::event::Event;
+use max_team_core::id::AgentId;
+use max_team_runtime::Origin;
+
+/// Silence after which something is said.
+const FIRST: Duration = Duration::from_secs(4);
+/// Silence after which it is said again.
+const AGAIN: Duration = Duration::from_secs(30);
+
+/// Calls that are under way.
+#[derive(Debug, Default)]
+pub(super) struct Vigil {
+    calls: Vec<Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    agent: Option<AgentId>,
+    who: String,
+    model: String,
+    heard: Instant,
+    due: Instant,
+}
+
+/// Somebody whose model has said nothing for a while.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Silence {
+    pub(super) who: String,
+    /// Provider and name.
+    pub(super) model: String,
+    pub(super) seconds: u64,
+}
+
+impl Vigil {
+    pub(super) fn hear(&mut self, from: &Origin, event: &Event, now: Instant) {
+        match event {
+            Event::LlmIntent(intent) => {
+                self.forget(from);
+                let model = format!("{}/{}", intent.model.provider, intent.model.name);
+                let who = from.name.to_string();
+                self.calls.push(Call { agent: from.agent, who, model, heard: now, due: now + FIRST });
+            }
+            Event::LlmEnded(_) | Event::TurnEnded(_) => self.forget(from),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, from: &Origin) {
+        self.calls.retain(|call| call.agent != from.agent);
+    }
+
+    /// A piece of an answer has come.
+    pub(super) fn delta(&mut self, from: &Origin, now: Instant) {
+        for call in self.calls.iter_mut().filter(|call| call.agent == from.agent) {
+            (call.heard, call.due) = (now, now + FIRST);
+        }
+    }
+
+    /// When the next silence is long enough.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.calls.iter().map(|call| call.due).min()
+    }
+
+    /// Those that are; each is due again only much later.
+    pub(super) fn silences(&mut self, now: Instant) -> Vec<Silence> {
+        let due = self.calls.iter_mut().filter(|call| call.due <= now);
+        due.map(|call| {
+            call.due = now + AGAIN;
+            let seconds = now.duration_since(call.heard).as_secs();
+            Silence { who: call.who.clone(), model: call.model.clone(), seconds }
+        })
+        .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::terminal::stage;
+
+    #[test]
+    fn silence_is_told_after_a_while_and_then_rarely() {
+        let start = Instant::now();
+        let at = |seconds: u64| start + Duration::from_secs(seconds);
+        let from = |number: u128, name: &str| Origin {
+            agent: Some(AgentId::new(Uuid::from_u128(number))),
+            ..Origin::named(name)
+        };
+        let (max, leo) = (from(1, "max"), from(2, "leo"));
+        let mut vigil = Vigil::default();
+        assert_eq!(vigil.due(), None);
+        vigil.hear(&max, &stage::intent(1, 1), at(0));
+        vigil.hear(&leo, &stage::intent(1, 1), at(1));
+        assert_eq!((vigil.due(), vigil.silences(at(3))), (Some(at(4)), Vec::new()));
+        // One of them says something.
+        vigil.delta(&max, at(3));
+        let told = vigil.silences(at(5));
+        assert_eq!((told.len(), told[0].who.as_str(), told[0].seconds), (1, "leo", 4));
+        assert_eq!(vigil.due(), Some(at(7)));
+        vigil.hear(&max, &stage::ended(max_team_core::event::End::Answered), at(6));
+        assert_eq!((vigil.silences(at(34)), vigil.due()), (Vec::new(), Some(at(35))));
+        assert_eq!(vigil.silences(at(35))[0].seconds, 34);
+        // The next attempt is another wait.
+        vigil.hear(&leo, &stage::intent(1, 2), at(40));
+        assert_eq!(vigil.due(), Some(at(44)));
+    }
+}

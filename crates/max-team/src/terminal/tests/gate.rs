@@ -1,0 +1,164 @@
+//! The gate on the screen: what each key says about a plan, and what is never taken for a yes.
+
+use crossterm::event::KeyCode;
+use max_team_core::plan::event::Say;
+use max_team_core::plan::{Edit, Input};
+use max_team_core::policy::By;
+
+use super::super::chat::Wish;
+use super::super::link::Act;
+use super::house::{House, draft};
+use crate::words::Lang;
+
+#[test]
+fn each_key_of_the_gate_says_one_thing() {
+    let table = [
+        (vec![KeyCode::Char('y')], Say::Approve),
+        (vec![KeyCode::Enter], Say::Approve),
+        (vec![KeyCode::Char('1')], Say::FirstWave),
+        (vec![KeyCode::Right, KeyCode::Enter], Say::FirstWave),
+        (vec![KeyCode::Char('c'), KeyCode::Enter, KeyCode::Char('y'), KeyCode::Enter], Say::Changes("y".into())),
+        (vec![KeyCode::Char('n'), KeyCode::Enter], Say::Reject(String::new())),
+        (
+            vec![
+                KeyCode::Char('n'),
+                KeyCode::Char('x'),
+                KeyCode::Esc,
+                KeyCode::Char('n'),
+                KeyCode::Char('贵'),
+                KeyCode::Enter,
+            ],
+            Say::Reject("贵".into()),
+        ),
+    ];
+    for (keys, want) in table {
+        let mut house = House::proposed(80, 24, Lang::En);
+        for key in &keys {
+            house.stage.key(*key);
+        }
+        let Some(Act::Decide { say, .. }) = house.stage.acts.last() else { panic!("{keys:?}: {:?}", house.stage.acts) };
+        assert_eq!(*say, want, "{keys:?}");
+        assert_eq!(house.stage.chat.session().questions.count(), 0);
+    }
+}
+
+#[test]
+fn nobody_decides_about_what_they_cannot_see() {
+    for rows in 5..24 {
+        for columns in [39, 40, 60, 80] {
+            let mut house = House::proposed(columns, rows, Lang::En);
+            let screen = house.stage.glass.screen();
+            let shown = ["approve", "reject", "later", "? Plan"].iter().all(|words| screen.contains(words));
+            house.stage.key(KeyCode::Char('y'));
+            let decided = house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. }));
+            assert_eq!(shown, decided, "{columns}x{rows}:\n{screen}");
+        }
+    }
+}
+
+#[test]
+fn whoever_does_not_decide_may_leave() {
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.wait(2_000);
+    assert_eq!(house.stage.control('d'), Some(Wish::Leave));
+    // Where words are written, the key is the editor's.
+    house.stage.key(KeyCode::Char('c'));
+    assert_eq!(house.stage.control('d'), None);
+}
+
+#[test]
+fn typing_does_not_approve_a_plan() {
+    let mut house = House::new(80, 24, Lang::En);
+    house.stage.write("wait");
+    house.propose(draft());
+    house.stage.write("y");
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. })));
+    assert!(house.stage.glass.screen().contains("> waity"));
+}
+
+#[test]
+fn a_plan_put_off_is_parked_and_comes_back() {
+    let mut house = House::proposed(80, 24, Lang::En);
+    house.stage.key(KeyCode::Esc);
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. })));
+    let screen = house.stage.glass.screen();
+    assert!(screen.contains("plan waits for you: add CSV") && screen.contains("/plan"), "{screen}");
+    house.stage.say("/inbox");
+    assert!(house.stage.glass.screen().contains("may it run?"));
+    house.stage.say("/plan");
+    house.stage.wait(1_000);
+    assert!(house.stage.glass.screen().contains(" y  approve"), "{}", house.stage.glass.screen());
+    let elsewhere = By::Person("ada at cli".into());
+    let (question, _) = house.plan.asked().next().unwrap();
+    house.step(Input::Answered { question, say: Say::Approve, by: elsewhere });
+    let screen = house.stage.glass.screen();
+    assert!(screen.contains("answered: approved by ada at cli") && !screen.contains(" y  approve"), "{screen}");
+}
+
+#[test]
+fn a_plan_is_edited_and_nonsense_is_refused() {
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.key(KeyCode::Char('e'));
+    house.stage.write("wr");
+    insta::assert_snapshot!("edit_task_80x40", house.stage.glass.screen());
+    house.stage.key(KeyCode::Enter);
+    house.stage.key(KeyCode::Char('o'));
+    house.stage.control('u');
+    house.stage.write("bob");
+    house.stage.key(KeyCode::Enter);
+    insta::assert_snapshot!("edit_owner_80x40", house.stage.glass.screen());
+    assert!(!house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. })));
+    house.stage.control('u');
+    house.stage.write("mia");
+    house.stage.key(KeyCode::Enter);
+    let Some(Act::Decide { say: Say::Edit(edits), .. }) = house.stage.acts.last() else { panic!() };
+    assert_eq!(*edits, [Edit::Assign { task: "writer".into(), agent: "mia".into() }]);
+    house.carry_out();
+    assert!(house.stage.glass.everything().contains("· writer (mia)"), "{}", house.stage.glass.everything());
+
+    house.stage.key(KeyCode::Char('n'));
+    house.stage.control('u');
+    house.stage.write("tests");
+    house.stage.key(KeyCode::Enter);
+    assert!(
+        house.stage.glass.screen().contains("wait for each other: writer → tests → writer"),
+        "{}",
+        house.stage.glass.screen()
+    );
+    house.stage.key(KeyCode::Esc);
+    for (key, words, want) in [
+        (
+            'b',
+            "0.50",
+            Some(Edit::Budget {
+                task: Some("writer".into()),
+                budget: max_team_core::plan::Budget { nano: Some(500_000_000), ..Default::default() },
+            }),
+        ),
+        ('b', "much", None),
+        ('m', "gpt-5", Some(Edit::Model { task: "writer".into(), model: Some("gpt-5".into()) })),
+        ('m', "gpt-99", None),
+        ('d', "Write it well.", Some(Edit::Describe { task: "writer".into(), text: "Write it well.".into() })),
+    ] {
+        house.stage.acts.clear();
+        house.stage.key(KeyCode::Char(key));
+        house.stage.control('u');
+        house.stage.write(words);
+        house.stage.key(KeyCode::Enter);
+        match (want, house.stage.acts.last()) {
+            (Some(want), Some(Act::Decide { say: Say::Edit(edits), .. })) => assert_eq!(*edits, [want]),
+            (None, None) => {
+                house.stage.key(KeyCode::Esc);
+            }
+            (want, act) => panic!("{words}: {want:?} {act:?}"),
+        }
+    }
+    house.stage.acts.clear();
+    house.stage.key(KeyCode::Char('s'));
+    house.carry_out();
+    assert!(house.stage.glass.everything().contains("skipped: yes"));
+    house.stage.key(KeyCode::Esc);
+    house.stage.key(KeyCode::Esc);
+    house.stage.key(KeyCode::Char('y'));
+    assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })));
+}

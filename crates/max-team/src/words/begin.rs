@@ -1,0 +1,198 @@
+//! The phrases of the first minutes: what is missing, what was mistyped, what `doctor` finds, what failed underneath.
+
+use max_team_journal::JournalError;
+use max_team_runtime::RuntimeError;
+
+use super::{Lang, plural};
+
+phrases! {
+    no_prompt: "-p needs a prompt: give one, or pipe one in", "-p 需要提示：请给出，或通过管道传入";
+    format_needs_print: "--output-format goes with -p", "--output-format 须与 -p 一起使用";
+    plan_for_what: "say what the plan is for: `max-team plan \"add CSV import\"`",
+        "请说明计划的目标：`max-team plan \"增加 CSV 导入\"`";
+    play_demo: "Play the demo now?", "现在播放演示吗？";
+    web_is_not_there: "server.mode is `web`, but there is no web page in this version; the terminal is used",
+        "server.mode 为 `web`，但此版本没有网页；改用终端";
+    no_model_yet: "no model is set up: no key in the environment, no server on this machine",
+        "尚未设置模型：环境中没有密钥，本机也没有模型服务";
+    how_to_begin: "Any of these is enough:\n  \
+        export ANTHROPIC_API_KEY=…   (or OPENAI_API_KEY, DEEPSEEK_API_KEY, …)\n  \
+        start Ollama or LM Studio on this machine\n  \
+        set llm.api_key_file or llm.api_key_helper (max-team config default)\n\
+        Or see it work without any: max-team demo",
+        "以下任选其一：\n  \
+        export ANTHROPIC_API_KEY=…   （或 OPENAI_API_KEY、DEEPSEEK_API_KEY 等）\n  \
+        在本机启动 Ollama 或 LM Studio\n  \
+        设置 llm.api_key_file 或 llm.api_key_helper（见 max-team config default）\n\
+        或者不用密钥先看演示：max-team demo";
+    place: "place", "位置";
+    settings: "settings", "设置";
+    settings_readable: "readable (max-team config explain shows where each comes from)",
+        "可读取（max-team config explain 显示每项的来源）";
+    something_is_wrong: "something above keeps max-team from working", "以上问题使 max-team 无法工作";
+    local_server: "local server", "本机服务";
+    team_word: "team", "团队";
+    nobody: "nobody", "没有成员";
+    not_connected: "read, not connected in this version", "已读取，此版本不连接";
+    mcp_servers: "mcp servers", "MCP 服务";
+    not_yet: "not available yet", "尚不可用";
+    journal: "journal", "日志";
+    database_sound: "the database is sound", "数据库完好";
+    not_as_written: "it is not as it was written: max-team audit verify shows where",
+        "与写入时不同：用 max-team audit verify 查看位置";
+    rebuilt: "lists and mailboxes were made again from the log", "已根据日志重建列表和信箱";
+}
+
+impl Lang {
+    pub(crate) fn no_key_for(self, provider: &str, variables: &str) -> String {
+        say!(self, "no key for `{provider}`: set {variables}", "没有 `{provider}` 的密钥：请设置 {variables}")
+    }
+
+    pub(crate) fn no_demo(self, wanted: &str, names: &str) -> String {
+        say!(self, "there is no demo `{wanted}`; there are {names}", "没有演示 `{wanted}`；有 {names}")
+    }
+
+    pub(crate) fn command_first(self, name: &str) -> String {
+        say!(
+            self,
+            "`{name}` is a command and comes first: `max-team {name} …`",
+            "`{name}` 是命令，须写在最前：`max-team {name} …`"
+        )
+    }
+
+    /// A bare word that is no command.
+    pub(crate) fn no_command(self, word: &str, near: Option<&str>) -> String {
+        match near {
+            Some(near) => say!(
+                self,
+                "there is no command `{word}`, did you mean `max-team {near}`? To say it to Max: `max-team -p \"{word}\"`",
+                "没有命令 `{word}`，您是否想用 `max-team {near}`？要对 Max 说这句话：`max-team -p \"{word}\"`"
+            ),
+            None => say!(
+                self,
+                "there is no command `{word}`; to say it to Max: `max-team -p \"{word}\"`, or start a chat with \
+                 `max-team` and say it there (`max-team --help` lists the commands)",
+                "没有命令 `{word}`；要对 Max 说这句话：`max-team -p \"{word}\"`，或用 `max-team` 打开对话再说\
+                 （`max-team --help` 列出所有命令）"
+            ),
+        }
+    }
+
+    pub(crate) fn unreadable(self, path: &str, error: &str) -> String {
+        say!(self, "`{path}` cannot be read: {error}", "无法读取 `{path}`：{error}")
+    }
+
+    pub(crate) fn no_file(self, path: &str) -> String {
+        say!(self, "`{path}` is not a file", "`{path}` 不是文件")
+    }
+
+    pub(crate) fn kept_in(self, home: &str) -> String {
+        say!(self, "journal and settings in {home}", "日志和设置位于 {home}")
+    }
+
+    pub(crate) fn no_web_page(self, port: u16) -> String {
+        say!(
+            self,
+            "there is no web page yet; port {port} stays closed, the chat opens",
+            "尚无网页；端口 {port} 不会打开，改为打开对话"
+        )
+    }
+
+    pub(crate) fn server_with(self, provider: &str, models: usize) -> String {
+        let count = plural(models, "model");
+        say!(self, "{provider} with {count}", "{provider}，{models} 个模型")
+    }
+
+    pub(crate) fn model_with_key(self, model: &str, key: &str, priced: bool) -> String {
+        let price = match self {
+            _ if priced => "",
+            Self::En => "; no price known, so budgets cannot be kept",
+            Self::Zh => "；价格未知，无法控制预算",
+        };
+        say!(self, "{model} (key: {key}){price}", "{model}（密钥：{key}）{price}")
+    }
+
+    pub(crate) fn leads(self, lead: &str, members: &str) -> String {
+        say!(self, "{lead} leads {members}", "{lead} 带领 {members}")
+    }
+
+    pub(crate) fn database_damaged(self, faults: &str) -> String {
+        say!(self, "the database is damaged: {faults}", "数据库已损坏：{faults}")
+    }
+
+    pub(crate) fn entries_unchecked(self, entries: u64) -> String {
+        say!(
+            self,
+            "{entries} entries (max-team audit verify checks every hash)",
+            "{entries} 条记录（用 max-team audit verify 检查所有哈希）"
+        )
+    }
+
+    pub(crate) fn entries_hold(self, entries: u64) -> String {
+        say!(
+            self,
+            "{entries} entries; every hash, chain and seal holds",
+            "{entries} 条记录；所有哈希、链条和封印均完好"
+        )
+    }
+
+    /// A failure of the runtime. In Chinese those that users meet; the rest is for whoever mends the program.
+    pub(crate) fn runtime_failure(self, error: &RuntimeError) -> String {
+        let told = || error.to_string();
+        if self == Self::En {
+            return told();
+        }
+        match error {
+            RuntimeError::Journal(error) => self.journal_failure(error),
+            RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
+            RuntimeError::NothingToContinue(folder) => {
+                format!("`{folder}` 中没有可以继续的会话；请不加 `-c` 开始一个新会话")
+            }
+            RuntimeError::NoQuestion(id) => format!("没有待答复的问题 `{id}`；用 `max-team inbox` 查看"),
+            RuntimeError::Ambiguous { text, among } => {
+                format!("`{text}` 可能指 {}；请给出更多字符", among.join("、"))
+            }
+            RuntimeError::Answered { by, said, at_ms } => {
+                self.answered_already(by, said, &max_team_core::time::rfc3339(*at_ms))
+            }
+            RuntimeError::TooLong { bytes, max } => {
+                format!("消息有 {bytes} 字节，上限为 {max}；请把内容放进文件，再给出文件名")
+            }
+            RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或中断它"),
+            RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
+            _ => told(),
+        }
+    }
+
+    /// The same for the journal.
+    pub(crate) fn journal_failure(self, error: &JournalError) -> String {
+        let told = || error.to_string();
+        if self == Self::En {
+            return told();
+        }
+        match error {
+            JournalError::Owned { resource, by } => format!(
+                "`{resource}` 正由 `{}` 使用（`{}` 上的进程 {}）：请在那里继续，或先停止它",
+                by.what, by.host, by.pid
+            ),
+            JournalError::DiskFull { path } => {
+                format!("`{}` 所在磁盘已满：未保存任何内容；请腾出空间后重试", path.display())
+            }
+            JournalError::Unwritable { path, detail } => format!(
+                "无法写入 `{}`：{detail}；请允许当前用户写入，或将 `MAX_TEAM_HOME` 设为可写的位置",
+                path.display()
+            ),
+            JournalError::Absent { path } => {
+                format!("`{}` 中没有日志，或文件为空；请将 `MAX_TEAM_HOME` 设为其所在位置，或恢复备份", path.display())
+            }
+            JournalError::Corrupt { path, .. } => self.file_damaged(&path.display().to_string()),
+            JournalError::Newer { path, found, known } => {
+                format!("`{}` 的版本为 {found}，此程序只支持到 {known}：未作改动；请更新 max-team", path.display())
+            }
+            JournalError::Busy { path } => {
+                format!("另一个进程正在写入 `{}`：请重试；若一直如此，请检查是否有卡住的 `max-team`", path.display())
+            }
+            _ => told(),
+        }
+    }
+}
