@@ -7,6 +7,7 @@
 
 mod makespan;
 mod steps;
+mod walls;
 
 use std::fs::File;
 use std::io::Write;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 8] = [
+    let steps: [(&str, Step); 9] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         ("journal", Bench::journal),
         ("steps", steps::steps),
         ("plan", makespan::plan),
+        ("walls", walls::walls),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));
