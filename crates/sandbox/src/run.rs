@@ -118,14 +118,13 @@ pub fn supervisor(program: PathBuf) {
     let _ = PROGRAM.set(program);
 }
 
-/// The supervisor: this program, unless another was named.
-fn program() -> io::Result<&'static PathBuf> {
+/// The supervisor: this program, unless another was named. A program that was replaced while it runs can still be
+/// started again through the system's own name for it, but not be put behind other walls under that.
+fn program(engine: Engine) -> io::Result<PathBuf> {
     match PROGRAM.get() {
-        Some(program) => Ok(program),
-        None => {
-            let program = std::env::current_exe()?;
-            Ok(PROGRAM.get_or_init(|| program))
-        }
+        Some(program) => Ok(program.clone()),
+        None if cfg!(target_os = "linux") && engine != Engine::Bubblewrap => Ok(PathBuf::from("/proc/self/exe")),
+        None => std::env::current_exe(),
     }
 }
 
@@ -134,7 +133,7 @@ type Pipes = Vec<(Out, PipeReader)>;
 fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<(Child, UnixStream, Pipes), SandboxError> {
     let name = || spec.argv.first().cloned().unwrap_or_default();
     let broken = |source| SandboxError::Io { program: name(), source };
-    let mut command = system::command(spec, engine, program().map_err(broken)?)?;
+    let mut command = system::command(spec, engine, &program(engine).map_err(broken)?)?;
     let (control, its) = UnixStream::pair().map_err(broken)?;
     command.stdin(Stdio::from(OwnedFd::from(its)));
     let (reader, writer) = io::pipe().map_err(broken)?;

@@ -27,6 +27,7 @@ struct Process {
     pid: i32,
     parent: i32,
     group: i32,
+    session: i32,
     threads: u64,
     ticks: u64,
 }
@@ -38,13 +39,29 @@ pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the tree takes now. Beyond `most` processes only they are counted: against a bomb every moment counts.
-pub(crate) fn usage(most: u64) -> Use {
-    let is_first = getpid() == Pid::INIT;
-    let pids = if is_first { pids().count() as u64 } else { 0 };
-    if pids > most {
-        return Use { processes: pids, ..Use::default() };
+/// How many processes this one sees. Looks at none of them, so it can be asked often.
+pub(crate) fn census() -> u64 {
+    pids().count() as u64
+}
+
+/// Processes and threads of a command, counted up to `most`; of those that left its session, see [`usage`].
+pub(crate) fn processes(leader: Pid, most: u64) -> u64 {
+    if getpid() == Pid::INIT {
+        return census();
     }
+    let session = leader.as_raw_nonzero().get();
+    let mut count = 0;
+    for process in pids().filter_map(process).filter(|process| process.session == session) {
+        count += process.threads;
+        if count >= most {
+            break;
+        }
+    }
+    count
+}
+
+/// What the tree takes now.
+pub(crate) fn usage() -> Use {
     let page = page_size() as u64;
     below().iter().fold(Use::default(), |sum, process| Use {
         processes: sum.processes + process.threads,
@@ -58,12 +75,16 @@ pub(crate) fn ticks_of(time: std::time::Duration) -> u64 {
     time.as_secs().saturating_mul(clock_ticks_per_second())
 }
 
-/// Sends a signal to everybody in the tree, and leaves them no moment to multiply in.
-pub(crate) fn kill_all(_: Pid, signal: Signal) {
+/// Sends a signal to everybody in the tree, and leaves them no moment to multiply in. A leader that is still there has
+/// its group hit first, which needs no look at anybody.
+pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     if getpid() == Pid::INIT {
         // Everybody in this namespace, at once, but not this process.
         let _ = kill_process_group(Pid::INIT, signal);
         return;
+    }
+    if let Some(leader) = leader {
+        let _ = kill_process_group(leader, signal);
     }
     let tree = below();
     let own = getpgrp().as_raw_nonzero().get();
@@ -85,11 +106,7 @@ fn pids() -> impl Iterator<Item = i32> {
 /// Everybody below this process.
 fn below() -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
-    for pid in pids() {
-        let Some(process) = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| read(pid, &stat))
-        else {
-            continue;
-        };
+    for process in pids().filter_map(process) {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found = Vec::new();
@@ -106,15 +123,19 @@ fn below() -> Vec<Process> {
     found
 }
 
+fn process(pid: i32) -> Option<Process> {
+    read(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
 /// A line of `/proc/<pid>/stat`. The name in it is in parentheses and may have any in it; the rest are numbers.
 fn read(pid: i32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    // A process that is only waiting to be looked at takes nothing, and cannot be ended.
-    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
-    let threads = if is_dead { 0 } else { number(17)? };
-    let (parent, group) = (fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?);
-    Some(Process { pid, parent, group, threads, ticks: number(11)? + number(12)? + number(13)? + number(14)? })
+    // The dead have no threads, and still count until somebody has looked at them.
+    let threads = number(17)?.max(1);
+    let id = |at: usize| fields.get(at)?.parse().ok();
+    let (parent, group, session) = (id(1)?, id(2)?, id(3)?);
+    Some(Process { pid, parent, group, session, threads, ticks: number(11)? + number(12)? + number(13)? + number(14)? })
 }
 
 /// Bytes that are this process's alone: what is mapped from files can be taken from it at any time.
@@ -133,8 +154,7 @@ mod tests {
     fn a_name_with_parentheses_is_only_a_name() {
         let line = "12 (a) R 99 (b) S 7 5 1 0 -1 4194304 1 2 3 4 100 50 20 10 20 0 3 0 12345 1 2";
         let process = read(12, line).unwrap();
-        assert_eq!((process.parent, process.group, process.threads, process.ticks), (7, 5, 3, 180));
-        assert_eq!(read(1, &line.replace(") S 7", ") Z 7")).unwrap().threads, 0);
+        assert_eq!((process.session, process.parent, process.group, process.threads, process.ticks), (1, 7, 5, 3, 180));
         assert!(read(1, "no such thing").is_none());
     }
 }
