@@ -39,6 +39,8 @@ const KILL_WAIT: Duration = Duration::from_secs(5);
 const CPU_GRACE_S: u64 = 5;
 /// Processes beyond their limit before the system itself says no.
 const PROCESSES_SLACK: u64 = 64;
+/// Processes of others that are counted at the start.
+const OTHERS_MAX: u64 = 1 << 16;
 /// The dead that are taken leave of before the living are looked at again.
 const REAPED_MAX: usize = 4_096;
 /// Names that are tried for what is moved out of the way.
@@ -65,7 +67,7 @@ fn supervise() -> io::Result<()> {
     system::own()?;
     let scratch = Scratch::for_engine(&mut order)?;
     let before = Before::of(&order.spec);
-    let others = system::census();
+    let others = system::census(OTHERS_MAX);
     let started = limit(&order)
         .map_err(|error| Trouble::Walls(error.to_string()))
         .and_then(|()| open_door(&mut order, &control).map_err(|error| Trouble::Walls(error.to_string())))
@@ -127,11 +129,12 @@ fn limit(order: &Order) -> io::Result<()> {
         let within = |most: u64| Some(own.map_or(most, |own| own.min(most)));
         setrlimit(resource, Rlimit { current: within(soft), maximum: within(hard) })?;
     }
-    // Counted for this namespace alone, and never for root: the supervisor counts, too.
+    // Never for root; and for this namespace alone where there is one. The supervisor counts, too.
     #[cfg(target_os = "linux")]
-    if order.engine == Engine::Bubblewrap && !rustix::process::geteuid().is_root() {
+    if !rustix::process::geteuid().is_root() {
+        let others = if order.engine == Engine::Bubblewrap { 0 } else { system::threads() };
         // A little more than what the supervisor allows, so that it sees the limit passed and can say so.
-        let most = Some(limits.processes.saturating_add(PROCESSES_SLACK));
+        let most = Some(limits.processes.saturating_add(PROCESSES_SLACK + others));
         setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
     }
     Ok(())
@@ -167,14 +170,14 @@ fn start(order: &Order) -> Result<Pid, Trouble> {
     let failed = |error: io::Error| trouble(&order.spec, &error);
     if order.engine != Engine::Landlock {
         let mut command = command(&order.spec).map_err(failed)?;
-        session::lead(&mut command);
+        session::lead(&mut command, order.nice);
         let child = command.spawn().map_err(failed)?;
         return Ok(Pid::from_child(&child));
     }
     let (ours, its) = UnixStream::pair().map_err(failed)?;
     let mut command = Command::new("/proc/self/exe");
     command.args([WORD, ENTER]).env_clear().current_dir("/").stdin(Stdio::from(std::os::fd::OwnedFd::from(its)));
-    session::lead(&mut command);
+    session::lead(&mut command, order.nice);
     let child = command.spawn().map_err(failed)?;
     drop(command);
     send(&ours, order).map_err(failed)?;
@@ -249,15 +252,15 @@ impl Watch {
     /// Processes are counted at every look, because they multiply; the rest costs more to look at and grows slower.
     fn over_limit(&mut self, now: Instant) -> Option<Limit> {
         let most = self.limits.processes;
-        let is_crowd = system::census().saturating_sub(self.others) >= most;
-        if is_crowd && system::processes(self.leader, most) >= most {
+        let crowd = self.others.saturating_add(most);
+        if system::census(crowd) >= crowd && system::processes(self.leader, most) >= most {
             return Some(Limit::Processes);
         }
         if now < self.next {
             return None;
         }
         self.next = now + LOOK;
-        let used = system::usage();
+        let used = system::usage(crowd);
         if used.processes >= self.limits.processes {
             Some(Limit::Processes)
         } else if used.memory > self.limits.memory {

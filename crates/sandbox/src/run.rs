@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::process::{Pid, getpriority_process, setpriority_process};
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxy;
@@ -26,6 +27,8 @@ use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send, take
 const PATIENCE: Duration = Duration::from_secs(15);
 /// The longest single wait; some systems take no longer ones.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
+/// How nice a supervisor is: not at all.
+const HURRY: i32 = -20;
 /// Bytes that are read at once.
 const CHUNK: usize = 64 << 10;
 /// Bytes of a complaint by whatever builds the walls.
@@ -73,7 +76,10 @@ pub fn run_by(
     }
     let started = Instant::now();
     let (child, control, pipes) = spawn(engine, spec, apart)?;
-    let order = Order { spec: spec.clone(), engine };
+    let nice = getpriority_process(None).unwrap_or(0);
+    // Where we may: so that whatever a command does to the machine, its supervisor has its say.
+    let _ = setpriority_process(Some(Pid::from_child(&child)), HURRY);
+    let order = Order { spec: spec.clone(), engine, nice };
     let mut running = Running {
         child: Some(child),
         control,

@@ -1,6 +1,6 @@
 //! Measures what walls add to a command and prints one line of JSON.
 //!
-//! `walls_bench SUPERVISOR`: the program that supervises, as it is shipped. Medians of `true`, bare, within a bare
+//! `walls_bench [SUPERVISOR]`: the program that supervises, as it is shipped; without it, this one. Medians of `true`, bare, within a bare
 //! bubblewrap and within our walls, taken in turns so that all of them see the same machine.
 
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use max_team_tools::command::{Walls, probe, run, supervisor};
+use max_team_tools::command::{Walls, child, probe, run, supervisor};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -35,7 +35,12 @@ const BWRAP: [&str; 15] = [
 
 #[expect(clippy::print_stdout, reason = "a command line program")]
 fn main() -> Result<(), Box<dyn Error>> {
-    supervisor(std::env::args_os().nth(1).map(PathBuf::from).ok_or("name the supervisor")?);
+    if child().is_some() {
+        return Ok(());
+    }
+    if let Some(program) = std::env::args_os().nth(1) {
+        supervisor(PathBuf::from(program));
+    }
     let power = probe();
     if let (Err(why), Err(also)) = (&power.bubblewrap, &power.landlock) {
         println!("{}", json!({ "skipped": format!("{why}, and {also}") }));

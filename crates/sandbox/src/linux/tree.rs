@@ -12,6 +12,9 @@ use rustix::process::{
     set_dumpable_behavior,
 };
 
+/// Processes that are looked at in one go.
+const PIDS_MAX: u64 = 1 << 16;
+
 /// What a tree takes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
@@ -39,19 +42,19 @@ pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
-/// How many processes this one sees. Looks at none of them, so it can be asked often.
-pub(crate) fn census() -> u64 {
-    pids().count() as u64
+/// How many processes this one sees, counted up to `most`. Looks at none of them, so it can be asked often.
+pub(crate) fn census(most: u64) -> u64 {
+    pids(most).count() as u64
 }
 
 /// Processes and threads of a command, counted up to `most`; of those that left its session, see [`usage`].
 pub(crate) fn processes(leader: Pid, most: u64) -> u64 {
     if getpid() == Pid::INIT {
-        return census();
+        return census(most);
     }
     let session = leader.as_raw_nonzero().get();
     let mut count = 0;
-    for process in pids().filter_map(process).filter(|process| process.session == session) {
+    for process in pids(PIDS_MAX).filter_map(process).filter(|process| process.session == session) {
         count += process.threads;
         if count >= most {
             break;
@@ -60,10 +63,15 @@ pub(crate) fn processes(leader: Pid, most: u64) -> u64 {
     count
 }
 
-/// What the tree takes now.
-pub(crate) fn usage() -> Use {
+/// Processes and threads of everybody.
+pub(crate) fn threads() -> u64 {
+    pids(PIDS_MAX).filter_map(process).map(|process| process.threads).sum()
+}
+
+/// What the tree takes now, among the first `most` processes that this one sees.
+pub(crate) fn usage(most: u64) -> Use {
     let page = page_size() as u64;
-    below().iter().fold(Use::default(), |sum, process| Use {
+    below(most).iter().fold(Use::default(), |sum, process| Use {
         processes: sum.processes + process.threads,
         memory: sum.memory + memory(process.pid, page),
         ticks: sum.ticks + process.ticks,
@@ -86,7 +94,7 @@ pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     if let Some(leader) = leader {
         let _ = kill_process_group(leader, signal);
     }
-    let tree = below();
+    let tree = below(PIDS_MAX);
     let own = getpgrp().as_raw_nonzero().get();
     let groups: BTreeSet<i32> = tree.iter().map(|process| process.group).filter(|group| *group != own).collect();
     for group in groups.into_iter().filter(|group| *group > 1).filter_map(Pid::from_raw) {
@@ -97,16 +105,18 @@ pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     }
 }
 
-/// Everybody's number.
-fn pids() -> impl Iterator<Item = i32> {
+/// The numbers of the first so many. New processes come last in the list, so who reads it to its end behind a bomb reads
+/// for ever.
+fn pids(most: u64) -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.take(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Everybody below this process.
-fn below() -> Vec<Process> {
+/// Everybody below this process, among the first so many.
+fn below(most: u64) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
-    for process in pids().filter_map(process) {
+    for process in pids(most).filter_map(process) {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found = Vec::new();
