@@ -27,14 +27,22 @@ use crate::wire::{ENOUGH, ENTER, FLOOD, Order, STOP, Said, Trouble, WORD, hand, 
 
 /// How long a tree has to end after it was asked to.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often a tree is looked at.
-const TICK: Duration = Duration::from_millis(20);
+/// How often processes are counted …
+const TICK: Duration = Duration::from_millis(10);
+/// … and how often all that they take is.
+const LOOK: Duration = Duration::from_millis(40);
 /// How often one that is being killed is.
 const KILL_TICK: Duration = Duration::from_millis(1);
 /// How long the dead are waited for: longer only if the system itself does not let go of them.
 const KILL_WAIT: Duration = Duration::from_secs(5);
 /// Seconds of processor time between being told that there is no more and being killed.
 const CPU_GRACE_S: u64 = 5;
+/// Processes beyond their limit before the system itself says no.
+const PROCESSES_SLACK: u64 = 64;
+/// Processes of others that are counted at the start.
+const OTHERS_MAX: u64 = 1 << 16;
+/// The dead that are taken leave of before the living are looked at again.
+const REAPED_MAX: usize = 4_096;
 /// Names that are tried for what is moved out of the way.
 const NAMES_MAX: u32 = 1_000;
 
@@ -59,6 +67,7 @@ fn supervise() -> io::Result<()> {
     system::own()?;
     let scratch = Scratch::for_engine(&mut order)?;
     let before = Before::of(&order.spec);
+    let others = system::census(OTHERS_MAX);
     let started = limit(&order)
         .map_err(|error| Trouble::Walls(error.to_string()))
         .and_then(|()| open_door(&mut order, &control).map_err(|error| Trouble::Walls(error.to_string())))
@@ -69,7 +78,7 @@ fn supervise() -> io::Result<()> {
         Ok(leader) => leader,
         Err(trouble) => return send(&control, &Said::Unable(trouble)),
     };
-    let mut watch = Watch { control, leader, limits: order.spec.limits, status: None };
+    let mut watch = Watch { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
     let Some(ended) = watch.until_over()? else {
         watch.end();
         return Ok(());
@@ -120,10 +129,12 @@ fn limit(order: &Order) -> io::Result<()> {
         let within = |most: u64| Some(own.map_or(most, |own| own.min(most)));
         setrlimit(resource, Rlimit { current: within(soft), maximum: within(hard) })?;
     }
-    // Counted for this namespace alone, and never for root: the supervisor counts, too.
+    // Never for root; and for this namespace alone where there is one. The supervisor counts, too.
     #[cfg(target_os = "linux")]
-    if order.engine == Engine::Bubblewrap && !rustix::process::geteuid().is_root() {
-        let most = Some(limits.processes);
+    if !rustix::process::geteuid().is_root() {
+        let others = if order.engine == Engine::Bubblewrap { 0 } else { system::threads() };
+        // A little more than what the supervisor allows, so that it sees the limit passed and can say so.
+        let most = Some(limits.processes.saturating_add(PROCESSES_SLACK + others));
         setrlimit(Resource::Nproc, Rlimit { current: most, maximum: most })?;
     }
     Ok(())
@@ -159,15 +170,14 @@ fn start(order: &Order) -> Result<Pid, Trouble> {
     let failed = |error: io::Error| trouble(&order.spec, &error);
     if order.engine != Engine::Landlock {
         let mut command = command(&order.spec).map_err(failed)?;
-        session::lead(&mut command);
+        session::lead(&mut command, order.nice);
         let child = command.spawn().map_err(failed)?;
         return Ok(Pid::from_child(&child));
     }
     let (ours, its) = UnixStream::pair().map_err(failed)?;
-    let program = std::env::current_exe().map_err(failed)?;
-    let mut command = Command::new(program);
+    let mut command = Command::new("/proc/self/exe");
     command.args([WORD, ENTER]).env_clear().current_dir("/").stdin(Stdio::from(std::os::fd::OwnedFd::from(its)));
-    session::lead(&mut command);
+    session::lead(&mut command, order.nice);
     let child = command.spawn().map_err(failed)?;
     drop(command);
     send(&ours, order).map_err(failed)?;
@@ -183,6 +193,10 @@ struct Watch {
     control: UnixStream,
     leader: Pid,
     limits: Limits,
+    /// Processes that were there before.
+    others: u64,
+    /// When everything is looked at again.
+    next: Instant,
     status: Option<WaitStatus>,
 }
 
@@ -207,7 +221,7 @@ impl Watch {
                 if now >= until {
                     return Ok(Some(why));
                 }
-            } else if let Some(limit) = self.over_limit() {
+            } else if let Some(limit) = self.over_limit(now) {
                 return Ok(Some(Ended::Limit(limit)));
             } else if now >= deadline {
                 asked = Some(self.ask(Ended::TimedOut));
@@ -224,14 +238,29 @@ impl Watch {
         }
     }
 
+    /// The leader, as long as its number is its own.
+    fn present(&self) -> Option<Pid> {
+        self.status.is_none().then_some(self.leader)
+    }
+
     /// Asks everybody to end.
     fn ask(&self, why: Ended) -> (Ended, Instant) {
-        system::kill_all(self.leader, Signal::TERM);
+        system::kill_all(self.present(), Signal::TERM);
         (why, Instant::now() + GRACE)
     }
 
-    fn over_limit(&self) -> Option<Limit> {
-        let used = system::usage(self.limits.processes);
+    /// Processes are counted at every look, because they multiply; the rest costs more to look at and grows slower.
+    fn over_limit(&mut self, now: Instant) -> Option<Limit> {
+        let most = self.limits.processes;
+        let crowd = self.others.saturating_add(most);
+        if system::census(crowd) >= crowd && system::processes(self.leader, most) >= most {
+            return Some(Limit::Processes);
+        }
+        if now < self.next {
+            return None;
+        }
+        self.next = now + LOOK;
+        let used = system::usage(crowd);
         if used.processes >= self.limits.processes {
             Some(Limit::Processes)
         } else if used.memory > self.limits.memory {
@@ -243,9 +272,9 @@ impl Watch {
         }
     }
 
-    /// Takes leave of everybody who is dead; whether somebody is left.
+    /// Takes leave of the dead, and not for ever: a bomb makes them faster than anybody can. Whether somebody is left.
     fn reap(&mut self) -> bool {
-        loop {
+        for _ in 0..REAPED_MAX {
             match wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == self.leader => self.status = Some(status),
                 Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -253,13 +282,14 @@ impl Watch {
                 Err(_) => return false,
             }
         }
+        true
     }
 
     /// Ends everybody, and sees that they are gone.
     fn end(&mut self) {
         let until = Instant::now() + KILL_WAIT;
         loop {
-            system::kill_all(self.leader, Signal::KILL);
+            system::kill_all(self.present(), Signal::KILL);
             if !self.reap() || Instant::now() >= until {
                 return;
             }

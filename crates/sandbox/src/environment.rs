@@ -50,10 +50,13 @@ const NAMES: [&str; 44] = [
 /// Beginnings of further names.
 const BEGINNINGS: [&str; 2] = ["LC_", "CARGO_"];
 
+/// Places to write to that a command cannot reach: without them it writes beneath its own folder.
+const ELSEWHERE: [&str; 3] = ["CARGO_BUILD_TARGET_DIR", "CARGO_INSTALL_ROOT", "CARGO_TARGET_DIR"];
+
 /// Whether a variable may be handed on to a command.
 pub fn allowed(name: &str, value: &str) -> bool {
     let listed = NAMES.contains(&name) || BEGINNINGS.iter().any(|start| name.starts_with(start));
-    listed && !is_secret(name) && !has_login(value)
+    listed && !ELSEWHERE.contains(&name) && !is_secret(name) && !has_login(value)
 }
 
 /// Whether a variable of this name is probably a secret.
@@ -103,6 +106,7 @@ mod tests {
             ("PATH", "/bin", true),
             ("LC_ALL", "C", true),
             ("CARGO_HOME", "/c", true),
+            ("CARGO_TARGET_DIR", "/t", false),
             ("CARGO_REGISTRY_TOKEN", "x", false),
             ("CARGO_HTTP_PROXY", "http://me:secret@proxy/", false),
             ("DATABASE_URL", "postgres://h/db", false),

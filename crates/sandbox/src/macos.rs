@@ -67,6 +67,15 @@ pub(crate) struct Use {
     pub(crate) ticks: u64,
 }
 
+/// The same for processes alone.
+pub(crate) fn census(_: u64) -> u64 {
+    0
+}
+
+pub(crate) fn processes(_: Pid, _: u64) -> u64 {
+    0
+}
+
 pub(crate) fn usage(_: u64) -> Use {
     Use::default()
 }
@@ -76,6 +85,8 @@ pub(crate) fn ticks_of(time: Duration) -> u64 {
 }
 
 /// Sends a signal to the command's group.
-pub(crate) fn kill_all(leader: Pid, signal: Signal) {
-    let _ = kill_process_group(leader, signal);
+pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
+    if let Some(leader) = leader {
+        let _ = kill_process_group(leader, signal);
+    }
 }

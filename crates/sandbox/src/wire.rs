@@ -36,6 +36,8 @@ pub(crate) const FLOOD: u8 = b'f';
 pub(crate) struct Order {
     pub(crate) spec: Spec,
     pub(crate) engine: Engine,
+    /// How nice the command is to others.
+    pub(crate) nice: i32,
 }
 
 impl Order {

@@ -8,6 +8,7 @@
 mod makespan;
 mod steps;
 mod tree;
+mod walls;
 
 use std::fs::File;
 use std::io::Write;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         ("steps", steps::steps),
         ("plan", makespan::plan),
         ("search", tree::search),
+        ("walls", walls::walls),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));

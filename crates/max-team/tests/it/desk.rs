@@ -446,3 +446,16 @@ fn the_doctor_knows_the_team() {
     assert!(ran.out.contains("note  mcp servers: leo: nexus: read, not connected in this version"), "{ran:?}");
     assert!(ran.out.contains("note  tools: leo: web_search: not available yet"), "{ran:?}");
 }
+
+#[test]
+fn the_doctor_knows_the_walls() {
+    let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
+    let ran = program.run(&["doctor"]);
+    let lines: Vec<&str> =
+        ran.out.lines().filter(|line| line.get(6..).is_some_and(|line| line.starts_with("wall"))).collect();
+    assert!(lines.len() >= 6 && lines[1].contains("home and the rest are hidden"), "{ran:?}");
+    let program = program.file("own.yaml", "project: {sandbox: false}\n");
+    let ran = ok(program.run(&["doctor", "--config", "own.yaml"]));
+    assert!(ran.out.contains("warn  walls: turned off by `project.sandbox: false`"), "{ran:?}");
+    assert!(ran.out.contains("warn  settings: `project.sandbox` is false: commands run without walls"), "{ran:?}");
+}

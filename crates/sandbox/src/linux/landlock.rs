@@ -46,7 +46,9 @@ pub(crate) fn enter() -> io::Result<()> {
     let supervisor = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
     let Some(order) = receive::<Order>(&supervisor)? else { return Ok(()) };
     set_parent_process_death_signal(Some(Signal::KILL))?;
-    let Some(walls) = &order.spec.walls else { return Ok(()) };
+    let Some(walls) = &order.spec.walls else {
+        return send(&supervisor, &Trouble::Walls("the order names none".to_owned()));
+    };
     drop_capabilities();
     let shut = restrict(walls).map_err(|error| format!("landlock: {error}"));
     if let Err(error) = shut.and_then(|()| filter::apply(&walls.network, false)) {

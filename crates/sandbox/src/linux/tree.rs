@@ -12,6 +12,9 @@ use rustix::process::{
     set_dumpable_behavior,
 };
 
+/// Processes that are looked at in one go.
+const PIDS_MAX: u64 = 1 << 16;
+
 /// What a tree takes.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
@@ -27,6 +30,7 @@ struct Process {
     pid: i32,
     parent: i32,
     group: i32,
+    session: i32,
     threads: u64,
     ticks: u64,
 }
@@ -38,15 +42,36 @@ pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
-/// What the tree takes now. Beyond `most` processes only they are counted: against a bomb every moment counts.
-pub(crate) fn usage(most: u64) -> Use {
-    let is_first = getpid() == Pid::INIT;
-    let pids = if is_first { pids().count() as u64 } else { 0 };
-    if pids > most {
-        return Use { processes: pids, ..Use::default() };
+/// How many processes this one sees, counted up to `most`. Looks at none of them, so it can be asked often.
+pub(crate) fn census(most: u64) -> u64 {
+    pids(most).count() as u64
+}
+
+/// Processes and threads of a command, counted up to `most`; of those that left its session, see [`usage`].
+pub(crate) fn processes(leader: Pid, most: u64) -> u64 {
+    if getpid() == Pid::INIT {
+        return census(most);
     }
+    let session = leader.as_raw_nonzero().get();
+    let mut count = 0;
+    for process in pids(PIDS_MAX).filter_map(process).filter(|process| process.session == session) {
+        count += process.threads;
+        if count >= most {
+            break;
+        }
+    }
+    count
+}
+
+/// Processes and threads of everybody.
+pub(crate) fn threads() -> u64 {
+    pids(PIDS_MAX).filter_map(process).map(|process| process.threads).sum()
+}
+
+/// What the tree takes now, among the first `most` processes that this one sees.
+pub(crate) fn usage(most: u64) -> Use {
     let page = page_size() as u64;
-    below().iter().fold(Use::default(), |sum, process| Use {
+    below(most).iter().fold(Use::default(), |sum, process| Use {
         processes: sum.processes + process.threads,
         memory: sum.memory + memory(process.pid, page),
         ticks: sum.ticks + process.ticks,
@@ -58,14 +83,18 @@ pub(crate) fn ticks_of(time: std::time::Duration) -> u64 {
     time.as_secs().saturating_mul(clock_ticks_per_second())
 }
 
-/// Sends a signal to everybody in the tree, and leaves them no moment to multiply in.
-pub(crate) fn kill_all(_: Pid, signal: Signal) {
+/// Sends a signal to everybody in the tree, and leaves them no moment to multiply in. A leader that is still there has
+/// its group hit first, which needs no look at anybody.
+pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     if getpid() == Pid::INIT {
         // Everybody in this namespace, at once, but not this process.
         let _ = kill_process_group(Pid::INIT, signal);
         return;
     }
-    let tree = below();
+    if let Some(leader) = leader {
+        let _ = kill_process_group(leader, signal);
+    }
+    let tree = below(PIDS_MAX);
     let own = getpgrp().as_raw_nonzero().get();
     let groups: BTreeSet<i32> = tree.iter().map(|process| process.group).filter(|group| *group != own).collect();
     for group in groups.into_iter().filter(|group| *group > 1).filter_map(Pid::from_raw) {
@@ -76,20 +105,18 @@ pub(crate) fn kill_all(_: Pid, signal: Signal) {
     }
 }
 
-/// Everybody's number.
-fn pids() -> impl Iterator<Item = i32> {
+/// The numbers of the first so many. New processes come last in the list, so who reads it to its end behind a bomb reads
+/// for ever.
+fn pids(most: u64) -> impl Iterator<Item = i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.take(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
-/// Everybody below this process.
-fn below() -> Vec<Process> {
+/// Everybody below this process, among the first so many.
+fn below(most: u64) -> Vec<Process> {
     let mut children: HashMap<i32, Vec<Process>> = HashMap::new();
-    for pid in pids() {
-        let Some(process) = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|stat| read(pid, &stat))
-        else {
-            continue;
-        };
+    for process in pids(most).filter_map(process) {
         children.entry(process.parent).or_default().push(process);
     }
     let mut found = Vec::new();
@@ -106,15 +133,19 @@ fn below() -> Vec<Process> {
     found
 }
 
+fn process(pid: i32) -> Option<Process> {
+    read(pid, &fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
 /// A line of `/proc/<pid>/stat`. The name in it is in parentheses and may have any in it; the rest are numbers.
 fn read(pid: i32, stat: &str) -> Option<Process> {
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
-    // A process that is only waiting to be looked at takes nothing, and cannot be ended.
-    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
-    let threads = if is_dead { 0 } else { number(17)? };
-    let (parent, group) = (fields.get(1)?.parse().ok()?, fields.get(2)?.parse().ok()?);
-    Some(Process { pid, parent, group, threads, ticks: number(11)? + number(12)? + number(13)? + number(14)? })
+    // The dead have no threads, and still count until somebody has looked at them.
+    let threads = number(17)?.max(1);
+    let id = |at: usize| fields.get(at)?.parse().ok();
+    let (parent, group, session) = (id(1)?, id(2)?, id(3)?);
+    Some(Process { pid, parent, group, session, threads, ticks: number(11)? + number(12)? + number(13)? + number(14)? })
 }
 
 /// Bytes that are this process's alone: what is mapped from files can be taken from it at any time.
@@ -133,8 +164,7 @@ mod tests {
     fn a_name_with_parentheses_is_only_a_name() {
         let line = "12 (a) R 99 (b) S 7 5 1 0 -1 4194304 1 2 3 4 100 50 20 10 20 0 3 0 12345 1 2";
         let process = read(12, line).unwrap();
-        assert_eq!((process.parent, process.group, process.threads, process.ticks), (7, 5, 3, 180));
-        assert_eq!(read(1, &line.replace(") S 7", ") Z 7")).unwrap().threads, 0);
+        assert_eq!((process.session, process.parent, process.group, process.threads, process.ticks), (1, 7, 5, 3, 180));
         assert!(read(1, "no such thing").is_none());
     }
 }

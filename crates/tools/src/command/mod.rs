@@ -18,7 +18,7 @@ pub(crate) use job::Job;
 pub(crate) use kept::Kept;
 pub(crate) use max_team_sandbox::Out;
 pub use max_team_sandbox::{
-    Ended, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, is_secret, probe,
+    Ended, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, is_secret, probe, supervisor,
 };
 pub use split::{LINE_BYTES_MAX, SplitError, join, quote, split};
 pub use walls::Walls;
