@@ -329,7 +329,7 @@ impl Headless {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
         let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();
-        let answer = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(why) };
+        let answer = Answer::new(false, By::Nobody(why));
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.sent.remove(&asked.question);

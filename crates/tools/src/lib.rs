@@ -11,6 +11,7 @@ pub mod git;
 pub mod project;
 mod registry;
 mod search;
+pub mod shell;
 mod structured;
 pub mod tests;
 mod text;

@@ -24,7 +24,7 @@ use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
 use crate::message::Assignment;
 use crate::plan::Task;
-use crate::policy::{Action, Answer, Class, Grant};
+use crate::policy::{Action, Answer, Class, Grant, Memory};
 use crate::team::{Definition, Settings};
 
 pub use tools::{STRUCTURED_OUTPUT, SUBMIT_PLAN};
@@ -171,9 +171,22 @@ pub struct Call {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Status {
     Open,
-    Asked { question: QuestionId, action: Action, class: Class },
-    Intended { action: Action, class: Class },
-    Done { content: Vec<Part>, is_error: bool, ran: bool },
+    Asked {
+        question: QuestionId,
+        action: Action,
+        class: Class,
+        #[serde(default)]
+        memory: Memory,
+    },
+    Intended {
+        action: Action,
+        class: Class,
+    },
+    Done {
+        content: Vec<Part>,
+        is_error: bool,
+        ran: bool,
+    },
 }
 
 /// What the driver knows at the moment of a decision.

@@ -110,7 +110,7 @@ fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
 
 /// The post writes down who, and where.
 fn answer(allow: bool, always: bool, comment: String) -> Answer {
-    Answer { allow, always, comment, by: By::Person(String::new()) }
+    Answer { always, comment, ..Answer::new(allow, By::Person(String::new())) }
 }
 
 /// A task given to nobody would wait for ever.

@@ -103,12 +103,8 @@ impl Panel {
     }
 
     fn answer(&self, choice: Choice, comment: String) -> Answer {
-        Answer {
-            allow: choice != Choice::No,
-            always: choice == Choice::Always,
-            comment,
-            by: By::Person(PLACE.to_owned()),
-        }
+        let by = By::Person(PLACE.to_owned());
+        Answer { always: choice == Choice::Always, comment, ..Answer::new(choice != Choice::No, by) }
     }
 
     /// The rows of the panel, at most so many.

@@ -250,7 +250,7 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::policy::{Action, Class};
+    use max_team_core::policy::{Action, Class, Memory};
     use uuid::Uuid;
 
     use super::*;
@@ -267,6 +267,7 @@ mod tests {
             action: Action::read("a"),
             class: Class::Idempotent,
             rule: "permission mode `default`".into(),
+            memory: Memory::Rules(vec!["Edit".into()]),
         }
     }
 

@@ -242,7 +242,7 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs 用制表符"));
 
     assert!(stage.glass.screen().contains("file8"));
-    let elsewhere = Answer { allow: true, always: false, comment: String::new(), by: By::Person("telegram".into()) };
+    let elsewhere = Answer::new(true, By::Person("telegram".into()));
     let question = QuestionId::new(Uuid::from_u128(8));
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer: elsewhere }));
     let screen = stage.glass.screen();

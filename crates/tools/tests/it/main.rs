@@ -5,6 +5,7 @@
 mod commands;
 mod disk;
 mod escapes;
+mod hostile;
 mod kinds;
 mod listing;
 mod project;
@@ -12,6 +13,7 @@ mod reading;
 mod registry;
 mod repository;
 mod searching;
+mod shell;
 mod sight;
 mod testing;
 mod unseen;

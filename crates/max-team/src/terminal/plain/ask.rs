@@ -98,9 +98,9 @@ impl<W: Write> Plain<W> {
     fn say_yes(&mut self, question: &Question) -> io::Result<()> {
         let by = By::Rule(YES.to_owned());
         let (answer, shown) = match &question.matter {
-            Matter::Permit(_) => (Answer { allow: true, always: false, comment: String::new(), by }, "y (--yes)"),
+            Matter::Permit(_) => (Answer::new(true, by), "y (--yes)"),
             // A yes is no answer to this.
-            Matter::Words(_) => (Answer { allow: false, always: false, comment: String::new(), by }, "(--yes)"),
+            Matter::Words(_) => (Answer::new(false, by), "(--yes)"),
             Matter::Plan { about, .. } => {
                 let mut objection = || self.yes.as_mut()?.objection.take();
                 let say = match about {
@@ -127,7 +127,7 @@ impl<W: Write> Plain<W> {
             self.end_line()?;
             return writeln!(self.out, "{}", self.session.lang.plan_waits());
         }
-        let nobody = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(NOBODY.into()) };
+        let nobody = Answer::new(false, By::Nobody(NOBODY.into()));
         self.session.answer(question.id, nobody);
         Ok(())
     }
@@ -204,12 +204,14 @@ fn permit_of(line: &str) -> Option<Answer> {
         "n" | "no" | "否" => (false, false),
         _ => return None,
     };
-    Some(Answer { allow, always, comment: comment.trim().to_owned(), by: By::Person(PLACE.to_owned()) })
+    let comment = comment.trim().to_owned();
+    Some(Answer { always, comment, ..Answer::new(allow, By::Person(PLACE.to_owned())) })
 }
 
 fn words_of(line: &str, words: &Words) -> Answer {
     let said = line.trim();
     let picked = said.parse::<usize>().ok().and_then(|number| words.options.get(number.checked_sub(1)?));
     let comment = picked.map_or_else(|| said.to_owned(), Clone::clone);
-    Answer { allow: !comment.is_empty(), always: false, comment, by: By::Person(PLACE.to_owned()) }
+    let answer = Answer::new(!comment.is_empty(), By::Person(PLACE.to_owned()));
+    Answer { comment, ..answer }
 }

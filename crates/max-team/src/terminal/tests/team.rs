@@ -14,7 +14,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, TurnId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Approve, Evidence, Proof, Ruling, Say, Spent};
 use max_team_core::plan::{Draft, Edit, Findings, Input, Now, Plan, Report, Task, edit};
-use max_team_core::policy::{Action, By, Class, Deed};
+use max_team_core::policy::{Action, By, Class, Deed, Memory};
 use max_team_core::team::Definition;
 use max_team_runtime::{Asked, Delta, Mate, Opened, Origin, Team, preview};
 use uuid::Uuid;
@@ -194,6 +194,7 @@ fn asks(number: u128, tool: &str, action: Action) -> Event {
         action,
         class: Class::Idempotent,
         rule: "permission mode `default`".into(),
+        memory: Memory::Rules(vec!["Edit".into()]),
     })
 }
 
