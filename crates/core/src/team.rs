@@ -97,15 +97,6 @@ impl Settings {
         }
     }
 
-    /// The same for somebody who works for whoever has these: never freer.
-    #[must_use]
-    pub fn within(mut self, mode: Mode) -> Self {
-        if !self.within.contains(&mode) {
-            self.within.push(mode);
-        }
-        self
-    }
-
     /// The same under a member's constraints, which also bound what one answer may cost.
     #[must_use]
     pub fn under(mut self, constraints: &Constraints) -> Self {

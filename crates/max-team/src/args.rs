@@ -4,6 +4,7 @@
 //! key: keys come from the environment, a private file or a helper command.
 
 mod desk;
+mod permissions;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use crate::demo::NAMES;
 use crate::team::{PARALLEL_DEFAULT, Ways};
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
+pub(crate) use permissions::{Permissions, Why};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
@@ -135,6 +137,9 @@ pub(crate) enum Command {
     /// Settings and where they come from
     #[command(subcommand)]
     Config(Config),
+    /// What agents may do: rules, why something is allowed or not, and faults in rules
+    #[command(subcommand)]
+    Permissions(Permissions),
     /// Check keys, models, journal and surroundings
     Doctor(Doctor),
     /// Print a completion script
@@ -181,6 +186,12 @@ pub(crate) struct TeamFlags {
     /// bypassPermissions (everything goes)
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
+    /// Rules for what runs without a question, for example "Bash(git log:*) Edit"
+    #[arg(long, value_name = "RULES", alias = "allowedTools")]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Rules for what never runs, for example "Bash(git push:*) WebFetch"
+    #[arg(long, value_name = "RULES", alias = "disallowedTools")]
+    pub(crate) disallowed_tools: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Args)]

@@ -279,8 +279,8 @@ impl Headless {
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             Event::QuestionAsked(asked) if !from.lead => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let by = from.name.to_string();
-                self.refuse(session, &Asked { question, tool, action, by }, None, tally).await?;
+                let (by, memory) = (from.name.to_string(), asked.memory.clone());
+                self.refuse(session, &Asked { question, tool, action, by, memory }, None, tally).await?;
             }
             _ => {}
         }
@@ -300,8 +300,8 @@ impl Headless {
             }
             Event::QuestionAsked(asked) => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let by = from.name.to_string();
-                self.refuse(session, &Asked { question, tool, action, by }, Some(&asked.key), tally).await?;
+                let (by, memory) = (from.name.to_string(), asked.memory.clone());
+                self.refuse(session, &Asked { question, tool, action, by, memory }, Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),

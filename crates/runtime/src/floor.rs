@@ -61,6 +61,8 @@ pub(crate) struct Floor {
     pub fence: Fence,
     pub root: PathBuf,
     team: Mutex<Option<Arc<Team>>>,
+    /// The mode that the session was last set to; nobody on the floor is freer.
+    mode: Mutex<Option<Mode>>,
     pub purse: Arc<Purse>,
     /// Held while somebody decides about money.
     pub spending: Mutex<()>,
@@ -106,6 +108,7 @@ impl Floor {
             fence,
             root,
             team: Mutex::new(team.map(Arc::new)),
+            mode: Mutex::new(None),
             purse: Arc::new(Purse::new(cap, None)),
             spending: Mutex::new(()),
             plan_purses: Mutex::new(HashMap::new()),
@@ -122,14 +125,24 @@ impl Floor {
         lock(&self.team).clone()
     }
 
-    /// Whoever is given a task from now on works in this mode.
+    /// Whoever is given a task from now on works in this mode, and whoever is at one is no freer than it.
     pub(crate) fn set_mode(&self, mode: Mode) {
+        *lock(&self.mode) = Some(mode);
         let mut team = lock(&self.team);
         if let Some(known) = &*team {
             let mut changed = (**known).clone();
             changed.members.iter_mut().for_each(|mate| mate.settings.mode = mode);
             *team = Some(Arc::new(changed));
         }
+        for chair in lock(&self.chairs).values() {
+            // One that has so much to hear looks anyway before its next step.
+            drop(chair.controls.try_send(Control::Hold));
+        }
+    }
+
+    /// The mode that nobody here is freer than.
+    pub(crate) fn mode(&self) -> Option<Mode> {
+        *lock(&self.mode)
     }
 
     /// A member by name.

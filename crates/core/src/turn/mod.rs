@@ -319,6 +319,8 @@ pub enum Effect {
         tool: String,
         /// What would be done.
         action: Action,
+        /// What a "yes, always" is remembered as.
+        memory: Memory,
     },
     /// Nothing until then.
     Sleep {
@@ -432,8 +434,9 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
         match &call.status {
             Status::Done { .. } => {}
             Status::Open => open.push(call.key.clone()),
-            Status::Asked { question, action, .. } => {
-                effects.push(Effect::Ask { question: *question, tool: call.tool.clone(), action: action.clone() });
+            Status::Asked { question, action, memory, .. } => {
+                let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
+                effects.push(Effect::Ask { question: *question, tool, action, memory });
                 break;
             }
             Status::Intended { action, class } => {

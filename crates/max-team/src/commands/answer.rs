@@ -5,7 +5,7 @@
 
 use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By, Deed};
+use max_team_core::policy::{Answer, By, Deed, Memory, Until};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{AnsweredRow, Matter, Pending, Reply};
 use uuid::Uuid;
@@ -16,8 +16,8 @@ use super::table::short;
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::Place;
-use crate::{agents, terminal};
+use crate::setup::{self, Place};
+use crate::{agents, permissions, terminal};
 
 /// What is said in the events when an answer has been read.
 const ANSWERS: [&str; 2] = ["plan_answered", "question_answered"];
@@ -26,6 +26,10 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
     let desk = Desk::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = yes(&pending, options)?;
+    if let (Matter::Tool { memory, .. }, Some(Until::Repository)) = (&pending.row.matter, options.until) {
+        let root = setup::project_root(place, &place.settings(None, Vec::new())?)?;
+        permissions::remember(&place.home, &root, memory.rules()).map_err(|words| Stop::new(Exit::Failed, words))?;
+    }
     if let Some(name) = &options.by {
         check_member(&desk, place, &pending, name)?;
     }
@@ -83,7 +87,13 @@ fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
         Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => {
             usage("this is a question: answer it with -m TEXT")
         }
-        Matter::Tool { .. } => Ok(Reply::Agent(answer(true, options.always, message))),
+        Matter::Tool { memory: Memory::Nothing, .. } if options.always => {
+            usage("this is asked about every time: say yes to it once")
+        }
+        Matter::Tool { .. } => {
+            let until = options.until.unwrap_or_default();
+            Ok(Reply::Agent(Answer { always: options.always, until, ..answer(true, message) }))
+        }
     }
 }
 
@@ -104,13 +114,13 @@ fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
         Matter::Plan(About::Proposal) if options.changes => Ok(Reply::Plan(Say::Changes(why))),
         _ if options.changes => usage("--changes is for a plan that has not begun; stop this one with `max-team stop`"),
         Matter::Plan(_) => Ok(Reply::Plan(Say::Reject(why))),
-        Matter::Tool { .. } => Ok(Reply::Agent(answer(false, false, why))),
+        Matter::Tool { .. } => Ok(Reply::Agent(answer(false, why))),
     }
 }
 
 /// The post writes down who, and where.
-fn answer(allow: bool, always: bool, comment: String) -> Answer {
-    Answer { always, comment, ..Answer::new(allow, By::Person(String::new())) }
+fn answer(allow: bool, comment: String) -> Answer {
+    Answer { comment, ..Answer::new(allow, By::Person(String::new())) }
 }
 
 /// A task given to nobody would wait for ever.

@@ -62,6 +62,8 @@ pub(crate) enum Control {
         attempt: u32,
     },
     Configure(Box<Settings>),
+    /// The session's mode has changed: look.
+    Hold,
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
     Stop,
@@ -209,6 +211,15 @@ impl Agent {
         drop(tokio::time::timeout(PARK_WAIT, drain).await);
     }
 
+    /// A member is never freer than its session is now, whatever it began with.
+    async fn hold(&mut self) -> Result<(), RuntimeError> {
+        let Some(mode) = self.floor.mode().filter(|_| !self.lead) else { return Ok(()) };
+        let Some(known) = self.turn.settings().filter(|known| known.within != [mode]) else { return Ok(()) };
+        let settings = Box::new(Settings { within: vec![mode], ..known.clone() });
+        self.frame.configure(&settings);
+        self.step(Input::Configure(settings), Extra::default()).await
+    }
+
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         if self.resumed {
             self.step(Input::Recovered, Extra::default()).await?;
@@ -218,6 +229,7 @@ impl Agent {
         let mut all = false;
         let mut told = None;
         loop {
+            self.hold().await?;
             if mail {
                 self.take_mail(std::mem::take(&mut all)).await?;
                 mail = false;
@@ -246,7 +258,7 @@ impl Agent {
                         self.frame.configure(&settings);
                         self.step(Input::Configure(settings), Extra::default()).await?;
                     }
-                    Some(Control::Begun { .. }) => {}
+                    Some(Control::Begun { .. } | Control::Hold) => {}
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
                 },

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use max_team_core::id::QuestionId;
 use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Memory, Until};
 
 use super::super::gate::{headline, unknown_member};
 use super::super::panel::PLACE;
@@ -80,6 +80,10 @@ impl<W: Write> Plain<W> {
             rule => format!(" ({} {})", lang.because(), clean_line(rule)),
         };
         writeln!(self.out, "? {who} {} {tool} {target}{rule}", lang.wants_to_use())?;
+        if !permit.memory.rules().is_empty() {
+            let rules = clean_line(&permit.memory.rules().join(", "));
+            writeln!(self.out, "  {} {rules}", lang.remembered_as())?;
+        }
         for line in permit.preview.lines() {
             writeln!(self.out, "  {}", clean_line(line))?;
         }
@@ -140,7 +144,7 @@ impl<W: Write> Plain<W> {
         };
         let lang = self.session.lang;
         let unclear = match &question.matter {
-            Matter::Permit(_) => match permit_of(line) {
+            Matter::Permit(permit) => match permit_of(line, &permit.memory) {
                 Some(answer) => {
                     self.session.answer(id, answer);
                     return Ok(());
@@ -196,16 +200,21 @@ impl<W: Write> Plain<W> {
     }
 }
 
-fn permit_of(line: &str) -> Option<Answer> {
+fn permit_of(line: &str, memory: &Memory) -> Option<Answer> {
     let (word, comment) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-    let (allow, always) = match word.to_lowercase().as_str() {
-        "y" | "yes" | "是" => (true, false),
-        "a" | "always" => (true, true),
-        "n" | "no" | "否" => (false, false),
+    let (allow, until) = match word.to_lowercase().as_str() {
+        "y" | "yes" | "是" => (true, None),
+        "t" | "task" => (true, Some(Until::Task)),
+        "a" | "always" => (true, Some(Until::Session)),
+        "r" | "repository" => (true, Some(Until::Repository)),
+        "n" | "no" | "否" => (false, None),
         _ => return None,
     };
-    let comment = comment.trim().to_owned();
-    Some(Answer { always, comment, ..Answer::new(allow, By::Person(PLACE.to_owned())) })
+    if until.is_some() && *memory == Memory::Nothing {
+        return None;
+    }
+    let (comment, answer) = (comment.trim().to_owned(), Answer::new(allow, By::Person(PLACE.to_owned())));
+    Some(Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer })
 }
 
 fn words_of(line: &str, words: &Words) -> Answer {
