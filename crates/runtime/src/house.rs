@@ -499,7 +499,7 @@ impl House {
                 && pending.session == Some(session)
                 && !known
             {
-                asked.push(Asked { question: pending.row.question, tool, action, by: pending.who, memory });
+                asked.push(Asked { question: pending.row.question, tool, action: *action, by: pending.who, memory });
             }
         }
         Ok(asked)

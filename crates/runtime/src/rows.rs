@@ -91,7 +91,7 @@ pub enum Matter {
         /// The tool.
         tool: String,
         /// What would be done.
-        action: Action,
+        action: Box<Action>,
         /// What a "yes, always" is remembered as.
         #[serde(default)]
         memory: Memory,
@@ -188,8 +188,11 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             put(WORKING, agent, at_ms, &"")
         }
         Event::QuestionAsked(asked) => {
-            let matter =
-                Matter::Tool { tool: asked.tool.clone(), action: asked.action.clone(), memory: asked.memory.clone() };
+            let matter = Matter::Tool {
+                tool: asked.tool.clone(),
+                action: Box::new(asked.action.clone()),
+                memory: asked.memory.clone(),
+            };
             // An agent asks one thing at a time: its address is the key, so that the end of a turn can clear it.
             let row = InboxRow { question: asked.question, address: stream.to_owned(), matter, at_ms };
             put(INBOX, stream, at_ms, &row)

@@ -93,8 +93,7 @@ fn wide(rule: &Rule) -> Option<(Kind, String)> {
             let head = words.head();
             let program = head.split(' ').next().unwrap_or_default();
             if words.has_inner_star() {
-                let good = if head.is_empty() { "the program first".to_owned() } else { format!("`Bash({head}:*)`") };
-                return wide(format!("a `*` spans every word and flag, also those that were not meant; write {good}"));
+                return wide("a `*` spans every word and flag, also those that were not meant; write all words before the last, as in `Bash(git log:*)`".to_owned());
             }
             let runs_anything = !words.is_exact() && program::is_interpreter(program) && !head.contains(' ');
             if runs_anything {

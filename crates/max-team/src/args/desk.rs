@@ -180,6 +180,11 @@ fn since(text: &str) -> Result<i64, String> {
     Ok(i64::from(number) * minutes * 60_000)
 }
 
+fn until(text: &str) -> Result<Until, String> {
+    let found = Until::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
+    found.ok_or_else(|| "it is one of task, session, repository".to_owned())
+}
+
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -233,9 +238,4 @@ mod tests {
             assert!(help.contains(&format!("max-team {name}")), "{name}");
         }
     }
-}
-
-fn until(text: &str) -> Result<Until, String> {
-    let found = Until::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
-    found.ok_or_else(|| "it is one of task, session, repository".to_owned())
 }

@@ -131,12 +131,9 @@ fn faults(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
     let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
     let found = lint(&rules);
     if as_json {
-        let told = found.iter().map(|finding| {
-            let mut told = row(finding.rule, true);
-            told["kind"] = finding.kind.name().into();
-            told["words"] = finding.words.as_str().into();
-            told
-        });
+        let told = found.iter().map(
+            |finding| json!({"kind": finding.kind.name(), "words": finding.words, "found": row(finding.rule, true)}),
+        );
         super::print(&format!("{}\n", Value::from(told.collect::<Vec<_>>())))?;
     } else {
         for finding in &found {

@@ -58,7 +58,7 @@ impl Case<'_> {
         });
         let extra: Vec<Effect> = variables.chain(flows).collect();
         // A rule that names the whole command, word for word, was written by somebody who saw it whole.
-        let spelled = [Spelling { argv: part.argv.clone(), is_literal: true }];
+        let spelled = [Spelling::new(part.argv.clone(), true)];
         let is_seen = part.env.is_empty() && part.flows.is_empty() && self.exact(Subject::Command(&spelled));
         let all = self.deep(&part.argv, folders, 0);
         let extra = extra.iter().flat_map(|effect| self.effect(effect, &part.argv, folders, 0));
@@ -175,7 +175,7 @@ impl Case<'_> {
         let spelled: Vec<Spelling> = pieces
             .iter()
             .flat_map(|argv| program::spellings(argv))
-            .map(|spelling| Spelling { is_literal: false, ..spelling })
+            .map(|spelling| Spelling::new(spelling.argv, false))
             .collect();
         let (subject, pieced) = (Subject::Text(text), Subject::Command(&spelled));
         if let Some(judged) = self.deny(subject).or_else(|| self.deny(pieced)) {

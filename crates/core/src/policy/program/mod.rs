@@ -173,7 +173,7 @@ fn host(word: &str) -> String {
 /// Every way to spell a command that rules may mean: as it stands, without the programs that only start another, by
 /// the program's own name and without git's general options. Only the first two are what would run.
 pub(super) fn spellings(argv: &[String]) -> Vec<Spelling> {
-    let literal = |argv: Vec<String>| Spelling { argv, is_literal: true };
+    let literal = |argv: Vec<String>| Spelling::new(argv, true);
     let mut all = vec![literal(argv.to_vec())];
     let mut rest = argv.to_vec();
     for _ in 0..DEPTH_MAX {
@@ -190,7 +190,7 @@ pub(super) fn spellings(argv: &[String]) -> Vec<Spelling> {
         loose.extend(git::plain(bare.as_deref().unwrap_or(argv)));
         loose.extend(bare);
     }
-    all.extend(loose.into_iter().map(|argv| Spelling { argv, is_literal: false }));
+    all.extend(loose.into_iter().map(|argv| Spelling::new(argv, false)));
     all
 }
 

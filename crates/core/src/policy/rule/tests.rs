@@ -87,11 +87,10 @@ fn commands_fit_by_words() {
     for (pattern, line, want) in table {
         let rule = rule(List::Allow, &format!("Bash({pattern})"));
         let argv = line.split(' ').map(str::to_owned).collect();
-        let spelled = [Spelling { argv, is_literal: true }];
+        let spelled = [Spelling::new(argv, true)];
         assert_eq!(rule.fits("run_shell", &[], Subject::Command(&spelled)), want, "{pattern} {line}");
     }
-    let quoted =
-        |argv: &[&str]| [Spelling { argv: argv.iter().map(|word| (*word).to_owned()).collect(), is_literal: true }];
+    let quoted = |argv: &[&str]| [Spelling::new(argv.iter().map(|word| (*word).to_owned()).collect(), true)];
     let fits = |list, text: &str, argv: &[&str]| rule(list, text).fits("x", &[], Subject::Command(&quoted(argv)));
     assert!(fits(List::Allow, "Bash(echo 'a b')", &["echo", "a b"]));
     assert!(!fits(List::Allow, "Bash(git *)", &["git x", "y"]), "a program whose name has a space");

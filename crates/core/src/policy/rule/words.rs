@@ -15,8 +15,17 @@ const BREAK: char = '\u{0}';
 pub(in crate::policy) struct Spelling {
     /// Its words.
     pub(in crate::policy) argv: Vec<String>,
+    /// The same, letter by letter, each word with its end.
+    letters: Vec<char>,
     /// Whether it is what would run, and not only what it comes to. A permission needs the former.
     pub(in crate::policy) is_literal: bool,
+}
+
+impl Spelling {
+    pub(in crate::policy) fn new(argv: Vec<String>, is_literal: bool) -> Self {
+        let letters = argv.iter().flat_map(|word| word.chars().chain([BREAK])).collect();
+        Self { argv, letters, is_literal }
+    }
 }
 
 /// A pattern of commands.
@@ -87,7 +96,7 @@ impl Words {
 
     /// Whether a command is meant, word by word.
     pub(super) fn fits(&self, spelling: &Spelling) -> bool {
-        self.holds(&letters(&spelling.argv, BREAK), |token, letter| token == letter)
+        self.holds(&spelling.letters, |token, letter| token == letter)
     }
 
     /// Whether a command could be meant.
@@ -96,7 +105,7 @@ impl Words {
             let blank = |letter: char| letter == BREAK || letter.is_whitespace();
             (blank(token) && blank(letter)) || token.to_lowercase().eq(letter.to_lowercase())
         };
-        self.holds(&letters(&spelling.argv, BREAK), same)
+        self.holds(&spelling.letters, same)
     }
 
     fn holds(&self, letters: &[char], same: impl Fn(char, char) -> bool) -> bool {
@@ -107,16 +116,6 @@ impl Words {
             |token, letter| matches!(token, Token::Letter(own) if same(*own, *letter)),
         )
     }
-}
-
-/// The words of a command, each with its end.
-fn letters(argv: &[String], end: char) -> Vec<char> {
-    let mut letters = Vec::with_capacity(argv.iter().map(|word| word.len() + 1).sum());
-    for word in argv {
-        letters.extend(word.chars());
-        letters.push(end);
-    }
-    letters
 }
 
 /// A pattern's letters, with quotes taken off as a shell would.
