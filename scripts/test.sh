@@ -40,6 +40,11 @@ else
   cargo test --workspace --locked
 fi
 
+say "hostile input at random"
+seconds="${FUZZ_SECONDS:-60}"
+cargo run --quiet --locked -p max-team-tools --example fuzz_shell -- "$seconds"
+cargo run --quiet --locked -p max-team-tools --example fuzz_path -- "$seconds"
+
 say "documentation"
 RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --quiet
 

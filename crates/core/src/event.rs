@@ -405,6 +405,9 @@ pub struct QuestionAsked {
     pub class: Class,
     /// The rule that asks.
     pub rule: String,
+    /// What a "yes, always" is remembered as.
+    #[serde(default)]
+    pub memory: policy::Memory,
 }
 
 /// They did, or nobody could.

@@ -150,3 +150,9 @@ pub const CHECK_MS_MAX: u64 = 10 * 60_000;
 pub const EVIDENCE_BYTES_MAX: usize = 2 << 10;
 /// Times the lead may have a failed task tried again before the user is asked.
 pub const RULED_RETRIES_MAX: u32 = 2;
+/// Bytes of a command line that is taken apart; a longer one is always asked about.
+pub const COMMAND_BYTES_MAX: usize = 10_000;
+/// Commands in one line.
+pub const COMMAND_PARTS_MAX: usize = 64;
+/// Folders that the rest of a line may be in after its `cd`s.
+pub const FOLDERS_MAX: usize = 8;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ledger::Price;
 use crate::limits::{RETRIES_MAX_DEFAULT, ROUNDS_MAX_DEFAULT};
-use crate::policy::Mode;
+use crate::policy::{Mode, Permissions, Rules};
 
 /// A model, resolved against the catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +40,12 @@ pub struct Settings {
     pub fallback: Option<Model>,
     /// How freely it may act.
     pub mode: Mode,
+    /// The modes of those it works for: it is never freer than they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub within: Vec<Mode>,
+    /// What settings files and flags allow, ask about and deny.
+    #[serde(default, skip_serializing_if = "Permissions::is_empty")]
+    pub permissions: Permissions,
     /// Model rounds per turn.
     pub rounds_max: u32,
     /// Retries per model call.
@@ -68,6 +74,8 @@ impl Settings {
             model,
             fallback: None,
             mode: Mode::Default,
+            within: Vec::new(),
+            permissions: Permissions::default(),
             rounds_max: ROUNDS_MAX_DEFAULT,
             retries_max: RETRIES_MAX_DEFAULT,
             budget_nano: None,
@@ -75,6 +83,17 @@ impl Settings {
             constraints: Constraints::default(),
             approved: false,
             owns: Vec::new(),
+        }
+    }
+
+    /// What actions are judged by, before anybody has granted anything.
+    pub fn rules(&self) -> Rules<'_> {
+        Rules {
+            within: &self.within,
+            permissions: &self.permissions,
+            approved: self.approved,
+            owns: &self.owns,
+            ..Rules::new(self.mode, &self.constraints)
         }
     }
 

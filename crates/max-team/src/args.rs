@@ -4,6 +4,7 @@
 //! key: keys come from the environment, a private file or a helper command.
 
 mod desk;
+mod permissions;
 
 use std::path::PathBuf;
 
@@ -18,6 +19,7 @@ use crate::team::{PARALLEL_DEFAULT, Ways};
 pub(crate) const READER: &str = "__read_document";
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
+pub(crate) use permissions::{Permissions, Why};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
@@ -141,6 +143,9 @@ pub(crate) enum Command {
     /// What agents can do: every tool, its input and its class
     #[command(subcommand)]
     Tools(Tools),
+    /// What agents may do: rules, why something is allowed or not, and faults in rules
+    #[command(subcommand)]
+    Permissions(Permissions),
     /// Check keys, models, journal and surroundings
     Doctor(Doctor),
     /// Print a completion script
@@ -190,6 +195,12 @@ pub(crate) struct TeamFlags {
     /// bypassPermissions (everything goes)
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
+    /// Rules for what runs without a question, for example "Bash(git log:*) Edit"
+    #[arg(long, value_name = "RULES", alias = "allowedTools")]
+    pub(crate) allowed_tools: Vec<String>,
+    /// Rules for what never runs, for example "Bash(git push:*) WebFetch"
+    #[arg(long, value_name = "RULES", alias = "disallowedTools")]
+    pub(crate) disallowed_tools: Vec<String>,
 }
 
 #[derive(Debug, Clone, Default, Args)]

@@ -13,6 +13,7 @@ mod figures;
 mod headless;
 mod keys;
 mod models;
+mod permissions;
 mod plan_file;
 mod setup;
 mod sheet;
@@ -112,6 +113,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
+        Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),
         Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
         Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),
         Some(Command::Plan { goal, output, team }) => return commands::plan::plan(&Place::here()?, goal, output, team),

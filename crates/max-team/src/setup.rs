@@ -16,12 +16,13 @@ use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Runtime
 use max_team_tools::{Reach, Registry, project};
 use uuid::Uuid;
 
-use crate::args::{Cli, Format, READER, Talk};
+use crate::args::{Cli, Format, READER, Talk, TeamFlags};
 use crate::config::choice::{Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::words::Lang;
+use crate::{headless, permissions};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -184,6 +185,21 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
         structured,
         ..Settings::new(chosen.model.clone())
     })
+}
+
+/// The same with what settings files and flags say about permissions; the user is told what is wrong with them.
+pub(crate) fn permitted(
+    place: &Place,
+    config: &Config,
+    root: &Path,
+    flags: &TeamFlags,
+    settings: Settings,
+) -> Settings {
+    let given = permissions::Flags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
+    let loaded = permissions::load(place, root, &given);
+    let (mode, note) = loaded.mode(settings.mode, config.is_set("permissions.mode"));
+    loaded.warnings.iter().chain(&note).for_each(|warning| headless::talk(warning));
+    Settings { mode, permissions: loaded.permissions, ..settings }
 }
 
 /// Which session the flags ask for.

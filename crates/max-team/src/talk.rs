@@ -48,9 +48,10 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         }
         chosen => chosen?,
     };
-    let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
-    let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
     let root = setup::project_root(place, &config)?;
+    let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
+    let settings = setup::permitted(place, &config, &root, &talk.team, settings);
+    let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
         None => None,
@@ -87,10 +88,11 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     let chosen = models::choose(&config, &place.env)?;
+    let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, false)?;
+    let settings = setup::permitted(place, &config, &root, &talk.team, settings);
     let Seated { definition, settings, team } = who.seat(&chosen, &settings, talk.ways())?;
     let open = Open { which: Which::New, definition, settings, schema: None, team };
-    let root = setup::project_root(place, &config)?;
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;

@@ -72,8 +72,11 @@ phrases! {
     mode: "mode", "模式";
     wants_to_use: "wants to use", "想要使用";
     because: "asks because of", "询问依据";
-    yes_once: "yes, once", "同意一次";
-    yes_always: "yes to all of this kind", "同类操作全部同意";
+    yes_once: "yes once", "同意一次";
+    yes_task: "task", "本任务";
+    yes_session: "session", "本会话";
+    yes_repository: "repository", "本仓库";
+    remembered_as: "t, a and r are remembered as", "t、a、r 将记为";
     window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
     no: "no", "拒绝";
     with_comment: "comment", "附言";

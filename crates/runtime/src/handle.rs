@@ -13,7 +13,7 @@ use max_team_core::ledger::Ledger;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Say};
 use max_team_core::plan::{Draft, Plan};
-use max_team_core::policy::{Action, Answer};
+use max_team_core::policy::{Action, Answer, Memory};
 use max_team_core::team::{Definition, Model, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -181,6 +181,8 @@ pub struct Asked {
     pub action: Action,
     /// Who asks.
     pub by: String,
+    /// What a "yes, always" is remembered as.
+    pub memory: Memory,
 }
 
 /// How a session stands.

@@ -419,17 +419,19 @@ impl House {
     fn asked(&self, session: SessionId, lead: &Turn) -> Result<Vec<Asked>, RuntimeError> {
         let name = lead.identity().map_or("", |(_, _, definition)| &definition.name).to_owned();
         let own = lead.pending().into_iter().filter_map(|effect| match effect {
-            Effect::Ask { question, tool, action } => Some(Asked { question, tool, action, by: name.clone() }),
+            Effect::Ask { question, tool, action, memory } => {
+                Some(Asked { question, tool, action, by: name.clone(), memory })
+            }
             _ => None,
         });
         let mut asked: Vec<Asked> = own.collect();
         for pending in Post::new(&self.shared.journal).inbox()? {
             let known = asked.iter().any(|asked| asked.question == pending.row.question);
-            if let Matter::Tool { tool, action } = pending.row.matter
+            if let Matter::Tool { tool, action, memory } = pending.row.matter
                 && pending.session == Some(session)
                 && !known
             {
-                asked.push(Asked { question: pending.row.question, tool, action, by: pending.who });
+                asked.push(Asked { question: pending.row.question, tool, action: *action, by: pending.who, memory });
             }
         }
         Ok(asked)

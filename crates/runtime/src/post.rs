@@ -78,8 +78,8 @@ impl Pending {
     pub fn words(&self) -> String {
         match &self.row.matter {
             Matter::Plan(about) => about_words(about),
-            Matter::Tool { tool, action } if action.target.is_empty() => format!("may it use {tool}?"),
-            Matter::Tool { tool, action } => format!("{tool}: {}", action.target),
+            Matter::Tool { tool, action, .. } if action.target.is_empty() => format!("may it use {tool}?"),
+            Matter::Tool { tool, action, .. } => format!("{tool}: {}", action.target),
         }
     }
 }

@@ -8,7 +8,7 @@ use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
-use max_team_core::policy::{Action, Answer, By};
+use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_journal::{Entry, Journal, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,10 @@ pub enum Matter {
         /// The tool.
         tool: String,
         /// What would be done.
-        action: Action,
+        action: Box<Action>,
+        /// What a "yes, always" is remembered as.
+        #[serde(default)]
+        memory: Memory,
     },
     /// Something about a plan.
     Plan(About),
@@ -185,7 +188,11 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             put(WORKING, agent, at_ms, &"")
         }
         Event::QuestionAsked(asked) => {
-            let matter = Matter::Tool { tool: asked.tool.clone(), action: asked.action.clone() };
+            let matter = Matter::Tool {
+                tool: asked.tool.clone(),
+                action: Box::new(asked.action.clone()),
+                memory: asked.memory.clone(),
+            };
             // An agent asks one thing at a time: its address is the key, so that the end of a turn can clear it.
             let row = InboxRow { question: asked.question, address: stream.to_owned(), matter, at_ms };
             put(INBOX, stream, at_ms, &row)

@@ -51,7 +51,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 9] = [
+    let steps: [(&str, Step); 10] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),

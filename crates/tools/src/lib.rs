@@ -18,6 +18,7 @@ mod registry;
 mod search;
 mod service;
 mod shelf;
+pub mod shell;
 mod structured;
 pub mod tests;
 mod text;

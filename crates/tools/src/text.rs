@@ -3,8 +3,6 @@
 //! Whatever a file or a model contains may end up on a terminal and in front of a person who must decide, so control
 //! characters are shown, never passed on. Nothing here reads or writes files.
 
-use std::fmt::Write as _;
-
 /// The start of a text, at most `max` bytes, cut between characters; the cut is marked with `…`.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     match text.get(..text.floor_char_boundary(max)) {
@@ -31,25 +29,9 @@ pub(crate) fn ends(text: &str, max: usize) -> (&str, &str) {
     (head, tail)
 }
 
-/// The text with characters that would act on a terminal, or turn text around, written out.
+/// The text on one line, with everything written out that would act on a terminal, turn text around or hide.
 pub(crate) fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '\t' => shown.push(letter),
-            '\r' => shown.push('␍'),
-            _ if letter.is_control() || is_turning(letter) => {
-                let _ = write!(shown, "\\u{{{:x}}}", u32::from(letter));
-            }
-            _ => shown.push(letter),
-        }
-    }
-    shown
-}
-
-/// Characters that change the direction of what stands around them (CVE-2021-42574).
-fn is_turning(letter: char) -> bool {
-    matches!(letter, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    max_team_core::text::visible(text).replace('\n', "\\u{a}")
 }
 
 /// A number of bytes as people read it.

@@ -1,18 +1,28 @@
 //! What may be done: the gate's verdicts.
 //!
-//! A tool says what a call would do ([`Action`]); the policy says whether it may. A member's constraints come first and
-//! nothing loosens them; then come the mode, what a person has granted, and the plan that stands behind the work.
-//! Nothing here asks anyone: an `Ask` becomes a question event elsewhere.
+//! A tool says what a call would do ([`Action`]); the policy says whether it may ([`judge`]). A member's constraints
+//! come first and nothing loosens them; then come the rules of settings, what always needs a person, the mode, what a
+//! person has granted, and the plan that stands behind the work. Nothing here asks anyone: an `Ask` becomes a question
+//! event elsewhere.
 
+mod grant;
+mod judge;
+pub mod line;
+pub mod lint;
 pub mod pattern;
+pub mod program;
+pub mod rule;
 mod sight;
 
 use serde::{Deserialize, Serialize};
 
+pub use grant::{Grant, Memory, Until};
+pub use judge::{Judgement, Rules, guarded, judge};
+pub use line::Line;
+pub use rule::Rule;
 pub use sight::Sight;
 
 use crate::hash::Hash;
-use crate::team::Constraints;
 
 /// What is safe to do again after a crash (see `recovery`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,7 +48,7 @@ pub enum Deed {
     ReadLinked,
     /// Changes a file inside the walls.
     Write,
-    /// Runs a command of the project.
+    /// Runs a command.
     Execute,
     /// Gets something from a host of the network; the target is the host.
     Fetch,
@@ -68,12 +78,30 @@ pub struct Action {
     /// The target's hash after.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<Hash>,
+    /// A command line, taken apart: whoever has one is judged by it, and runs nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<Line>,
+    /// Paths that lead elsewhere through a link, and where: what forbids looks at both ends.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub links: Vec<(String, String)>,
+    /// Parameters of the call that rules may speak of (`run_in_background`, `model`).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<(String, String)>,
 }
 
 impl Action {
     /// An action that only looks.
     pub fn read(target: impl Into<String>) -> Self {
-        Self { deed: Deed::Read, target: target.into(), preview: String::new(), before: None, after: None }
+        Self {
+            deed: Deed::Read,
+            target: target.into(),
+            preview: String::new(),
+            before: None,
+            after: None,
+            line: None,
+            links: Vec::new(),
+            parameters: Vec::new(),
+        }
     }
 }
 
@@ -126,94 +154,26 @@ impl Mode {
     }
 }
 
-/// A standing permission that a person gave ("always").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Grant {
-    /// The deed that needs no more asking, for the rest of the session.
-    pub deed: Deed,
+/// What settings say about permissions, from all scopes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Permissions {
+    /// The project's folder, absolute; places outside it are told apart by it.
+    pub root: String,
+    /// The rules, the weakest scope first.
+    pub rules: Vec<Rule>,
 }
 
-/// A verdict and who is behind it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Judgement {
-    /// What may happen.
-    pub verdict: Verdict,
-    /// Which rule says so, for people and for the model.
-    pub rule: String,
-}
+impl Permissions {
+    /// Nobody says anything.
+    pub fn none() -> &'static Self {
+        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new() };
+        &NONE
+    }
 
-/// What an action is judged by.
-#[derive(Debug, Clone, Copy)]
-pub struct Rules<'a> {
-    /// How freely the agent may act.
-    pub mode: Mode,
-    /// What a person has allowed for the rest of the session.
-    pub grants: &'a [Grant],
-    /// What the agent may never do.
-    pub constraints: &'a Constraints,
-    /// Whether an approved plan stands behind the work.
-    pub approved: bool,
-    /// Globs of the paths that the task owns; empty: no restriction.
-    pub owns: &'a [String],
-}
-
-/// Judges one action.
-pub fn judge(rules: &Rules<'_>, action: &Action) -> Judgement {
-    let said = |verdict, rule: &str| Judgement { verdict, rule: rule.to_owned() };
-    let by_mode = |verdict| Judgement { verdict, rule: format!("permission mode `{}`", rules.mode.name()) };
-    if let Some(rule) = forbidden(rules.constraints, action) {
-        return Judgement { verdict: Verdict::Deny, rule };
-    }
-    match (action.deed, rules.mode) {
-        (Deed::Answer, _) => return said(Verdict::Allow, "answering is always allowed"),
-        (Deed::Read, _) => return said(Verdict::Allow, "reading inside the project is always allowed"),
-        (Deed::Query, _) => return said(Verdict::Allow, "asking what the user has set up is always allowed"),
-        (Deed::Fetch, _) if pattern::hosts(&rules.constraints.allowed_hosts, &action.target) => {
-            return said(Verdict::Allow, "the member's `allowed_hosts`");
-        }
-        (Deed::Team, _) => return said(Verdict::Allow, "working with the team is always allowed"),
-        (Deed::Ask, Mode::DontAsk) | (Deed::Write | Deed::Execute, Mode::Plan) => return by_mode(Verdict::Deny),
-        (Deed::Ask, _) => return said(Verdict::Ask, "a question to the user"),
-        _ => {}
-    }
-    if rules.grants.iter().any(|grant| grant.deed == action.deed) {
-        return said(Verdict::Allow, "allowed for this session by the user");
-    }
-    if rules.approved && !matches!(rules.mode, Mode::Plan | Mode::BypassPermissions) {
-        match action.deed {
-            Deed::Write if !rules.owns.is_empty() && !pattern::is_owned(rules.owns, &action.target) => {
-                let verdict = if rules.mode == Mode::DontAsk { Verdict::Deny } else { Verdict::Ask };
-                return said(verdict, "outside the paths this task owns");
-            }
-            Deed::Write | Deed::Execute => return said(Verdict::Allow, "the approved plan"),
-            _ => {}
-        }
-    }
-    match (rules.mode, action.deed) {
-        (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, Deed::Write) => by_mode(Verdict::Allow),
-        (Mode::DontAsk, _) => by_mode(Verdict::Deny),
-        _ => by_mode(Verdict::Ask),
-    }
-}
-
-/// The constraint that an action breaks, in words.
-fn forbidden(constraints: &Constraints, action: &Action) -> Option<String> {
-    let sight = Sight::of(constraints);
-    match action.deed {
-        Deed::Read => sight.hides(&action.target),
-        Deed::ReadLinked => sight.shields(&action.target),
-        Deed::Write => sight.shields(&action.target).or_else(|| {
-            let only = &constraints.write_patterns;
-            let free = only.is_empty() || pattern::is_named(only, &action.target);
-            (!free).then(|| format!("the member's `write_patterns` ({})", sight::quoted(only)))
-        }),
-        Deed::Execute => {
-            let allowed = constraints.allowed_commands.as_ref()?;
-            let argv: Vec<&str> = action.target.split_whitespace().collect();
-            let free = pattern::commands(allowed, &argv);
-            (!free).then(|| format!("the member's `allowed_commands` ({})", sight::quoted(allowed)))
-        }
-        Deed::Fetch | Deed::Query | Deed::Team | Deed::Ask | Deed::Answer => None,
+    /// Whether nobody says anything.
+    pub fn is_empty(&self) -> bool {
+        self == Self::none()
     }
 }
 
@@ -249,14 +209,24 @@ impl By {
 pub struct Answer {
     /// Yes or no.
     pub allow: bool,
-    /// Yes, and do not ask again for this kind of deed in this session.
+    /// Yes, and do not ask again for what the question says it would be remembered as.
     #[serde(default)]
     pub always: bool,
+    /// For how long not to ask again.
+    #[serde(default)]
+    pub until: Until,
     /// A word to the model along with it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
     /// Whose answer it is.
     pub by: By,
+}
+
+impl Answer {
+    /// Yes or no to this one question, without a word.
+    pub fn new(allow: bool, by: By) -> Self {
+        Self { allow, always: false, until: Until::default(), comment: String::new(), by }
+    }
 }
 
 #[cfg(test)]

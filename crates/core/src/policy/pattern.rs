@@ -255,7 +255,12 @@ fn covers(pattern: &[Part], path: &[&str]) -> bool {
 
 /// Whether a pattern of single things and stars fits a sequence. Only the last star is ever widened: what comes before
 /// it has been matched as early as can be, and earlier is never worse. So it takes at most pattern times sequence.
-fn fits<P, T>(pattern: &[P], text: &[T], is_star: impl Fn(&P) -> bool, fits_one: impl Fn(&P, &T) -> bool) -> bool {
+pub(super) fn fits<P, T>(
+    pattern: &[P],
+    text: &[T],
+    is_star: impl Fn(&P) -> bool,
+    fits_one: impl Fn(&P, &T) -> bool,
+) -> bool {
     let (mut at, mut seen) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while let Some(thing) = text.get(seen) {

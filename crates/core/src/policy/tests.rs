@@ -5,8 +5,11 @@ use proptest::prelude::*;
 use super::Deed::{Answer as Say, Ask as Question, Execute, Fetch, Query, Read, ReadLinked, Team, Write};
 use super::Verdict::{Allow, Ask, Deny};
 use super::*;
+use crate::team::Constraints;
 
 const DEEDS: [Deed; 9] = [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say];
+
+const TOOL: &str = "a_tool";
 
 fn list(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
@@ -17,7 +20,7 @@ fn act(deed: Deed, target: &str) -> Action {
 }
 
 fn free(constraints: &Constraints, mode: Mode) -> Rules<'_> {
-    Rules { mode, grants: &[], constraints, approved: false, owns: &[] }
+    Rules::new(mode, constraints)
 }
 
 #[test]
@@ -29,12 +32,12 @@ fn modes_judge_as_documented() {
         (Mode::Plan, [Allow, Ask, Deny, Deny, Ask, Allow, Allow, Ask, Allow]),
         (Mode::Auto, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow]),
         (Mode::DontAsk, [Allow, Deny, Deny, Deny, Deny, Allow, Allow, Deny, Allow]),
-        (Mode::BypassPermissions, [Allow, Allow, Allow, Allow, Allow, Allow, Allow, Ask, Allow]),
+        (Mode::BypassPermissions, [Allow, Allow, Allow, Allow, Ask, Allow, Allow, Ask, Allow]),
     ];
     let none = Constraints::default();
     for (mode, verdicts) in table {
         for (deed, want) in DEEDS.into_iter().zip(verdicts) {
-            assert_eq!(judge(&free(&none, mode), &act(deed, "a")).verdict, want, "{mode:?} {deed:?}");
+            assert_eq!(judge(&free(&none, mode), TOOL, &act(deed, "a")).verdict, want, "{mode:?} {deed:?}");
         }
     }
 }
@@ -54,10 +57,8 @@ fn named_hosts_need_no_question() {
         ("evil.docs.rs", Ask),
     ];
     for (host, want) in table {
-        assert_eq!(judge(&free(&constraints, Mode::Default), &act(Fetch, host)).verdict, want, "{host}");
+        assert_eq!(judge(&free(&constraints, Mode::Default), TOOL, &act(Fetch, host)).verdict, want, "{host}");
     }
-    let granted = Rules { grants: &[Grant { deed: Fetch }], ..free(&constraints, Mode::Default) };
-    assert_eq!(judge(&granted, &act(Fetch, "x.org")).verdict, Allow);
 }
 
 #[test]
@@ -76,16 +77,16 @@ fn an_approved_plan_stands_behind_what_its_task_owns() {
         let rules = Rules { approved: true, owns: &owns, ..free(&none, mode) };
         let deeds = [act(Write, "src/a/b.rs"), act(Write, "tests/a.rs"), act(Execute, "go test ./...")];
         for (action, want) in deeds.iter().zip(verdicts) {
-            assert_eq!(judge(&rules, action).verdict, want, "{mode:?} {action:?}");
+            assert_eq!(judge(&rules, TOOL, action).verdict, want, "{mode:?} {action:?}");
         }
     }
     let rules = Rules { approved: true, owns: &owns, ..free(&none, Mode::Default) };
-    assert_eq!(judge(&rules, &act(Write, "README.md")).rule, "the approved plan");
-    assert_eq!(judge(&rules, &act(Write, "docs/README.md")).rule, "outside the paths this task owns");
+    assert_eq!(judge(&rules, TOOL, &act(Write, "README.md")).rule, "the approved plan");
+    assert_eq!(judge(&rules, TOOL, &act(Write, "docs/README.md")).rule, "outside the paths this task owns");
     let rules = Rules { owns: &[], ..rules };
-    assert_eq!(judge(&rules, &act(Write, "anything")).verdict, Allow);
+    assert_eq!(judge(&rules, TOOL, &act(Write, "anything")).verdict, Allow);
     // A plan says nothing about files that lead elsewhere.
-    assert_eq!(judge(&rules, &act(ReadLinked, "a")).verdict, Ask);
+    assert_eq!(judge(&rules, TOOL, &act(ReadLinked, "a")).verdict, Ask);
 }
 
 #[test]
@@ -114,12 +115,12 @@ fn constraints_are_named_and_absolute() {
         (Execute, "cat .env", None),
         (Team, ".env", None),
     ];
-    let grants = [Read, ReadLinked, Write, Execute].map(|deed| Grant { deed });
+    let grants = [Read, ReadLinked, Write, Execute].map(Grant::deed);
     for (mode_name, mode) in Mode::NAMES {
         for (deed, target, want) in table {
-            let rules =
-                Rules { mode, grants: &grants, constraints: &constraints, approved: true, owns: &list(&["**"]) };
-            let judged = judge(&rules, &act(deed, target));
+            let owns = list(&["**"]);
+            let rules = Rules { grants: &grants, approved: true, owns: &owns, ..Rules::new(mode, &constraints) };
+            let judged = judge(&rules, TOOL, &act(deed, target));
             match want {
                 Some(rule) => assert_eq!((judged.verdict, judged.rule.as_str()), (Deny, rule), "{mode_name} {target}"),
                 None if mode == Mode::Plan => {}
@@ -136,21 +137,22 @@ fn a_pattern_that_cannot_be_read_is_taken_strictly() {
         write_patterns: list(write),
         ..Constraints::default()
     };
-    let bypass = |constraints: &Constraints, deed| judge(&free(constraints, Mode::BypassPermissions), &act(deed, "a"));
+    let bypass =
+        |constraints: &Constraints, deed| judge(&free(constraints, Mode::BypassPermissions), TOOL, &act(deed, "a"));
     assert_eq!(bypass(&rules(&["[a"], &[]), Read).verdict, Deny);
     assert_eq!(bypass(&rules(&[], &["[a"]), Write).verdict, Deny);
     let (none, owns) = (Constraints::default(), list(&["[a"]));
     let approved = Rules { approved: true, owns: &owns, ..free(&none, Mode::Auto) };
-    assert_eq!(judge(&approved, &act(Write, "a")).verdict, Ask);
+    assert_eq!(judge(&approved, TOOL, &act(Write, "a")).verdict, Ask);
 }
 
 #[test]
 fn a_grant_never_beats_plan_mode() {
-    let (none, grants) = (Constraints::default(), [Grant { deed: Write }, Grant { deed: Execute }]);
+    let (none, grants) = (Constraints::default(), [Grant::deed(Write), Grant::deed(Execute)]);
     for deed in [Write, Execute] {
         let rules = |mode| Rules { grants: &grants, ..free(&none, mode) };
-        assert_eq!(judge(&rules(Mode::Default), &act(deed, "a")).verdict, Allow);
-        assert_eq!(judge(&rules(Mode::Plan), &act(deed, "a")).verdict, Deny);
+        assert_eq!(judge(&rules(Mode::Default), TOOL, &act(deed, "a")).verdict, Allow);
+        assert_eq!(judge(&rules(Mode::Plan), TOOL, &act(deed, "a")).verdict, Deny);
     }
 }
 
@@ -161,12 +163,121 @@ fn old_deeds_are_still_read() {
     }
 }
 
+#[test]
+fn old_grants_are_still_read() {
+    let old: Grant = serde_json::from_str(r#"{"deed":"write"}"#).unwrap();
+    assert_eq!(old, Grant::deed(Write));
+    let new = Grant::rule("Bash(cargo test:*)", Until::Task, "/p");
+    assert_eq!(serde_json::from_str::<Grant>(&serde_json::to_string(&new).unwrap()).unwrap(), new);
+}
+
+#[test]
+fn a_remembered_rule_allows_again_and_nothing_else() {
+    let none = Constraints::default();
+    let line = |text: &str| {
+        let argv: Vec<String> = text.split(' ').map(str::to_owned).collect();
+        Action { line: Some(Line::of(&argv)), ..act(Execute, text) }
+    };
+    let first = judge(&free(&none, Mode::Default), "run_shell", &line("cargo test -p core"));
+    assert_eq!(first.memory, Memory::Rules(vec!["Bash(cargo test:*)".into()]));
+    assert_eq!(first.hint, "`\"allow\": [\"Bash(cargo test:*)\"]`");
+    let grants = [Grant::rule(&first.memory.rules()[0], Until::Session, "")];
+    let rules = Rules { grants: &grants, ..free(&none, Mode::Default) };
+    let verdict = |text: &str| judge(&rules, "run_shell", &line(text)).verdict;
+    assert_eq!(
+        (verdict("cargo test x"), verdict("cargo build"), verdict("cargo test --config x=y")),
+        (Allow, Ask, Ask)
+    );
+    let push = judge(&rules, "run_shell", &line("git push"));
+    assert_eq!((push.verdict, push.memory, push.is_danger), (Ask, Memory::Nothing, true));
+    assert_eq!(push.rule, "always asked: it publishes commits");
+}
+
+#[test]
+fn whoever_works_for_a_stricter_one_is_as_strict() {
+    let none = Constraints::default();
+    let rules = Rules { within: &[Mode::Plan], ..free(&none, Mode::BypassPermissions) };
+    assert_eq!(judge(&rules, TOOL, &act(Write, "a")).verdict, Deny);
+    assert_eq!(judge(&rules, TOOL, &act(Write, "a")).rule, "permission mode `plan`");
+}
+
+/// Rules as anybody might write them.
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let lists = prop_oneof![Just(rule::List::Deny), Just(rule::List::Ask), Just(rule::List::Allow)];
+    let text = prop_oneof![
+        "(Bash|Edit|Read|Agent|WebFetch|Write|mcp__a|\\*)",
+        "Bash\\((git|cargo|rm|ls|\\*)( (push|test|x|\\*)){0,2}(:\\*)?\\)",
+        "(Edit|Read)\\((//|~/|/|\\./|)[ab*]{1,2}(/[ab*]{1,2}){0,2}\\)",
+        "[ -~]{0,12}",
+    ];
+    (lists, text).prop_map(|(list, text)| {
+        let origin = rule::Origin { scope: rule::Scope::User, file: "f".into(), line: 1 };
+        Rule::new(list, &text, origin, &rule::Anchors { root: "/r", base: "/r/a", home: "/h" })
+    })
+}
+
+fn any_action() -> impl Strategy<Value = Action> {
+    let words = "(git|cargo|rm|ls|cat|sh|find|a)( (push|test|x|-rf|a/b|/etc|\\.\\.|-exec|\\.git)){0,3}";
+    let line = prop_oneof![
+        words.prop_map(|text: String| Line::of(&text.split(' ').map(str::to_owned).collect::<Vec<_>>())),
+        "[ -~]{0,20}".prop_map(|text| Line::Opaque { text, why: "w".into() }),
+    ];
+    prop_oneof![
+        (0_usize..8, "[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(deed, path)| act(DEEDS[deed], &path)),
+        line.prop_map(|line| Action { line: Some(line), ..act(Execute, "x") }),
+    ]
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// A child has the parent's rules and perhaps more that forbid, its constraints, a mode of its own: never freer.
+    #[test]
+    fn a_child_is_never_freer(
+        rules in proptest::collection::vec(any_rule(), 0..5),
+        more in proptest::collection::vec(any_rule(), 0..3),
+        modes in (0_usize..6, 0_usize..6),
+        approved: bool,
+        blocked in proptest::collection::vec("[ab*]{1,2}", 0..2),
+        commands in proptest::option::of(proptest::collection::vec("(git|ls|cargo test)", 0..2)),
+        action in any_action(),
+    ) {
+        let (none, (_, mode), (_, own)) = (Constraints::default(), Mode::NAMES[modes.0], Mode::NAMES[modes.1]);
+        let some = Constraints { blocked_patterns: blocked, allowed_commands: commands, ..Constraints::default() };
+        let strict = more.into_iter().filter(|rule| rule.list != rule::List::Allow);
+        let parent = Permissions { root: "/r".into(), rules: rules.clone() };
+        let child = Permissions { root: "/r".into(), rules: rules.into_iter().chain(strict).collect() };
+        let free = Rules { permissions: &parent, approved, ..Rules::new(mode, &none) };
+        let bound = Rules { permissions: &child, within: &[mode], approved, ..Rules::new(own, &some) };
+        let (above, below) = (judge(&free, TOOL, &action), judge(&bound, TOOL, &action));
+        prop_assert!(below.verdict >= above.verdict, "{:?}\n{:?}", below, above);
+    }
+
+    /// One more denial never loosens, and danger never passes.
+    #[test]
+    fn a_denial_only_tightens(
+        rules in proptest::collection::vec(any_rule(), 0..5),
+        more in any_rule(),
+        mode in 0_usize..6,
+        approved: bool,
+        action in any_action(),
+    ) {
+        let (none, (_, mode)) = (Constraints::default(), Mode::NAMES[mode]);
+        prop_assume!(more.list == rule::List::Deny);
+        let before = Permissions { root: "/r".into(), rules: rules.clone() };
+        let after = Permissions { root: "/r".into(), rules: rules.into_iter().chain([more]).collect() };
+        let judged = |permissions| judge(&Rules { permissions, approved, ..Rules::new(mode, &none) }, TOOL, &action);
+        let (before, after) = (judged(&before), judged(&after));
+        prop_assert!(after.verdict >= before.verdict);
+        let is_push = matches!(&action.line, Some(Line::Plain(parts)) if parts[0].argv.starts_with(&["git".into(), "push".into()]));
+        prop_assert!(!is_push || before.verdict > Allow);
+    }
+
     /// More constraints never make a verdict milder.
     #[test]
     fn constraints_only_tighten(
         mode in 0_usize..6,
-        deed in 0_usize..7,
+        deed in 0_usize..8,
         approved: bool,
         granted: bool,
         blocked in proptest::collection::vec("[ab*?]{1,3}", 0..3),
@@ -179,11 +290,11 @@ proptest! {
             allowed_dirs: dirs, blocked_patterns: blocked, write_patterns: write, ..Constraints::default()
         };
         let action = act(DEEDS[deed], &target);
-        let grants = [Grant { deed: action.deed }];
+        let grants = [Grant::deed(action.deed)];
         let rules = |constraints| Rules {
-            mode, grants: if granted { &grants } else { &[] }, constraints, approved, owns: &[],
+            grants: if granted { &grants } else { &[] }, approved, ..Rules::new(mode, constraints)
         };
-        let (loose, tight) = (judge(&rules(&none), &action), judge(&rules(&some), &action));
+        let (loose, tight) = (judge(&rules(&none), TOOL, &action), judge(&rules(&some), TOOL, &action));
         prop_assert!(tight.verdict == loose.verdict || tight.verdict == Deny, "{:?} {:?}", tight, loose);
         prop_assert!(mode != Mode::Plan || !matches!(action.deed, Write | Execute) || tight.verdict == Deny);
     }

@@ -5,8 +5,9 @@ use crate::chat::{Message, Part};
 use crate::context::Weight;
 use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone};
 use crate::hash::Hash;
+use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
-use crate::policy::{Deed, Grant};
+use crate::policy::{Grant, Memory, Until};
 
 impl Turn {
     /// Folds one event of the agent's stream in.
@@ -46,11 +47,16 @@ impl Turn {
             Event::ToolDone(done) => self.end_tool(done),
             Event::QuestionAsked(asked) => self.set_status(
                 &asked.key,
-                Status::Asked { question: asked.question, action: asked.action.clone(), class: asked.class },
+                Status::Asked {
+                    question: asked.question,
+                    action: asked.action.clone(),
+                    class: asked.class,
+                    memory: asked.memory.clone(),
+                },
             ),
             Event::QuestionAnswered(answered) if answered.answer.allow && answered.answer.always => {
-                let deed = self.asked_deed(answered.question);
-                self.grants.extend(deed.map(|deed| Grant { deed }));
+                let granted = self.granted(answered.question, answered.answer.until);
+                self.grants.extend(granted);
             }
             Event::TaskDrafted(task) => match self.drafts.iter_mut().find(|draft| draft.id == task.id) {
                 Some(draft) => draft.clone_from(task),
@@ -63,6 +69,8 @@ impl Turn {
                 }
             }
             Event::TurnEnded(ended) => {
+                // What was granted for a task ends with the work on it.
+                self.grants.retain(|grant| grant.until != Until::Task);
                 self.current = None;
                 self.phase = Phase::Idle;
                 self.last = Some(ended.clone());
@@ -176,12 +184,20 @@ impl Turn {
         }
     }
 
-    fn asked_deed(&self, asked: crate::id::QuestionId) -> Option<Deed> {
-        let Phase::Working(calls) = &self.phase else { return None };
-        calls.iter().find_map(|call| match &call.status {
-            Status::Asked { question, action, .. } if *question == asked => Some(action.deed),
+    /// What a "yes, always" to a question comes to.
+    fn granted(&self, asked: QuestionId, until: Until) -> Vec<Grant> {
+        let Phase::Working(calls) = &self.phase else { return Vec::new() };
+        let found = calls.iter().find_map(|call| match &call.status {
+            Status::Asked { question, action, memory, .. } if *question == asked => Some((action.deed, memory)),
             _ => None,
-        })
+        });
+        let root = self.settings.as_ref().map_or("", |settings| &settings.permissions.root);
+        match found {
+            _ if until == Until::Once => Vec::new(),
+            Some((deed, Memory::Deed)) => vec![Grant::deed(deed)],
+            Some((_, memory)) => memory.rules().iter().map(|rule| Grant::rule(rule, until, root)).collect(),
+            None => Vec::new(),
+        }
     }
 
     /// Providers tell how many tokens our bytes were; the next estimate uses that, within reason.

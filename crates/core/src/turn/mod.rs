@@ -24,7 +24,7 @@ use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
 use crate::message::Assignment;
 use crate::plan::Task;
-use crate::policy::{Action, Answer, Class, Grant};
+use crate::policy::{Action, Answer, Class, Grant, Memory};
 use crate::team::{Definition, Settings};
 
 pub use tools::{STRUCTURED_OUTPUT, SUBMIT_PLAN};
@@ -175,9 +175,22 @@ pub struct Call {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Status {
     Open,
-    Asked { question: QuestionId, action: Action, class: Class },
-    Intended { action: Action, class: Class },
-    Done { content: Vec<Part>, is_error: bool, ran: bool },
+    Asked {
+        question: QuestionId,
+        action: Action,
+        class: Class,
+        #[serde(default)]
+        memory: Memory,
+    },
+    Intended {
+        action: Action,
+        class: Class,
+    },
+    Done {
+        content: Vec<Part>,
+        is_error: bool,
+        ran: bool,
+    },
 }
 
 /// What the driver knows at the moment of a decision.
@@ -317,6 +330,8 @@ pub enum Effect {
         tool: String,
         /// What would be done.
         action: Action,
+        /// What a "yes, always" is remembered as.
+        memory: Memory,
     },
     /// Nothing until then.
     Sleep {
@@ -430,8 +445,9 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
         match &call.status {
             Status::Done { .. } => {}
             Status::Open => open.push(call.key.clone()),
-            Status::Asked { question, action, .. } => {
-                effects.push(Effect::Ask { question: *question, tool: call.tool.clone(), action: action.clone() });
+            Status::Asked { question, action, memory, .. } => {
+                let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
+                effects.push(Effect::Ask { question: *question, tool, action, memory });
                 break;
             }
             Status::Intended { action, class } => {

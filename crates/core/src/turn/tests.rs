@@ -166,7 +166,7 @@ impl World {
             }
             Effect::Ask { question, .. } => {
                 let (allow, always) = self.answers.pop().unwrap_or((true, false));
-                let answer = Answer { allow, always, comment: String::new(), by: By::Person("here".into()) };
+                let answer = Answer { always, ..Answer::new(allow, By::Person("here".into())) };
                 self.input(Input::Answered { question, answer })
             }
             Effect::Sleep { until_ms } => {
@@ -496,7 +496,7 @@ fn late_and_double_inputs_change_nothing() {
         world
             .input(Input::Answered {
                 question: QuestionId::new(id(9)),
-                answer: Answer { allow: true, always: false, comment: String::new(), by: By::Rule("r".into()) },
+                answer: Answer::new(true, By::Rule("r".into())),
             })
             .is_ok()
     );

@@ -7,8 +7,8 @@ use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, REPEATS_MAX};
-use crate::policy::{self, Action, By, Class, Deed, Rules, Verdict};
-use crate::team::Constraints;
+use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Verdict};
+use crate::team::{Constraints, Settings};
 
 use super::call::TOLD_INTERRUPTED;
 
@@ -63,13 +63,10 @@ impl Turn {
     fn judge(&self, call: &Call, action: Action, class: Class, now: &Now) -> Judged {
         let (settings, free) = (self.settings.as_ref(), Constraints::default());
         let rules = Rules {
-            mode: settings.map(|settings| settings.mode).unwrap_or_default(),
             grants: &self.grants,
-            constraints: settings.map_or(&free, |settings| &settings.constraints),
-            approved: settings.is_some_and(|settings| settings.approved),
-            owns: settings.map_or(&[], |settings| &settings.owns),
+            ..settings.map_or_else(|| Rules::new(Mode::Default, &free), Settings::rules)
         };
-        let judgement = policy::judge(&rules, &action);
+        let judgement = policy::judge(&rules, &call.tool, &action);
         match judgement.verdict {
             Verdict::Allow => Judged::Intend(intend(call, action, class, Approval::Rule(judgement.rule))),
             Verdict::Deny => {
@@ -84,6 +81,7 @@ impl Turn {
                 action,
                 class,
                 rule: judgement.rule,
+                memory: judgement.memory,
             })),
         }
     }
@@ -97,7 +95,7 @@ impl Turn {
         now: &Now,
     ) -> Vec<Event> {
         let asked = calls.iter().find_map(|call| match &call.status {
-            Status::Asked { question: asked, action, class } if *asked == question => Some((call, action, *class)),
+            Status::Asked { question: asked, action, class, .. } if *asked == question => Some((call, action, *class)),
             _ => None,
         });
         let Some((call, action, class)) = asked else { return Vec::new() };

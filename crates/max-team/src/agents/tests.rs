@@ -66,9 +66,10 @@ fn the_built_in_tester_writes_tests_of_any_language_and_nothing_else() {
     let desk = desk(&[]);
     let team = team(None, &desk.place).unwrap();
     let ray = team.members.iter().find(|member| member.definition.name == "ray").unwrap();
-    let rules =
-        Rules { mode: Mode::AcceptEdits, grants: &[], constraints: &ray.constraints, approved: true, owns: &[] };
-    let may = |path: &str| judge(&rules, &Action { deed: Deed::Write, ..Action::read(path) }).verdict == Verdict::Allow;
+    let rules = Rules { approved: true, ..Rules::new(Mode::AcceptEdits, &ray.constraints) };
+    let may = |path: &str| {
+        judge(&rules, "write_file", &Action { deed: Deed::Write, ..Action::read(path) }).verdict == Verdict::Allow
+    };
     for path in [
         "a/b_test.go",
         "test_x.py",

@@ -1,6 +1,7 @@
 //! The command line of what works from any terminal, on the journal alone.
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use max_team_core::policy::Until;
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -29,9 +30,12 @@ pub(crate) struct Yes {
     /// The answer to a question; or a word to the model along with the yes
     #[arg(short = 'm', long, value_name = "TEXT")]
     pub(crate) message: Option<String>,
-    /// Do not ask again for this kind of deed in this session
+    /// Do not ask again for what the question is remembered as (`max-team inbox` shows the rule)
     #[arg(long)]
     pub(crate) always: bool,
+    /// … for how long: task, session, repository
+    #[arg(long = "for", value_name = "HOW LONG", requires = "always", value_parser = until)]
+    pub(crate) until: Option<Until>,
     /// A failed task: try it again
     #[arg(long, group = "ruling")]
     pub(crate) retry: bool,
@@ -174,6 +178,11 @@ fn since(text: &str) -> Result<i64, String> {
         _ => return Err(wanted()),
     };
     Ok(i64::from(number) * minutes * 60_000)
+}
+
+fn until(text: &str) -> Result<Until, String> {
+    let found = Until::NAMES.iter().skip(1).find(|(name, _)| *name == text).map(|(_, until)| *until);
+    found.ok_or_else(|| "it is one of task, session, repository".to_owned())
 }
 
 #[cfg(test)]

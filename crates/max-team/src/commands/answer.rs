@@ -5,7 +5,7 @@
 
 use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By, Deed};
+use max_team_core::policy::{Answer, By, Deed, Memory, Until};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{AnsweredRow, Matter, Pending, Reply};
 use uuid::Uuid;
@@ -16,9 +16,9 @@ use super::table::short;
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::Place;
+use crate::setup::{self, Place};
 use crate::words::Lang;
-use crate::{agents, terminal};
+use crate::{agents, permissions, terminal};
 
 /// What is said in the events when an answer has been read.
 const ANSWERS: [&str; 2] = ["plan_answered", "question_answered"];
@@ -27,6 +27,10 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
     let desk = Desk::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = yes(&pending, options)?;
+    if let (Matter::Tool { memory, .. }, Some(Until::Repository)) = (&pending.row.matter, options.until) {
+        let root = setup::project_root(place, &place.settings(None, Vec::new())?)?;
+        permissions::remember(&place.home, &root, memory.rules()).map_err(|words| Stop::new(Exit::Failed, words))?;
+    }
     if let Some(name) = &options.by {
         check_member(&desk, place, &pending, name)?;
     }
@@ -77,7 +81,11 @@ fn yes(pending: &Pending, options: &args::Yes) -> Result<Reply, Stop> {
         _ if options.first_wave => usage(Lang::first_wave_too_late),
         Matter::Plan(_) => Ok(Reply::Plan(Say::Approve)),
         Matter::Tool { action, .. } if action.deed == Deed::Ask && message.is_empty() => usage(Lang::answer_with_words),
-        Matter::Tool { .. } => Ok(Reply::Agent(answer(true, options.always, message))),
+        Matter::Tool { memory: Memory::Nothing, .. } if options.always => usage(Lang::asked_every_time),
+        Matter::Tool { .. } => {
+            let until = options.until.unwrap_or_default();
+            Ok(Reply::Agent(Answer { always: options.always, until, ..answer(true, message) }))
+        }
     }
 }
 
@@ -98,13 +106,13 @@ fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
         Matter::Plan(About::Proposal) if options.changes => Ok(Reply::Plan(Say::Changes(why))),
         _ if options.changes => usage(Lang::changes_too_late),
         Matter::Plan(_) => Ok(Reply::Plan(Say::Reject(why))),
-        Matter::Tool { .. } => Ok(Reply::Agent(answer(false, false, why))),
+        Matter::Tool { .. } => Ok(Reply::Agent(answer(false, why))),
     }
 }
 
 /// The post writes down who, and where.
-fn answer(allow: bool, always: bool, comment: String) -> Answer {
-    Answer { allow, always, comment, by: By::Person(String::new()) }
+fn answer(allow: bool, comment: String) -> Answer {
+    Answer { comment, ..Answer::new(allow, By::Person(String::new())) }
 }
 
 /// A task given to nobody would wait for ever.

@@ -204,7 +204,8 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
         "answer_with": ways(pending, Lang::En),
     });
     let more = match &pending.row.matter {
-        Matter::Tool { tool, action } => json!({
+        Matter::Tool { tool, action, memory } => json!({
+            "remember": memory.rules(),
             "kind": if action.deed == Deed::Ask { "question" } else { "permission" },
             "tool": tool,
             "target": action.target,

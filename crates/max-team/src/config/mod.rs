@@ -129,6 +129,11 @@ impl Config {
         self.trail.explain(key)
     }
 
+    /// Whether anybody chose a value.
+    pub(crate) fn is_set(&self, key: &str) -> bool {
+        self.trail.source(key).is_some()
+    }
+
     /// Whether a value came with the project, and not from somebody the user vouches for.
     pub(crate) fn is_from_project(&self, key: &str) -> bool {
         self.trail.source(key).is_some_and(|source| !source.is_trusted())

@@ -246,8 +246,8 @@ impl Headless {
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             Event::QuestionAsked(asked) if !from.lead => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let by = from.name.to_string();
-                self.refuse(session, &Asked { question, tool, action, by }, None, tally).await?;
+                let (by, memory) = (from.name.to_string(), asked.memory.clone());
+                self.refuse(session, &Asked { question, tool, action, by, memory }, None, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
             _ => {}
@@ -261,8 +261,8 @@ impl Headless {
             Event::LlmEnded(ended) => tally.api_ms += ended.ms,
             Event::QuestionAsked(asked) => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let by = from.name.to_string();
-                self.refuse(session, &Asked { question, tool, action, by }, Some(&asked.key), tally).await?;
+                let (by, memory) = (from.name.to_string(), asked.memory.clone());
+                self.refuse(session, &Asked { question, tool, action, by, memory }, Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
@@ -299,7 +299,7 @@ impl Headless {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
         let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();
-        let answer = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(why) };
+        let answer = Answer::new(false, By::Nobody(why));
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.sent.remove(&asked.question);

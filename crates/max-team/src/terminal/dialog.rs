@@ -114,14 +114,14 @@ impl Dialog {
         match (&self.form, question.map(|question| &question.matter)) {
             (Form::Words(_), _) => true,
             (Form::Plan(gate), Some(Matter::Plan { about, .. })) => gate.takes(letter, about),
-            _ => "yanc".contains(letter.to_ascii_lowercase()),
+            _ => "ytarnc".contains(letter.to_ascii_lowercase()),
         }
     }
 
     /// A key, while the question is what the user looks at.
     pub(super) fn key(&mut self, key: KeyEvent, question: &Question, scene: Scene<'_>, look: Look) -> Option<Verdict> {
         match (&mut self.form, &question.matter) {
-            (Form::Permit(panel), _) => panel.key(key).map(Verdict::Answer),
+            (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, &permit.memory).map(Verdict::Answer),
             (Form::Words(reply), Matter::Words(words)) => reply.key(key, words).map(Verdict::Answer),
             (Form::Plan(gate), Matter::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
             _ => None,

@@ -18,6 +18,8 @@ use max_team_core::team::{Definition, Settings};
 use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
 use uuid::Uuid;
 
+use crate::permissions;
+
 /// Sessions that `/resume` lists.
 pub(super) const SESSIONS_MAX: usize = 10;
 
@@ -31,6 +33,8 @@ pub(super) enum Act {
     Answer {
         question: QuestionId,
         answer: Answer,
+        /// Rules that go into the project's local settings with it.
+        rules: Vec<String>,
     },
     /// Say something about a plan.
     Decide {
@@ -104,6 +108,7 @@ pub(super) struct Desk {
     pub(super) handle: TeamHandle,
     pub(super) by: Principal,
     pub(super) cwd: PathBuf,
+    pub(super) home: PathBuf,
     pub(super) definition: Definition,
     pub(super) team: Option<Team>,
     pub(super) session: SessionId,
@@ -149,7 +154,11 @@ impl Desk {
             Act::Say { key, text } => {
                 Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await }
             }
-            Act::Answer { question, answer } => {
+            Act::Answer { question, answer, rules } => {
+                if let Err(detail) = self.remember(&rules) {
+                    let path = self.cwd.display().to_string();
+                    return Done::Answered { question, outcome: Err(RuntimeError::Root { path, detail }) };
+                }
                 let command = Command::Answer { session, question, answer };
                 Done::Answered { question, outcome: self.command(fresh(), command).await }
             }
@@ -170,6 +179,11 @@ impl Desk {
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
         }
+    }
+
+    /// A yes for the repository stands in its local settings before it counts.
+    fn remember(&self, rules: &[String]) -> Result<(), String> {
+        if rules.is_empty() { Ok(()) } else { permissions::remember(&self.home, &self.cwd, rules) }
     }
 
     async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {

@@ -143,7 +143,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     if let Some((draft, source)) = propose {
         session.propose(draft, source);
     }
-    let link = Link::new(Desk { handle, by, cwd, definition, team, session: opened.session });
+    let link = Link::new(Desk { handle, by, cwd, home: home.clone(), definition, team, session: opened.session });
     if plain {
         let yes = yes.then_some(plain::Yes { objection });
         let room = plain::Room { yes, scratch };

@@ -4,7 +4,7 @@
 //! the questions themselves are the session's.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Memory, Until};
 use ratatui::text::{Line, Span};
 
 use super::diff;
@@ -15,23 +15,43 @@ use super::text;
 
 /// Where answers given here come from.
 pub(super) const PLACE: &str = "terminal";
-/// Rows around the diff: who, target, rule, options.
-const FRAME_ROWS: usize = 5;
+/// Rows around the diff: who, target, rule, what is remembered, options.
+const FRAME_ROWS: usize = 6;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Choice {
     #[default]
     Once,
-    Always,
+    Task,
+    Session,
+    Repository,
     No,
 }
 
 impl Choice {
-    const ALL: [Self; 3] = [Self::Once, Self::Always, Self::No];
+    const ALL: [Self; 5] = [Self::Once, Self::Task, Self::Session, Self::Repository, Self::No];
 
-    fn step(self, by: isize) -> Self {
-        let at = Self::ALL.iter().position(|choice| *choice == self).unwrap_or(0);
-        at.checked_add_signed(by).and_then(|at| Self::ALL.get(at)).copied().unwrap_or(self)
+    /// What there is to choose: what is not remembered is not offered.
+    fn among(memory: &Memory) -> &'static [Self] {
+        match memory {
+            Memory::Rules(_) => &Self::ALL,
+            Memory::Deed => &[Self::Once, Self::Session, Self::No],
+            Memory::Nothing => &[Self::Once, Self::No],
+        }
+    }
+
+    fn step(self, by: isize, all: &[Self]) -> Self {
+        let at = all.iter().position(|choice| *choice == self).unwrap_or(0);
+        at.checked_add_signed(by).and_then(|at| all.get(at)).copied().unwrap_or(self)
+    }
+
+    fn until(self) -> Option<Until> {
+        match self {
+            Self::Task => Some(Until::Task),
+            Self::Session => Some(Until::Session),
+            Self::Repository => Some(Until::Repository),
+            Self::Once | Self::No => None,
+        }
     }
 }
 
@@ -59,25 +79,34 @@ impl Panel {
     }
 
     /// A key, while the question is what the user looks at. Returns the answer, if that was one.
-    pub(super) fn key(&mut self, key: KeyEvent) -> Option<Answer> {
+    pub(super) fn key(&mut self, key: KeyEvent, memory: &Memory) -> Option<Answer> {
         if self.comment.is_some() {
             return self.comment_key(key);
         }
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
+        let all = Choice::among(memory);
+        let letter = match key.code {
+            KeyCode::Char('y' | 'Y') => Some(Choice::Once),
+            KeyCode::Char('t' | 'T') => Some(Choice::Task),
+            KeyCode::Char('a' | 'A') => Some(Choice::Session),
+            KeyCode::Char('r' | 'R') => Some(Choice::Repository),
+            KeyCode::Char('n' | 'N') | KeyCode::Esc => Some(Choice::No),
+            _ => None,
+        };
+        if let Some(choice) = letter {
+            return all.contains(&choice).then(|| self.answer(choice, String::new()));
+        }
         match key.code {
-            KeyCode::Char('y' | 'Y') => return Some(self.answer(Choice::Once, String::new())),
-            KeyCode::Char('a' | 'A') => return Some(self.answer(Choice::Always, String::new())),
-            KeyCode::Char('n' | 'N') | KeyCode::Esc => return Some(self.answer(Choice::No, String::new())),
             KeyCode::Enter => return Some(self.answer(self.choice, String::new())),
             KeyCode::Tab => self.comment = Some(Editor::default()),
             KeyCode::Char('c' | 'C') => {
                 self.choice = Choice::No;
                 self.comment = Some(Editor::default());
             }
-            KeyCode::Left => self.choice = self.choice.step(-1),
-            KeyCode::Right => self.choice = self.choice.step(1),
+            KeyCode::Left => self.choice = self.choice.step(-1, all),
+            KeyCode::Right => self.choice = self.choice.step(1, all),
             KeyCode::Up => self.scroll = self.scroll.saturating_sub(1),
             KeyCode::Down => self.scroll = (self.scroll + 1).min(self.scroll_max),
             KeyCode::PageUp => self.scroll = self.scroll.saturating_sub(self.page),
@@ -103,12 +132,10 @@ impl Panel {
     }
 
     fn answer(&self, choice: Choice, comment: String) -> Answer {
-        Answer {
-            allow: choice != Choice::No,
-            always: choice == Choice::Always,
-            comment,
-            by: By::Person(PLACE.to_owned()),
-        }
+        let by = By::Person(PLACE.to_owned());
+        let until = choice.until();
+        let answer = Answer::new(choice != Choice::No, by);
+        Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
     }
 
     /// The rows of the panel, at most so many.
@@ -130,7 +157,12 @@ impl Panel {
             let rule = format!("  {} {}", lang.because(), text::clean_line(&permit.rule));
             lines.push(Line::from(Span::styled(text::cut(&rule, columns), theme.faint())));
         }
-        lines.push(self.options(look));
+        if !permit.memory.rules().is_empty() {
+            let rules = permit.memory.rules().join(", ");
+            let words = format!("  {} {}", lang.remembered_as(), text::clean_line(&rules));
+            lines.push(Line::from(Span::styled(text::cut(&words, columns), theme.faint())));
+        }
+        lines.push(self.options(&permit.memory, look));
         lines
     }
 
@@ -157,7 +189,7 @@ impl Panel {
         lines
     }
 
-    fn options(&self, look: Look) -> Line<'static> {
+    fn options(&self, memory: &Memory, look: Look) -> Line<'static> {
         let Look { theme, lang, .. } = look;
         if self.comment.is_some() {
             let words = if self.choice == Choice::No { lang.comment_on_no() } else { lang.comment_on_yes() };
@@ -166,10 +198,12 @@ impl Panel {
         let mut spans = vec![Span::raw("  ")];
         let options = [
             (Choice::Once, "y", lang.yes_once()),
-            (Choice::Always, "a", lang.yes_always()),
+            (Choice::Task, "t", lang.yes_task()),
+            (Choice::Session, "a", lang.yes_session()),
+            (Choice::Repository, "r", lang.yes_repository()),
             (Choice::No, "n", lang.no()),
         ];
-        for (choice, key, words) in options {
+        for (choice, key, words) in options.into_iter().filter(|(choice, ..)| Choice::among(memory).contains(choice)) {
             let style = if choice == self.choice { theme.chosen() } else { theme.strong() };
             spans.push(Span::styled(format!(" {key} "), style));
             spans.push(Span::raw(format!(" {words}   ")));

@@ -270,7 +270,7 @@ mod tests {
     use max_team_core::event::{Event, QuestionAsked};
     use max_team_core::plan::event::{PlanAsked, Say};
     use max_team_core::plan::{Draft, Task};
-    use max_team_core::policy::{Action, Answer, By, Class};
+    use max_team_core::policy::{Action, Answer, By, Class, Memory};
     use max_team_runtime::{Delta, Origin, preview};
     use uuid::Uuid;
 
@@ -311,6 +311,7 @@ mod tests {
                 action: stage::edit("a.txt", "@@ -1 +1 @@\n-x\n+y\u{1b}[2J\n"),
                 class: Class::Idempotent,
                 rule: "permission mode `default`".into(),
+                memory: Memory::Rules(vec!["Edit".into()]),
             }));
             self.questions().unwrap();
         }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use max_team_core::event::QuestionAsked;
 use max_team_core::id::{AgentId, PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAsked};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, Deed, Memory};
 use max_team_runtime::{Asked, Origin};
 
 use crate::words::Lang;
@@ -52,6 +52,8 @@ pub(super) struct Permit {
     pub(super) target: String,
     pub(super) preview: String,
     pub(super) rule: String,
+    /// What a "yes, always" is remembered as.
+    pub(super) memory: Memory,
 }
 
 /// Something that only the user can decide.
@@ -86,7 +88,7 @@ impl Asker {
 }
 
 impl Matter {
-    fn of(tool: &str, action: &Action, rule: &str) -> Self {
+    fn of(tool: &str, action: &Action, rule: &str, memory: &Memory) -> Self {
         if action.deed == Deed::Ask {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
             return Self::Words(Words::read(words));
@@ -96,6 +98,7 @@ impl Matter {
             target: action.target.clone(),
             preview: action.preview.clone(),
             rule: rule.to_owned(),
+            memory: memory.clone(),
         })
     }
 }
@@ -126,7 +129,7 @@ impl Questions {
         self.add(Question {
             id: asked.question,
             by: Asker { agent: from.agent, name: name.to_owned(), task },
-            matter: Matter::of(&asked.tool, &asked.action, &asked.rule),
+            matter: Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory),
             key: asked.key.clone(),
         });
     }
@@ -136,7 +139,7 @@ impl Questions {
         self.add(Question {
             id: asked.question,
             by: Asker { name: asked.by.clone(), ..Asker::default() },
-            matter: Matter::of(&asked.tool, &asked.action, ""),
+            matter: Matter::of(&asked.tool, &asked.action, "", &asked.memory),
             key: String::new(),
         });
     }
@@ -211,6 +214,15 @@ impl Questions {
         any
     }
 
+    /// The rules that a "yes, always" to an open question is remembered as.
+    pub(super) fn rules(&self, id: QuestionId) -> Vec<String> {
+        let own = self.open.iter().find(|question| question.id == id);
+        match own.map(|question| &question.matter) {
+            Some(Matter::Permit(permit)) => permit.memory.rules().to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// An answer is on its way.
     pub(super) fn answered_here(&mut self, id: QuestionId) {
         if let Some(index) = self.open.iter().position(|question| question.id == id) {
@@ -280,6 +292,7 @@ mod tests {
             action: Action::read("a"),
             class: Class::Idempotent,
             rule: "permission mode `default`".into(),
+            memory: Memory::Rules(vec!["Edit".into()]),
         }
     }
 

@@ -77,5 +77,5 @@ impl Reply {
 }
 
 fn answer(allow: bool, comment: String) -> Answer {
-    Answer { allow, always: false, comment, by: By::Person(PLACE.to_owned()) }
+    Answer { comment, ..Answer::new(allow, By::Person(PLACE.to_owned())) }
 }

@@ -10,7 +10,7 @@ use std::fmt;
 
 use max_team_core::event::{End, Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
-use max_team_core::policy::{Answer, By, Mode};
+use max_team_core::policy::{Answer, By, Mode, Until};
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
@@ -216,8 +216,10 @@ impl Session {
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
+        let is_kept = answer.always && answer.until == Until::Repository;
+        let rules = if is_kept { self.questions.rules(question) } else { Vec::new() };
         self.questions.answered_here(question);
-        self.acts.push(Act::Answer { question, answer });
+        self.acts.push(Act::Answer { question, answer, rules });
     }
 
     pub(super) fn next_mode(&mut self) {

@@ -239,12 +239,12 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     stage.write("use tabs 用制表符");
     assert!(stage.glass.screen().contains("> use tabs 用制表符"));
     stage.key(KeyCode::Enter);
-    let Some(Act::Answer { question, answer }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
+    let Some(Act::Answer { question, answer, .. }) = stage.acts.last() else { panic!("{:?}", stage.acts) };
     assert_eq!(*question, QuestionId::new(Uuid::from_u128(7)));
     assert_eq!((answer.allow, answer.comment.as_str()), (false, "use tabs 用制表符"));
 
     assert!(stage.glass.screen().contains("file8"));
-    let elsewhere = Answer { allow: true, always: false, comment: String::new(), by: By::Person("telegram".into()) };
+    let elsewhere = Answer::new(true, By::Person("telegram".into()));
     let question = QuestionId::new(Uuid::from_u128(8));
     stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer: elsewhere }));
     let screen = stage.glass.screen();

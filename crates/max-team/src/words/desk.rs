@@ -19,6 +19,7 @@ phrases! {
     the_user: "user", "用户";
     call_lost: "a model call was lost with its process", "一次模型调用随进程丢失";
     inbox_empty: "nothing waits for you", "没有等待您处理的事项";
+    asked_every_time: "this is asked about every time: say yes to it once", "此类操作每次都会询问：请只同意这一次";
     nothing_spent: "nothing was spent", "没有花费";
     total: "total", "合计";
     nobody_at_work: "nobody is at work; `max-team ps --all` shows who was", "没有人在工作；`max-team ps --all` 显示此前的成员";

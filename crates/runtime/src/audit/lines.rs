@@ -247,7 +247,7 @@ mod tests {
         let (_, kind, data) = line(&from, &yes, &mut names).unwrap();
         let found = (kind, &data["who"], &data["where"], &data["what"]);
         assert_eq!(found, ("approval", &json!("ann"), &json!("cli"), &json!("approved")));
-        let answer = policy::Answer { allow: false, always: false, comment: "no".into(), by };
+        let answer = policy::Answer { comment: "no".into(), ..policy::Answer::new(false, by) };
         let no = Event::QuestionAnswered(QuestionAnswered { question, answer });
         let (_, _, data) = line(&from, &no, &mut names).unwrap();
         assert_eq!((&data["who"], &data["what"], &data["comment"]), (&json!("ann"), &json!("no"), &json!("no")));

@@ -123,7 +123,7 @@ async fn begin(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<Not
 }
 
 fn yes() -> Answer {
-    Answer { allow: true, always: false, comment: String::new(), by: By::Person("test".into()) }
+    Answer::new(true, By::Person("test".into()))
 }
 
 #[tokio::test]

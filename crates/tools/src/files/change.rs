@@ -45,10 +45,10 @@ pub(crate) fn propose(
     Ok(Action {
         // What changes nothing needs nobody's leave: carrying it out only looks.
         deed: if is_same { Deed::Read } else { Deed::Write },
-        target: place.to_string(),
         preview: if is_same { String::new() } else { preview(place, old.as_ref(), &new) },
         before: old.map(|old| old.hash),
         after: Some(after),
+        ..Action::read(place.to_string())
     })
 }
 

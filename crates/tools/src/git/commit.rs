@@ -67,10 +67,10 @@ fn action(cx: &Cx, args: &GitCommit) -> Result<Action, ToolError> {
     let shown = diff_seen(cx.root.path(), &args.paths, &cx.sight, &cx.cancel)?.unwrap_or_default();
     Ok(Action {
         deed: Deed::Write,
-        target: target(&files),
         preview: preview(args, &shown),
         before: Some(fingerprint(&repo, &files)),
         after: Some(key(&repo, args)),
+        ..Action::read(target(&files))
     })
 }
 

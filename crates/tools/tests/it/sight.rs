@@ -64,8 +64,7 @@ fn nothing_is_looked_at_before_the_gate_says_no() {
     for project in Project::both() {
         fill(&project);
         let project = project.within(&blocked);
-        let rules =
-            Rules { mode: Mode::BypassPermissions, grants: &[], constraints: &blocked, approved: true, owns: &[] };
+        let rules = Rules { approved: true, ..Rules::new(Mode::BypassPermissions, &blocked) };
         let calls: [(&str, Value, Deed); 6] = [
             ("read_file", json!({ "path": "prod.env" }), Deed::Read),
             ("read_file", json!({ "path": "missing.env" }), Deed::Read),
@@ -78,7 +77,7 @@ fn nothing_is_looked_at_before_the_gate_says_no() {
             let action = project.action(tool, &input).unwrap();
             let bare = (action.deed, action.preview.as_str(), action.before, action.after);
             assert_eq!(bare, (deed, "", None, None), "{tool}");
-            assert_eq!(judge(&rules, &action).verdict, Verdict::Deny, "{tool}");
+            assert_eq!(judge(&rules, "a_tool", &action).verdict, Verdict::Deny, "{tool}");
             assert!(project.run(tool, &input, &action, false).is_err(), "{tool}: a second wall");
         }
         let quoted = project.action("edit_file", &json!({ "path": "prod.env", "old": "KEY =needle", "new": "x" }));

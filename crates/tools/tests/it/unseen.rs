@@ -297,16 +297,15 @@ fn the_gate_judges_a_commit_by_its_files() {
     for (paths, target, constraints, want) in table {
         let action = project.action("git_commit", &json!({ "message": "m", "paths": paths })).unwrap();
         assert_eq!(action.target, target, "{paths}");
-        let rules =
-            Rules { mode: Mode::AcceptEdits, grants: &[], constraints: &constraints, approved: false, owns: &[] };
-        let said = judge(&rules, &action);
+        let rules = Rules::new(Mode::AcceptEdits, &constraints);
+        let said = judge(&rules, "a_tool", &action);
         assert_eq!(said.verdict == Verdict::Allow, want, "{paths} {constraints:?}: {}", said.rule);
     }
     let (none, owns) = (Constraints::default(), owned(&["src/**"]));
-    let rules = Rules { mode: Mode::Default, grants: &[], constraints: &none, approved: true, owns: &owns };
+    let rules = Rules { approved: true, owns: &owns, ..Rules::new(Mode::Default, &none) };
     for (paths, want) in [(json!(["src"]), Verdict::Allow), (json!(["src", "config"]), Verdict::Ask)] {
         let action = project.action("git_commit", &json!({ "message": "m", "paths": paths })).unwrap();
-        assert_eq!(judge(&rules, &action).verdict, want, "{paths}");
+        assert_eq!(judge(&rules, "a_tool", &action).verdict, want, "{paths}");
     }
 }
 

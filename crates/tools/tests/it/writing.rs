@@ -25,10 +25,9 @@ fn a_write_is_told_before_it_is_made() {
         action,
         Action {
             deed: Deed::Write,
-            target: "src/new/a.txt".into(),
             preview: "--- /dev/null\n+++ b/src/new/a.txt\n@@ -0,0 +1,2 @@\n+one\n+two\n".into(),
-            before: None,
             after: Some(Hash::of("one\ntwo\n")),
+            ..Action::read("src/new/a.txt")
         }
     );
     assert_eq!(project.names(""), [""; 0], "looking changes nothing");

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use max_team_core::id::QuestionId;
 use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Memory, Until};
 
 use super::super::gate::{headline, unknown_member};
 use super::super::panel::PLACE;
@@ -80,6 +80,10 @@ impl<W: Write> Plain<W> {
             rule => format!(" ({} {})", lang.because(), clean_line(rule)),
         };
         writeln!(self.out, "? {who} {} {tool} {target}{rule}", lang.wants_to_use())?;
+        if !permit.memory.rules().is_empty() {
+            let rules = clean_line(&permit.memory.rules().join(", "));
+            writeln!(self.out, "  {} {rules}", lang.remembered_as())?;
+        }
         for line in permit.preview.lines() {
             writeln!(self.out, "  {}", clean_line(line))?;
         }
@@ -98,9 +102,9 @@ impl<W: Write> Plain<W> {
     fn say_yes(&mut self, question: &Question) -> io::Result<()> {
         let by = By::Rule(YES.to_owned());
         let (answer, shown) = match &question.matter {
-            Matter::Permit(_) => (Answer { allow: true, always: false, comment: String::new(), by }, "y (--yes)"),
+            Matter::Permit(_) => (Answer::new(true, by), "y (--yes)"),
             // A yes is no answer to this.
-            Matter::Words(_) => (Answer { allow: false, always: false, comment: String::new(), by }, "(--yes)"),
+            Matter::Words(_) => (Answer::new(false, by), "(--yes)"),
             Matter::Plan { about, .. } => {
                 let mut objection = || self.yes.as_mut()?.objection.take();
                 let say = match about {
@@ -127,7 +131,7 @@ impl<W: Write> Plain<W> {
             self.session.questions.park(question.id);
             return Ok(());
         }
-        let nobody = Answer { allow: false, always: false, comment: String::new(), by: By::Nobody(NOBODY.into()) };
+        let nobody = Answer::new(false, By::Nobody(NOBODY.into()));
         self.session.answer(question.id, nobody);
         Ok(())
     }
@@ -140,7 +144,7 @@ impl<W: Write> Plain<W> {
         };
         let lang = self.session.lang;
         let unclear = match &question.matter {
-            Matter::Permit(_) => match permit_of(line) {
+            Matter::Permit(permit) => match permit_of(line, &permit.memory) {
                 Some(answer) => {
                     self.session.answer(id, answer);
                     return Ok(());
@@ -196,20 +200,27 @@ impl<W: Write> Plain<W> {
     }
 }
 
-fn permit_of(line: &str) -> Option<Answer> {
+fn permit_of(line: &str, memory: &Memory) -> Option<Answer> {
     let (word, comment) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
-    let (allow, always) = match word.to_lowercase().as_str() {
-        "y" | "yes" | "是" => (true, false),
-        "a" | "always" => (true, true),
-        "n" | "no" | "否" => (false, false),
+    let (allow, until) = match word.to_lowercase().as_str() {
+        "y" | "yes" | "是" => (true, None),
+        "t" | "task" => (true, Some(Until::Task)),
+        "a" | "always" => (true, Some(Until::Session)),
+        "r" | "repository" => (true, Some(Until::Repository)),
+        "n" | "no" | "否" => (false, None),
         _ => return None,
     };
-    Some(Answer { allow, always, comment: comment.trim().to_owned(), by: By::Person(PLACE.to_owned()) })
+    if until.is_some() && *memory == Memory::Nothing {
+        return None;
+    }
+    let (comment, answer) = (comment.trim().to_owned(), Answer::new(allow, By::Person(PLACE.to_owned())));
+    Some(Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer })
 }
 
 fn words_of(line: &str, words: &Words) -> Answer {
     let said = line.trim();
     let picked = said.parse::<usize>().ok().and_then(|number| words.options.get(number.checked_sub(1)?));
     let comment = picked.map_or_else(|| said.to_owned(), Clone::clone);
-    Answer { allow: !comment.is_empty(), always: false, comment, by: By::Person(PLACE.to_owned()) }
+    let answer = Answer::new(!comment.is_empty(), By::Person(PLACE.to_owned()));
+    Answer { comment, ..answer }
 }

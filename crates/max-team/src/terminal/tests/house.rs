@@ -13,7 +13,7 @@ use max_team_core::id::{EnvelopeId, PlanId, QuestionId, TurnId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Approve, Proof, Say, Spent};
 use max_team_core::plan::{Draft, Findings, Input, Now, Plan, Report, Task, edit};
-use max_team_core::policy::{Action, By, Class, Deed};
+use max_team_core::policy::{Action, By, Class, Deed, Memory};
 use max_team_core::team::Definition;
 use max_team_runtime::{Delta, Mate, Origin, Team, preview};
 use uuid::Uuid;
@@ -193,6 +193,7 @@ pub(super) fn asks(number: u128, tool: &str, action: Action) -> Event {
         action,
         class: Class::Idempotent,
         rule: "permission mode `default`".into(),
+        memory: Memory::Rules(vec!["Edit".into()]),
     })
 }
 

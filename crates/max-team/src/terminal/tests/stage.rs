@@ -15,7 +15,7 @@ use max_team_core::event::{
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Price;
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Class, Deed, Memory};
 use max_team_core::team::{Model, Settings};
 use max_team_runtime::{Delta, Notice, Opened, Origin, Team};
 use ratatui::layout::Size;
@@ -243,6 +243,7 @@ impl Stage {
             action,
             class: Class::Idempotent,
             rule: "permission mode `default`".into(),
+            memory: Memory::Rules(vec!["Edit".into()]),
         }));
     }
 }

@@ -8,7 +8,7 @@ use max_team_core::id::{AgentId, QuestionId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
 use max_team_core::plan::{Draft, Findings, Input, Report};
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, Deed, Memory};
 use max_team_runtime::{Asked, Delta, Opened, Origin};
 use uuid::Uuid;
 
@@ -189,7 +189,7 @@ fn a_member_asks() {
         house.stage.event_from(other, stage::ended(End::Interrupted));
         assert_eq!(house.stage.chat.session().questions.count(), 1);
         house.stage.key(KeyCode::Char('y'));
-        let Some(Act::Answer { question, answer }) = house.stage.acts.last() else { panic!() };
+        let Some(Act::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
         assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
         let done = ToolDone { key: "1.0".into(), ending: Ending::Ran, content: Vec::new(), is_error: false, ms: 1 };
         house.stage.event_from(member, Event::ToolDone(done));
@@ -255,6 +255,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         tool: "edit_file".into(),
         action: edit_action("a.md", ""),
         by: "ada".into(),
+        memory: Memory::Rules(vec!["Edit".into()]),
     };
     let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);

@@ -1,0 +1,120 @@
+//! Answers that are remembered: for how long, and as which rule.
+//!
+//! A yes is remembered as a rule that the person has seen. It is as wide as the command's own kind (`cargo test`) and
+//! never wider; where the kind is not known, it is the command word for word.
+
+use serde::{Deserialize, Serialize};
+
+use super::line::join;
+use super::rule::{Anchors, List, Origin, Rule, Scope};
+use super::{Deed, program};
+
+/// How long an answer holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Until {
+    /// For this one call.
+    Once,
+    /// Until the turn that works on the task is over.
+    Task,
+    /// Until the session is over.
+    #[default]
+    Session,
+    /// As long as the rule stands in the project's local settings.
+    Repository,
+}
+
+impl Until {
+    /// All of them with the names users write.
+    pub const NAMES: [(&str, Until); 4] =
+        [("once", Until::Once), ("task", Until::Task), ("session", Until::Session), ("repository", Until::Repository)];
+
+    /// In words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Once => "once",
+            Self::Task => "for this task",
+            Self::Session => "for this session",
+            Self::Repository => "for this repository",
+        }
+    }
+}
+
+/// What a "yes, always" is remembered as.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// Every deed of the kind, as questions of old journals were answered.
+    #[default]
+    Deed,
+    /// These rules.
+    Rules(Vec<String>),
+    /// It is not remembered.
+    Nothing,
+}
+
+impl Memory {
+    /// The rules, if there are any.
+    pub fn rules(&self) -> &[String] {
+        if let Self::Rules(rules) = self { rules } else { &[] }
+    }
+}
+
+/// A standing permission that a person gave.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grant {
+    /// Every deed of this kind: only from old journals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deed: Option<Deed>,
+    /// What the rule allows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<Rule>,
+    /// How long.
+    #[serde(default)]
+    pub until: Until,
+}
+
+impl Grant {
+    /// Every deed of a kind, for the session.
+    pub fn deed(deed: Deed) -> Self {
+        Self { deed: Some(deed), rule: None, until: Until::Session }
+    }
+
+    /// What a rule allows. Paths in it start at the project's folder.
+    pub fn rule(text: &str, until: Until, root: &str) -> Self {
+        let origin = Origin { scope: Scope::Answer, file: "an answer".to_owned(), line: 0 };
+        let anchors = Anchors { root, base: root, home: "" };
+        Self { deed: None, rule: Some(Rule::new(List::Allow, text, origin, &anchors)), until }
+    }
+}
+
+/// The rule that a yes to a command is remembered as.
+pub(super) fn proposed(argv: &[String]) -> String {
+    let inner = program::unwrapped(argv);
+    let argv = inner.as_deref().unwrap_or(argv);
+    match program::head(argv) {
+        Some(head) => format!("Bash({}:*)", join(head)),
+        None => exactly(argv),
+    }
+}
+
+/// The rule for a command word for word.
+pub(super) fn exactly(argv: &[String]) -> String {
+    format!("Bash({})", join(argv))
+}
+
+/// What may be commands in a text that only a shell understands: enough to refuse by, never to allow by.
+pub(super) fn pieces(text: &str) -> Vec<Vec<String>> {
+    let ends = |letter: char| matches!(letter, ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}' | '`' | '<' | '>' | '\r');
+    let bare = |word: &str| word.replace(['\'', '"', '\\', '$'], "");
+    let words = |piece: &str| {
+        let is_set = |word: &&str| {
+            word.split_once('=')
+                .is_some_and(|(name, _)| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_'))
+        };
+        let is_word = |word: &&str| matches!(*word, "do" | "then" | "else" | "if" | "while" | "until" | "!" | "time");
+        let words = piece.split_whitespace().skip_while(|word| is_set(word) || is_word(word));
+        words.map(bare).collect::<Vec<String>>()
+    };
+    text.split(ends).map(words).filter(|argv| !argv.is_empty()).collect()
+}

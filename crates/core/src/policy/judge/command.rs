@@ -1,0 +1,229 @@
+//! A command line: every part, every program that a part starts, every place that it touches.
+
+use super::place::Touch;
+use super::{Case, Judgement, constrained, danger, said, strictest};
+use crate::limits::FOLDERS_MAX;
+use crate::policy::line::{End, Join, Line, Part};
+use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
+use crate::policy::rule::{List, Spelling, Subject, absolute};
+use crate::policy::{Deed, Memory, Mode, Verdict, grant, pattern, sight};
+
+impl Case<'_> {
+    pub(super) fn execute(&self) -> Judgement {
+        match &self.action.line {
+            Some(Line::Plain(parts)) if !parts.is_empty() => self.plain(parts),
+            Some(Line::Plain(_)) => said(Verdict::Deny, "there is no command in the line"),
+            Some(Line::Opaque { text, why }) => self.opaque(text, why),
+            // Made by a tool of ours from parts that were looked at one by one: the command counts, not its words.
+            None => {
+                let argv: Vec<String> = self.action.target.split_whitespace().map(str::to_owned).collect();
+                let facts = Facts { effects: Vec::new(), ..program::look(&argv) };
+                self.command(&argv, &facts)
+            }
+        }
+    }
+
+    fn plain(&self, parts: &[Part]) -> Judgement {
+        // Where the line may be, if all of its chain so far went well, and at all.
+        let (mut here, mut ever) = (vec![String::new()], vec![String::new()]);
+        let mut all = Vec::new();
+        for (index, part) in parts.iter().enumerate() {
+            if matches!(part.join, Join::Then | Join::Or) {
+                here.clone_from(&ever);
+            }
+            all.push(self.part(part, &here));
+            if part.argv.first().is_some_and(|program| program == "cd") {
+                let is_piped = parts.get(index + 1).is_some_and(|next| next.join == Join::Pipe);
+                let is_sure = matches!(part.join, Join::Then | Join::And) && !is_piped;
+                here = moved(part, &here, is_sure);
+                ever.extend(here.iter().cloned());
+                ever.sort_unstable();
+                ever.dedup();
+            }
+            if ever.len() > FOLDERS_MAX {
+                let why = format!("it may be in more than {FOLDERS_MAX} folders");
+                all.push(self.hidden(&why, Memory::Nothing));
+                break;
+            }
+        }
+        strictest(all).unwrap_or_else(|| said(Verdict::Deny, "there is no command in the line"))
+    }
+
+    fn part(&self, part: &Part, folders: &[String]) -> Judgement {
+        let variables = part.env.iter().filter_map(|(name, _)| program::variable(name));
+        let flows = part.flows.iter().filter_map(|flow| match &flow.to {
+            End::Read(path) => Some(Effect::Read(path.clone())),
+            End::Write(path) | End::Append(path) => Some(Effect::Write(path.clone())),
+            End::Same(_) => None,
+        });
+        let extra: Vec<Effect> = variables.chain(flows).collect();
+        // A rule that names the whole command, word for word, was written by somebody who saw it whole.
+        let spelled = [Spelling::new(part.argv.clone(), true)];
+        let is_seen = part.env.is_empty() && part.flows.is_empty() && self.exact(Subject::Command(&spelled));
+        let all = self.deep(&part.argv, folders, 0);
+        let extra = extra.iter().flat_map(|effect| self.effect(effect, &part.argv, folders, 0));
+        let covered = |judged: &Judgement| {
+            is_seen && judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none()
+        };
+        let mut all: Vec<Judgement> = all.into_iter().chain(extra).filter(|judged| !covered(judged)).collect();
+        if part.join == Join::Pipe && all.is_empty() {
+            all.push(said(Verdict::Allow, "the rest of the line"));
+        }
+        strictest(all).or_else(|| self.allow(Subject::Command(&spelled))).unwrap_or_else(|| self.by_mode(Verdict::Ask))
+    }
+
+    /// A command, and everything that it does.
+    fn deep(&self, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
+        let facts = program::look(argv);
+        let mut all = vec![self.command(argv, &facts)];
+        for effect in &facts.effects {
+            all.extend(self.effect(effect, argv, folders, depth));
+        }
+        all
+    }
+
+    fn effect(&self, effect: &Effect, argv: &[String], folders: &[String], depth: usize) -> Vec<Judgement> {
+        let each = |touch, path: &str| folders.iter().map(|folder| self.place(touch, folder, path)).collect();
+        match effect {
+            Effect::Read(path) => each(Touch::Read, path),
+            Effect::Write(path) => each(Touch::Write, path),
+            Effect::Delete(path) => each(Touch::Delete, path),
+            Effect::Run(_) if depth >= DEPTH_MAX => {
+                vec![self.hidden("programs that start programs, too many of them", Memory::Nothing)]
+            }
+            Effect::Run(inner) => self.deep(inner, folders, depth + 1),
+            Effect::Code(why) => vec![self.hidden(why, Memory::Rules(vec![grant::exactly(argv)]))],
+            Effect::History => vec![self.history()],
+            Effect::Reach(host) => {
+                let judged = self.fetch(host);
+                vec![Judgement { memory: Memory::Nothing, ..judged }]
+            }
+            Effect::Danger(why) => vec![self.asking(danger(why))],
+        }
+    }
+
+    /// The command by itself.
+    fn command(&self, argv: &[String], facts: &Facts) -> Judgement {
+        let spelled = program::spellings(argv);
+        let is_move = argv.first().is_some_and(|program| program == "cd");
+        if let Some(allowed) = self.rules.constraints.allowed_commands.as_ref().filter(|_| !is_move) {
+            let within = |argv: &[String]| {
+                let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+                pattern::commands(allowed, &words)
+            };
+            if !spelled.iter().any(|spelling| spelling.is_literal && within(&spelling.argv)) {
+                return constrained(format!("the member's `allowed_commands` ({})", sight::quoted(allowed)));
+            }
+        }
+        let subject = Subject::Command(&spelled);
+        if let Some(judged) = self.deny(subject) {
+            return judged;
+        }
+        if !facts.is_whole && self.rules.mode == Mode::Plan {
+            return self.by_mode(Verdict::Deny);
+        }
+        if let Some(judged) = self.ask(subject) {
+            return judged;
+        }
+        if facts.is_whole {
+            return said(Verdict::Allow, "it does no more than its places say");
+        }
+        if let Some(judged) = self.allow(subject) {
+            return judged;
+        }
+        if self.rules.grants.iter().any(|grant| grant.deed == Some(Deed::Execute)) {
+            return said(Verdict::Allow, "allowed for this session by the user");
+        }
+        if let Some(judged) = self.plan(Deed::Execute, "") {
+            return judged;
+        }
+        self.mode(Deed::Execute, Memory::Rules(vec![grant::proposed(argv)]), "")
+    }
+
+    /// What cannot be seen may be anything, also what always asks: no mode and no plan answers for it.
+    fn hidden(&self, why: &str, memory: Memory) -> Judgement {
+        if self.rules.mode == Mode::Plan {
+            return self.by_mode(Verdict::Deny);
+        }
+        let hint = match &memory {
+            Memory::Rules(rules) => {
+                format!("a plain command, or a rule for exactly this one: `{}`", rules.join("`, `"))
+            }
+            _ => "a plain command".to_owned(),
+        };
+        self.asking(Judgement { hint, memory, ..said(Verdict::Ask, &format!("not to be seen through: {why}")) })
+    }
+
+    /// Contents of files that may be out of sight, or denied by a rule.
+    fn history(&self) -> Judgement {
+        let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list == List::Deny && rule.is_of_places());
+        if self.sight.is_whole() && !is_denied {
+            return said(Verdict::Allow, "reading inside the project is always allowed");
+        }
+        let hint = "`git_diff` and `git_log`, which leave out what is not for this agent".to_owned();
+        let words = "the history may show files that are not for this agent";
+        let judged = self.mode(Deed::ReadLinked, Memory::Nothing, "");
+        Judgement { hint, rule: format!("{words}; {}", judged.rule), ..judged }
+    }
+
+    /// A line that only a shell understands. Only the very same text can have been allowed.
+    fn opaque(&self, text: &str, why: &str) -> Judgement {
+        if let Some(allowed) = &self.rules.constraints.allowed_commands {
+            return constrained(format!("the member's `allowed_commands` ({}): {why}", sight::quoted(allowed)));
+        }
+        let pieces: Vec<Vec<String>> = grant::pieces(text);
+        let spelled: Vec<Spelling> = pieces
+            .iter()
+            .flat_map(|argv| program::spellings(argv))
+            .map(|spelling| Spelling::new(spelling.argv, false))
+            .collect();
+        let (subject, pieced) = (Subject::Text(text), Subject::Command(&spelled));
+        if let Some(judged) = self.deny(subject).or_else(|| self.deny(pieced)) {
+            return judged;
+        }
+        if self.rules.mode == Mode::Plan {
+            return self.by_mode(Verdict::Deny);
+        }
+        let told = pieces.iter().flat_map(|argv| program::look(argv).effects).find_map(|effect| match effect {
+            Effect::Danger(why) => Some(why),
+            _ => None,
+        });
+        if let Some(why) = told {
+            return self.asking(danger(&why));
+        }
+        if let Some(judged) = self.ask(subject).or_else(|| self.ask(pieced)) {
+            return judged;
+        }
+        if self.exact(subject) {
+            return self.allow(subject).unwrap_or_else(|| self.by_mode(Verdict::Ask));
+        }
+        self.hidden(why, Memory::Rules(vec![format!("Bash({})", text.trim())]))
+    }
+
+    /// Whether a rule or an answer allows exactly this.
+    fn exact(&self, subject: Subject<'_>) -> bool {
+        let is_text = matches!(subject, Subject::Text(_));
+        let fits = |rule: &crate::policy::rule::Rule| {
+            let is_exact = rule.is_exact() || (is_text && !rule.is_whole());
+            rule.list == List::Allow && is_exact && rule.fits(self.tool, &self.action.parameters, subject)
+        };
+        self.rules.permissions.rules.iter().any(fits) || self.grants(fits).is_some()
+    }
+}
+
+/// The folders that the rest of a chain runs in behind a `cd`, which may not have been carried out.
+fn moved(part: &Part, here: &[String], is_sure: bool) -> Vec<String> {
+    let to = part.argv.iter().skip(1).find(|word| !word.starts_with('-') || *word == "-");
+    let moved = here.iter().map(|folder| joined(folder, to.map_or("", |to| to)));
+    moved.chain(here.iter().filter(|_| !is_sure).cloned()).collect()
+}
+
+fn joined(folder: &str, path: &str) -> String {
+    // Without a path it is the user's own folder; `-` is one that nobody knows here.
+    match path {
+        "" | "-" => "/".to_owned(),
+        path if path.starts_with('/') => absolute("", path),
+        path if folder.is_empty() => path.to_owned(),
+        path => format!("{folder}/{path}"),
+    }
+}

@@ -1,0 +1,269 @@
+//! The verdict over one action.
+//!
+//! The order never changes: what the agent may never do (constraints), what rules deny, what always needs a person
+//! (danger), what rules ask about, what is free, what rules and answers allow, the approved plan, the mode. An action
+//! that is many things (a command line) is judged thing by thing, and the strictest verdict counts. Whoever works for
+//! somebody is judged under their modes too, so nobody is freer than whom they work for.
+
+mod command;
+mod place;
+
+pub use place::guarded;
+
+use super::pattern;
+use super::rule::{List, Origin, Rule, Subject};
+use super::{Action, Deed, Grant, Memory, Mode, Permissions, Sight, Verdict};
+use crate::team::Constraints;
+
+/// A verdict and who is behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Judgement {
+    /// What may happen.
+    pub verdict: Verdict,
+    /// Which rule says so, for people and for the model.
+    pub rule: String,
+    /// Where that rule is written, if it is.
+    pub origin: Option<Origin>,
+    /// What would change the verdict.
+    pub hint: String,
+    /// What a "yes, always" would be remembered as.
+    pub memory: Memory,
+    /// Whether it asks because of what it would do, whatever anybody has allowed.
+    pub is_danger: bool,
+}
+
+/// What an action is judged by.
+#[derive(Debug, Clone, Copy)]
+pub struct Rules<'a> {
+    /// How freely the agent may act.
+    pub mode: Mode,
+    /// The modes of those it works for.
+    pub within: &'a [Mode],
+    /// What settings say.
+    pub permissions: &'a Permissions,
+    /// What a person has allowed.
+    pub grants: &'a [Grant],
+    /// What the agent may never do.
+    pub constraints: &'a Constraints,
+    /// Whether an approved plan stands behind the work.
+    pub approved: bool,
+    /// Globs of the paths that the task owns; empty: no restriction.
+    pub owns: &'a [String],
+}
+
+impl<'a> Rules<'a> {
+    /// A mode and constraints, and nothing else.
+    pub fn new(mode: Mode, constraints: &'a Constraints) -> Self {
+        Self {
+            mode,
+            within: &[],
+            permissions: Permissions::none(),
+            grants: &[],
+            constraints,
+            approved: false,
+            owns: &[],
+        }
+    }
+}
+
+/// Judges one call of a tool.
+pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
+    let sight = Sight::of(rules.constraints);
+    let modes = std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
+    let all = modes.map(|mode| Case { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
+    strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"))
+}
+
+/// One action under one mode.
+#[derive(Clone, Copy)]
+struct Case<'a> {
+    rules: Rules<'a>,
+    tool: &'a str,
+    action: &'a Action,
+    sight: &'a Sight,
+}
+
+impl Case<'_> {
+    fn judge(&self) -> Judgement {
+        let target = self.action.target.as_str();
+        match self.action.deed {
+            Deed::Answer => said(Verdict::Allow, "answering is always allowed"),
+            Deed::Team => self.team(target),
+            Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| match self.rules.mode {
+                Mode::DontAsk => self.by_mode(Verdict::Deny),
+                _ => said(Verdict::Ask, "a question to the user"),
+            }),
+            Deed::Read => self.place(place::Touch::Read, "", target),
+            Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
+            Deed::Write => self.place(place::Touch::Write, "", target),
+            Deed::Fetch => self.fetch(target),
+            Deed::Query => self.query(),
+            Deed::Execute => self.execute(),
+        }
+    }
+
+    /// Work with the team is free unless a rule speaks of the tool or the member.
+    fn team(&self, member: &str) -> Judgement {
+        let subject = Subject::Member(member);
+        if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)) {
+            return judged;
+        }
+        said(Verdict::Allow, "working with the team is always allowed")
+    }
+
+    /// What the user has set up for it is free unless a rule speaks of the tool.
+    fn query(&self) -> Judgement {
+        let spoken = self.deny(Subject::Tool).or_else(|| self.ask(Subject::Tool));
+        spoken.unwrap_or_else(|| said(Verdict::Allow, "asking what the user has set up is always allowed"))
+    }
+
+    /// A host that nobody has named is asked about, whatever else is allowed.
+    fn fetch(&self, host: &str) -> Judgement {
+        let subject = Subject::Host(host);
+        if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)).or_else(|| self.allow(subject)) {
+            return judged;
+        }
+        if pattern::hosts(&self.rules.constraints.allowed_hosts, host) {
+            return said(Verdict::Allow, "the member's `allowed_hosts`");
+        }
+        let words = format!("no rule names the host `{host}`");
+        let memory = Memory::Rules(vec![format!("WebFetch(domain:{host})")]);
+        let hint = format!("`\"allow\": [\"WebFetch(domain:{host})\"]`");
+        self.asking(Judgement { hint, memory, is_danger: true, ..said(Verdict::Ask, &words) })
+    }
+
+    /// The rule that denies, if one does.
+    fn deny(&self, subject: Subject<'_>) -> Option<Judgement> {
+        let rule = self.rule(List::Deny, subject)?;
+        let hint = "only without that rule: no permission beats a denial".to_owned();
+        Some(Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Deny, &format!("the rule {rule}")) })
+    }
+
+    /// The rule that wants a question, if one does.
+    fn ask(&self, subject: Subject<'_>) -> Option<Judgement> {
+        let rule = self.rule(List::Ask, subject)?;
+        let hint = "only without that rule: no permission beats it".to_owned();
+        let judged =
+            Judgement { origin: Some(rule.origin.clone()), hint, ..said(Verdict::Ask, &format!("the rule {rule}")) };
+        Some(self.asking(Judgement { memory: Memory::Nothing, ..judged }))
+    }
+
+    /// The rule or the answer that allows, if one does.
+    fn allow(&self, subject: Subject<'_>) -> Option<Judgement> {
+        if let Some(rule) = self.rule(List::Allow, subject) {
+            let judged = said(Verdict::Allow, &format!("the rule {rule}"));
+            return Some(Judgement { origin: Some(rule.origin.clone()), ..judged });
+        }
+        let grant = self.grants(|rule| rule.fits(self.tool, &self.action.parameters, subject))?;
+        Some(said(Verdict::Allow, &format!("allowed {} by the user", grant.until.name())))
+    }
+
+    fn grants(&self, fits: impl Fn(&Rule) -> bool) -> Option<&Grant> {
+        self.rules.grants.iter().find(|grant| grant.rule.as_ref().is_some_and(&fits))
+    }
+
+    fn rule(&self, list: List, subject: Subject<'_>) -> Option<&Rule> {
+        let own = self.rules.permissions.rules.iter().filter(|rule| rule.list == list);
+        own.into_iter().find(|rule| rule.fits(self.tool, &self.action.parameters, subject))
+    }
+
+    /// A question that is not asked where nobody is to be asked.
+    fn asking(&self, judged: Judgement) -> Judgement {
+        match (judged.verdict, self.rules.mode) {
+            (Verdict::Ask, Mode::DontAsk) => Judgement { verdict: Verdict::Deny, ..judged },
+            _ => judged,
+        }
+    }
+
+    fn by_mode(&self, verdict: Verdict) -> Judgement {
+        said(verdict, &format!("permission mode `{}`", self.rules.mode.name()))
+    }
+
+    /// What the mode says where nothing else does.
+    fn mode(&self, deed: Deed, memory: Memory, wish: &str) -> Judgement {
+        let verdict = match (self.rules.mode, deed) {
+            (Mode::BypassPermissions, _) | (Mode::AcceptEdits | Mode::Auto, Deed::Write) => Verdict::Allow,
+            (Mode::DontAsk, _) => Verdict::Deny,
+            (Mode::Plan, Deed::Write | Deed::Execute) => Verdict::Deny,
+            _ => Verdict::Ask,
+        };
+        let hint = match (verdict, &memory) {
+            (Verdict::Allow, _) => "a `deny` or `ask` rule, or a stricter mode".to_owned(),
+            (_, Memory::Rules(rules)) if self.rules.mode != Mode::Plan => {
+                let rules: Vec<String> = rules.iter().map(|rule| format!("\"{rule}\"")).collect();
+                format!("`\"allow\": [{}]`{wish}", rules.join(", "))
+            }
+            _ => format!("another permission mode{wish}"),
+        };
+        Judgement { hint, memory, ..self.by_mode(verdict) }
+    }
+
+    /// Whether an approved plan speaks of it, and how.
+    fn plan(&self, deed: Deed, target: &str) -> Option<Judgement> {
+        let Rules { mode, approved, owns, .. } = self.rules;
+        if !approved || matches!(mode, Mode::Plan | Mode::BypassPermissions) {
+            return None;
+        }
+        match deed {
+            Deed::Write if !owns.is_empty() && !pattern::is_owned(owns, target) => {
+                let hint = "a plan whose task owns that path".to_owned();
+                Some(self.asking(Judgement { hint, ..said(Verdict::Ask, "outside the paths this task owns") }))
+            }
+            Deed::Write | Deed::Execute => Some(said(Verdict::Allow, "the approved plan")),
+            _ => None,
+        }
+    }
+}
+
+/// A verdict in words that are not a rule's.
+fn said(verdict: Verdict, words: &str) -> Judgement {
+    let hint = match verdict {
+        Verdict::Allow => "a `deny` or `ask` rule, or constraints of the member",
+        _ => "",
+    };
+    Judgement {
+        verdict,
+        rule: words.to_owned(),
+        origin: None,
+        hint: hint.to_owned(),
+        memory: Memory::Nothing,
+        is_danger: false,
+    }
+}
+
+/// What the member's constraints refuse.
+fn constrained(rule: String) -> Judgement {
+    let hint = "only other constraints of the member: no rule, mode, answer or plan loosens them".to_owned();
+    Judgement { hint, ..said(Verdict::Deny, &rule) }
+}
+
+/// What always needs a person.
+fn danger(why: &str) -> Judgement {
+    let hint = "nothing: this always asks; a `deny` rule would refuse it".to_owned();
+    Judgement { hint, is_danger: true, ..said(Verdict::Ask, &format!("always asked: {why}")) }
+}
+
+/// The strictest of several, the first of equals; a danger before other questions. What a yes would be remembered as
+/// is told of all that ask, or of none.
+fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
+    let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
+    for judged in all {
+        if judged.verdict == Verdict::Ask {
+            match &judged.memory {
+                Memory::Rules(own) => {
+                    rules.extend(own.iter().filter(|rule| !rules.contains(rule)).cloned().collect::<Vec<_>>())
+                }
+                Memory::Deed | Memory::Nothing => is_kept = false,
+            }
+        }
+        let weight = |judged: &Judgement| (judged.verdict, judged.is_danger);
+        if worst.as_ref().is_none_or(|known| weight(&judged) > weight(known)) {
+            worst = Some(judged);
+        }
+    }
+    let mut worst = worst?;
+    if worst.verdict == Verdict::Ask {
+        worst.memory = if is_kept { Memory::Rules(rules) } else { Memory::Nothing };
+    }
+    Some(worst)
+}

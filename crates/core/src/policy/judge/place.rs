@@ -1,0 +1,153 @@
+//! A look at a place, or a change of it.
+//!
+//! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
+
+use super::{Case, Judgement, constrained, danger, said, strictest};
+use crate::policy::rule::{Place, Subject, absolute, escape};
+use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
+
+/// What is done to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Touch {
+    Read,
+    ReadLinked,
+    Write,
+    Delete,
+}
+
+/// Devices that hold nothing.
+const DEVICES: [&str; 7] =
+    ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom", "/dev/tty"];
+
+impl Case<'_> {
+    /// Judges a touch of a path as it is written, from a folder of the project.
+    pub(super) fn place(&self, touch: Touch, folder: &str, path: &str) -> Judgement {
+        let root = self.root();
+        let full = absolute(&absolute(root, folder), path);
+        if DEVICES.contains(&full.as_str()) {
+            return said(Verdict::Allow, "a device that holds nothing");
+        }
+        let links = &self.action.links;
+        let real = links.iter().find(|(name, _)| absolute(root, name) == full).map(|(_, real)| absolute(root, real));
+        let place = Place { path: full, real };
+        if let Some(rule) = place.ends().find_map(|end| self.forbidden(touch, end)) {
+            return constrained(rule);
+        }
+        let subject = match touch {
+            Touch::Read | Touch::ReadLinked => Subject::Read(&place),
+            Touch::Write | Touch::Delete => Subject::Edit(&place),
+        };
+        if let Some(judged) = self.deny(subject) {
+            return judged;
+        }
+        let is_change = matches!(touch, Touch::Write | Touch::Delete);
+        if is_change && self.rules.mode == Mode::Plan {
+            return self.by_mode(Verdict::Deny);
+        }
+        let inside = place.ends().map(|end| self.inside(end)).collect::<Option<Vec<String>>>();
+        if let Some(why) = is_change.then(|| self.risk(touch, &place)).flatten() {
+            return self.asking(danger(&why));
+        }
+        if let Some(judged) = self.ask(subject) {
+            return judged;
+        }
+        let Some(own) = inside else { return self.outside(touch, &place, subject) };
+        if touch == Touch::Read {
+            return said(Verdict::Allow, "reading inside the project is always allowed");
+        }
+        let deed = if is_change { Deed::Write } else { Deed::ReadLinked };
+        if let Some(judged) = self.allow(subject) {
+            return judged;
+        }
+        if self.rules.grants.iter().any(|grant| grant.deed == Some(deed)) {
+            return said(Verdict::Allow, "allowed for this session by the user");
+        }
+        if let Some(judged) = strictest(own.iter().filter_map(|target| self.plan(deed, target))) {
+            return judged;
+        }
+        let rule = match deed {
+            Deed::Write => "Edit".to_owned(),
+            _ => format!("Read(./{})", own.first().map(|path| escape(path)).unwrap_or_default()),
+        };
+        let wish = if deed == Deed::Write { ", or mode `acceptEdits`" } else { "" };
+        self.mode(deed, Memory::Rules(vec![rule]), wish)
+    }
+
+    /// The folder that everything is held against; one that nothing lies in, if nobody said.
+    pub(super) fn root(&self) -> &str {
+        let root = self.rules.permissions.root.as_str();
+        if root.is_empty() { "/\u{1}" } else { root }
+    }
+
+    /// The path from the root, if it lies beneath.
+    fn inside(&self, end: &str) -> Option<String> {
+        let root = self.root().trim_matches('/');
+        let rest = if root.is_empty() { end } else { end.strip_prefix(root)? };
+        match rest.strip_prefix('/') {
+            Some(rest) => Some(rest.to_owned()),
+            None if rest.is_empty() => Some(".".to_owned()),
+            None if root.is_empty() => Some(rest.to_owned()),
+            None => None,
+        }
+    }
+
+    /// The constraint that a touch breaks, in words.
+    fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
+        let path = self.inside(end).unwrap_or_else(|| end.to_owned());
+        match touch {
+            Touch::Read => self.sight.hides(&path),
+            Touch::ReadLinked => self.sight.shields(&path),
+            Touch::Write | Touch::Delete => self.sight.shields(&path).or_else(|| {
+                let only = &self.rules.constraints.write_patterns;
+                let free = only.is_empty() || pattern::is_named(only, &path);
+                (!free).then(|| format!("the member's `write_patterns` ({})", sight::quoted(only)))
+            }),
+        }
+    }
+
+    /// What makes a change dangerous, in words.
+    fn risk(&self, touch: Touch, place: &Place) -> Option<String> {
+        place.ends().find_map(|end| match (self.inside(end), touch) {
+            (None, Touch::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
+            (Some(path), Touch::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
+            (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")),
+            (None, _) => None,
+        })
+    }
+
+    fn outside(&self, touch: Touch, place: &Place, subject: Subject<'_>) -> Judgement {
+        if let Some(judged) = self.allow(subject) {
+            return judged;
+        }
+        let path = place.real.as_ref().unwrap_or(&place.path);
+        let tool = if matches!(touch, Touch::Read | Touch::ReadLinked) { "Read" } else { "Edit" };
+        let rule = format!("{tool}(/{})", escape(path));
+        let judged = self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), "");
+        Judgement { rule: format!("`{path}` is outside the project; {}", judged.rule), ..judged }
+    }
+}
+
+/// Why a change of this place changes more than the place. Compared as the most forgiving file systems do: letter case
+/// does not count, invisible characters do not exist.
+pub fn guarded(path: &str) -> Option<&'static str> {
+    const TEAM: &str = "it says who is on the team and what they may do";
+    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
+    let at = |name: &str| names.iter().position(|own| own == name);
+    if at(".git").is_some() {
+        return Some("git runs what is in there (hooks, filters)");
+    }
+    if at(".max-team").is_some() || at(".claude").is_some() {
+        return Some("it holds the team's settings and permissions");
+    }
+    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["config"] | ["config", "agents.yaml" | "config.yaml"] => Some(TEAM),
+        [".", ..] => None,
+        [.., ".mcp.json"] => Some("it names programs that are started"),
+        _ => None,
+    }
+}
+
+fn folded(name: &str) -> String {
+    let hidden = |letter: &char| !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
+    name.chars().filter(hidden).flat_map(char::to_lowercase).collect()
+}

@@ -1,0 +1,152 @@
+//! A command line as plain data: what it would run, in a form that can be judged and run without a shell.
+//!
+//! Whoever reads the text (`tools::shell`) makes this; nothing here parses. A line is either *plain*, words joined by
+//! `&& || ; |` that mean the same to every shell, or *opaque*: then nobody knows what it does before a shell has tried.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::visible;
+
+/// A command line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// Commands whose every word is known.
+    Plain(Vec<Part>),
+    /// Something that only a shell understands.
+    Opaque {
+        /// As it was written.
+        text: String,
+        /// What in it is not plain.
+        why: String,
+    },
+}
+
+/// One command of a line.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Part {
+    /// How it follows the one before it.
+    #[serde(default)]
+    pub join: Join,
+    /// Variables that are set for it alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, String)>,
+    /// The program and its arguments, unquoted. `cd` is carried out by whoever runs the line.
+    pub argv: Vec<String>,
+    /// Where its input comes from and its output goes, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+}
+
+/// How a command follows the one before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Join {
+    /// In any case: `;`, and the first of a line.
+    #[default]
+    Then,
+    /// If it succeeded: `&&`.
+    And,
+    /// If it failed: `||`.
+    Or,
+    /// Beside it, reading what it writes: `|`.
+    Pipe,
+}
+
+/// One redirection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    /// The descriptor of the command.
+    pub fd: u32,
+    /// The other end.
+    pub to: End,
+}
+
+/// The other end of a redirection.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum End {
+    /// `< path`.
+    Read(String),
+    /// `> path`.
+    Write(String),
+    /// `>> path`.
+    Append(String),
+    /// `>& fd`: the same as that descriptor.
+    Same(u32),
+}
+
+impl Line {
+    /// A line of one command.
+    pub fn of(argv: &[String]) -> Self {
+        Self::Plain(vec![Part { argv: argv.to_vec(), ..Part::default() }])
+    }
+
+    /// The line as a person must see it before saying yes: nothing in it acts on a terminal or hides.
+    pub fn shown(&self) -> String {
+        visible(&self.to_string())
+    }
+}
+
+/// The text that any shell, and our own reader, takes for this line.
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parts = match self {
+            Self::Opaque { text, .. } => return f.write_str(text),
+            Self::Plain(parts) => parts,
+        };
+        for (index, part) in parts.iter().enumerate() {
+            match part.join {
+                _ if index == 0 => {}
+                Join::Then => f.write_str("; ")?,
+                Join::And => f.write_str(" && ")?,
+                Join::Or => f.write_str(" || ")?,
+                Join::Pipe => f.write_str(" | ")?,
+            }
+            write!(f, "{part}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (name, value) in &self.env {
+            write!(f, "{name}={} ", quote(value))?;
+        }
+        f.write_str(&join(&self.argv))?;
+        for Flow { fd, to } in &self.flows {
+            let usual = u32::from(!matches!(to, End::Read(_)));
+            f.write_str(" ")?;
+            if *fd != usual {
+                write!(f, "{fd}")?;
+            }
+            match to {
+                End::Read(path) => write!(f, "<{}", quote(path))?,
+                End::Write(path) => write!(f, ">{}", quote(path))?,
+                End::Append(path) => write!(f, ">>{}", quote(path))?,
+                End::Same(fd) => write!(f, ">&{fd}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One word so that any shell gives it back.
+pub fn quote(word: &str) -> String {
+    let is_option = word.starts_with('-');
+    let plain =
+        |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+^".contains(letter) || (letter == '=' && is_option);
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// An argv as one line, quoted where it must be.
+pub fn join(argv: &[String]) -> String {
+    argv.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,227 @@
+//! What a command does, by its program, its sub-command and its flags: which places it reads, writes and deletes, which
+//! other programs it starts, which hosts it reaches, and whether it is dangerous.
+//!
+//! The knowledge is a closed table of rows (`table`); what no row can say is in small readers (`git`, `script`,
+//! `odd`). A program without a row simply runs: nothing more is known of it, so it needs somebody's yes. Nothing here
+//! looks at a disk or decides.
+
+mod flags;
+mod git;
+mod odd;
+mod script;
+mod table;
+
+use flags::Seen;
+pub(super) use odd::variable;
+pub(super) use table::is_interpreter;
+use table::{Args, Does, Row};
+
+use super::rule::Spelling;
+
+/// How deep programs that run programs are followed; what lies deeper is not known.
+pub(super) const DEPTH_MAX: usize = 8;
+/// Where programs of the machine lie.
+const SYSTEM: [&str; 2] = ["/bin/", "/usr/bin/"];
+
+/// One thing that a command does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Looks at a place.
+    Read(String),
+    /// Changes or makes a place.
+    Write(String),
+    /// Removes a place and what lies beneath.
+    Delete(String),
+    /// Runs another command.
+    Run(Vec<String>),
+    /// Runs something that cannot be seen here: a script in a word, a hook, a driver. In words.
+    Code(String),
+    /// Shows contents of files out of a repository's history.
+    History,
+    /// Reaches a host; empty: one that cannot be seen here.
+    Reach(String),
+    /// Does something that always needs a person's yes. In words.
+    Danger(String),
+}
+
+/// What is known of a command.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Facts {
+    /// Whether the effects are all it does. If not, it also runs, and running needs leave.
+    pub is_whole: bool,
+    /// What it does besides running.
+    pub effects: Vec<Effect>,
+    /// The words that say what kind of command it is (`git log`); none for an unknown program.
+    pub head: usize,
+}
+
+/// Looks at a command.
+pub fn look(argv: &[String]) -> Facts {
+    let words: Vec<&str> = argv.iter().map(String::as_str).collect();
+    look_at(&words)
+}
+
+fn look_at(words: &[&str]) -> Facts {
+    let Some((program, rest)) = words.split_first() else { return Facts::default() };
+    let name = program.rsplit('/').next().unwrap_or(program);
+    let mut facts = match git::look(name, rest).or_else(|| odd::look(name, rest)) {
+        Some(facts) => facts,
+        None => match table::find(name, rest) {
+            Some(_) if matches!(rest, ["--version" | "--help" | "-V"]) => Facts { is_whole: true, ..Facts::default() },
+            Some((row, rest, head)) => by_row(row, &rest, head),
+            None => Facts { effects: unknown(name, rest), ..Facts::default() },
+        },
+    };
+    // A file of the project may have any name; what it does is its own.
+    if name != *program && !SYSTEM.iter().any(|folder| program.strip_prefix(folder) == Some(name)) {
+        (facts.is_whole, facts.head) = (false, 0);
+    }
+    facts
+}
+
+/// What may be known of a program that has no row.
+fn unknown(name: &str, rest: &[&str]) -> Vec<Effect> {
+    let mut effects = task(name, rest);
+    effects.extend(odd::hidden(rest));
+    effects
+}
+
+fn by_row(row: &Row, rest: &[&str], head: usize) -> Facts {
+    let seen = flags::read(row, rest);
+    let mut facts = Facts { is_whole: row.does.is_whole(), effects: Vec::new(), head };
+    facts.is_whole &= seen.unknown.is_empty();
+    if let Does::Danger(why) = row.does {
+        facts.effects.push(Effect::Danger(why.to_owned()));
+    }
+    facts.effects.extend(seen.effects.iter().cloned());
+    arguments(row, &seen, &mut facts);
+    facts
+}
+
+/// What the words are that are no flags.
+fn arguments(row: &Row, seen: &Seen<'_>, facts: &mut Facts) {
+    let rest = &seen.rest;
+    let own = |word: &&str| (*word).to_owned();
+    // `-` is what comes through the pipe.
+    let named = |word: &&&str| **word != "-";
+    let effects = &mut facts.effects;
+    match row.args {
+        Args::Text => {}
+        Args::Reads => effects.extend(rest.iter().filter(named).map(own).map(Effect::Read)),
+        Args::Pattern => {
+            let skip = usize::from(!seen.has_pattern);
+            effects.extend(rest.iter().skip(skip).filter(named).map(own).map(Effect::Read));
+        }
+        Args::Writes => effects.extend(rest.iter().map(own).map(Effect::Write)),
+        Args::Skip1Writes => effects.extend(rest.iter().skip(1).map(own).map(Effect::Write)),
+        Args::Deletes => effects.extend(rest.iter().map(own).map(Effect::Delete)),
+        Args::ReadThenWrite => {
+            effects.extend(rest.first().filter(|word| **word != "-").map(own).map(Effect::Read));
+            effects.extend(rest.iter().skip(1).map(own).map(Effect::Write));
+        }
+        Args::Copies | Args::Moves => {
+            let (to, from) = match (seen.has_target, rest.split_last()) {
+                (false, Some((to, from))) => (Some(to), from),
+                _ => (None, rest.as_slice()),
+            };
+            effects.extend(from.iter().map(own).map(Effect::Read));
+            if row.args == Args::Moves {
+                effects.extend(from.iter().map(own).map(Effect::Delete));
+            }
+            effects.extend(to.map(own).map(Effect::Write));
+        }
+        Args::Wraps(skip) => {
+            let inner: Vec<String> = rest.iter().skip(skip).map(own).collect();
+            if inner.is_empty() {
+                facts.is_whole = false;
+            } else {
+                effects.push(Effect::Run(inner));
+            }
+        }
+        Args::Hosts => effects.extend(rest.iter().map(|word| Effect::Reach(host(word)))),
+        Args::Tasks => effects.extend(task(row.program(), rest)),
+    }
+}
+
+/// Tasks whose name says that they reach out: nobody looks into the file that defines them.
+fn task(program: &str, words: &[&str]) -> Vec<Effect> {
+    const NAMES: [&str; 8] = ["deploy", "publish", "release", "push", "upload", "ship", "promote", "rollout"];
+    const TEXTS: [&str; 4] = [".md", ".txt", ".toml", ".json"];
+    let tells = |word: &&str| {
+        let name = word.rsplit('/').next().unwrap_or(word).to_lowercase();
+        let is_text = name.starts_with('-') || TEXTS.iter().any(|text| name.ends_with(text));
+        !is_text && name != "release-notes" && name.split([':', '-', '_', '.']).any(|piece| NAMES.contains(&piece))
+    };
+    let found = std::iter::once(program).chain(words.iter().copied()).find(|word| tells(word));
+    let danger = |word| Effect::Danger(format!("`{word}` sounds like publishing or deploying"));
+    found.map(danger).into_iter().collect()
+}
+
+/// The host of an address, as far as it can be seen.
+fn host(word: &str) -> String {
+    let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let host = match host.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || ".-_:".contains(letter);
+    if host.chars().all(plain) { host.to_lowercase() } else { String::new() }
+}
+
+/// Every way to spell a command that rules may mean: as it stands, without the programs that only start another, by
+/// the program's own name and without git's general options. Only the first two are what would run.
+pub(super) fn spellings(argv: &[String]) -> Vec<Spelling> {
+    let literal = |argv: Vec<String>| Spelling::new(argv, true);
+    let mut all = vec![literal(argv.to_vec())];
+    let mut rest = argv.to_vec();
+    for _ in 0..DEPTH_MAX {
+        let Some(inner) = unwrapped(&rest) else { break };
+        all.push(literal(inner.clone()));
+        rest = inner;
+    }
+    let mut loose = Vec::new();
+    for Spelling { argv, .. } in &all {
+        let bare = argv
+            .first()
+            .and_then(|program| program.rsplit_once('/'))
+            .map(|(_, name)| std::iter::once(name.to_owned()).chain(argv.iter().skip(1).cloned()).collect::<Vec<_>>());
+        loose.extend(git::plain(bare.as_deref().unwrap_or(argv)));
+        loose.extend(bare);
+    }
+    all.extend(loose.into_iter().map(|argv| Spelling::new(argv, false)));
+    all
+}
+
+/// The command inside one that only starts it (`timeout 30`, `nice`, `nohup`, a bare `xargs` …).
+pub(super) fn unwrapped(argv: &[String]) -> Option<Vec<String>> {
+    const STRIPPED: [&str; 9] = ["timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob", "xargs"];
+    let (program, rest) = argv.split_first()?;
+    if !STRIPPED.contains(&program.as_str()) {
+        return None;
+    }
+    if program == "xargs" {
+        let is_bare = rest.first().is_some_and(|first| !first.starts_with('-'));
+        return is_bare.then(|| rest.to_vec());
+    }
+    let words: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let (row, rest, _) = table::find(program, &words)?;
+    let Args::Wraps(skip) = row.args else { return None };
+    let seen = flags::read(row, &rest);
+    if !seen.unknown.is_empty() || !seen.effects.is_empty() {
+        return None;
+    }
+    let inner: Vec<String> = seen.rest.iter().skip(skip).map(|word| (*word).to_owned()).collect();
+    (!inner.is_empty()).then_some(inner)
+}
+
+/// The first words of a command that a yes may be remembered by, if they say enough: `cargo test`, `git add`.
+pub(super) fn head(argv: &[String]) -> Option<&[String]> {
+    let facts = look(argv);
+    let is_safe = !matches!(argv.first().map(String::as_str), Some(program) if table::is_interpreter(program));
+    (is_safe && facts.head > 0).then(|| argv.get(..facts.head)).flatten()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,377 @@
+//! Programs whose words no row can describe: those that start others, and those with a language of their own.
+
+use super::script::{is_plain_awk, is_plain_sed};
+use super::{DEPTH_MAX, Effect, Facts, by_row, host, look_at, table, task};
+
+/// Programs that end a shell's line of thought; without a shell they mean nothing good.
+const BUILTINS: [&str; 8] = ["eval", "source", ".", "trap", "alias", "coproc", "parallel", "watch"];
+const SHELLS: [&str; 7] = ["sh", "bash", "dash", "zsh", "ksh", "fish", "pwsh"];
+const EDITORS: [&str; 9] = ["vim", "vi", "nvim", "ex", "view", "ed", "emacs", "nano", "vimdiff"];
+/// What makes a database's client start something.
+const SQL: [&str; 14] = [
+    ".shell",
+    ".system",
+    ".output",
+    ".once",
+    ".read",
+    ".load",
+    ".import",
+    ".save",
+    ".backup",
+    ".open",
+    "writefile",
+    "load_extension",
+    "edit(",
+    ".excel",
+];
+
+/// Looks at such a program; `None`: it is none.
+pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
+    let code = |why: String| Facts { is_whole: false, effects: vec![Effect::Code(why)], head: 0 };
+    let facts = match program {
+        "find" | "gfind" => find(words),
+        "xargs" => xargs(words),
+        "env" => env(words),
+        "exec" | "busybox" | "toybox" => Facts { is_whole: true, effects: run(words), head: 0 },
+        "sed" | "gsed" => sed(words),
+        "awk" | "gawk" | "mawk" | "nawk" => awk(words),
+        "dd" => dd(words),
+        "tar" => return tar(words),
+        "ssh" | "mosh" => ssh(words),
+        "scp" | "rsync" | "sftp" => return remote(program, words),
+        "curl" | "wget" => return fetch(program, words),
+        "sqlite3"
+            if words.iter().any(|word| {
+                SQL.iter().any(|odd| word.contains(odd)) || word.starts_with("-cmd") || word.starts_with("-init")
+            }) =>
+        {
+            code("`sqlite3` is told to run or write something".to_owned())
+        }
+        "psql" | "mysql"
+            if words.iter().any(|word| {
+                word.contains("\\!") || word.contains("\\o") || word.to_lowercase().contains("program")
+            }) =>
+        {
+            code(format!("`{program}` is told to run something"))
+        }
+        name if BUILTINS.contains(&name) => code(format!("`{name}` runs a script in its words")),
+        name if SHELLS.contains(&name) => shell(name, words),
+        name if EDITORS.contains(&name) => code(format!("`{name}` can run anything")),
+        name if table::is_interpreter(name) && words.iter().all(|word| *word == "-") => {
+            code(format!("`{name}` runs what it reads"))
+        }
+        name if table::is_interpreter(name) => Facts { effects: task(name, words), ..Facts::default() },
+        _ => return None,
+    };
+    Some(facts)
+}
+
+fn run(words: &[&str]) -> Vec<Effect> {
+    if words.is_empty() { Vec::new() } else { vec![Effect::Run(words.iter().map(|word| (*word).to_owned()).collect())] }
+}
+
+/// `sh script` runs a file; `sh -c text`, `sh -s` and a bare `sh` run what cannot be seen.
+fn shell(name: &str, words: &[&str]) -> Facts {
+    match words.first() {
+        Some(first) if !first.starts_with(['-', '+']) => Facts { effects: task(name, words), ..Facts::default() },
+        _ => {
+            Facts { effects: vec![Effect::Code(format!("`{name}` runs a script that is no file"))], ..Facts::default() }
+        }
+    }
+}
+
+/// Starting points, then tests and actions.
+fn find(words: &[&str]) -> Facts {
+    const TESTS: &str = "-name= -iname= -path= -ipath= -regex= -iregex= -type= -size= -mtime= -mmin= -atime= -amin= -ctime= -cmin= -newer< -maxdepth= -mindepth= -perm= -user= -group= -empty -not -and -a -or -o -print -print0 -printf= -ls -prune -quit -depth -d -mount -xdev -follow -L -H -P -true -false -readable -writable -executable -links= -inum= -samefile< -wholename= -noleaf -regextype= -daystart -E";
+    let is_start = |word: &&&str| !word.starts_with('-') && !matches!(**word, "(" | ")" | "!" | ",");
+    let flags = words.iter().take_while(|word| matches!(**word, "-L" | "-H" | "-P" | "-E")).count();
+    let mut starts: Vec<&str> = words.iter().skip(flags).take_while(is_start).copied().collect();
+    let mut rest = words.iter().skip(flags + starts.len()).copied();
+    if starts.is_empty() {
+        starts.push(".");
+    }
+    let mut facts = Facts {
+        is_whole: true,
+        effects: starts.iter().map(|start| Effect::Read((*start).to_owned())).collect(),
+        head: 0,
+    };
+    while let Some(word) = rest.next() {
+        match word {
+            "-delete" => facts.effects.extend(starts.iter().map(|start| Effect::Delete((*start).to_owned()))),
+            "-fprint" | "-fprint0" | "-fls" | "-fprintf" => {
+                facts.effects.push(Effect::Write(rest.next().unwrap_or_default().to_owned()));
+                if word == "-fprintf" {
+                    rest.next();
+                }
+            }
+            "-exec" | "-execdir" | "-ok" | "-okdir" => {
+                let inner: Vec<&str> = rest.by_ref().take_while(|word| !matches!(*word, ";" | "+")).collect();
+                // What is found lies beneath where it starts.
+                for start in &starts {
+                    let named = inner.iter().map(|word| word.replace("{}", start)).collect();
+                    facts.effects.push(Effect::Run(named));
+                }
+            }
+            "(" | ")" | "!" | "," => {}
+            word => match TESTS.split(' ').find(|test| test.trim_end_matches(['=', '<']) == word) {
+                Some(test) if test.ends_with('<') => {
+                    facts.effects.push(Effect::Read(rest.next().unwrap_or_default().to_owned()))
+                }
+                Some(test) if test.ends_with('=') => drop(rest.next()),
+                Some(_) => {}
+                None => facts.is_whole = false,
+            },
+        }
+    }
+    facts
+}
+
+/// What comes through the pipe becomes arguments that nobody has seen.
+fn xargs(words: &[&str]) -> Facts {
+    const VALUED: [&str; 12] =
+        ["-I", "-n", "-P", "-L", "-d", "-s", "-E", "-a", "--max-args", "--max-procs", "--delimiter", "--arg-file"];
+    let mut at = 0;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        at += if VALUED.contains(word) { 2 } else { 1 };
+    }
+    let inner = words.get(at..).unwrap_or_default();
+    let mut effects = run(inner);
+    let mut innermost = inner;
+    for _ in 0..DEPTH_MAX {
+        let is_wrapper = innermost.first().is_some_and(|program| {
+            matches!(
+                *program,
+                "env" | "nice" | "nohup" | "timeout" | "command" | "xargs" | "time" | "stdbuf" | "setsid" | "busybox"
+            )
+        });
+        if !is_wrapper {
+            break;
+        }
+        innermost = innermost.get(1..).unwrap_or_default();
+    }
+    if let Some(program) = innermost.iter().find(|word| table::is_risky(word)) {
+        effects.push(Effect::Danger(format!("`{program}` gets arguments through a pipe that nobody has seen")));
+    }
+    Facts { is_whole: false, effects, head: 0 }
+}
+
+fn env(words: &[&str]) -> Facts {
+    let mut facts = Facts { is_whole: true, ..Facts::default() };
+    let mut rest = words.iter().copied().peekable();
+    while let Some(word) = rest.next_if(|word| word.starts_with('-') || word.contains('=')) {
+        match word {
+            "-i" | "-" | "--ignore-environment" | "-0" | "--null" | "-v" => {}
+            "-u" | "--unset" => drop(rest.next()),
+            "-C" | "--chdir" => facts.effects.push(Effect::Read(rest.next().unwrap_or_default().to_owned())),
+            word if word.starts_with('-') => {
+                facts.effects.push(Effect::Code(format!("`env {word}` takes a command apart by itself")));
+            }
+            word => {
+                let name = word.split('=').next().unwrap_or_default();
+                facts.effects.extend(variable(name));
+            }
+        }
+    }
+    let inner: Vec<&str> = rest.collect();
+    // Alone it shows variables, which may hold keys.
+    facts.is_whole &= !inner.is_empty();
+    facts.effects.extend(run(&inner));
+    facts
+}
+
+/// A variable that can change which code runs.
+pub(in crate::policy) fn variable(name: &str) -> Option<Effect> {
+    const SAFE: [&str; 20] = [
+        "LANG",
+        "LC_ALL",
+        "LANGUAGE",
+        "TZ",
+        "TERM",
+        "COLUMNS",
+        "LINES",
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "CLICOLOR",
+        "CI",
+        "RUST_BACKTRACE",
+        "RUST_LOG",
+        "CARGO_TERM_COLOR",
+        "NODE_ENV",
+        "PYTHONUNBUFFERED",
+        "PYTHONDONTWRITEBYTECODE",
+        "DEBUG",
+        "VERBOSE",
+        "INSTA_UPDATE",
+    ];
+    (!SAFE.contains(&name)).then(|| Effect::Code(format!("the variable `{name}` can change what runs")))
+}
+
+fn sed(words: &[&str]) -> Facts {
+    const PLAIN: [&str; 14] = [
+        "-n",
+        "-E",
+        "-r",
+        "-s",
+        "-u",
+        "-z",
+        "--quiet",
+        "--silent",
+        "--regexp-extended",
+        "--posix",
+        "--separate",
+        "--null-data",
+        "--debug",
+        "--sandbox",
+    ];
+    let mut facts = Facts { is_whole: true, ..Facts::default() };
+    let (mut scripts, mut rest, mut in_place): (Vec<&str>, Vec<&str>, bool) = (Vec::new(), Vec::new(), false);
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "-e" | "--expression" => scripts.extend(words.next()),
+            "--" => rest.extend(words.by_ref()),
+            word if PLAIN.contains(&word) => {}
+            word if word.starts_with("--expression=") => scripts.extend(word.split_once('=').map(|(_, script)| script)),
+            word if word.starts_with("--in-place") || word.starts_with("-i") => in_place = true,
+            "-ne" | "-En" | "-nE" | "-nr" | "-rn" => {
+                if word.ends_with('e') {
+                    scripts.extend(words.next());
+                }
+            }
+            word if word.starts_with('-') && word.len() > 1 => facts.is_whole = false,
+            word => rest.push(word),
+        }
+    }
+    if scripts.is_empty() && !rest.is_empty() {
+        scripts.push(rest.remove(0));
+    }
+    if !facts.is_whole || !scripts.iter().all(|script| is_plain_sed(script)) {
+        facts.effects.push(Effect::Code("the `sed` script may run programs or write files".to_owned()));
+        facts.is_whole = false;
+    }
+    let place =
+        |word: &&str| if in_place { Effect::Write((*word).to_owned()) } else { Effect::Read((*word).to_owned()) };
+    facts.effects.extend(rest.iter().map(place));
+    facts
+}
+
+fn awk(words: &[&str]) -> Facts {
+    let mut facts = Facts { is_whole: true, ..Facts::default() };
+    let mut rest: Vec<&str> = Vec::new();
+    let mut words = words.iter().copied();
+    while let Some(word) = words.next() {
+        match word {
+            "-F" | "-v" if rest.is_empty() => drop(words.next()),
+            word if rest.is_empty() && (word.starts_with("-F") || word.starts_with("-v")) => {}
+            word if rest.is_empty() && word.starts_with('-') => facts.is_whole = false,
+            word => rest.push(word),
+        }
+    }
+    if !facts.is_whole || !rest.first().is_some_and(|script| is_plain_awk(script)) {
+        facts.effects.push(Effect::Code("the `awk` script may run programs or write files".to_owned()));
+        facts.is_whole = false;
+    }
+    let files = rest.iter().skip(1).filter(|word| !word.contains('='));
+    facts.effects.extend(files.map(|word| Effect::Read((*word).to_owned())));
+    facts
+}
+
+fn dd(words: &[&str]) -> Facts {
+    let mut facts = Facts { is_whole: true, ..Facts::default() };
+    for word in words {
+        match word.split_once('=') {
+            Some(("if", path)) => facts.effects.push(Effect::Read(path.to_owned())),
+            Some(("of", path)) => facts.effects.push(Effect::Write(path.to_owned())),
+            Some(("bs" | "count" | "skip" | "seek" | "status" | "conv" | "ibs" | "obs", _)) => {}
+            _ => facts.is_whole = false,
+        }
+    }
+    facts
+}
+
+/// `tar xf a` is `tar -xf a`; an archive on another host is fetched by a program.
+fn tar(words: &[&str]) -> Option<Facts> {
+    let first = words.first().copied().unwrap_or_default();
+    let dashed = format!("-{first}");
+    let spelled: Vec<&str> = if first.starts_with('-') || first.is_empty() {
+        words.to_vec()
+    } else {
+        std::iter::once(dashed.as_str()).chain(words.iter().skip(1).copied()).collect()
+    };
+    let (row, left, _) = table::find("tar", &spelled)?;
+    let mut facts = by_row(row, &left, 0);
+    if words
+        .iter()
+        .any(|word| word.split('/').next().is_some_and(|first| first.contains(':')) && !word.starts_with("--"))
+    {
+        facts.effects.push(Effect::Code("an archive on another host is reached by a program".to_owned()));
+    }
+    // Letters without a dash take their values in turn; which is which is not worth knowing.
+    if !first.starts_with('-') && first.contains(['I', 'F', 'T']) {
+        facts.effects.push(Effect::Code("`tar` is told to run a program".to_owned()));
+    }
+    facts.is_whole = false;
+    Some(facts)
+}
+
+fn ssh(words: &[&str]) -> Facts {
+    const VALUED: [&str; 16] =
+        ["-p", "-l", "-i", "-o", "-F", "-J", "-L", "-R", "-D", "-E", "-S", "-b", "-c", "-m", "-W", "-Q"];
+    let mut at = 0;
+    let mut effects = Vec::new();
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        if matches!(word.get(..2), Some("-o" | "-F" | "-S" | "-E")) {
+            effects.push(Effect::Code(format!("`ssh {word}` can name a program to run")));
+        }
+        at += if VALUED.contains(word) { 2 } else { 1 };
+    }
+    effects.push(Effect::Reach(words.get(at).map(|word| host(word)).unwrap_or_default()));
+    effects.push(Effect::Danger("it acts on another machine".to_owned()));
+    Facts { effects, ..Facts::default() }
+}
+
+/// Words like `host:path` are places elsewhere.
+fn remote(program: &str, words: &[&str]) -> Option<Facts> {
+    let (row, left, head) = table::find(program, words)?;
+    let mut facts = by_row(row, &left, head);
+    for effect in &mut facts.effects {
+        let (Effect::Read(place) | Effect::Write(place)) = &*effect else { continue };
+        if place.split('/').next().is_some_and(|first| first.contains(':')) {
+            *effect = Effect::Reach(host(place));
+        }
+    }
+    facts.head = 0;
+    Some(facts)
+}
+
+/// Files that are sent, and files under other names.
+fn fetch(program: &str, words: &[&str]) -> Option<Facts> {
+    let (row, left, _) = table::find(program, words)?;
+    let mut facts = by_row(row, &left, 0);
+    for word in words {
+        let sent = word
+            .strip_prefix('@')
+            .or_else(|| word.split_once("=@").or_else(|| word.split_once("=<")).map(|(_, path)| path));
+        let joined = word.strip_prefix("-d@").or_else(|| word.strip_prefix("-F@"));
+        facts.effects.extend(sent.or(joined).filter(|path| *path != "-").map(|path| Effect::Read(path.to_owned())));
+        if let Some(path) = word.strip_prefix("file:") {
+            facts.effects.push(Effect::Read(path.trim_start_matches("//").to_owned()));
+        }
+        if matches!(*word, "-O" | "--remote-name" | "-J" | "--remote-header-name") && program == "curl" {
+            facts.effects.push(Effect::Write(".".to_owned()));
+        }
+    }
+    facts.effects.retain(|effect| !matches!(effect, Effect::Reach(host) if host == "file"));
+    Some(facts)
+}
+
+/// Commands hidden behind a program that nobody knows: `unshare git push`.
+pub(super) fn hidden(words: &[&str]) -> Vec<Effect> {
+    let starts = words.iter().enumerate().take(DEPTH_MAX).filter(|(_, word)| table::is_risky(word));
+    let risky = starts.filter_map(|(at, _)| {
+        let inner = words.get(at..)?;
+        let is_risky = |effect: &Effect| matches!(effect, Effect::Danger(_) | Effect::Delete(_));
+        look_at(inner).effects.iter().any(is_risky).then(|| run(inner))
+    });
+    risky.flatten().collect()
+}

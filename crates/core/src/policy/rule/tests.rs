@@ -1,0 +1,235 @@
+//! Rules as people write them, and what they cover.
+
+use super::*;
+use crate::policy::line::{Join, Line, Part};
+use crate::policy::{Action, Deed, Judgement, Mode, Permissions, Rules, Verdict, judge};
+use crate::team::Constraints;
+
+const ROOT: &str = "/home/u/project";
+
+fn rule(list: List, text: &str) -> Rule {
+    // As if it stood in the user's own settings.
+    let origin = Origin { scope: Scope::User, file: "~/.claude/settings.json".into(), line: 7 };
+    Rule::new(list, text, origin, &Anchors { root: ROOT, base: "/home/u/.claude", home: "/home/u" })
+}
+
+fn judged(rules: &[(List, &str)], tool: &str, action: &Action) -> Judgement {
+    let rules = rules.iter().map(|(list, text)| rule(*list, text)).collect();
+    let (permissions, free) = (Permissions { root: ROOT.into(), rules }, Constraints::default());
+    judge(&Rules { permissions: &permissions, ..Rules::new(Mode::Default, &free) }, tool, action)
+}
+
+/// A line of plain words with `&&` and assignments, enough for the documented examples.
+fn command(text: &str) -> Action {
+    let part = |(index, text): (usize, &str)| {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let sets = words.iter().take_while(|word| word.contains('=')).count();
+        let env = words.iter().take(sets).filter_map(|word| word.split_once('='));
+        Part {
+            join: if index == 0 { Join::Then } else { Join::And },
+            env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+            argv: words.iter().skip(sets).map(|word| (*word).to_owned()).collect(),
+            flows: Vec::new(),
+        }
+    };
+    let line = Line::Plain(text.split(" && ").enumerate().map(part).collect());
+    Action { deed: Deed::Execute, line: Some(line), ..Action::read(text) }
+}
+
+fn touch(deed: Deed, path: &str) -> Action {
+    Action { deed, ..Action::read(path) }
+}
+
+#[test]
+fn the_documented_examples() {
+    use List::{Allow as Yes, Deny as No};
+    use Verdict::{Allow, Ask, Deny};
+    type Row = (&'static [(List, &'static str)], Action, Verdict);
+    let table: [Row; 14] = [
+        (&[(No, "Bash(aws *)"), (Yes, "Bash(aws s3 ls)")], command("aws s3 ls"), Deny),
+        (&[(Yes, "Bash(aws s3 ls)"), (No, "Bash(aws *)")], command("aws s3 ls"), Deny),
+        (&[(Yes, "Bash(safe *)")], command("safe x && rm y"), Ask),
+        (&[(Yes, "Bash(safe *)")], command("safe x"), Allow),
+        (&[(Yes, "Bash(npm test *)")], command("timeout 30 npm test"), Allow),
+        (&[(No, "Bash(rm *)")], command("FOO=1 rm -rf t"), Deny),
+        (&[(Yes, "Edit(src/**)")], touch(Deed::Write, "vendor/p/src/a"), Ask),
+        (&[(Yes, "Edit(src/**)")], touch(Deed::Write, "src/a/b"), Allow),
+        (&[(No, "Edit(src/**)")], touch(Deed::Write, "vendor/p/src/a"), Deny),
+        (&[(No, "Read(.env)")], touch(Deed::Read, ".env"), Deny),
+        (&[(No, "Read(.env)")], touch(Deed::Read, "a/b/.ENV"), Deny),
+        (&[(No, "Read(/secrets/**)")], touch(Deed::Read, "secrets/a"), Allow),
+        (&[(No, "Read(/secrets/**)")], touch(Deed::Read, "../.claude/secrets/a"), Deny),
+        (&[(No, "Read(~/.claude/**)")], touch(Deed::Read, "/home/u/.claude/x"), Deny),
+    ];
+    for (rules, action, want) in table {
+        assert_eq!(judged(rules, "t", &action).verdict, want, "{rules:?} {action:?}");
+    }
+}
+
+#[test]
+fn commands_fit_by_words() {
+    let table = [
+        ("npm run build", "npm run build", true),
+        ("npm run build", "npm run build x", false),
+        ("npm run *", "npm run", true),
+        ("npm run *", "npm run x y", true),
+        ("npm run:*", "npm run x y", true),
+        ("npm run:*", "npm runx", false),
+        ("ls*", "ls", true),
+        ("ls*", "lsof -i", true),
+        ("ls *", "lsof", false),
+        ("git * main", "git push origin main", true),
+        ("git * main", "git push origin main x", false),
+        ("* --version", "node --version", true),
+        ("*", "anything at all", true),
+        ("echo 'a b'", "echo a b", false),
+    ];
+    for (pattern, line, want) in table {
+        let rule = rule(List::Allow, &format!("Bash({pattern})"));
+        let argv = line.split(' ').map(str::to_owned).collect();
+        let spelled = [Spelling::new(argv, true)];
+        assert_eq!(rule.fits("run_shell", &[], Subject::Command(&spelled)), want, "{pattern} {line}");
+    }
+    let quoted = |argv: &[&str]| [Spelling::new(argv.iter().map(|word| (*word).to_owned()).collect(), true)];
+    let fits = |list, text: &str, argv: &[&str]| rule(list, text).fits("x", &[], Subject::Command(&quoted(argv)));
+    assert!(fits(List::Allow, "Bash(echo 'a b')", &["echo", "a b"]));
+    assert!(!fits(List::Allow, "Bash(git *)", &["git x", "y"]), "a program whose name has a space");
+    assert!(fits(List::Deny, "Bash(git *)", &["git x", "y"]), "a denial is held against whatever could be meant");
+    assert!(fits(List::Deny, "Bash(rm -rf *)", &["RM", "-rf", "x"]));
+    assert!(
+        fits(List::Allow, "Bash(echo \\*)", &["echo", "*"]) && !fits(List::Allow, "Bash(echo \\*)", &["echo", "x"])
+    );
+}
+
+#[test]
+fn denials_see_through_spelling() {
+    let deny = |text| {
+        judged(&[(List::Deny, text), (List::Allow, "Bash")], "run_shell", &command("/usr/bin/git -C . push x")).verdict
+    };
+    assert_eq!(deny("Bash(git push *)"), Verdict::Deny);
+    for line in [
+        "/bin/rm x",
+        "nice rm x",
+        "timeout 5 /bin/rm x",
+        "env rm x",
+        "xargs rm x",
+        "find . -exec rm x ;",
+        "busybox rm x",
+    ] {
+        assert_eq!(judged(&[(List::Deny, "Bash(rm *)")], "run_shell", &command(line)).verdict, Verdict::Deny, "{line}");
+    }
+}
+
+#[test]
+fn links_have_two_ends() {
+    let linked =
+        |path: &str, real: &str| Action { links: vec![(path.into(), real.into())], ..touch(Deed::Write, path) };
+    let allow = [(List::Allow, "Edit(src/**)")];
+    assert_eq!(judged(&allow, "t", &linked("src/a", "/home/u/project/src/b")).verdict, Verdict::Allow);
+    assert_eq!(judged(&allow, "t", &linked("src/a", "/home/u/project/docs/b")).verdict, Verdict::Ask);
+    assert_eq!(judged(&allow, "t", &linked("src/a", "/etc/passwd")).verdict, Verdict::Ask);
+    let deny = [(List::Deny, "Edit(docs/**)"), (List::Allow, "Edit")];
+    assert_eq!(judged(&deny, "t", &linked("src/a", "/home/u/project/docs/b")).verdict, Verdict::Deny);
+    assert_eq!(judged(&deny, "t", &linked("docs/a", "/home/u/project/src/b")).verdict, Verdict::Deny);
+    let guarded = [(List::Allow, "Edit")];
+    assert_eq!(judged(&guarded, "t", &linked("src/a", "/home/u/project/.git/config")).verdict, Verdict::Ask);
+}
+
+#[test]
+fn hosts_tools_members_and_parameters() {
+    let fetch = |rule: &str, host: &str| {
+        judged(&[(List::Allow, rule)], "http_get", &touch(Deed::Fetch, host)).verdict == Verdict::Allow
+    };
+    assert!(
+        fetch("WebFetch(domain:example.com)", "Example.COM.")
+            && !fetch("WebFetch(domain:example.com)", "a.example.com")
+    );
+    assert!(
+        fetch("WebFetch(domain:*.example.com)", "a.b.example.com")
+            && !fetch("WebFetch(domain:*.example.com)", "example.com")
+    );
+    assert!(
+        !fetch("WebFetch(domain:*.example.com)", "evilexample.com")
+            && !fetch("WebFetch(domain:example.com)", "example.com.evil.org")
+    );
+    assert!(
+        fetch("WebFetch(domain:api-*.x.org)", "api-1.x.org") && !fetch("WebFetch(domain:api-*.x.org)", "api-1.y.x.org")
+    );
+    assert!(fetch("http_get", "x.org") && !fetch("WebFetch(x.org)", "x.org"));
+
+    let team = |rules: &[(List, &str)], tool: &str, parameters: &[(&str, &str)]| {
+        let parameters = parameters.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect();
+        judged(rules, tool, &Action { parameters, ..touch(Deed::Team, "leo") }).verdict
+    };
+    assert_eq!(team(&[], "dispatch_task", &[]), Verdict::Allow);
+    assert_eq!(team(&[(List::Deny, "Agent(leo)")], "dispatch_task", &[]), Verdict::Deny);
+    assert_eq!(team(&[(List::Deny, "Agent(ada)")], "dispatch_task", &[]), Verdict::Allow);
+    assert_eq!(team(&[(List::Ask, "Agent(model:opus)")], "dispatch_task", &[("model", "opus")]), Verdict::Ask);
+    assert_eq!(team(&[(List::Ask, "Agent(model:opus)")], "dispatch_task", &[("model", "haiku")]), Verdict::Allow);
+    for (rule, want) in [
+        ("mcp__db", true),
+        ("mcp__db__*", true),
+        ("mcp__db__query", true),
+        ("mcp__dbx", false),
+        ("mcp__*", true),
+        ("*", true),
+        ("mcp__db__drop", false),
+    ] {
+        let said = team(&[(List::Deny, rule)], "mcp__db__query", &[]);
+        assert_eq!(said == Verdict::Deny, want, "{rule}");
+    }
+}
+
+#[test]
+fn flaws_are_taken_strictly() {
+    let table = [
+        (List::Allow, "*", "a permission for tools by `*`"),
+        (List::Allow, "mcp__*", "a permission for tools by `*`"),
+        (List::Allow, "Write(src/**)", "`Write(path)` is never consulted"),
+        (List::Deny, "Write(src/**)", "`Write(path)` is never consulted"),
+        (List::Allow, "Glob(src/**)", "`Glob(path)` is never consulted"),
+        (List::Allow, "Bash(ls", "it is not of the form"),
+        (List::Deny, "Edit([a)", "its path cannot be read: a `[` has no `]`"),
+        (List::Allow, "Agent(model:opus)", "`model:opus` holds for `deny` and `ask` only"),
+        (List::Allow, "WebFetch(x.org)", "`WebFetch` takes no `(x.org)`"),
+        (List::Allow, "some_tool(x)", "`some_tool` takes no `(x)`"),
+    ];
+    for (list, text, want) in table {
+        let flaw = rule(list, text).flaw().map(ToString::to_string).unwrap_or_default();
+        assert!(flaw.starts_with(want), "{text}: {flaw}");
+    }
+    let write = |rules: &[(List, &str)]| judged(rules, "write_file", &touch(Deed::Write, "src/a")).verdict;
+    assert_eq!(write(&[(List::Allow, "Write(src/**)")]), Verdict::Ask);
+    assert_eq!(write(&[(List::Deny, "Write(src/**)"), (List::Allow, "Edit")]), Verdict::Deny);
+    assert_eq!(write(&[(List::Deny, "Edit([a)")]), Verdict::Deny);
+    assert_eq!(write(&[(List::Allow, "Edit([a)")]), Verdict::Ask);
+    assert_eq!(write(&[(List::Allow, "write_file(src/**)")]), Verdict::Allow);
+    assert_eq!(write(&[(List::Allow, "edit_file(src/**)")]), Verdict::Ask);
+}
+
+#[test]
+fn a_verdict_names_its_rule_and_what_would_change_it() {
+    let judged = judged(&[(List::Deny, "Bash(git push *)")], "run_shell", &command("git push"));
+    assert_eq!(judged.rule, "the rule `deny: Bash(git push *)` (~/.claude/settings.json:7)");
+    assert_eq!(judged.origin.unwrap().line, 7);
+    assert_eq!(judged.hint, "only without that rule: no permission beats a denial");
+}
+
+#[test]
+fn rules_survive_the_journal() {
+    for text in [
+        "Bash(git log:*)",
+        "Edit(/src/**)",
+        "Read(//etc/**)",
+        "WebFetch(domain:*.x.org)",
+        "mcp__a",
+        "Bash((",
+        "Write(x)",
+    ] {
+        for list in [List::Deny, List::Ask, List::Allow] {
+            let rule = rule(list, text);
+            let kept: Rule = serde_json::from_str(&serde_json::to_string(&rule).unwrap()).unwrap();
+            assert_eq!(kept, rule);
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! `permissions`: its flags.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use max_team_core::policy::Mode;
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Permissions {
+    /// Say whether something would be allowed, asked or denied, by which rule, and what would change that. Exit 5 if it
+    /// would not simply run
+    Why(Why),
+    /// Find rules that never count, that others shadow, or that are wider than they look. Exit 1 if there are any
+    Lint {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// List all rules with where they are written
+    List {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Use the permissions that this project brought along (its denials and questions always count)
+    Trust {
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Why {
+    /// The command line; with --tool, the path, host or member
+    #[arg(value_name = "WHAT", allow_hyphen_values = true)]
+    pub(crate) what: String,
+    /// For this member of the team, under its constraints
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Not for a command but for this tool: read_file, write_file, http_get, dispatch_task …
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
+    /// In this mode, instead of the one that settings say
+    #[arg(long, value_name = "MODE", value_parser = super::mode)]
+    pub(crate) permission_mode: Option<Mode>,
+    /// A file that defines the team
+    #[arg(long, value_name = "FILE")]
+    pub(crate) agents: Option<PathBuf>,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

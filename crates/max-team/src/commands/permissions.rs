@@ -1,0 +1,178 @@
+//! `permissions`: what agents may do, and why.
+
+use max_team_core::policy::lint::lint;
+use max_team_core::policy::{Action, Deed, Judgement, Mode, Rule, Rules, Verdict, judge};
+use max_team_core::team::Constraints;
+use max_team_tools::shell;
+use serde_json::{Value, json};
+
+use crate::args::{Permissions, Why};
+use crate::exit::{Exit, Stop};
+use crate::permissions::{Flags, Loaded, Trusted, load};
+use crate::setup::{self, Place};
+use crate::terminal::text::clean_line;
+use crate::{agents, headless};
+
+pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> {
+    let config = place.settings(None, Vec::new())?;
+    let root = setup::project_root(place, &config)?;
+    let loaded = load(place, &root, &Flags::default());
+    match command {
+        Permissions::Why(options) => {
+            let (mode, _) = loaded.mode(config.permissions.mode, config.is_set("permissions.mode"));
+            why(place, &root, &loaded, options.permission_mode.unwrap_or(mode), options)
+        }
+        Permissions::Lint { json } => faults(&loaded, *json),
+        Permissions::List { json } => list(&loaded, *json),
+        Permissions::Trust { yes } => trust(place, &root, &loaded, *yes),
+    }
+}
+
+fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, options: &Why) -> anyhow::Result<Exit> {
+    let constraints = match &options.agent {
+        Some(name) => constraints(place, options, name)?,
+        None => Constraints::default(),
+    };
+    let action = match options.tool.as_deref() {
+        None => shell::action(&options.what, root),
+        Some(tool) => Action { deed: deed(tool)?, ..Action::read(options.what.clone()) },
+    };
+    let tool = options.tool.as_deref().unwrap_or("run_shell");
+    let rules = Rules { permissions: &loaded.permissions, ..Rules::new(mode, &constraints) };
+    let judged = judge(&rules, tool, &action);
+    let text = if options.json { format!("{}\n", told_json(&judged)) } else { told(&judged, &action, mode, options) };
+    super::print(&text)?;
+    Ok(if judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
+}
+
+fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, Stop> {
+    let team = agents::team(options.agents.as_deref(), place)?;
+    let all: Vec<_> = std::iter::once(team.lead).chain(team.members).collect();
+    let names: Vec<String> = all.iter().map(|member| member.definition.name.clone()).collect();
+    let found = all.into_iter().find(|member| member.definition.name == name).map(|member| member.constraints);
+    found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no member `{name}`; there are {}", names.join(", "))))
+}
+
+fn deed(tool: &str) -> Result<Deed, Stop> {
+    match tool {
+        "Read" | "read_file" | "list_dir" | "search_code" => Ok(Deed::Read),
+        "Edit" | "Write" | "write_file" | "edit_file" => Ok(Deed::Write),
+        "WebFetch" | "http_get" => Ok(Deed::Fetch),
+        "Agent" | "dispatch_task" => Ok(Deed::Team),
+        _ => Err(Stop::new(
+            Exit::Usage,
+            format!("`{tool}` cannot be asked about; try read_file, write_file, http_get or dispatch_task"),
+        )),
+    }
+}
+
+fn word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Allow => "allow",
+        Verdict::Ask => "ask",
+        Verdict::Deny => "deny",
+    }
+}
+
+fn told(judged: &Judgement, action: &Action, mode: Mode, options: &Why) -> String {
+    let mut rows = vec![(word(judged.verdict), clean_line(&action.target)), ("because", clean_line(&judged.rule))];
+    rows.extend(judged.origin.as_ref().map(|origin| ("written in", format!("{origin} ({})", origin.scope.name()))));
+    if !judged.hint.is_empty() {
+        rows.push(("what would change it", clean_line(&judged.hint)));
+    }
+    let remembered = judged.memory.rules().iter().filter(|_| judged.verdict == Verdict::Ask);
+    rows.extend(remembered.map(|rule| ("an answer is remembered as", clean_line(rule))));
+    let who = options.agent.as_deref().unwrap_or("an agent without constraints");
+    rows.push(("judged for", format!("{who}, permission mode `{}`", mode.name())));
+    let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
+    rows.iter().map(|(name, value)| format!("{name:width$}  {value}\n")).collect()
+}
+
+fn told_json(judged: &Judgement) -> Value {
+    json!({
+        "verdict": word(judged.verdict),
+        "rule": judged.rule,
+        "origin": judged.origin,
+        "hint": judged.hint,
+        "danger": judged.is_danger,
+        "remember": judged.memory.rules(),
+    })
+}
+
+fn row(rule: &Rule, is_used: bool) -> Value {
+    json!({
+        "list": rule.list.name(), "rule": rule.text, "scope": rule.origin.scope.name(), "file": rule.origin.file,
+        "line": rule.origin.line, "used": is_used,
+    })
+}
+
+fn list(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
+    loaded.warnings.iter().for_each(|warning| headless::talk(warning));
+    let used = loaded.permissions.rules.iter().map(|rule| (rule, true));
+    let all: Vec<(&Rule, bool)> = used.chain(loaded.held.iter().map(|rule| (rule, false))).collect();
+    if as_json {
+        let rows: Vec<Value> = all.iter().map(|(rule, is_used)| row(rule, *is_used)).collect();
+        super::print(&format!("{}\n", Value::from(rows)))?;
+        return Ok(Exit::Ok);
+    }
+    if all.is_empty() {
+        super::print("no rules; `max-team permissions --help` and the manual say how to write them\n")?;
+    }
+    let width = all.iter().map(|(rule, _)| clean_line(&rule.text).chars().count()).max().unwrap_or(0);
+    for (rule, is_used) in all {
+        let note = if is_used { "" } else { "  (waits for `permissions trust`)" };
+        let (list, text, scope) = (rule.list.name(), clean_line(&rule.text), rule.origin.scope.name());
+        super::print(&format!("{list:5}  {text:width$}  {scope:7}  {}{note}\n", rule.origin))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn faults(loaded: &Loaded, as_json: bool) -> anyhow::Result<Exit> {
+    let rules: Vec<Rule> = loaded.permissions.rules.iter().chain(&loaded.held).cloned().collect();
+    let found = lint(&rules);
+    if as_json {
+        let told = found.iter().map(
+            |finding| json!({"kind": finding.kind.name(), "words": finding.words, "found": row(finding.rule, true)}),
+        );
+        super::print(&format!("{}\n", Value::from(told.collect::<Vec<_>>())))?;
+    } else {
+        for finding in &found {
+            let (kind, rule) = (finding.kind.name(), clean_line(&finding.rule.text));
+            super::print(&format!("{}: {kind}: `{rule}`: {}\n", finding.rule.origin, clean_line(&finding.words)))?;
+        }
+        if found.is_empty() {
+            super::print(&format!("{} rules, nothing found\n", rules.len()))?;
+        }
+    }
+    Ok(if found.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> anyhow::Result<Exit> {
+    if loaded.held.is_empty() {
+        super::print("nothing waits: every permission of this project counts already\n")?;
+        return Ok(Exit::Ok);
+    }
+    for rule in &loaded.held {
+        super::print(&format!("allow  {}  {}\n", clean_line(&rule.text), rule.origin))?;
+    }
+    if !yes && !agreed()? {
+        super::print("left as they are\n")?;
+        return Ok(Exit::Denied);
+    }
+    let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).collect();
+    Trusted::read(&place.home).add(&root.to_string_lossy(), &rules)?;
+    super::print(&format!("{} used from now on in {}\n", rules.len(), root.display()))?;
+    Ok(Exit::Ok)
+}
+
+fn agreed() -> anyhow::Result<bool> {
+    use std::io::IsTerminal;
+    if !std::io::stdin().is_terminal() {
+        let words = "nobody is here to ask: `max-team permissions trust --yes` uses them without a question";
+        return Err(Stop::new(Exit::Denied, words).into());
+    }
+    super::print("Use these without a question? [y/N] ")?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
+}

@@ -1,0 +1,168 @@
+//! One settings file: its rules with their lines, and what else in it is about permissions.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use max_team_core::policy::Mode;
+use max_team_core::policy::rule::List;
+
+use crate::config::quote;
+use crate::config::yaml::{self, Node, Value};
+
+/// Bytes of one file.
+const BYTES_MAX: u64 = 1 << 20;
+/// Rules of one file.
+const RULES_MAX: usize = 2_000;
+/// Keys of a settings file that we or others know.
+const KEYS: &[&str] = &[
+    "$schema",
+    "permissions",
+    "env",
+    "hooks",
+    "disableAllHooks",
+    "model",
+    "fallbackModel",
+    "modelPricing",
+    "agent",
+    "enableAllProjectMcpServers",
+    "enabledMcpjsonServers",
+    "disabledMcpjsonServers",
+    "skillOverrides",
+    "statusLine",
+    "outputStyle",
+    "language",
+    "cleanupPeriodDays",
+    "plansDirectory",
+    "teammateMode",
+    "autoMemoryEnabled",
+    "respectGitignore",
+    "attribution",
+    "sandbox",
+    "theme",
+    "editorMode",
+    "prefersReducedMotion",
+    "askUserQuestionTimeout",
+    "viewMode",
+    "includeCoAuthoredBy",
+    "apiKeyHelper",
+    "enabledPlugins",
+    "alwaysThinkingEnabled",
+    "forceLoginMethod",
+    "spinnerTipsEnabled",
+    "effortLevel",
+];
+/// Keys of its `permissions`.
+const INNER: &[&str] = &[
+    "allow",
+    "ask",
+    "deny",
+    "defaultMode",
+    "additionalDirectories",
+    "disableBypassPermissionsMode",
+    "disableAutoMode",
+    "blockReadsOutsideWorkingDirectories",
+    "blockWritesOutsideWorkingDirectories",
+    "denyInsteadOfPrompting",
+];
+
+/// What is in a file.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    pub(super) rules: Vec<(List, String, u32)>,
+    pub(super) mode: Option<Mode>,
+    pub(super) no_bypass: bool,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads a file; `None`: there is none.
+pub(super) fn read(path: &Path, shown: &str) -> Result<Option<File>, String> {
+    let unread = |why: String| format!("{shown} is not used: {why}");
+    let meta = match fs::metadata(path) {
+        Ok(meta) => meta,
+        Err(error) if matches!(error.kind(), std::io::ErrorKind::NotFound | std::io::ErrorKind::NotADirectory) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(unread(error.to_string())),
+    };
+    // A pipe or a device would hold us up for ever.
+    if !meta.is_file() || meta.len() > BYTES_MAX {
+        return Err(unread(format!("it is no file of at most {BYTES_MAX} bytes")));
+    }
+    let mut text = String::new();
+    let open = fs::File::open(path).map_err(|error| unread(error.to_string()))?;
+    open.take(BYTES_MAX).read_to_string(&mut text).map_err(|error| unread(error.to_string()))?;
+    parse(&text, shown).map(Some).map_err(unread)
+}
+
+fn parse(text: &str, shown: &str) -> Result<File, String> {
+    let _: serde_json::Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+    // JSON is YAML, which knows the lines, but for tabs; no string of JSON holds a bare one.
+    let node = yaml::parse(&text.replace('\t', " ")).map_err(|fault| quote(&fault.message))?;
+    let mut file = File::default();
+    let Value::Map(top) = &node.value else { return Err("it is no object".to_owned()) };
+    for (name, node) in top {
+        match (name.text.as_str(), &node.value) {
+            ("permissions", Value::Map(entries)) => {
+                for (name, node) in entries {
+                    inner(&mut file, &name.text, node, shown);
+                }
+            }
+            ("permissions", _) => file.warn(shown, node, "`permissions` is no object".to_owned()),
+            (key, _) if KEYS.contains(&key) => {}
+            (key, _) => file.unknown(shown, node, key, KEYS),
+        }
+    }
+    Ok(file)
+}
+
+fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
+    let list = match key {
+        "allow" => List::Allow,
+        "ask" => List::Ask,
+        "deny" => List::Deny,
+        "defaultMode" => {
+            let word = node.text().unwrap_or_default();
+            let known = Mode::NAMES.iter().find(|(name, _)| *name == word).map(|(_, mode)| *mode);
+            file.mode = known.or((word == "manual").then_some(Mode::Default));
+            if file.mode.is_none() {
+                file.warn(shown, node, format!("there is no mode `{}`", quote(word)));
+            }
+            return;
+        }
+        "disableBypassPermissionsMode" => {
+            file.no_bypass = matches!(node.text(), Some("disable" | "true"));
+            return;
+        }
+        key if INNER.contains(&key) => return,
+        key => return file.unknown(shown, node, &format!("permissions.{key}"), INNER),
+    };
+    let Value::List(items) = &node.value else {
+        return file.warn(shown, node, format!("`permissions.{key}` is no list of rules"));
+    };
+    for item in items.iter().take(RULES_MAX) {
+        match item.text() {
+            Some(text) => file.rules.push((list, text.to_owned(), line(item))),
+            None => file.warn(shown, item, "a rule is a text like `Bash(git log:*)`".to_owned()),
+        }
+    }
+    if items.len() > RULES_MAX {
+        file.warn(shown, node, format!("only the first {RULES_MAX} rules are used"));
+    }
+}
+
+impl File {
+    fn warn(&mut self, shown: &str, node: &Node, words: String) {
+        self.warnings.push(format!("{shown}:{}: {words}", line(node)));
+    }
+
+    fn unknown(&mut self, shown: &str, node: &Node, key: &str, known: &[&'static str]) {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        let guess = max_team_core::near::did_you_mean(name, known.iter().copied());
+        self.warn(shown, node, format!("unknown key `{}`{guess}", quote(key)));
+    }
+}
+
+fn line(node: &Node) -> u32 {
+    u32::try_from(node.spot.line).unwrap_or(u32::MAX)
+}

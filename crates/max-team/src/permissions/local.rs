@@ -1,0 +1,45 @@
+//! A yes that is remembered for the repository: a rule in `.max-team/settings.local.json`.
+
+use std::io::Write;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::Trusted;
+
+/// Adds rules to the project's local settings, and to what the user trusts there. What is in the file stays.
+pub(crate) fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String> {
+    let path = root.join(".max-team/settings.local.json");
+    let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    let mut settings = match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
+        Err(error) => return Err(told(&error)),
+    };
+    let allow = settings
+        .as_object_mut()
+        .and_then(|top| top.entry("permissions").or_insert_with(|| json!({})).as_object_mut())
+        .and_then(|permissions| permissions.entry("allow").or_insert_with(|| json!([])).as_array_mut())
+        .ok_or_else(|| told(&"its `permissions.allow` is no list"))?;
+    for rule in rules {
+        if !allow.iter().any(|known| known.as_str() == Some(rule)) {
+            allow.push(Value::from(rule.as_str()));
+        }
+    }
+    let text = serde_json::to_string_pretty(&settings).map_err(|error| told(&error))?;
+    write(&path, &text).map_err(|error| told(&error))?;
+    let mut trusted = Trusted::read(home);
+    trusted.add(&root.to_string_lossy(), rules).map_err(|error| told(&error))
+}
+
+/// Replaces a file whole, or not at all.
+pub(super) fn write(path: &Path, text: &str) -> std::io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.write_all(b"\n")?;
+    draft.as_file().sync_all()?;
+    draft.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}

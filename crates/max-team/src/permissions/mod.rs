@@ -1,0 +1,184 @@
+//! Permissions out of settings files and flags, merged: managed, user, project, local, flags.
+//!
+//! The files are those that people already have: `settings.json` in our own folder or in `.claude`. What a project
+//! brings along may forbid and ask at once; what it allows counts only after the user has said so, rule by rule
+//! (`permissions trust`, or a yes that was to be remembered for the repository). This module reads and merges; it
+//! judges nothing.
+
+mod files;
+mod local;
+mod trust;
+
+use std::path::Path;
+
+use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::policy::{Mode, Permissions, Rule};
+
+use crate::setup::Place;
+
+pub(crate) use local::remember;
+pub(crate) use trust::Trusted;
+
+/// Where the machine's own settings are.
+const MANAGED: &str = "/etc/max-team/settings.json";
+
+/// What settings files and flags say.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    /// The rules that count.
+    pub(crate) permissions: Permissions,
+    /// Permissions that the project brought along and nobody has trusted yet.
+    pub(crate) held: Vec<Rule>,
+    /// The mode that settings ask for.
+    pub(crate) mode: Option<Mode>,
+    /// Whether nobody may turn all questions off.
+    pub(crate) no_bypass: bool,
+    /// What the user should be told.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Rules that were given for this run.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Flags<'a> {
+    pub(crate) allowed: &'a [String],
+    pub(crate) denied: &'a [String],
+}
+
+/// One settings file that may be there.
+struct Source {
+    scope: Scope,
+    path: std::path::PathBuf,
+    /// The folder that `/x` in its rules means.
+    base: std::path::PathBuf,
+}
+
+/// Reads everything for a project's folder.
+pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Loaded {
+    let trusted = Trusted::read(&place.home);
+    read(&sources(place, root), place, root, flags, &trusted)
+}
+
+fn sources(place: &Place, root: &Path) -> Vec<Source> {
+    let file = |scope, path: std::path::PathBuf, base: &Path| Source { scope, path, base: base.to_owned() };
+    let mut all = vec![
+        file(Scope::Managed, MANAGED.into(), Path::new("/etc/max-team")),
+        file(Scope::User, place.home.join("settings.json"), &place.home),
+    ];
+    let theirs = place.env.user().map(|user| user.join(".claude"));
+    all.extend(theirs.map(|folder| file(Scope::User, folder.join("settings.json"), &folder)));
+    for (scope, name) in [(Scope::Project, "settings.json"), (Scope::Local, "settings.local.json")] {
+        for folder in [".max-team", ".claude"] {
+            all.push(file(scope, root.join(folder).join(name), root));
+        }
+    }
+    // A project in the user's own folder would find the user's files twice.
+    let mut seen = Vec::new();
+    all.retain(|source| {
+        !seen.contains(&source.path) && {
+            seen.push(source.path.clone());
+            true
+        }
+    });
+    all
+}
+
+fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trusted: &Trusted) -> Loaded {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let (root_text, home) = (text(root), place.env.user().map(|user| text(&user)).unwrap_or_default());
+    let mut loaded = Loaded::default();
+    for source in sources {
+        let shown = shown(&source.path, root, &home);
+        let file = match files::read(&source.path, &shown) {
+            Ok(Some(file)) => file,
+            Ok(None) => continue,
+            Err(problem) => {
+                loaded.warnings.push(problem);
+                continue;
+            }
+        };
+        loaded.warnings.extend(file.warnings);
+        let is_foreign = matches!(source.scope, Scope::Project | Scope::Local);
+        let base = text(&source.base);
+        let anchors = Anchors { root: &root_text, base: &base, home: &home };
+        for (list, text, line) in file.rules {
+            let origin = Origin { scope: source.scope, file: shown.clone(), line };
+            let rule = Rule::new(list, &text, origin, &anchors);
+            if is_foreign && list == List::Allow && !trusted.has(&root_text, &text) {
+                loaded.held.push(rule);
+            } else {
+                loaded.permissions.rules.push(rule);
+            }
+        }
+        // A project may only make it stricter.
+        loaded.mode = match file.mode {
+            Some(mode) if is_foreign && !matches!(mode, Mode::Plan | Mode::Default | Mode::DontAsk) => loaded.mode,
+            Some(Mode::Default) if is_foreign => loaded.mode,
+            mode => mode.or(loaded.mode),
+        };
+        loaded.no_bypass |= file.no_bypass;
+    }
+    let anchors = Anchors { root: &root_text, base: &root_text, home: &home };
+    for (list, given, flag) in
+        [(List::Allow, flags.allowed, "--allowed-tools"), (List::Deny, flags.denied, "--disallowed-tools")]
+    {
+        let origin = || Origin { scope: Scope::Flags, file: flag.to_owned(), line: 0 };
+        let rules = given.iter().flat_map(|text| split(text));
+        loaded.permissions.rules.extend(rules.map(|text| Rule::new(list, &text, origin(), &anchors)));
+    }
+    loaded.permissions.root = root_text;
+    let flawed = loaded.permissions.rules.iter().filter_map(|rule| Some((rule, rule.flaw()?)));
+    loaded.warnings.extend(flawed.map(|(rule, flaw)| format!("{}: `{}`: {flaw}", rule.origin, rule.text)));
+    if !loaded.held.is_empty() {
+        let count = loaded.held.len();
+        loaded.warnings.push(format!(
+            "{count} of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them"
+        ));
+    }
+    loaded
+}
+
+/// A path as people read it.
+fn shown(path: &Path, root: &Path, home: &str) -> String {
+    if let Ok(inside) = path.strip_prefix(root) {
+        return inside.display().to_string();
+    }
+    match path.strip_prefix(home) {
+        Ok(own) if !home.is_empty() => format!("~/{}", own.display()),
+        _ => path.display().to_string(),
+    }
+}
+
+/// Rules of a flag: commas or spaces stand between them, but not inside brackets.
+pub(crate) fn split(text: &str) -> Vec<String> {
+    let (mut rules, mut rule, mut depth) = (Vec::new(), String::new(), 0_usize);
+    for letter in text.chars() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && (letter == ',' || letter.is_whitespace()) {
+            rules.push(std::mem::take(&mut rule));
+        } else {
+            rule.push(letter);
+        }
+    }
+    rules.push(rule);
+    rules.retain(|rule| !rule.trim().is_empty());
+    rules
+}
+
+impl Loaded {
+    /// The mode to work in: what the user chose, else what settings ask for.
+    pub(crate) fn mode(&self, chosen: Mode, is_chosen: bool) -> (Mode, Option<String>) {
+        let mode = if is_chosen { chosen } else { self.mode.unwrap_or(chosen) };
+        if self.no_bypass && mode == Mode::BypassPermissions {
+            let words = "settings do not allow `bypassPermissions`; the mode is `default`".to_owned();
+            return (Mode::Default, Some(words));
+        }
+        (mode, None)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Settings files as they lie about, and what becomes of them.
+
+use super::*;
+
+struct Desk {
+    folder: tempfile::TempDir,
+    place: Place,
+}
+
+impl Desk {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().canonicalize().unwrap();
+        std::fs::create_dir_all(at.join("p/.claude")).unwrap();
+        std::fs::create_dir_all(at.join("p/.max-team")).unwrap();
+        std::fs::create_dir_all(at.join(".claude")).unwrap();
+        std::fs::create_dir_all(at.join("mt")).unwrap();
+        let env =
+            [("HOME", at.to_str().unwrap()), ("MAX_TEAM_HOME", at.join("mt").to_str().unwrap())].into_iter().collect();
+        let place = Place { env, cwd: at.join("p"), home: at.join("mt") };
+        Self { folder, place }
+    }
+
+    fn put(&self, path: &str, text: &str) {
+        std::fs::write(self.folder.path().join(path), text).unwrap();
+    }
+
+    fn load(&self) -> Loaded {
+        load(&self.place, &self.place.cwd, &Flags::default())
+    }
+
+    fn shown(&self) -> Vec<String> {
+        self.load().permissions.rules.iter().map(ToString::to_string).collect()
+    }
+}
+
+#[test]
+fn files_are_merged_with_their_lines() {
+    let desk = Desk::new();
+    desk.put(
+        "mt/settings.json",
+        "{\n  \"permissions\": {\n    \"allow\": [\n      \"Edit\",\n\t\t\"Bash(ls *)\"\n    ]\n  }\n}\n",
+    );
+    desk.put(
+        ".claude/settings.json",
+        r#"{"model": "opus", "permissions": {"deny": ["Read(/secrets/**)"], "defaultMode": "plan"}}"#,
+    );
+    desk.put(
+        "p/.claude/settings.json",
+        r#"{"permissions": {"ask": ["Bash(git commit *)"], "allow": ["Bash"], "defaultMode": "bypassPermissions"}}"#,
+    );
+    assert_eq!(
+        desk.shown(),
+        [
+            "`allow: Edit` (~/mt/settings.json:4)",
+            "`allow: Bash(ls *)` (~/mt/settings.json:5)",
+            "`deny: Read(/secrets/**)` (~/.claude/settings.json:1)",
+            "`ask: Bash(git commit *)` (.claude/settings.json:1)",
+        ]
+    );
+    let loaded = desk.load();
+    assert_eq!((loaded.mode, loaded.held.len()), (Some(Mode::Plan), 1));
+    assert_eq!(
+        loaded.warnings,
+        [
+            "1 of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them"
+        ]
+    );
+}
+
+#[test]
+fn a_projects_permissions_wait_for_the_user() {
+    let desk = Desk::new();
+    desk.put("p/.max-team/settings.local.json", r#"{"other": 1, "permissions": {"allow": ["Bash(rm *)"]}}"#);
+    assert_eq!(desk.shown(), [""; 0]);
+    remember(&desk.place.home, &desk.place.cwd, &["Bash(cargo test:*)".into()]).unwrap();
+    assert_eq!(
+        desk.shown(),
+        ["`allow: Bash(cargo test:*)` (.max-team/settings.local.json:6)"],
+        "the stranger's still waits"
+    );
+    let text = std::fs::read_to_string(desk.place.cwd.join(".max-team/settings.local.json")).unwrap();
+    assert!(text.contains("\"other\": 1") && text.contains("Bash(rm *)"));
+    let root = desk.place.cwd.to_string_lossy().into_owned();
+    Trusted::read(&desk.place.home).add(&root, &["Bash(rm *)".into()]).unwrap();
+    assert_eq!(desk.shown().len(), 2);
+}
+
+#[test]
+fn faults_are_told_and_the_rest_counts() {
+    let desk = Desk::new();
+    desk.put(
+        "mt/settings.json",
+        "{\n\"permisions\": {},\n\"permissions\": {\"alow\": [], \"allow\": [\"*\", 1], \"defaultMode\": \"free\"}}",
+    );
+    desk.put(".claude/settings.json", "{ not json");
+    let warnings = desk.load().warnings;
+    assert_eq!(warnings[0], "~/mt/settings.json:2: unknown key `permisions`; did you mean `permissions`?");
+    assert_eq!(warnings[1], "~/mt/settings.json:3: unknown key `permissions.alow`; did you mean `allow`?");
+    assert_eq!(warnings[2], "~/mt/settings.json:3: there is no mode `free`");
+    assert!(warnings[3].starts_with("~/.claude/settings.json is not used: it is no JSON:"), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|words| words.contains("`*`: a permission for tools by `*` is not taken")),
+        "{warnings:?}"
+    );
+}
+
+#[test]
+fn flags_are_split_outside_brackets() {
+    assert_eq!(split("Bash(git log:*), Edit Read(a b)"), ["Bash(git log:*)", "Edit", "Read(a b)"]);
+    let desk = Desk::new();
+    let (allowed, denied) = (["Edit".to_owned()], ["Bash(rm *)".to_owned()]);
+    let loaded = load(&desk.place, &desk.place.cwd, &Flags { allowed: &allowed, denied: &denied });
+    let shown: Vec<String> = loaded.permissions.rules.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["`allow: Edit` (--allowed-tools)", "`deny: Bash(rm *)` (--disallowed-tools)"]);
+}
+
+#[test]
+fn bypassing_can_be_forbidden() {
+    let loaded = Loaded { no_bypass: true, ..Loaded::default() };
+    assert_eq!(loaded.mode(Mode::BypassPermissions, true).0, Mode::Default);
+    assert_eq!(loaded.mode(Mode::AcceptEdits, true), (Mode::AcceptEdits, None));
+}

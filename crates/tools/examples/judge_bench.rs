@@ -1,0 +1,56 @@
+//! What judging a command costs: parse, look at links, judge, under sixty rules. Exit 1 if the median is above the bar.
+#![expect(clippy::print_stdout, reason = "a command line program")]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::policy::{Mode, Permissions, Rule, Rules, judge};
+use max_team_core::team::Constraints;
+use max_team_tools::shell;
+
+const BAR: Duration = Duration::from_micros(100);
+const RUNS: usize = 2_000;
+const LINES: [&str; 8] = [
+    "git status --short",
+    "cargo test -p core --lib -- policy",
+    "cd crates/core && cargo test 2>&1 | tail -20",
+    "git -C . push origin main",
+    "find . -name '*.rs' -exec grep -n TODO {} +",
+    "cat a.txt | sort | uniq -c | sort -rn | head -5",
+    "for f in *.rs; do rustfmt $f; done",
+    "timeout 300 env RUST_BACKTRACE=1 cargo nextest run -p tools && git add -A && git commit -m 'it works'",
+];
+
+fn main() -> ExitCode {
+    let root = std::env::temp_dir();
+    let text = root.to_string_lossy().into_owned();
+    let rule = |index: usize| {
+        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let (list, text) = match index % 3 {
+            0 => (List::Deny, format!("Read(./secrets{index}/**)")),
+            1 => (List::Ask, format!("Bash(tool{index} deploy *)")),
+            _ => (List::Allow, format!("Bash(tool{index} run:*)")),
+        };
+        Rule::new(list, &text, origin, &Anchors { root: "/r", base: "/r", home: "/h" })
+    };
+    let permissions = Permissions { root: text, rules: (0..60).map(rule).collect() };
+    let constraints =
+        Constraints { blocked_patterns: vec!["*.env".into(), "*secret*".into()], ..Constraints::default() };
+    let rules = Rules { permissions: &permissions, ..Rules::new(Mode::Default, &constraints) };
+    let mut missed = false;
+    for line in LINES {
+        let mut times: Vec<Duration> = (0..RUNS)
+            .map(|_| {
+                let start = Instant::now();
+                std::hint::black_box(judge(&rules, "run_shell", &shell::action(line, &root)));
+                start.elapsed()
+            })
+            .collect();
+        times.sort_unstable();
+        let median = times.get(RUNS / 2).copied().unwrap_or_default();
+        missed |= median > BAR;
+        println!("{:>6.1} µs  {line}", median.as_secs_f64() * 1e6);
+    }
+    ExitCode::from(u8::from(missed))
+}

@@ -1,0 +1,125 @@
+//! Command lines: what a text would run, and the action that the gate judges.
+//!
+//! A shell's language is read by a real grammar, but only its plain part is taken: words, quotes, `&& || ; |`, and
+//! redirections to and from named files. All else is *opaque*, and somebody is asked. Nothing here runs anything.
+
+mod read;
+mod word;
+
+use std::path::{Path, PathBuf};
+
+use max_team_core::policy::line::{End, Line, Part};
+use max_team_core::policy::program::{self, Effect};
+use max_team_core::policy::{Action, Deed};
+use max_team_core::text::visible;
+
+pub use read::read;
+
+/// Places of one line that are looked at for links; a line with more is judged by its words alone, and asks.
+const PLACES_MAX: usize = 256;
+/// How deep commands inside commands are followed to find places.
+const DEPTH_MAX: usize = 4;
+
+/// What running a line in the project's folder would do. Looks at the disk only to see where links lead.
+pub fn action(text: &str, root: &Path) -> Action {
+    let line = read(text);
+    let shown = line.shown();
+    let preview = match &line {
+        Line::Plain(_) => String::new(),
+        Line::Opaque { why, .. } => format!("{}\n[{why}]", visible(text)),
+    };
+    let (line, links) = match &line {
+        Line::Plain(parts) => match links(parts, root) {
+            Some(links) => (line, links),
+            None => (
+                Line::Opaque { text: text.to_owned(), why: format!("it names more than {PLACES_MAX} places") },
+                Vec::new(),
+            ),
+        },
+        Line::Opaque { .. } => (line, Vec::new()),
+    };
+    Action { deed: Deed::Execute, preview, line: Some(line), links, ..Action::read(shown.replace('\n', "␊")) }
+}
+
+/// The places of a line that lead elsewhere; `None`: there are too many to look at.
+fn links(parts: &[Part], root: &Path) -> Option<Vec<(String, String)>> {
+    let mut folders = vec![PathBuf::new()];
+    let mut links = Vec::new();
+    let mut looked = 0;
+    for part in parts {
+        let flows = part.flows.iter().filter_map(|flow| match &flow.to {
+            End::Read(path) | End::Write(path) | End::Append(path) => Some(path.clone()),
+            End::Same(_) => None,
+        });
+        let mut places: Vec<String> = flows.collect();
+        collect(&part.argv, DEPTH_MAX, &mut places);
+        for folder in &folders {
+            for place in &places {
+                looked += 1;
+                if looked > PLACES_MAX {
+                    return None;
+                }
+                let path = folder.join(place);
+                links.extend(led(root, &path));
+            }
+        }
+        if let ["cd", to] = part.argv.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+            let moved: Vec<PathBuf> = folders.iter().map(|folder| folder.join(to)).collect();
+            folders.extend(moved);
+        }
+    }
+    Some(links)
+}
+
+fn collect(argv: &[String], depth: usize, places: &mut Vec<String>) {
+    for effect in program::look(argv).effects {
+        match effect {
+            Effect::Read(path) | Effect::Write(path) | Effect::Delete(path) => places.push(path),
+            Effect::Run(inner) if depth > 0 => collect(&inner, depth - 1, places),
+            _ => {}
+        }
+    }
+}
+
+/// Where a path really leads, if that is not where its letters say.
+fn led(root: &Path, path: &Path) -> Option<(String, String)> {
+    let named = clean(&root.join(path));
+    let real = resolved(&root.join(path));
+    (named != real).then(|| (named.to_string_lossy().into_owned(), real.to_string_lossy().into_owned()))
+}
+
+/// The path with its links followed, as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    let mut rest = Vec::new();
+    let mut known = path;
+    loop {
+        if let Ok(real) = known.canonicalize() {
+            return clean(&rest.iter().rev().fold(real, |folder, name| folder.join(name)));
+        }
+        // A link to nowhere is a place to write through.
+        if let Ok(target) = known.read_link() {
+            let through = known.parent().unwrap_or(known).join(target);
+            return clean(&rest.iter().rev().fold(clean(&through), |folder, name| folder.join(name)));
+        }
+        match (known.parent(), known.components().next_back()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name.as_os_str().to_owned());
+                known = parent;
+            }
+            _ => return clean(path),
+        }
+    }
+}
+
+/// The path by its letters alone.
+fn clean(path: &Path) -> PathBuf {
+    let mut cleaned = PathBuf::new();
+    for part in path.components() {
+        match part {
+            std::path::Component::ParentDir => drop(cleaned.pop()),
+            std::path::Component::CurDir => {}
+            part => cleaned.push(part),
+        }
+    }
+    cleaned
+}

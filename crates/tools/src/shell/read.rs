@@ -1,0 +1,299 @@
+//! From a text to a line.
+//!
+//! The grammar says what kind of thing every piece is, and any kind that is not listed here ends in *opaque*. What it
+//! says about structure is not relied on: the accepted pieces are put together again in the order they stand, every
+//! byte between them must be a space or a tab, and each word is unquoted by letters of our own (`word`). So a fault in
+//! the grammar can make us ask too often, but not run what nobody has judged.
+
+use std::cell::RefCell;
+
+use max_team_core::limits::{COMMAND_BYTES_MAX, COMMAND_PARTS_MAX};
+use max_team_core::policy::line::{End, Flow, Join, Line, Part};
+use tree_sitter::{Node, Parser, Tree};
+
+use super::word::unquote;
+
+/// Words that mean something to a shell where a program could stand.
+const RESERVED: [&str; 20] = [
+    "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
+    "select", "then", "until", "while",
+];
+/// Descriptors that a redirection may name.
+const FD_MAX: u32 = 9;
+
+thread_local! {
+    /// Making one costs more than using it.
+    static PARSER: RefCell<Option<Parser>> = const { RefCell::new(None) };
+}
+
+/// Reads a command line.
+pub fn read(text: &str) -> Line {
+    match plain(text) {
+        Ok(parts) => Line::Plain(parts),
+        Err(why) => Line::Opaque { text: text.to_owned(), why },
+    }
+}
+
+fn plain(text: &str) -> Result<Vec<Part>, String> {
+    if text.len() > COMMAND_BYTES_MAX {
+        return Err(format!("it is longer than {COMMAND_BYTES_MAX} bytes"));
+    }
+    if text.contains('\0') {
+        return Err("a zero byte".to_owned());
+    }
+    let text = text.trim_matches([' ', '\t', '\n']);
+    if text.is_empty() {
+        return Err("there is nothing in it".to_owned());
+    }
+    let tree = parse(&letters(text)).ok_or("it cannot be parsed")?;
+    let root = tree.root_node();
+    if root.has_error() {
+        return Err("it cannot be parsed".to_owned());
+    }
+    let mut pieces = Vec::new();
+    flatten(root, text, 0, &mut pieces)?;
+    assemble(&whole(&pieces, text)?, text)
+}
+
+/// The text as the grammar gets it, byte for byte as long: whatever is not plain ASCII is a letter to it. To a shell it
+/// is no more than that either, and the grammar's own scanner reads past its tables on some of it.
+fn letters(text: &str) -> String {
+    let plain = |letter: char| matches!(letter, ' '..='~' | '\t' | '\n');
+    text.chars()
+        .flat_map(|letter| {
+            let (shown, times) = if plain(letter) { (letter, 1) } else { ('x', letter.len_utf8()) };
+            std::iter::repeat_n(shown, times)
+        })
+        .collect()
+}
+
+fn parse(text: &str) -> Option<Tree> {
+    PARSER.with_borrow_mut(|kept| {
+        if kept.is_none() {
+            let mut parser = Parser::new();
+            parser.set_language(&tree_sitter_bash::LANGUAGE.into()).ok()?;
+            *kept = Some(parser);
+        }
+        kept.as_mut()?.parse(text, None)
+    })
+}
+
+/// A piece of the text that means one thing.
+#[derive(Debug, Clone, Copy)]
+struct Piece<'a> {
+    text: &'a str,
+    start: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Word,
+    Assignment,
+    Join(Join),
+    Flow,
+    Fd,
+}
+
+/// The pieces in the order they stand, or what is not plain among them.
+fn flatten<'a>(node: Node<'_>, text: &'a str, depth: usize, pieces: &mut Vec<Piece<'a>>) -> Result<(), String> {
+    if depth > COMMAND_PARTS_MAX * 3 || pieces.len() > COMMAND_BYTES_MAX {
+        return Err("it is nested too deep".to_owned());
+    }
+    if node.is_error() || node.is_missing() {
+        return Err("it cannot be parsed".to_owned());
+    }
+    let kind = match node.kind() {
+        "program" | "list" | "pipeline" | "command" | "command_name" | "redirected_statement" | "file_redirect" => {
+            let mut cursor = node.walk();
+            for child in node.children(&mut cursor) {
+                flatten(child, text, depth + 1, pieces)?;
+            }
+            return Ok(());
+        }
+        "word" | "number" | "raw_string" | "string" | "concatenation" => {
+            check(node, depth)?;
+            Kind::Word
+        }
+        "variable_assignment" => Kind::Assignment,
+        "file_descriptor" => Kind::Fd,
+        ";" => Kind::Join(Join::Then),
+        "&&" => Kind::Join(Join::And),
+        "||" => Kind::Join(Join::Or),
+        "|" => Kind::Join(Join::Pipe),
+        "<" | ">" | ">>" | ">|" | ">&" | "&>" | "&>>" => Kind::Flow,
+        kind => return Err(named(kind)),
+    };
+    let range = node.byte_range();
+    let own = text.get(range.clone()).filter(|own| !own.is_empty()).ok_or("it cannot be parsed")?;
+    pieces.push(Piece { text: own, start: range.start, kind });
+    Ok(())
+}
+
+/// Inside a word there are only words and quotes.
+fn check(node: Node<'_>, depth: usize) -> Result<(), String> {
+    if depth > COMMAND_PARTS_MAX * 3 {
+        return Err("it is nested too deep".to_owned());
+    }
+    let mut cursor = node.walk();
+    for child in node.children(&mut cursor) {
+        match child.kind() {
+            "word" | "number" | "raw_string" | "string" | "string_content" | "concatenation" | "\"" => {
+                check(child, depth + 1)?;
+            }
+            kind => return Err(named(kind)),
+        }
+    }
+    Ok(())
+}
+
+/// What a kind of the grammar is called among people.
+fn named(kind: &str) -> String {
+    let words = match kind {
+        "simple_expansion" | "expansion" | "arithmetic_expansion" | "$" => "a variable or an expansion (`$`)",
+        "command_substitution" => "a command inside a word",
+        "process_substitution" => "a command in place of a file",
+        "ansi_c_string" | "translated_string" => "a quote of bash's own (`$'…'`)",
+        "heredoc_redirect" | "herestring_redirect" => "text in place of a file (`<<`)",
+        "subshell" | "compound_statement" => "commands in brackets",
+        "&" => "a command in the background (`&`)",
+        "|&" => "a pipe of both outputs (`|&`)",
+        "comment" => "a comment",
+        "negated_command" => "a negated command (`!`)",
+        "test_command" => "a test in brackets",
+        "function_definition" => "a function",
+        "brace_expression" => "braces",
+        "variable_assignments" | "declaration_command" | "unset_command" => "variables of the shell",
+        "if_statement" | "while_statement" | "for_statement" | "case_statement" | "c_style_for_statement" => {
+            "a control structure"
+        }
+        "\n" => "more than one line",
+        kind => return format!("something that is not a plain word (`{kind}`)"),
+    };
+    words.to_owned()
+}
+
+/// Pieces of a word that the grammar took apart are one word again: there is no space between them.
+fn whole<'a>(pieces: &[Piece<'a>], text: &'a str) -> Result<Vec<Piece<'a>>, String> {
+    let mut all: Vec<Piece<'a>> = Vec::with_capacity(pieces.len());
+    for piece in pieces {
+        let touches = |last: &Piece<'_>| last.start + last.text.len() == piece.start;
+        match all.last_mut().filter(|last| touches(last)) {
+            Some(last) if last.kind == Kind::Word && piece.kind == Kind::Word => {
+                let joined = text.get(last.start..piece.start + piece.text.len());
+                last.text = joined.ok_or("it cannot be parsed")?;
+            }
+            Some(last) if last.kind == Kind::Assignment && matches!(piece.kind, Kind::Word | Kind::Assignment) => {
+                return Err("an odd assignment".to_owned());
+            }
+            _ => all.push(*piece),
+        }
+    }
+    Ok(all)
+}
+
+/// Puts the pieces together, and sees that nothing stands between them.
+fn assemble(pieces: &[Piece<'_>], text: &str) -> Result<Vec<Part>, String> {
+    let mut parts: Vec<Part> = Vec::new();
+    let mut part = Part::default();
+    let mut end = 0;
+    let mut pieces = pieces.iter().peekable();
+    while let Some(piece) = pieces.next() {
+        gap(text, end, piece.start)?;
+        end = piece.start + piece.text.len();
+        match piece.kind {
+            Kind::Word if part.argv.is_empty() => part.argv.push(program(piece.text)?),
+            Kind::Word => part.argv.push(unquote(piece.text)?),
+            Kind::Assignment if part.argv.is_empty() && part.flows.is_empty() => part.env.push(assignment(piece.text)?),
+            Kind::Assignment => return Err("a variable behind its command".to_owned()),
+            Kind::Join(join) => {
+                let is_last = pieces.peek().is_none() && join == Join::Then;
+                parts.push(finished(std::mem::replace(&mut part, Part { join, ..Part::default() }))?);
+                if is_last {
+                    return bounded(parts);
+                }
+            }
+            Kind::Fd | Kind::Flow => {
+                let (fd, sign) = match piece.kind {
+                    Kind::Fd => {
+                        let sign = pieces.next().filter(|next| next.kind == Kind::Flow && next.start == end);
+                        let sign = sign.ok_or("an odd redirection")?;
+                        end = sign.start + sign.text.len();
+                        (Some(number(piece.text)?), sign.text)
+                    }
+                    _ => (None, piece.text),
+                };
+                let to = pieces.next().filter(|next| next.kind == Kind::Word).ok_or("an odd redirection")?;
+                gap(text, end, to.start)?;
+                end = to.start + to.text.len();
+                part.flows.extend(flow(fd, sign, to.text)?);
+            }
+        }
+        // `2>x` is a descriptor to a shell, whatever the grammar took it for.
+        let is_digits = piece.kind == Kind::Word && piece.text.bytes().all(|byte| byte.is_ascii_digit());
+        if is_digits && pieces.peek().is_some_and(|next| next.kind == Kind::Flow && next.start == end) {
+            return Err("an odd redirection".to_owned());
+        }
+    }
+    gap(text, end, text.len())?;
+    parts.push(finished(part)?);
+    bounded(parts)
+}
+
+fn bounded(parts: Vec<Part>) -> Result<Vec<Part>, String> {
+    if parts.len() > COMMAND_PARTS_MAX { Err(format!("more than {COMMAND_PARTS_MAX} commands")) } else { Ok(parts) }
+}
+
+fn gap(text: &str, from: usize, to: usize) -> Result<(), String> {
+    let between = text.get(from..to).ok_or("it cannot be parsed")?;
+    match between.chars().find(|letter| !matches!(letter, ' ' | '\t')) {
+        None => Ok(()),
+        Some('\n') => Err("more than one line".to_owned()),
+        Some(_) => Err("a sign between words that is no plain space".to_owned()),
+    }
+}
+
+fn finished(part: Part) -> Result<Part, String> {
+    if part.argv.is_empty() { Err("a part without a command".to_owned()) } else { Ok(part) }
+}
+
+fn program(text: &str) -> Result<String, String> {
+    let name = unquote(text)?;
+    if name.is_empty() || RESERVED.contains(&text) {
+        return Err(format!("`{name}` where a program should stand"));
+    }
+    Ok(name)
+}
+
+/// `NAME=value` before a command.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("an odd assignment")?;
+    let is_name = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    if !is_name {
+        return Err("an odd assignment".to_owned());
+    }
+    // A `~` behind a `:` would be a home folder here.
+    if value.starts_with('#') {
+        return Ok((name.to_owned(), unquote(&format!("'{value}'"))?));
+    }
+    Ok((name.to_owned(), unquote(value)?))
+}
+
+fn number(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|fd| *fd <= FD_MAX).ok_or_else(|| "an odd descriptor".to_owned())
+}
+
+fn flow(fd: Option<u32>, sign: &str, to: &str) -> Result<Vec<Flow>, String> {
+    let both = |to| vec![Flow { fd: 1, to }, Flow { fd: 2, to: End::Same(1) }];
+    let one = |usual: u32, to| vec![Flow { fd: fd.unwrap_or(usual), to }];
+    match (sign, fd) {
+        (">&", _) => Ok(one(1, End::Same(number(to)?))),
+        ("<", _) => Ok(one(0, End::Read(unquote(to)?))),
+        (">" | ">|", _) => Ok(one(1, End::Write(unquote(to)?))),
+        (">>", _) => Ok(one(1, End::Append(unquote(to)?))),
+        ("&>", None) => Ok(both(End::Write(unquote(to)?))),
+        ("&>>", None) => Ok(both(End::Append(unquote(to)?))),
+        _ => Err("an odd redirection".to_owned()),
+    }
+}
