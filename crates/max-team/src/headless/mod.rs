@@ -113,6 +113,9 @@ impl Headless {
             tally.ended = opened.last.clone();
             None
         };
+        if stopped == Some(Exit::Interrupted) {
+            talk(&self.lang.interrupted(&session.to_string()));
+        }
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }

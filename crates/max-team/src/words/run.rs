@@ -135,6 +135,14 @@ impl Lang {
         })
     }
 
+    pub(crate) fn interrupted(self, session: &str) -> String {
+        say!(
+            self,
+            "stopped; what was done is kept: go on with `max-team -r {session} -p \"\"`",
+            "已停止；已完成的内容均已保留：用 `max-team -r {session} -p \"\"` 继续"
+        )
+    }
+
     /// How to go on with a session without a chat.
     pub(crate) fn then_go_on(self, words: &str, session: &str) -> String {
         say!(

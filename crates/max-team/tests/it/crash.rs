@@ -177,6 +177,7 @@ fn ctrl_c_interrupts_and_keeps_what_there_is() {
     signal(&child, "INT");
     let ran = finish(child);
     assert_eq!(ran.code, 130, "{ran:?}");
+    assert!(ran.err.contains("go on with `max-team -r ses_"), "{ran:?}");
     assert_eq!(program.events().last().map(String::as_str), Some("turn_ended"));
     let ran = program.run(&["-c", "-p", "go on"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "the rest\n"), "{ran:?}");
