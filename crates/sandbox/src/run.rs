@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, getpriority_process, setpriority_process};
+use rustix::process::{getpriority_process, setpriority_process};
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxy;
@@ -75,10 +75,13 @@ pub fn run_by(
         return Ok(Over { code: None, signal: None, ended: Ended::Cancelled, ms: 0, appeared: Vec::new() });
     }
     let started = Instant::now();
-    let (child, control, pipes) = spawn(engine, spec, apart)?;
     let nice = getpriority_process(None).unwrap_or(0);
-    // Where we may: so that whatever a command does to the machine, its supervisor has its say.
-    let _ = setpriority_process(Some(Pid::from_child(&child)), HURRY);
+    // Where we may: so that whatever a command does to the machine, its supervisor has its say. It is this thread's
+    // for a moment, because whoever is started has it from the start.
+    let _ = setpriority_process(None, HURRY);
+    let spawned = spawn(engine, spec, apart);
+    let _ = setpriority_process(None, nice);
+    let (child, control, pipes) = spawned?;
     let order = Order { spec: spec.clone(), engine, nice };
     let mut running = Running {
         child: Some(child),
@@ -221,7 +224,10 @@ impl Running {
                 self.door = Door::Open(Proxy::serve(socket.into(), hosts.clone())?);
             } else if ready.control {
                 match receive::<Said>(&self.control)? {
-                    Some(Said::Ready) => self.held = None,
+                    Some(Said::Ready) => {
+                        self.held = None;
+                        self.child.as_ref().map(Child::id).into_iter().for_each(system::put_first);
+                    }
                     said => {
                         self.drain(&mut chunk, sink)?;
                         return Ok(said);
