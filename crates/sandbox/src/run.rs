@@ -19,7 +19,7 @@ use rustix::process::{getpriority_process, setpriority_process};
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxy;
-use crate::spec::{Ended, Engine, Over, SandboxError, Spec};
+use crate::spec::{Ended, Engine, Limit, Over, SandboxError, Spec};
 use crate::system;
 use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send, take};
 
@@ -89,6 +89,7 @@ pub fn run_by(
         pipes,
         held: Some(Vec::new()),
         printed: 0,
+        is_flooded: false,
         door: if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None },
     };
     send(&running.control, &order).or_else(is_gone).map_err(broken)?;
@@ -96,6 +97,10 @@ pub fn run_by(
     let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match said {
+        // Its pipes were closed: it may have ended of that before its supervisor could end it.
+        Some(Said::Over { code, signal, ended: Ended::Exited, appeared }) if running.is_flooded => {
+            Ok(Over { code, signal, ended: Ended::Limit(Limit::Output), ms, appeared })
+        }
         Some(Said::Over { code, signal, ended, appeared }) => Ok(Over { code, signal, ended, ms, appeared }),
         Some(Said::Unable(trouble)) => Err(error(trouble, spec, program)),
         _ => Err(SandboxError::Broken { program: program.clone(), detail: running.complaint() }),
@@ -185,6 +190,8 @@ struct Running {
     /// What came out before the walls stood: complaints of whatever builds them.
     held: Option<Vec<u8>>,
     printed: u64,
+    /// Whether that was more than it may.
+    is_flooded: bool,
     door: Door,
 }
 
@@ -236,11 +243,12 @@ impl Running {
             }
             is_cancelled |= ready.ear;
             if !self.read(&ready.pipes, &mut chunk, sink) {
-                self.pipes.clear();
                 self.tell(ENOUGH);
-            } else if self.printed > most {
                 self.pipes.clear();
+            } else if self.printed > most && !self.is_flooded {
+                self.is_flooded = true;
                 self.tell(FLOOD);
+                self.pipes.clear();
             }
             if Instant::now() >= until {
                 return Ok(None);
