@@ -59,6 +59,9 @@ pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Priorities are left to the system here.
+pub(crate) fn put_first(_: u32) {}
+
 /// What a tree takes: nobody can tell here without asking the system in ways that it does not document.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
