@@ -29,7 +29,7 @@ pub use environment::{allowed, is_secret};
 pub use homes::{secrets, tools};
 pub use run::{Out, run, run_by, supervisor};
 pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
-pub use system::probe;
+pub use system::{probe, renounce};
 
 /// Makes a test binary its own supervisor: it looks at its arguments before the test harness does.
 #[doc(hidden)]

@@ -18,7 +18,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bound
 use super::bubblewrap::{SECRETS, SYSTEM};
 use super::filter;
 use crate::child::trouble;
-use crate::spec::Walls;
+use crate::spec::{Network, Walls};
 use crate::wire::{Order, Trouble, receive, send};
 
 /// The first version that keeps a command from signalling its supervisor.
@@ -57,6 +57,18 @@ pub(crate) fn enter() -> io::Result<()> {
     let mut command: Command = crate::child::command(&order.spec)?;
     let error = command.exec();
     send(&supervisor, &trouble(&order.spec, &error))
+}
+
+/// Gives up files, the network and signals to others, for good; what is open stays open. A kernel without Landlock
+/// leaves the files.
+pub fn renounce() -> io::Result<()> {
+    drop_capabilities();
+    if let Ok(rules) = ruleset().and_then(Ruleset::create) {
+        rules.restrict_self().map_err(io::Error::other)?;
+    } else {
+        rustix::thread::set_no_new_privs(true)?;
+    }
+    filter::apply(&Network::None, false).map_err(io::Error::other)
 }
 
 /// What only root has. Whoever has none of it fails to drop it, and that is fine.
