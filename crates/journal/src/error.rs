@@ -156,7 +156,7 @@ pub enum JournalError {
 
 impl JournalError {
     /// Whether it refuses one commit for what it says, rather than failing all for what the disk does.
-    pub(crate) fn is_refusal(&self) -> bool {
+    pub fn is_refusal(&self) -> bool {
         match self {
             Self::Conflict { .. }
             | Self::Fenced { .. }

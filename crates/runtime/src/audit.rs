@@ -68,11 +68,13 @@ struct Writer {
 }
 
 impl Writer {
-    fn write(&mut self, items: Vec<Item>) {
+    fn write(&mut self, items: Vec<Item>, left_out: u64) {
         let mut text = String::new();
+        let mut last_ms = 0;
         for item in items {
             match item {
                 Item::Event { from, at_ms, event } => {
+                    last_ms = at_ms;
                     if let Some((level, kind, data)) = lines::line(&from, &event, &mut self.names) {
                         self.line(&mut text, level, at_ms, kind, &from.name, &data);
                     }
@@ -82,6 +84,10 @@ impl Writer {
                     self.line(&mut text, AuditLevel::Debug, letter.sent_at_ms, "msg_sent", &letter.from, &data);
                 }
             }
+        }
+        if left_out > 0 {
+            let data = json!({ "error": "lines were left out: the file is too slow", "lines": left_out });
+            self.line(&mut text, AuditLevel::Error, last_ms, "error", "audit", &data);
         }
         if text.is_empty() {
             return;
@@ -115,8 +121,12 @@ impl Writer {
         }
         std::fs::create_dir_all(parent)?;
         let mut options = OpenOptions::new();
-        // A link in place of the file could point at anything of the user's.
-        options.create(true).append(true).mode(0o600).custom_flags(OFlags::NOFOLLOW.bits().cast_signed());
+        // A link in place of the file could point at anything of the user's; a pipe would keep us waiting.
+        options
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed());
         let file = options.open(path)?;
         let meta = file.metadata()?;
         if meta.is_file() && meta.nlink() == 1 { Ok(file) } else { Err(std::io::Error::other("not a plain file")) }

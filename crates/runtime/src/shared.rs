@@ -60,6 +60,14 @@ impl Shared {
         }
     }
 
+    /// Commits what only spares work later; if it is refused, nothing is lost.
+    pub(crate) async fn keep(&self, commit: Commit) -> Result<(), RuntimeError> {
+        match self.journal.commit(commit).await {
+            Err(error) if !error.is_refusal() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
     /// Notices from now on.
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
         let (sender, receiver) = mpsc::channel(NOTICES_MAX);

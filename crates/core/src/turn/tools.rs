@@ -100,10 +100,15 @@ impl Turn {
         });
         let Some((call, action, class)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
-        if answer.allow && action.deed == Deed::Ask {
-            // The answer is the result: there is nothing to run.
-            let words = if answer.comment.is_empty() { "Yes." } else { &answer.comment };
-            let content = vec![Part::text(format!("The user answers: {words}"))];
+        // The answer is the result: there is nothing to run.
+        let words = match (action.deed, answer.allow, &answer.by) {
+            (Deed::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
+            (Deed::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
+            (Deed::Ask, false, By::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
+            _ => None,
+        };
+        if let Some(words) = words {
+            let content = vec![Part::text(words)];
             let done = ToolDone { key: call.key.clone(), ending: Ending::Ran, content, is_error: false, ms: 0 };
             let next = self.tools_done(current, calls, vec![done], Ahead::default(), now);
             return [said].into_iter().chain(next).collect();

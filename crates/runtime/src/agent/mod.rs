@@ -377,22 +377,25 @@ impl Agent {
         self.commit(events, Extra::default()).await
     }
 
-    /// A member is as free as its session is now, not as it was when the task began: what has become stricter holds
-    /// from the next judgement on.
-    async fn follow_mode(&mut self) -> Result<(), RuntimeError> {
+    /// A member is as free as its session and its definition are now, not as they were when the task began: what has
+    /// become stricter holds from the next judgement on.
+    async fn follow(&mut self) -> Result<(), RuntimeError> {
         let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
-        match self.floor.mode_of(&self.origin.name, settings.approved) {
-            Some(mode) if mode != settings.mode => {
-                let settings = Settings { mode, ..settings.clone() };
-                self.configure(settings).await
-            }
-            _ => Ok(()),
+        match self.floor.settings_now(&self.origin.name, settings) {
+            Some(settings) => self.configure(settings).await,
+            None => Ok(()),
         }
+    }
+
+    /// It was welcomed and never began: what was set aside for it is free again.
+    fn give_up(mut self) {
+        self.purse.settle(std::mem::take(&mut self.held), (0, 0));
+        self.floor.vacate(&self.stream);
     }
 
     /// One decision, one commit.
     async fn step(&mut self, input: Input, extra: Extra) -> Result<(), RuntimeError> {
-        self.follow_mode().await?;
+        self.follow().await?;
         let events = self.decide(input);
         self.commit(events, extra).await
     }
@@ -470,9 +473,8 @@ impl Agent {
             version: SNAPSHOT_VERSION,
             state,
         });
-        self.floor.shared.journal.commit(commit).await?;
         self.snapshot_at = self.head;
-        Ok(())
+        self.floor.shared.keep(commit).await
     }
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {

@@ -22,8 +22,8 @@ use crate::{rows, session};
 
 pub(crate) struct Newcomer {
     id: AgentId,
-    agent: Box<Agent>,
-    controls: mpsc::Receiver<Control>,
+    /// Gone once it has begun.
+    seated: Option<(Box<Agent>, mpsc::Receiver<Control>)>,
     events: Vec<Event>,
 }
 
@@ -61,7 +61,7 @@ impl Newcomer {
             commit.projections.extend(rows::project(&stream, commit.at_ms, event));
         }
         commit.blobs.extend(agent.unstored());
-        Ok(Some(Self { id, agent, controls, events }))
+        Ok(Some(Self { id, seated: Some((agent, controls)), events }))
     }
 
     /// Whether the letter is in its hands and never waits in a mailbox.
@@ -71,11 +71,24 @@ impl Newcomer {
 
     /// The commit is on its way: they get ready.
     pub(crate) fn prepare(&mut self, at_ms: i64) {
-        self.agent.adopt(std::mem::take(&mut self.events), at_ms);
+        if let Some((agent, _)) = &mut self.seated {
+            agent.adopt(std::mem::take(&mut self.events), at_ms);
+        }
     }
 
     /// The commit is through.
-    pub(crate) fn begin(self, floor: &Arc<Floor>) {
-        floor.spawn(session::agent_stream(self.id), self.agent.run_boxed(self.controls));
+    pub(crate) fn begin(mut self, floor: &Arc<Floor>) {
+        if let Some((agent, controls)) = self.seated.take() {
+            floor.spawn(session::agent_stream(self.id), agent.run_boxed(controls));
+        }
+    }
+}
+
+impl Drop for Newcomer {
+    /// A commit that fails leaves nobody behind who never began.
+    fn drop(&mut self) {
+        if let Some((agent, _)) = self.seated.take() {
+            agent.give_up();
+        }
     }
 }

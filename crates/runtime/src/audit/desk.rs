@@ -16,8 +16,8 @@ use crate::shared::lock;
 
 /// How long the first item of a burst waits for the others.
 const GATHER: Duration = Duration::from_millis(5);
-/// Items that may wait; more push back.
-const ITEMS_MAX: usize = 4_096;
+/// Items that may wait; more are counted and left out.
+const ITEMS_MAX: usize = 16_384;
 
 /// The audit file, as the house sees it.
 #[derive(Debug)]
@@ -34,8 +34,6 @@ struct Tray {
     state: Mutex<State>,
     /// There is something to write.
     filled: Condvar,
-    /// There is room again.
-    emptied: Condvar,
     /// Nothing more will come.
     closing: Condvar,
 }
@@ -43,6 +41,8 @@ struct Tray {
 #[derive(Debug, Default)]
 struct State {
     items: Vec<Item>,
+    /// Items that there was no room for.
+    left_out: u64,
     closed: bool,
 }
 
@@ -67,10 +67,11 @@ impl Audit {
 
     fn put(&self, item: Item) {
         let mut state = lock(&self.tray.state);
-        while state.items.len() >= ITEMS_MAX && !state.closed {
-            state = self.tray.emptied.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
         if state.closed {
+            return;
+        }
+        if state.items.len() >= ITEMS_MAX {
+            state.left_out += 1;
             return;
         }
         state.items.push(item);
@@ -116,10 +117,9 @@ impl Tray {
             }
             let gathered = self.closing.wait_timeout_while(state, GATHER, |state| !state.closed);
             let (mut state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
-            let items = std::mem::take(&mut state.items);
+            let (items, left_out) = (std::mem::take(&mut state.items), std::mem::take(&mut state.left_out));
             drop(state);
-            self.emptied.notify_all();
-            writer.write(items);
+            writer.write(items, left_out);
         }
     }
 }

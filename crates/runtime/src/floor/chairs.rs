@@ -83,6 +83,11 @@ impl Floor {
         Some(Place { bell, controls: receiver })
     }
 
+    /// Nobody sits there after all.
+    pub(crate) fn vacate(&self, address: &str) {
+        lock(&self.chairs).remove(address);
+    }
+
     /// Runs a loop until it ends; its crash is told, not swallowed. However it ends, its chair is free afterwards.
     pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
         let floor = Arc::clone(self);

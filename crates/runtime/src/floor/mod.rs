@@ -97,12 +97,21 @@ impl Floor {
         }
     }
 
-    /// How freely a member may act now. Where nobody may be asked, an approved plan asks nobody.
-    pub(crate) fn mode_of(&self, member: &str, approved: bool) -> Option<Mode> {
+    /// What a member works under now, if that is something else. Where nobody may be asked, an approved plan asks
+    /// nobody.
+    pub(crate) fn settings_now(&self, member: &str, known: &Settings) -> Option<Settings> {
         let team = lock(&self.team);
         let team = team.as_ref()?;
-        let mode = team.members.iter().find(|mate| mate.definition.name == member)?.settings.mode;
-        Some(if approved { under(team.approve, mode) } else { mode })
+        let now = &team.members.iter().find(|mate| mate.definition.name == member)?.settings;
+        let mode = if known.approved { under(team.approve, now.mode) } else { now.mode };
+        let same = mode == known.mode && now.permissions == known.permissions && now.constraints == known.constraints;
+        let (permissions, constraints) = (&now.permissions, &now.constraints);
+        (!same).then(|| Settings {
+            mode,
+            permissions: permissions.clone(),
+            constraints: constraints.clone(),
+            ..known.clone()
+        })
     }
 
     /// A member by name.

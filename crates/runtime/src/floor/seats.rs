@@ -33,7 +33,7 @@ impl Floor {
                 Ok(())
             }
             Err(error) => {
-                lock(&self.chairs).remove(&address);
+                self.vacate(&address);
                 Err(error)
             }
         }
@@ -51,7 +51,7 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {
             chair.look = false;
         }
-        let seat = self.prepare_agent(agent, Some((turn, 1, plan)))?;
+        let seat = self.prepare_agent(agent, Some((turn, 1, plan))).inspect_err(|_| self.vacate(&address))?;
         Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
     }
 
@@ -121,7 +121,7 @@ impl Floor {
                 Ok(())
             }
             Err(error) => {
-                lock(&self.chairs).remove(&address);
+                self.vacate(&address);
                 Err(error)
             }
         }

@@ -55,7 +55,7 @@ type Flight = Pin<Box<dyn Future<Output = Landed> + Send>>;
 
 enum Landed {
     Checked { task: usize, attempt: u32, findings: Findings },
-    Woke,
+    Woke { until_ms: i64 },
 }
 
 /// How things were when a task began.
@@ -201,7 +201,9 @@ impl PlanLoop {
             let agent = self.plan.task(*task).and_then(|view| view.agent);
             agent.is_some_and(|agent| self.floor.is_taken(&session::agent_stream(agent)))
         };
-        let gone: Vec<usize> = self.plan.stopping().filter(|task| !sits(task)).collect();
+        let attempt = |plan: &Plan, task| plan.task(task).map_or(0, |view| view.attempt);
+        let gone: Vec<(usize, u32)> =
+            self.plan.stopping().filter(|task| !sits(task)).map(|task| (task, attempt(&self.plan, task))).collect();
         // Whoever is parked goes on in the next process.
         if gone.is_empty() || self.floor.is_closing() {
             return Ok(());
@@ -209,8 +211,11 @@ impl PlanLoop {
         // They may have said so on their way out.
         self.take_mail().await?;
         let mut batch = Batch::default();
-        for task in gone {
-            let attempt = self.plan.task(task).map_or(0, |view| view.attempt);
+        for (task, attempt) in gone {
+            // And then another may have begun in their place.
+            if !self.plan.stopping().any(|stopping| stopping == task) {
+                continue;
+            }
             let stopped = Input::Reported { task, attempt, report: Report::Stopped, spent: Spent::default() };
             self.decide(stopped, &mut batch);
         }
@@ -407,8 +412,7 @@ impl PlanLoop {
         commit.fence = Some(self.floor.fence.clone());
         let (stream, version) = (self.stream.clone(), PLAN_SNAPSHOT_VERSION);
         commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
-        self.floor.shared.journal.commit(commit).await?;
-        Ok(())
+        self.floor.shared.keep(commit).await
     }
 
     /// What is done about events besides the letters they send.
@@ -492,7 +496,7 @@ impl PlanLoop {
                         let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or(0);
                         self.flights.push(Box::pin(async move {
                             tokio::time::sleep(Duration::from_millis(wait).min(BEAT)).await;
-                            Landed::Woke
+                            Landed::Woke { until_ms }
                         }));
                     }
                 }
@@ -509,10 +513,12 @@ impl PlanLoop {
                 }
                 self.step(Input::Checked { task, attempt, findings }).await
             }
-            Landed::Woke => {
+            Landed::Woke { until_ms } if self.asleep_until == Some(until_ms) => {
                 self.asleep_until = None;
                 self.step(Input::Woke).await
             }
+            // One that was to be woken earlier has taken its place.
+            Landed::Woke { .. } => Ok(()),
         }
     }
 }
