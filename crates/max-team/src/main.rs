@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         return code.into();
     }
     if std::env::args_os().nth(1).is_some_and(|word| word == args::READER) {
+        max_team_sandbox::close_inherited();
         // Nobody reads what this process could say beside its answer.
         return if document::serve().is_ok() { Exit::Ok } else { Exit::Failed }.into();
     }

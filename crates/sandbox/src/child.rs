@@ -52,6 +52,7 @@ pub fn child() -> Option<u8> {
     if args.next()? != WORD {
         return None;
     }
+    session::close_inherited();
     let outcome = match args.next() {
         #[cfg(target_os = "linux")]
         Some(word) if word == ENTER => system::enter(),

@@ -28,6 +28,7 @@ pub use child::child;
 pub use environment::{allowed, is_secret};
 pub use homes::{secrets, tools};
 pub use run::{Out, run, run_by, supervisor};
+pub use session::close_inherited;
 pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
 pub use system::{probe, renounce};
 

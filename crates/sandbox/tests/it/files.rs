@@ -264,3 +264,18 @@ fn walls_that_cannot_be_built_are_said_with_the_reason() {
     assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.starts_with("bwrap: ")), "{err:?}");
     assert!(!world.own.join("ran").exists());
 }
+
+#[test]
+fn what_the_starter_had_open_is_closed() {
+    let world = World::new();
+    // As a shell, an editor or make leaves it behind.
+    let folder = fs::File::open(&world.other).unwrap();
+    let far = rustix::io::fcntl_dupfd_cloexec(&folder, 40).unwrap();
+    rustix::io::fcntl_setfd(&far, rustix::io::FdFlags::empty()).unwrap();
+    let number = std::os::fd::AsRawFd::as_raw_fd(&far);
+    for engine in engines() {
+        let script = format!("cat /proc/self/fd/{number}/file; test -e /proc/self/fd/{number} && echo open");
+        let (_, output) = world.ran(engine, &script);
+        assert!(!output.contains("theirs") && !output.contains("open"), "{engine:?}: {output}");
+    }
+}
