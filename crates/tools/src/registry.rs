@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use jsonschema::Validator;
 use max_team_core::limits::TOOL_INPUT_BYTES_MAX;
@@ -66,6 +66,12 @@ impl Registry {
 
     /// The built-in tools: files, search, git, tests, logs, metrics and the web.
     pub fn builtin() -> Self {
+        // Their schemas are made once, however many members are given some of them.
+        static ALL: LazyLock<Registry> = LazyLock::new(Registry::all);
+        ALL.clone()
+    }
+
+    fn all() -> Self {
         let mut registry = Self::new();
         registry.insert(Arc::new(files::read_file()));
         registry.insert(Arc::new(files::list_dir()));
