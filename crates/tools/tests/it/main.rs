@@ -15,6 +15,7 @@ mod project;
 mod reading;
 mod registry;
 mod repository;
+mod running;
 mod searching;
 mod shell;
 mod sight;
