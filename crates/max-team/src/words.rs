@@ -76,7 +76,7 @@ phrases! {
     yes_task: "task", "本任务";
     yes_session: "session", "本会话";
     yes_repository: "repository", "本仓库";
-    remembered_as: "t, a and r are remembered as", "t、a、r 将记为";
+    remembered_as: "a yes for longer is remembered as", "长期同意将记为";
     window_too_small: "make the window larger to see and answer the question", "请放大窗口以查看并回答问题";
     no: "no", "拒绝";
     with_comment: "comment", "附言";
@@ -109,9 +109,9 @@ phrases! {
     come_back: "come back with", "继续此会话：";
     answered_elsewhere_yes: "answered elsewhere: yes", "已在别处答复：同意";
     answered_elsewhere_no: "answered elsewhere: no", "已在别处答复：拒绝";
-    plain_question: "Allow it? y = yes, a = yes to all of this kind in this session, n = no (words after the letter go along): ",
-        "是否允许？y = 同意，a = 本次会话始终同意，n = 拒绝（字母后可附言）：";
-    plain_unclear: "Please answer with y, a or n.", "请用 y、a 或 n 回答。";
+    plain_question: "Allow it? y = yes, t = for this task, a = for this session, r = for this repository, n = no (words after the letter go along): ",
+        "是否允许？y = 同意，t = 本任务，a = 本会话，r = 本仓库，n = 拒绝（字母后可附言）：";
+    plain_unclear: "Please answer with y, n or one of the letters above.", "请用 y、n 或上面列出的字母回答。";
     spent: "spent", "已花费";
     cap: "budget", "预算";
     maybe_spent: "perhaps spent by calls that were cut off", "被中断的调用可能的花费";

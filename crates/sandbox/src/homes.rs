@@ -6,13 +6,12 @@
 use std::path::{Path, PathBuf};
 
 /// Folders and files of languages and their tools, below the home folder.
-const TOOLS: [&str; 34] = [
+const TOOLS: [&str; 33] = [
     ".asdf",
     ".bun/bin",
     ".cargo/bin",
     ".cargo/config",
     ".cargo/config.toml",
-    ".cargo/env",
     ".cargo/git",
     ".cargo/registry",
     ".deno/bin",

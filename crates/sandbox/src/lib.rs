@@ -31,7 +31,7 @@ pub use homes::{secrets, tools};
 pub use line::{End, Flow, Join, Step};
 pub use run::{Out, run, run_by, supervisor};
 pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};
-pub use system::probe;
+pub use system::{probe, renounce};
 
 /// Makes a test binary its own supervisor: it looks at its arguments before the test harness does.
 #[doc(hidden)]

@@ -69,6 +69,9 @@ pub(crate) fn own() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Priorities are left to the system here.
+pub(crate) fn put_first(_: u32) {}
+
 /// What a tree takes: nobody can tell here without asking the system in ways that it does not document.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Use {
@@ -99,4 +102,9 @@ pub(crate) fn kill_all(leader: Option<Pid>, signal: Signal) {
     if let Some(leader) = leader {
         let _ = kill_process_group(leader, signal);
     }
+}
+
+/// There is no way to give rights up from within that does not need a profile of its own.
+pub fn renounce() -> std::io::Result<()> {
+    Ok(())
 }

@@ -15,11 +15,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use rustix::process::{Pid, getpriority_process, setpriority_process};
+use rustix::process::{getpriority_process, setpriority_process};
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxy;
-use crate::spec::{Ended, Engine, Over, SandboxError, Spec};
+use crate::spec::{Ended, Engine, Limit, Over, SandboxError, Spec};
 use crate::system;
 use crate::wire::{ENOUGH, FLOOD, Order, STOP, Said, Trouble, receive, send, take};
 
@@ -76,10 +76,13 @@ pub fn run_by(
         return Ok(Over { code: None, signal: None, ended: Ended::Cancelled, ms: 0, appeared: Vec::new() });
     }
     let started = Instant::now();
-    let (child, control, pipes) = spawn(engine, spec, apart)?;
     let nice = getpriority_process(None).unwrap_or(0);
-    // Where we may: so that whatever a command does to the machine, its supervisor has its say.
-    let _ = setpriority_process(Some(Pid::from_child(&child)), HURRY);
+    // Where we may: so that whatever a command does to the machine, its supervisor has its say. It is this thread's
+    // for a moment, because whoever is started has it from the start.
+    let _ = setpriority_process(None, HURRY);
+    let spawned = spawn(engine, spec, apart);
+    let _ = setpriority_process(None, nice);
+    let (child, control, pipes) = spawned?;
     let order = Order { spec: spec.clone(), engine, nice };
     let mut running = Running {
         child: Some(child),
@@ -87,6 +90,7 @@ pub fn run_by(
         pipes,
         held: Some(Vec::new()),
         printed: 0,
+        is_flooded: false,
         door: if order.has_door() { Door::Closed(spec.hosts()) } else { Door::None },
     };
     send(&running.control, &order).or_else(is_gone).map_err(broken)?;
@@ -94,6 +98,10 @@ pub fn run_by(
     let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     match said {
+        // Its pipes were closed: it may have ended of that before its supervisor could end it.
+        Some(Said::Over { code, signal, ended: Ended::Exited, appeared }) if running.is_flooded => {
+            Ok(Over { code, signal, ended: Ended::Limit(Limit::Output), ms, appeared })
+        }
         Some(Said::Over { code, signal, ended, appeared }) => Ok(Over { code, signal, ended, ms, appeared }),
         Some(Said::Unable(trouble)) => Err(error(trouble, spec, program)),
         _ => Err(SandboxError::Broken { program: program.clone(), detail: running.complaint() }),
@@ -183,6 +191,8 @@ struct Running {
     /// What came out before the walls stood: complaints of whatever builds them.
     held: Option<Vec<u8>>,
     printed: u64,
+    /// Whether that was more than it may.
+    is_flooded: bool,
     door: Door,
 }
 
@@ -222,7 +232,10 @@ impl Running {
                 self.door = Door::Open(Proxy::serve(socket.into(), hosts.clone())?);
             } else if ready.control {
                 match receive::<Said>(&self.control)? {
-                    Some(Said::Ready) => self.held = None,
+                    Some(Said::Ready) => {
+                        self.held = None;
+                        self.child.as_ref().map(Child::id).into_iter().for_each(system::put_first);
+                    }
                     said => {
                         self.drain(&mut chunk, sink)?;
                         return Ok(said);
@@ -231,11 +244,12 @@ impl Running {
             }
             is_cancelled |= ready.ear;
             if !self.read(&ready.pipes, &mut chunk, sink) {
-                self.pipes.clear();
                 self.tell(ENOUGH);
-            } else if self.printed > most {
                 self.pipes.clear();
+            } else if self.printed > most && !self.is_flooded {
+                self.is_flooded = true;
                 self.tell(FLOOD);
+                self.pipes.clear();
             }
             if Instant::now() >= until {
                 return Ok(None);

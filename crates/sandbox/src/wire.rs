@@ -87,7 +87,10 @@ pub(crate) fn send(mut to: impl Write, message: &impl Serialize) -> io::Result<(
 pub(crate) fn receive<T: DeserializeOwned>(mut from: impl Read) -> io::Result<Option<T>> {
     let mut size = [0; 4];
     match from.read_exact(&mut size) {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        // The second where something that we said was never read.
+        Err(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset) => {
+            return Ok(None);
+        }
         other => other?,
     }
     let size = u32::from_le_bytes(size);

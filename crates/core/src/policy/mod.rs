@@ -171,6 +171,11 @@ impl Permissions {
         &NONE
     }
 
+    /// Whether a tool is denied whatever it is used for: a model need not know of it.
+    pub fn takes_away(&self, tool: &str) -> bool {
+        self.rules.iter().any(|rule| rule.takes_away(tool))
+    }
+
     /// Whether nobody says anything.
     pub fn is_empty(&self) -> bool {
         self == Self::none()

@@ -84,49 +84,45 @@ fn unheard(config: &Config, findings: &mut Findings) {
 
 /// What this machine can put around a command, one line per wall.
 fn walls(is_on: bool, findings: &mut Findings) {
+    let lang = findings.lang;
     if !is_on {
-        return findings
-            .warn("walls", "turned off by `project.sandbox: false`: a command can do all that you can".into());
+        return findings.warn(lang.walls(), lang.walls_off().to_owned());
     }
     let power = probe();
     let is_whole = match (&power.bubblewrap, &power.landlock, &power.seatbelt) {
         (Ok(path), _, _) => {
-            findings.good("walls", format!("bubblewrap ({}) and seccomp", path.display()));
+            findings.good(lang.walls(), format!("bubblewrap ({}), seccomp", path.display()));
             true
         }
         (_, _, Ok(())) => {
-            findings.good("walls", "seatbelt".into());
+            findings.good(lang.walls(), "seatbelt".to_owned());
             true
         }
         (Err(why), Ok(()), _) => {
-            findings.warn("walls", format!("{why}: Landlock and seccomp only; install bubblewrap for all of them"));
+            findings.warn(lang.walls(), format!("{why}: {}", lang.landlock_only()));
             false
         }
         (Err(why), Err(also), _) => {
-            let advice = "no command is run; install bubblewrap, or turn walls off by name (`project.sandbox: false`)";
-            return findings.warn("walls", format!("{why}, and {also}: {advice}"));
+            return findings.warn(lang.walls(), format!("{why}; {also}: {}", lang.no_walls()));
         }
     };
-    findings
-        .good("wall", "files: the project is read, an agent's own folder written, home and the rest are hidden".into());
+    let good = |findings: &mut Findings, words: &str| findings.good(lang.wall(), words.to_owned());
+    good(findings, lang.wall_files());
     if is_whole {
-        findings.good("wall", "files within: .git/hooks, .git/config, agent and permission files stay as they are; blocked files cannot be opened".into());
+        good(findings, lang.wall_within());
     } else {
-        findings.warn("wall", "files within: nothing in a folder that is written to can be protected or hidden: commands that nobody looks at are refused there".into());
+        findings.warn(lang.wall(), lang.wall_not_within().to_owned());
     }
-    findings.good("wall", "network: none, unless the agent has one".into());
+    good(findings, lang.wall_network());
     match power.bubblewrap {
-        Ok(_) => findings.good("wall", "hosts: an allow-list is kept, by a proxy".into()),
-        Err(_) => findings.note("wall", "hosts: an allow-list cannot be kept; such commands are refused".into()),
+        Ok(_) => good(findings, lang.wall_hosts()),
+        Err(_) => findings.note(lang.wall(), lang.wall_no_hosts().to_owned()),
     }
-    findings.good("wall", "processes: a supervisor ends the whole tree, at its limits and when we die".into());
+    good(findings, lang.wall_processes());
     if power.seatbelt.is_ok() {
-        findings.note("wall", "limits: time, output, processor, file size and open files for each process; memory and processes are not counted on macOS".into());
+        findings.note(lang.wall(), lang.wall_few_limits().to_owned());
     } else {
-        findings.good(
-            "wall",
-            "limits: time, output, processor, file size, open files; memory and processes are watched".into(),
-        );
+        good(findings, lang.wall_limits());
     }
 }
 

@@ -95,8 +95,8 @@ fn faults_are_told_and_the_rest_counts() {
     );
     desk.put(".claude/settings.json", "{ not json");
     let warnings = desk.load().warnings;
-    assert_eq!(warnings[0], "~/mt/settings.json:2: unknown key `permisions`; did you mean `permissions`?");
-    assert_eq!(warnings[1], "~/mt/settings.json:3: unknown key `permissions.alow`; did you mean `allow`?");
+    assert_eq!(warnings[0], "~/mt/settings.json:2: unknown key `permisions`, did you mean `permissions`?");
+    assert_eq!(warnings[1], "~/mt/settings.json:3: unknown key `permissions.alow`, did you mean `allow`?");
     assert_eq!(warnings[2], "~/mt/settings.json:3: there is no mode `free`");
     assert!(warnings[3].starts_with("~/.claude/settings.json is not used: it is no JSON:"), "{warnings:?}");
     assert!(

@@ -114,7 +114,7 @@ impl Dialog {
         match (&self.form, question.map(|question| &question.matter)) {
             (Form::Words(_), _) => true,
             (Form::Plan(gate), Some(Matter::Plan { about, .. })) => gate.takes(letter, about),
-            _ => "ytarnc".contains(letter.to_ascii_lowercase()),
+            _ => "yanc".contains(letter.to_ascii_lowercase()),
         }
     }
 

@@ -89,9 +89,7 @@ impl Panel {
         let all = Choice::among(memory);
         let letter = match key.code {
             KeyCode::Char('y' | 'Y') => Some(Choice::Once),
-            KeyCode::Char('t' | 'T') => Some(Choice::Task),
             KeyCode::Char('a' | 'A') => Some(Choice::Session),
-            KeyCode::Char('r' | 'R') => Some(Choice::Repository),
             KeyCode::Char('n' | 'N') | KeyCode::Esc => Some(Choice::No),
             _ => None,
         };
@@ -196,11 +194,12 @@ impl Panel {
             return Line::from(Span::styled(format!("  {words}"), theme.warning()));
         }
         let mut spans = vec![Span::raw("  ")];
+        // Few letters answer, for any other begins a message: what lasts longer is chosen by the arrows.
         let options = [
             (Choice::Once, "y", lang.yes_once()),
-            (Choice::Task, "t", lang.yes_task()),
+            (Choice::Task, "→", lang.yes_task()),
             (Choice::Session, "a", lang.yes_session()),
-            (Choice::Repository, "r", lang.yes_repository()),
+            (Choice::Repository, "→", lang.yes_repository()),
             (Choice::No, "n", lang.no()),
         ];
         for (choice, key, words) in options.into_iter().filter(|(choice, ..)| Choice::among(memory).contains(choice)) {

@@ -40,6 +40,29 @@ phrases! {
     database_sound: "the database is sound", "数据库完好";
     not_as_written: "it is not as it was written: max-team audit verify shows where",
         "与写入时不同：用 max-team audit verify 查看位置";
+    walls: "walls", "隔离墙";
+    wall: "wall", "墙";
+    walls_off: "turned off by `project.sandbox: false`: a command can do all that you can",
+        "已被 `project.sandbox: false` 关闭：命令可以做您能做的一切";
+    landlock_only: "Landlock and seccomp only; install bubblewrap for all of them",
+        "只有 Landlock 和 seccomp；安装 bubblewrap 以获得全部隔离";
+    no_walls: "no command is run; install bubblewrap, or turn walls off by name (`project.sandbox: false`)",
+        "不会运行任何命令；请安装 bubblewrap，或明确关闭隔离墙（`project.sandbox: false`）";
+    wall_files: "files: the project is read, an agent's own folder written, home and the rest are hidden",
+        "文件：可读项目，只写成员自己的目录，主目录及其余部分不可见";
+    wall_within: "files within: .git/hooks, .git/config, agent and permission files stay as they are; blocked files cannot be opened",
+        "目录内文件：.git/hooks、.git/config、成员和权限文件保持原样；被屏蔽的文件无法打开";
+    wall_not_within: "files within: nothing in a folder that is written to can be protected or hidden: commands that nobody looks at are refused there",
+        "目录内文件：可写目录中的文件无法保护或隐藏：无人查看的命令会被拒绝";
+    wall_network: "network: none, unless the agent has one", "网络：无，除非成员有网络权限";
+    wall_hosts: "hosts: an allow-list is kept, by a proxy", "主机：由代理执行允许列表";
+    wall_no_hosts: "hosts: an allow-list cannot be kept; such commands are refused", "主机：无法执行允许列表；此类命令会被拒绝";
+    wall_processes: "processes: a supervisor ends the whole tree, at its limits and when we die",
+        "进程：监督进程在达到限制或本程序退出时结束整棵进程树";
+    wall_limits: "limits: time, output, processor, file size, open files; memory and processes are watched",
+        "限制：时间、输出、处理器、文件大小、打开的文件；内存和进程数受监视";
+    wall_few_limits: "limits: time, output, processor, file size and open files for each process; memory and processes are not counted on macOS",
+        "限制：每个进程的时间、输出、处理器、文件大小和打开的文件；macOS 上不统计内存和进程数";
     rebuilt: "lists and mailboxes were made again from the log", "已根据日志重建列表和信箱";
 }
 

@@ -132,7 +132,7 @@ fn an_edit_is_shown_and_done_after_a_yes() {
     let mut terminal = Terminal::open(&program, &[]);
     terminal.wait("or give a task");
     terminal.keys(&["change it", "Enter"]);
-    terminal.wait("yes, once");
+    terminal.wait("yes once");
     assert_eq!(program.read("a.txt"), "one\n", "nothing happens before the yes");
     let screen = terminal.screen();
     assert!(screen.contains("- one") && screen.contains("+ two"), "{screen}");
@@ -199,7 +199,7 @@ fn a_question_survives_a_kill_and_a_headless_run_refuses_it() {
     let mut terminal = Terminal::open(&program, &[]);
     terminal.wait("or give a task");
     terminal.keys(&["write", "Enter"]);
-    terminal.wait("yes, once");
+    terminal.wait("yes once");
     let pid = terminal.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
     assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
     terminal.wait_end();
@@ -218,7 +218,7 @@ fn an_interrupt_at_a_question_lets_the_queue_go_on() {
     let mut terminal = Terminal::open(&program, &[]);
     terminal.wait("or give a task");
     terminal.keys(&["write", "Enter"]);
-    terminal.wait("yes, once");
+    terminal.wait("yes once");
     // What is typed at a question is a message, not lost, unless it is an answer.
     terminal.answer("then go on");
     terminal.keys(&["Enter"]);

@@ -94,7 +94,7 @@ fn the_desk_speaks_chinese_too() {
     shows(&["-r", &session, "-p", ""], &["计划在等待人工批准", "关键路径"]);
     shows(&["deny", &id, "-m", "以后再说"], &["已拒绝", "已记下"]);
     shows(&["stop"], &["没有进程运行该会话"]);
-    shows(&["-r", &session, "-p", ""], &["被拒绝"]);
+    shows(&["-r", &session, "-p", ""], &["由 owner at cli 停止"]);
     // As the settings say, whatever the locale.
     let program = program.file(".max-team/config.yaml", "ui: {language: en}\n");
     assert_eq!(ok(program.run(&["inbox"])).out, "nothing waits for you\n");

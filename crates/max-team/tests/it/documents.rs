@@ -180,6 +180,10 @@ fn the_child_limits_itself() {
     let found =
         ["Max cpu time", "Max file size", "Max core file size", "Max open files", "Max address space"].map(soft);
     assert_eq!(found, ["20", "0", "0", "8", "1073741824"]);
+    let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    for wall in ["NoNewPrivs:\t1", "Seccomp:\t2", "CapEff:\t0000000000000000"] {
+        assert!(status.lines().any(|line| line == wall), "{wall}: {status}");
+    }
     drop(stdin);
     let output = child.wait_with_output().unwrap();
     assert!(!output.stdout.is_empty() && !output.stdout.starts_with(b"+"));

@@ -46,9 +46,12 @@ fn reader(port: u16) -> ModelServer {
     }))
 }
 
-fn asked(program: &Program, mode: &str) -> Ran {
-    program.run(&["-p", "read it", "--agents", "agents.yaml", "--agent", "web", "--permission-mode", mode])
+fn asked(program: &Program, more: &[&str]) -> Ran {
+    program.run(&[&["-p", "read it", "--agents", "agents.yaml", "--agent", "web"], more].concat())
 }
+
+/// Leave to ask the page's host.
+const LEAVE: [&str; 2] = ["--allowed-tools", "WebFetch(domain:127.0.0.1)"];
 
 fn program(server: &ModelServer, config: &str) -> Program {
     let program = Program::team(server).file("agents.yaml", AGENTS);
@@ -61,7 +64,7 @@ fn program(server: &ModelServer, config: &str) -> Program {
 fn a_large_page_is_read_on_from_where_it_is_kept() {
     let server = reader(large_page());
     let program = program(&server, "tools: {private_hosts: [127.0.0.1]}\n");
-    let ran = asked(&program, "bypassPermissions");
+    let ran = asked(&program, &LEAVE);
     assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
     let requests = server.requests();
     assert!(requests[1].contains("line 0\nline 1\n") && requests[1].contains("line 59999\n"), "beginning and end");
@@ -77,17 +80,17 @@ fn a_large_page_is_read_on_from_where_it_is_kept() {
 fn a_host_needs_leave_and_a_project_cannot_open_this_machine() {
     // Nobody to ask: it is refused, and nobody says that the user did.
     let server = reader(large_page());
-    let ran = asked(&program(&server, "tools: {private_hosts: [127.0.0.1]}\n"), "dontAsk");
+    let ran = asked(&program(&server, "tools: {private_hosts: [127.0.0.1]}\n"), &["--permission-mode", "dontAsk"]);
     assert_eq!(ran.out, "done\n", "{ran:?}");
     assert!(
-        server.requests()[1].contains("dontAsk") && !server.requests()[1].contains("line 0"),
+        server.requests()[1].contains("no rule names the host") && !server.requests()[1].contains("line 0"),
         "{:?}",
         server.requests()[1].body
     );
 
     let server = reader(large_page());
     let strange = program(&server, "").file(".max-team/config.yaml", "tools: {private_hosts: [127.0.0.1]}\n");
-    let ran = asked(&strange, "bypassPermissions");
+    let ran = asked(&strange, &LEAVE);
     assert!(ran.err.contains("`tools.private_hosts` is held back"), "{ran:?}");
     assert!(server.requests()[1].contains("private network"), "{:?}", server.requests()[1].body);
 }

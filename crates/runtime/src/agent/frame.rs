@@ -58,7 +58,7 @@ impl Frame {
         let unusable = |detail: String| RuntimeError::Root { path: root.display().to_string(), detail };
         let mut registry = shared
             .tools
-            .subset(definition.tools.iter().map(String::as_str))
+            .subset(definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool)))
             .map_err(|error| RuntimeError::Definition { agent: definition.name.clone(), detail: error.to_string() })?;
         if let Some(schema) = schema {
             let bad = |detail: String| RuntimeError::Schema { detail };

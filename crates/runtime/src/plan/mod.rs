@@ -367,17 +367,21 @@ impl PlanLoop {
             batch.sends.extend(self.replacing(event));
             batch.sends.extend(self.stopping(event));
         }
+        let writes = !batch.sends.is_empty();
         commit.sends = batch.sends;
         commit.acks = batch.acks;
         let prepare = || newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
         self.floor.commit(commit, prepare).await?;
         self.head += batch.events.len() as u64;
+        // Whoever has just sat down is at work before anybody is told; but nobody who was written to speaks first.
+        let is_told_later = !newcomers.is_empty() && !writes;
         newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         self.after(&batch.events);
         // Only now: what was given up is in the log.
         batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
-        // Whoever has just sat down is at work before anybody is told.
-        tokio::task::yield_now().await;
+        if is_told_later {
+            tokio::task::yield_now().await;
+        }
         for event in batch.events {
             let from = Arc::clone(&self.origin);
             let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };

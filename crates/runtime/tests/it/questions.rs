@@ -29,8 +29,8 @@ members:
         let team = house_of(&journal, folder.path(), recording);
         // b runs out of its longer time while a waits for a person.
         let tasks = r#"[
-            {"id": "a", "agent": "leo", "description": "A", "owns": ["src/**"], "timeout_ms": 900, "retry": 0},
-            {"id": "b", "agent": "ada", "description": "B", "timeout_ms": 1800, "retry": 0}]"#;
+            {"id": "a", "agent": "leo", "description": "A", "owns": ["src/**"], "timeout_ms": 3000, "retry": 0},
+            {"id": "b", "agent": "ada", "description": "B", "timeout_ms": 5000, "retry": 0}]"#;
         let (session, mut notices) = run_plan(&team, folder.path(), tasks).await;
         let heard = until(&mut notices, "task_failed", 1).await;
         let failed = heard.events.iter().rev().find_map(|(_, event)| match event {

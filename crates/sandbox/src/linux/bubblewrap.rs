@@ -30,16 +30,8 @@ pub(super) const SECRETS: [&str; 9] = [
 ];
 
 /// Switches of the kernel. Root may turn them, whatever else was taken from it.
-const SWITCHES: [&str; 8] = [
-    "/proc/sys",
-    "/proc/sysrq-trigger",
-    "/proc/irq",
-    "/proc/bus",
-    "/proc/fs",
-    "/proc/acpi",
-    "/proc/scsi",
-    "/proc/mtrr",
-];
+const SWITCHES: [&str; 7] =
+    ["/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/acpi", "/proc/scsi", "/proc/mtrr"];
 
 /// How a path is put in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +71,7 @@ pub(super) fn arguments(spec: &Spec, program: Option<&Path>) -> Vec<OsString> {
         let here = SWITCHES.into_iter().filter(|path| Path::new(path).exists());
         args.extend(here.flat_map(|path| ["--ro-bind", path, path].map(OsString::from)));
     }
+    args.extend(["--symlink", "/tmp", "/var/tmp"].map(OsString::from));
     // What lives in memory counts as memory.
     let size = (spec.limits.memory / 4).to_string();
     args.extend(
@@ -111,7 +104,7 @@ fn words(path: &Path, put: Put, size: &str) -> Vec<OsString> {
 
 /// What is put in, from the top down.
 fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
-    let mut puts = vec![(PathBuf::from("/tmp"), Put::Fresh), (PathBuf::from("/var/tmp"), Put::Fresh)];
+    let mut puts = vec![(PathBuf::from("/tmp"), Put::Fresh)];
     puts.extend(walls.home.iter().map(|home| (home.clone(), Put::Fresh)));
     if walls.network == Network::All {
         // Often a link to where something keeps it up to date.
@@ -127,9 +120,27 @@ fn puts(walls: &Walls) -> Vec<(PathBuf, Put)> {
     let hide = |path: PathBuf| if path.is_dir() { (path, Put::HideFolder) } else { (path, Put::HideFile) };
     let visible = |path: &PathBuf| walls.readable.iter().chain(&walls.writable).any(|root| path.starts_with(root));
     puts.extend(walls.hidden.iter().filter(|path| visible(path)).filter_map(real).map(hide));
-    puts.extend(SECRETS.iter().map(PathBuf::from).filter_map(|path| real(&path)).map(hide));
+    if rustix::process::geteuid().is_root() {
+        puts.extend(SECRETS.iter().map(PathBuf::from).filter_map(|path| real(&path)).map(hide));
+    }
     puts.sort_by_key(|(path, _)| path.components().count());
-    puts
+    needed(&puts)
+}
+
+/// The same without what changes nothing: each of them costs time. What can be read can be read within, too, and of
+/// several ways for one path the last wins.
+fn needed(puts: &[(PathBuf, Put)]) -> Vec<(PathBuf, Put)> {
+    let mut kept: Vec<(PathBuf, Put)> = SYSTEM.iter().map(|path| (PathBuf::from(path), Put::Read)).collect();
+    let system = kept.len();
+    for (at, (path, put)) in puts.iter().enumerate() {
+        let is_last = !puts.iter().skip(at + 1).any(|(other, _)| other == path);
+        // The deepest comes last.
+        let around = kept.iter().rev().find(|(folder, _)| path.starts_with(folder)).map(|(_, put)| *put);
+        if is_last && !(*put == Put::Read && around == Some(Put::Read)) {
+            kept.push((path.clone(), *put));
+        }
+    }
+    kept.split_off(system)
 }
 
 /// The folders between what can be written and something in it that stays as it is.

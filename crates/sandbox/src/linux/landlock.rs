@@ -1,6 +1,7 @@
 //! Walls without namespaces: the command shuts itself in, with Landlock and seccomp, before it becomes itself.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use landlock::{
@@ -12,7 +13,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bound
 
 use super::bubblewrap::{SECRETS, SYSTEM};
 use super::filter;
-use crate::spec::{Spec, Walls};
+use crate::spec::{Network, Spec, Walls};
 
 /// The first version that keeps a command from signalling its supervisor.
 const NEEDED: ABI = ABI::V6;
@@ -41,6 +42,18 @@ pub(crate) fn enter(spec: &Spec) -> Result<(), String> {
     drop_capabilities();
     restrict(walls).map_err(|error| format!("landlock: {error}"))?;
     filter::apply(&walls.network, false)
+}
+
+/// Gives up files, the network and signals to others, for good; what is open stays open. A kernel without Landlock
+/// leaves the files.
+pub fn renounce() -> io::Result<()> {
+    drop_capabilities();
+    if let Ok(rules) = ruleset().and_then(Ruleset::create) {
+        rules.restrict_self().map_err(io::Error::other)?;
+    } else {
+        rustix::thread::set_no_new_privs(true)?;
+    }
+    filter::apply(&Network::None, false).map_err(io::Error::other)
 }
 
 /// What only root has. Whoever has none of it fails to drop it, and that is fine.

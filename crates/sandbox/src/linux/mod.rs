@@ -13,7 +13,8 @@ use crate::spec::{Engine, Limits, Network, Power, SandboxError, Spec, Walls};
 use crate::wire::WORD;
 
 pub(crate) use landlock::enter;
-pub(crate) use tree::{census, kill_all, own, processes, threads, ticks_of, usage};
+pub use landlock::renounce;
+pub(crate) use tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
 
 /// Where a bubblewrap is looked for. Not in `PATH`: a project may have put something there.
 const PLACES: [&str; 4] = ["/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap", "/run/current-system/sw/bin/bwrap"];

@@ -9,9 +9,11 @@ use std::fs;
 use rustix::param::{clock_ticks_per_second, page_size};
 use rustix::process::{
     DumpableBehavior, Pid, Signal, getpgrp, getpid, kill_process, kill_process_group, set_child_subreaper,
-    set_dumpable_behavior,
+    set_dumpable_behavior, setsid,
 };
 
+/// How nice a supervisor's session is to others: not at all.
+const FIRST: &str = "-20";
 /// Processes that are looked at in one go.
 const PIDS_MAX: u64 = 1 << 16;
 
@@ -37,9 +39,22 @@ struct Process {
 
 /// Makes this process the one that orphans fall to, and keeps those below from looking into it.
 pub(crate) fn own() -> std::io::Result<()> {
+    // The processor is shared out among sessions first: in one of its own, this process waits behind nobody else's
+    // work. It may lead one already, and it may not be allowed to put it first.
+    let _ = setsid();
+    let _ = fs::write("/proc/self/autogroup", FIRST);
     set_child_subreaper(Some(getpid()))?;
     set_dumpable_behavior(DumpableBehavior::NotDumpable)?;
     Ok(())
+}
+
+/// The same from outside, for a supervisor that may not do so itself: the first process within what `builder` built.
+pub(crate) fn put_first(builder: u32) {
+    let Ok(children) = fs::read_to_string(format!("/proc/{builder}/task/{builder}/children")) else { return };
+    for pid in children.split_whitespace() {
+        // Nobody but root may.
+        let _ = fs::write(format!("/proc/{pid}/autogroup"), FIRST);
+    }
 }
 
 /// How many processes this one sees, counted up to `most`. Looks at none of them, so it can be asked often.

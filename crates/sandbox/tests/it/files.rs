@@ -252,3 +252,15 @@ fn what_cannot_be_run_is_named() {
         assert!(matches!(told(&["echo", "a\0b"]), SandboxError::Io { .. }));
     }
 }
+
+#[test]
+fn walls_that_cannot_be_built_are_said_with_the_reason() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let world = World::new();
+    let walls = Walls { home: Some(world.project.join("readme/home")), ..world.walls() };
+    let err = ran(Engine::Bubblewrap, &Spec { walls: Some(walls), ..world.spec("touch ran") }).unwrap_err();
+    assert!(matches!(&err, SandboxError::Broken { detail, .. } if detail.starts_with("bwrap: ")), "{err:?}");
+    assert!(!world.own.join("ran").exists());
+}

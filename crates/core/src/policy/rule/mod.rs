@@ -238,6 +238,12 @@ impl Rule {
         self.spec == Spec::All
     }
 
+    /// Whether it takes a tool away altogether: there is no use of it that is not denied.
+    pub(super) fn takes_away(&self, tool: &str) -> bool {
+        let speaks = self.tool == named(tool).0 || self.tool.is(tool, Subject::Tool);
+        self.list == List::Deny && self.is_whole() && self.flaw.is_none() && speaks
+    }
+
     /// Whether it speaks of places.
     pub(super) fn is_of_places(&self) -> bool {
         matches!(self.spec, Spec::Path { .. })

@@ -233,3 +233,24 @@ fn rules_survive_the_journal() {
         }
     }
 }
+
+#[test]
+fn a_tool_that_is_denied_whole_is_taken_away() {
+    let table = [
+        ("Bash", "run_shell", true),
+        ("Bash(*)", "exec", true),
+        ("Bash(rm *)", "run_shell", false),
+        ("Edit", "write_file", true),
+        ("write_file", "write_file", true),
+        ("write_file", "edit_file", false),
+        ("Read", "read_file", true),
+        ("Agent", "dispatch_task", true),
+        ("Agent(leo)", "dispatch_task", false),
+        ("query_log", "query_log", true),
+        ("query_log", "query_metrics", false),
+    ];
+    for (text, tool, want) in table {
+        assert_eq!(rule(List::Deny, text).takes_away(tool), want, "{text} {tool}");
+        assert!(!rule(List::Ask, text).takes_away(tool), "{text} only asks");
+    }
+}

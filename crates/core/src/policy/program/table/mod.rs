@@ -89,6 +89,11 @@ impl Row {
         self.call.split(' ').next().unwrap_or_default()
     }
 
+    /// Whether it is a row of that program.
+    fn is_of(&self, program: &str) -> bool {
+        self.call.strip_prefix(program).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+    }
+
     fn subs(&self) -> impl Iterator<Item = &'static str> {
         self.call.split(' ').skip(1)
     }
@@ -144,7 +149,7 @@ fn rows() -> impl Iterator<Item = &'static Row> {
 /// Whether some use of a program is dangerous or removes things.
 pub(super) fn is_risky(program: &str) -> bool {
     let risky = |row: &Row| matches!(row.does, Does::Danger(_)) || matches!(row.args, Args::Deletes | Args::Moves);
-    program == "git" || rows().any(|row| row.program() == program && risky(row))
+    program == "git" || rows().any(|row| row.is_of(program) && risky(row))
 }
 
 /// What was found: the row, the words that are left for it, and how many first words name it.
@@ -152,7 +157,7 @@ pub(super) type Found<'a> = (&'static Row, Vec<&'a str>, usize);
 
 /// The row that fits best.
 pub(super) fn find<'a>(program: &str, words: &[&'a str]) -> Option<Found<'a>> {
-    let own: Vec<&'static Row> = rows().filter(|row| row.program() == program).collect();
+    let own: Vec<&'static Row> = rows().filter(|row| row.is_of(program)).collect();
     let base = own.iter().copied().find(|row| row.subs().next().is_none());
     let mut best: Option<(&'static Row, Vec<usize>)> = None;
     let plain = plain_words(base, words);
