@@ -11,6 +11,7 @@ mod hostile;
 mod kinds;
 mod listing;
 mod logs;
+mod obeyed;
 mod project;
 mod reading;
 mod registry;
