@@ -356,6 +356,9 @@ pub struct ToolIntent {
     pub approval: Approval,
     /// What it will do.
     pub action: Action,
+    /// Whether a person has looked at this very action and said yes.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub attended: bool,
 }
 
 /// How a tool call ended.

@@ -156,3 +156,15 @@ pub const COMMAND_BYTES_MAX: usize = 10_000;
 pub const COMMAND_PARTS_MAX: usize = 64;
 /// Folders that the rest of a line may be in after its `cd`s.
 pub const FOLDERS_MAX: usize = 8;
+/// Seconds that a command may take unless told otherwise.
+pub const COMMAND_S_DEFAULT: u32 = 30;
+/// Seconds that a command may take while an agent waits for it.
+pub const COMMAND_S_MAX: u32 = 600;
+/// Seconds that a command may take in the background.
+pub const BACKGROUND_S_MAX: u32 = 24 * 3_600;
+/// Commands that one agent has running in the background.
+pub const BACKGROUND_MAX: usize = 8;
+/// Commands in the background that one agent can look at, those that are over included.
+pub const BACKGROUND_KNOWN_MAX: usize = 32;
+/// Seconds that an agent may wait for something to come out of one of them.
+pub const BACKGROUND_WAIT_S_MAX: u32 = 300;

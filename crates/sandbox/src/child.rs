@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use rustix::process::{
     Pid, Resource, Rlimit, Signal, WaitId, WaitIdOptions, WaitOptions, WaitStatus, setrlimit, wait, waitid,
 };
 
+use crate::line;
 use crate::session;
 use crate::spec::{Appeared, Ended, Engine, Limit, Limits, Spec};
 use crate::system;
@@ -54,12 +56,11 @@ pub fn child() -> Option<u8> {
     }
     session::close_inherited();
     let outcome = match args.next() {
-        #[cfg(target_os = "linux")]
-        Some(word) if word == ENTER => system::enter(),
-        _ => supervise(),
+        Some(word) if word == ENTER => enter(),
+        _ => supervise().map(|()| 0),
     };
     // Whoever should be told is told over the socket, or is gone.
-    Some(u8::from(outcome.is_err()))
+    Some(outcome.unwrap_or(1))
 }
 
 fn supervise() -> io::Result<()> {
@@ -142,22 +143,26 @@ fn limit(order: &Order) -> io::Result<()> {
 }
 
 /// The command as it is started, with nothing of ours.
-pub(crate) fn command(spec: &Spec) -> io::Result<Command> {
-    let program = spec.argv.first().ok_or(Errno::INVAL)?;
-    let mut command = Command::new(place(spec, program)?);
-    command.args(spec.argv.iter().skip(1)).current_dir(&spec.dir).stdin(Stdio::null());
-    command.env_clear().envs(spec.env.iter().map(|(name, value)| (name, value)));
+pub(crate) fn command<'a>(
+    argv: &[String],
+    dir: &Path,
+    env: impl IntoIterator<Item = &'a (String, String)>,
+) -> io::Result<Command> {
+    let program = argv.first().ok_or(Errno::INVAL)?;
+    let mut command = Command::new(place(dir, program)?);
+    command.args(argv.iter().skip(1)).current_dir(dir).stdin(Stdio::null());
+    command.env_clear().envs(env.into_iter().map(|(name, value)| (name, value)));
     Ok(command)
 }
 
 /// A name is looked up; a path is relative to the folder, on every system.
-fn place(spec: &Spec, program: &str) -> io::Result<PathBuf> {
-    if program.contains('/') { std::path::absolute(spec.dir.join(program)) } else { Ok(PathBuf::from(program)) }
+fn place(dir: &Path, program: &str) -> io::Result<PathBuf> {
+    if program.contains('/') { std::path::absolute(dir.join(program)) } else { Ok(PathBuf::from(program)) }
 }
 
 /// Why a program could not be started.
 pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> Trouble {
-    let is_there = |program: &String| place(spec, program).is_ok_and(|path| path.is_file());
+    let is_there = |program: &String| place(&spec.dir, program).is_ok_and(|path| path.is_file());
     match error.kind() {
         ErrorKind::NotFound | ErrorKind::PermissionDenied if !spec.dir.is_dir() => Trouble::Folder,
         ErrorKind::NotFound if spec.argv.first().is_some_and(is_there) => Trouble::Interpreter,
@@ -169,24 +174,44 @@ pub(crate) fn trouble(spec: &Spec, error: &io::Error) -> Trouble {
 
 fn start(order: &Order) -> Result<Pid, Trouble> {
     let failed = |error: io::Error| trouble(&order.spec, &error);
-    if order.engine != Engine::Landlock {
-        let mut command = command(&order.spec).map_err(failed)?;
+    let Spec { argv, dir, env, line, .. } = &order.spec;
+    if order.engine != Engine::Landlock && line.is_empty() {
+        let mut command = command(argv, dir, env).map_err(failed)?;
         session::lead(&mut command, order.nice);
         let child = command.spawn().map_err(failed)?;
         return Ok(Pid::from_child(&child));
     }
     let (ours, its) = UnixStream::pair().map_err(failed)?;
-    let mut command = Command::new("/proc/self/exe");
+    let mut command = Command::new(system::myself().map_err(failed)?);
     command.args([WORD, ENTER]).env_clear().current_dir("/").stdin(Stdio::from(std::os::fd::OwnedFd::from(its)));
     session::lead(&mut command, order.nice);
     let child = command.spawn().map_err(failed)?;
     drop(command);
     send(&ours, order).map_err(failed)?;
-    // Its end of the socket is closed the moment it becomes the command.
+    // Its end of the socket is closed the moment it becomes the command, or begins with the line.
     match receive::<Trouble>(&ours).map_err(failed)? {
         Some(trouble) => Err(trouble),
         None => Ok(Pid::from_child(&child)),
     }
+}
+
+/// Shuts itself in where that is left to it, and becomes the command or runs the line.
+fn enter() -> io::Result<u8> {
+    let supervisor = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+    let Some(order) = receive::<Order>(&supervisor)? else { return Ok(0) };
+    if order.engine == Engine::Landlock
+        && let Err(error) = system::enter(&order.spec)
+    {
+        return send(&supervisor, &Trouble::Walls(error)).map(|()| 1);
+    }
+    let Spec { argv, dir, env, line, .. } = &order.spec;
+    if line.is_empty() {
+        let error = command(argv, dir, env)?.exec();
+        return send(&supervisor, &trouble(&order.spec, &error)).map(|()| 1);
+    }
+    rustix::stdio::dup2_stdin(fs::File::open("/dev/null")?)?;
+    drop(supervisor);
+    Ok(line::run(&order.spec))
 }
 
 /// One command that runs.

@@ -1,4 +1,4 @@
-//! One command inside walls, and the child that builds them.
+//! One command inside walls, or several joined ones, and the child that builds them.
 //!
 //! A [`Spec`] says what is run and what it can reach; [`run`] runs it to its end. Every command has a small supervisor,
 //! this very program started again ([`child`]): it ends the whole tree of processes when the command is over, at its
@@ -9,6 +9,7 @@ mod child;
 mod environment;
 mod homes;
 mod hosts;
+mod line;
 mod proxy;
 mod run;
 #[cfg(any(target_os = "macos", test))]
@@ -27,6 +28,7 @@ mod system;
 pub use child::child;
 pub use environment::{allowed, is_secret};
 pub use homes::{secrets, tools};
+pub use line::{End, Flow, Join, Step};
 pub use run::{Out, run, run_by, supervisor};
 pub use session::close_inherited;
 pub use spec::{Appeared, Ended, Engine, Limit, Limits, Network, Over, Power, SandboxError, Spec, Walls};

@@ -49,6 +49,16 @@ pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Com
     Ok(command)
 }
 
+/// This program.
+pub(crate) fn myself() -> std::io::Result<std::path::PathBuf> {
+    std::env::current_exe()
+}
+
+/// Nobody shuts itself in here: the system does, before it starts.
+pub(crate) fn enter(_: &Spec) -> Result<(), String> {
+    Ok(())
+}
+
 /// All of it is done by then.
 pub(crate) fn shut_in(_: &Spec, _: Engine) -> Result<(), String> {
     Ok(())

@@ -68,7 +68,8 @@ pub fn run_by(
     if !spec.dir.is_dir() {
         return Err(SandboxError::Folder(spec.dir.clone()));
     }
-    if spec.argv.iter().any(|word| word.contains('\0')) {
+    let words = spec.argv.iter().chain(spec.line.iter().flat_map(|step| &step.argv));
+    if words.into_iter().any(|word| word.contains('\0')) {
         return Err(broken(io::Error::new(io::ErrorKind::InvalidInput, "an argument has a zero byte in it")));
     }
     if cancel.is_cancelled() {

@@ -5,11 +5,15 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::line::Step;
+
 /// One command. Nothing is inherited: what is not in here, the command does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spec {
     /// The program and its arguments. A name is looked up in the command's own `PATH`.
     pub argv: Vec<String>,
+    /// Several of them, joined: if there are any they are run, and `argv` is only what they are called.
+    pub line: Vec<Step>,
     /// Where it runs.
     pub dir: PathBuf,
     /// Its whole environment.

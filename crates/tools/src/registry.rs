@@ -15,12 +15,19 @@ use serde_json::{Map, Value};
 
 use crate::text::{clip, nearest, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
-use crate::{files, git, logs, metrics, search, tests, web};
+use crate::{files, git, logs, metrics, search, shell, tests, web};
 
 /// Faults of one input that are told at once.
 const FAULTS_MAX: usize = 8;
 /// Bytes of one such fault.
 const FAULT_BYTES_MAX: usize = 300;
+
+/// The tool that runs commands, and what comes with it to look after those in the background.
+const COMMAND: &str = "run_shell";
+const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
+/// Other names that tools answer to: an older one, and those that models know from elsewhere.
+const ALIASES: [(&str, &str); 4] =
+    [("exec", COMMAND), ("Bash", COMMAND), ("BashOutput", "shell_output"), ("KillShell", "shell_stop")];
 
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
@@ -64,7 +71,7 @@ impl Registry {
         Self::default()
     }
 
-    /// The built-in tools: files, search, git, tests, logs, metrics and the web.
+    /// The built-in tools: files, search, git, commands, tests, logs, metrics and the web.
     pub fn builtin() -> Self {
         // Their schemas are made once, however many members are given some of them.
         static ALL: LazyLock<Registry> = LazyLock::new(Registry::all);
@@ -82,6 +89,9 @@ impl Registry {
         registry.insert(Arc::new(git::git_diff()));
         registry.insert(Arc::new(git::git_log()));
         registry.insert(Arc::new(git::git_commit()));
+        registry.insert(Arc::new(shell::run_shell()));
+        registry.insert(Arc::new(shell::shell_output()));
+        registry.insert(Arc::new(shell::shell_stop()));
         registry.insert(Arc::new(tests::run_test()));
         registry.insert(Arc::new(tests::coverage_report()));
         registry.insert(Arc::new(logs::query_log()));
@@ -105,9 +115,13 @@ impl Registry {
         self.entries.insert(name, Arc::new(Entry { tool, validator: OnceLock::new() }));
     }
 
-    /// The tool of that name.
+    /// The tool of that name, or that answers to it.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
-        self.entries.get(name).map(|entry| &entry.tool)
+        self.entry(name).map(|entry| &entry.tool)
+    }
+
+    fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
+        self.entries.get(name).or_else(|| self.entries.get(ALIASES.iter().find(|(alias, _)| *alias == name)?.1))
     }
 
     /// What the model is told about them, ordered by name.
@@ -115,15 +129,17 @@ impl Registry {
         self.entries.values().map(|entry| entry.tool.spec())
     }
 
-    /// Only these tools. A name that is not there is an error, not a silent gap.
+    /// Only these tools, with what comes with them. A name that is not there is an error, not a silent gap.
     pub fn subset<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> Result<Self, RegistryError> {
-        let entries = names
-            .into_iter()
-            .map(|name| match self.entries.get(name) {
-                Some(entry) => Ok((name.to_owned(), Arc::clone(entry))),
-                None => Err(RegistryError::Unknown(self.unknown(name))),
-            })
-            .collect::<Result<_, _>>()?;
+        let mut entries = BTreeMap::new();
+        for name in names {
+            let entry = self.entry(name).ok_or_else(|| RegistryError::Unknown(self.unknown(name)))?;
+            entries.insert(entry.tool.spec().name.clone(), Arc::clone(entry));
+        }
+        if entries.contains_key(COMMAND) {
+            let known = COMPANIONS.iter().filter_map(|name| self.entries.get_key_value(*name));
+            entries.extend(known.map(|(name, entry)| (name.clone(), Arc::clone(entry))));
+        }
         Ok(Self { entries })
     }
 
@@ -134,7 +150,7 @@ impl Registry {
     }
 
     fn checked(&self, cx: &Cx, name: &str, input: &Value) -> Result<Prepared, ToolError> {
-        let entry = self.entries.get(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
+        let entry = self.entry(name).ok_or_else(|| ToolError::correctable(self.unknown(name)))?;
         let spec = entry.tool.spec();
         let Some(members) = input.as_object() else {
             return Err(ToolError::correctable(format!(

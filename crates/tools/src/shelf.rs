@@ -49,6 +49,25 @@ impl Shelf {
         Ok(format!("{PREFIX}{name}"))
     }
 
+    /// Begins an output that is not known yet, under the first number from there on that is free: the number, the path
+    /// by which a model reads it, and the file.
+    pub(crate) fn begin(&self, kind: &str, from: u64) -> io::Result<(u64, String, File)> {
+        self.make_dir()?;
+        let mut number = from;
+        loop {
+            let name = format!("{kind}-{number}.txt");
+            let path = self.dir.join(&name);
+            match OpenOptions::new().read(true).append(true).create_new(true).mode(0o600).open(&path) {
+                Ok(file) => {
+                    self.make_room(&path);
+                    return Ok((number, format!("{PREFIX}{name}"), file));
+                }
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
     /// The folder, to read from.
     pub(crate) fn root(&self) -> io::Result<Root> {
         Root::open(&self.dir)

@@ -20,6 +20,7 @@ use crate::files::{Opened, Place, Root};
 use crate::progress::Progress;
 use crate::reach::Reach;
 use crate::shelf::{self, Shelf};
+use crate::shell::Background;
 use crate::text::{clip, ends, size};
 
 /// Bytes of an error's words.
@@ -73,6 +74,8 @@ pub struct Cx {
     pub shelf: Option<Arc<Shelf>>,
     /// What it may use beyond the folder.
     pub reach: Arc<Reach>,
+    /// Its agent's commands that run on by themselves.
+    pub background: Arc<Background>,
 }
 
 impl Cx {
@@ -87,6 +90,7 @@ impl Cx {
             progress: Progress::default(),
             shelf: None,
             reach: Arc::default(),
+            background: Arc::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
-use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone};
+use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
@@ -42,7 +42,9 @@ impl Turn {
                 self.push(Message::user(vec![Part::text(nudged.text.clone())]), false);
             }
             Event::ToolIntent(intent) => {
-                self.set_status(&intent.key, Status::Intended { action: intent.action.clone(), class: intent.class })
+                let ToolIntent { action, class, attended, .. } = intent;
+                let status = Status::Intended { action: action.clone(), class: *class, attended: *attended };
+                self.set_status(&intent.key, status);
             }
             Event::ToolDone(done) => self.end_tool(done),
             Event::QuestionAsked(asked) => self.set_status(

@@ -185,6 +185,8 @@ enum Status {
     Intended {
         action: Action,
         class: Class,
+        #[serde(default)]
+        attended: bool,
     },
     Done {
         content: Vec<Part>,
@@ -321,6 +323,8 @@ pub enum Effect {
         key: String,
         /// What it was allowed to do.
         action: Action,
+        /// Whether a person has looked at this very action and said yes.
+        attended: bool,
     },
     /// Somebody must answer.
     Ask {
@@ -450,8 +454,9 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
                 effects.push(Effect::Ask { question: *question, tool, action, memory });
                 break;
             }
-            Status::Intended { action, class } => {
-                effects.push(Effect::RunTool { key: call.key.clone(), action: action.clone() });
+            Status::Intended { action, class, attended } => {
+                let (key, action) = (call.key.clone(), action.clone());
+                effects.push(Effect::RunTool { key, action, attended: *attended });
                 if *class != Class::Pure {
                     break;
                 }

@@ -157,7 +157,7 @@ impl World {
                 let upto = stop.map_or(found.len(), |index| index + 1);
                 self.input(Input::Prepared(found[..upto].to_vec()))
             }
-            Effect::RunTool { key, action } => {
+            Effect::RunTool { key, action, .. } => {
                 if action.deed == Deed::Write && !self.wrote.contains(&key) {
                     self.wrote.push(key.clone());
                 }

@@ -68,7 +68,7 @@ impl Turn {
         };
         let judgement = policy::judge(&rules, &call.tool, &action);
         match judgement.verdict {
-            Verdict::Allow => Judged::Intend(intend(call, action, class, Approval::Rule(judgement.rule))),
+            Verdict::Allow => Judged::Intend(intend(call, action, class, Approval::Rule(judgement.rule), false)),
             Verdict::Deny => {
                 let why =
                     format!("Not allowed by {}: nobody was asked. Do not try to get around this.", judgement.rule);
@@ -114,7 +114,8 @@ impl Turn {
             return [said].into_iter().chain(next).collect();
         }
         if answer.allow {
-            let intent = intend(call, action.clone(), class, Approval::Question(question));
+            let attended = matches!(answer.by, By::Person(_));
+            let intent = intend(call, action.clone(), class, Approval::Question(question), attended);
             return vec![said, intent];
         }
         let refusal = told(call.key.clone(), Ending::Refused, &refusal_words(&answer));
@@ -194,9 +195,9 @@ enum Judged {
     Refused(ToolDone),
 }
 
-fn intend(call: &Call, action: Action, class: Class, approval: Approval) -> Event {
-    let input = Hash::of(call.input.to_string());
-    Event::ToolIntent(ToolIntent { key: call.key.clone(), tool: call.tool.clone(), input, class, approval, action })
+fn intend(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> Event {
+    let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(call.input.to_string()));
+    Event::ToolIntent(ToolIntent { key, tool, input, class, approval, action, attended })
 }
 
 pub(super) fn told(key: String, ending: Ending, words: &str) -> ToolDone {

@@ -16,15 +16,15 @@ pub(super) const TEAM: [&str; 6] =
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 5] = ["run_shell", "exec", "mcp__*", MEMORY, "web_*"];
+const LATER: [&str; 3] = ["mcp__*", MEMORY, "web_*"];
 /// The lead may remember, too.
 const MEMORY: &str = "memory_*";
 
 /// What becomes of a tool that a member lists.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Hand {
-    /// The member has it.
-    Has,
+    /// The member has it, under this name.
+    Has(String),
     /// The member has it anyway.
     Anyway,
     /// It does not exist yet.
@@ -38,7 +38,7 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
     match (is_lead, is_team) {
-        (true, true) => Hand::Has,
+        (true, true) => Hand::Has(tool.to_owned()),
         (true, false) if fits(MEMORY, tool) => Hand::Later,
         (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
@@ -50,9 +50,11 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
             Hand::Wrong(format!("`{tool}` belongs to the lead{instead}"))
         }
         (false, false) if tool == CLARIFY => Hand::Anyway,
-        (false, false) if known.get(tool).is_some() => Hand::Has,
         (false, false) if is_later => Hand::Later,
-        _ => Hand::Wrong(unknown(known, tool, is_lead)),
+        _ => match known.get(tool) {
+            Some(found) if !is_lead => Hand::Has(found.spec().name.clone()),
+            _ => Hand::Wrong(unknown(known, tool, is_lead)),
+        },
     }
 }
 

@@ -113,8 +113,8 @@ impl Roll {
         let (mut has, mut later) = (Vec::new(), Vec::new());
         for (tool, spot) in tools {
             match hands::hand(&known, &tool, is_lead) {
-                Hand::Has if has.contains(&tool) => {}
-                Hand::Has => has.push(tool),
+                Hand::Has(name) if has.contains(&name) => {}
+                Hand::Has(name) => has.push(name),
                 Hand::Anyway => {}
                 Hand::Later => later.push((tool, spot)),
                 Hand::Wrong(why) => {

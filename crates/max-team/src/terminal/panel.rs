@@ -169,7 +169,7 @@ impl Panel {
         let width = look.columns.saturating_sub(2);
         let (_, all) = match self.drawn.take().filter(|(columns, _)| *columns == width) {
             Some(drawn) => self.drawn.insert(drawn),
-            None => self.drawn.insert((width, diff::lines(&permit.preview, width, look.theme))),
+            None => self.drawn.insert((width, diff::lines(whole(permit, width), width, look.theme))),
         };
         let shown = rows.max(1);
         self.scroll_max = all.len().saturating_sub(shown);
@@ -211,4 +211,10 @@ impl Panel {
         spans.push(Span::raw(lang.with_comment()));
         Line::from(spans)
     }
+}
+
+/// What must be seen before it is answered: the preview; of a command without one, all of it where its line is cut.
+fn whole(permit: &Permit, width: usize) -> &str {
+    let is_cut = text::width(&text::clean_line(&permit.target)) > width;
+    if permit.preview.is_empty() && is_cut { &permit.target } else { &permit.preview }
 }

@@ -294,8 +294,8 @@ impl Transcript {
         let tool = tools.get_mut(index)?;
         tool.target.clone_from(&action.target);
         tool.asks = action.deed == Deed::Ask;
-        // What a question says is its target, not a diff.
-        tool.preview = if tool.asks { String::new() } else { action.preview.clone() };
+        // Only a change is told by its diff; what a question or a command says is its target.
+        tool.preview = if action.deed == Deed::Write { action.preview.clone() } else { String::new() };
         Some(tool)
     }
 

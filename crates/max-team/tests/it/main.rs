@@ -15,6 +15,8 @@ mod documents;
 mod faults;
 mod hands;
 mod headless;
+mod obeyed;
 mod plans;
 mod program;
+mod running;
 mod sessions;

@@ -13,6 +13,7 @@ use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
 use max_team_llm::{Call, CallError, Transcript};
+use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 
 use super::{Agent, millis};
@@ -68,13 +69,13 @@ impl Agent {
                 continue;
             }
             let future = match effect {
-                Effect::RunTool { key, action } if action.deed == Deed::Team => {
+                Effect::RunTool { key, action, .. } if action.deed == Deed::Team => {
                     acts.push(key);
                     continue;
                 }
                 Effect::CallModel(intent) => self.call_model(flight, intent),
                 Effect::Prepare(keys) => self.prepare(flight, &keys),
-                Effect::RunTool { key, action } => self.run_tool(flight, key, action),
+                Effect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
                 Effect::Sleep { until_ms } => self.sleep(flight, until_ms),
                 Effect::Ask { .. } | Effect::CancelAll => continue,
             };
@@ -167,13 +168,14 @@ impl Agent {
         })
     }
 
-    fn run_tool(&self, flight: Flight, key: String, action: Action) -> Future {
+    fn run_tool(&self, flight: Flight, key: String, action: Action, attended: bool) -> Future {
         let Some(call) = self.turn.call(&key) else {
             return Box::pin(async move { Landed { flight, input: None } });
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
         let (registry, mut cx) = (Arc::clone(&self.frame.registry), self.context());
         cx.progress = self.progress(&key);
+        cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
         let cancel = self.cancel.clone();
         Box::pin(async move {
             let started = Instant::now();
@@ -192,7 +194,8 @@ impl Agent {
     }
 
     fn context(&self) -> Cx {
-        self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel)
+        let cx = self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel);
+        Cx { background: Arc::clone(&self.background), ..cx }
     }
 
     /// Where a tool says how far it is: to every face that keeps up.

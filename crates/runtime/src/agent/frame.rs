@@ -12,7 +12,7 @@ use max_team_core::policy::Sight;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
-use max_team_tools::command::Walls;
+use max_team_tools::command::{Network, Walls};
 use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
 use tokio_util::sync::CancellationToken;
 
@@ -154,7 +154,11 @@ impl Frame {
     /// What the tools of one agent work with.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
         let sight = Arc::new(Sight::of(&self.settings.constraints));
-        let walls = Walls { on: self.walled, sight: Arc::clone(&sight), ..Walls::around(self.beneath.path()) };
+        let network = match self.settings.constraints.allowed_hosts.as_slice() {
+            [] => Network::None,
+            hosts => Network::Hosts(hosts.to_vec()),
+        };
+        let walls = Walls { on: self.walled, sight: Arc::clone(&sight), network, ..Walls::around(self.beneath.path()) };
         Cx {
             sight,
             walls: Arc::new(walls),

@@ -30,6 +30,7 @@ use max_team_core::policy::Class;
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_journal::{Append, Expect, Projection, Strength};
+use max_team_tools::shell::Background;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -98,6 +99,8 @@ pub(crate) struct Agent {
     wire: Option<flight::Wire>,
     cancel: CancellationToken,
     bell: Arc<Notify>,
+    /// Its commands that run on by themselves; they end with this loop.
+    background: Arc<Background>,
     /// What the call in flight has set aside in the purse: nano-dollars and tokens.
     held: (u64, u64),
     /// What was left when it last decided something.
@@ -154,6 +157,7 @@ impl Agent {
             wire: None,
             cancel: CancellationToken::new(),
             bell: Arc::clone(bell),
+            background: Arc::default(),
             held,
             left: Left::default(),
             began: Instant::now(),
@@ -232,6 +236,9 @@ impl Agent {
             }
         };
         drop(tokio::time::timeout(PARK_WAIT, drain).await);
+        let background = Arc::clone(&self.background);
+        // Only if the runtime itself ends is nobody left to do it; then their supervisors see that we are gone.
+        drop(tokio::task::spawn_blocking(move || background.close()).await);
         self.tell().await;
     }
 

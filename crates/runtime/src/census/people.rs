@@ -316,7 +316,7 @@ impl Room<'_> {
         let pending = turn.pending();
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => Some(YOU.to_owned()),
-            Effect::RunTool { key, action } => turn.call(key).and_then(|call| match call.tool.as_str() {
+            Effect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
                 NEED_CLARIFY => Some(giver.to_owned()),
                 tool if team_tools::answers_by_mail(tool) => Some(action.target.clone()),
                 _ => None,
@@ -413,7 +413,7 @@ fn doing(turn: &Turn, effect: &Effect) -> Doing {
     match effect {
         Effect::CallModel(intent) => Doing::Calling { model: intent.model.name.clone(), attempt: intent.attempt },
         Effect::Prepare(_) => Doing::Preparing,
-        Effect::RunTool { key, action } => {
+        Effect::RunTool { key, action, .. } => {
             let tool = turn.call(key).map_or_else(String::new, |call| call.tool.clone());
             Doing::Running { tool, target: action.target.clone() }
         }

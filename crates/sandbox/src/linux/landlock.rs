@@ -2,11 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use landlock::{
     ABI, Access, AccessFs, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetError,
@@ -17,9 +13,7 @@ use rustix::thread::{CapabilitySet, CapabilitySets, remove_capability_from_bound
 
 use super::bubblewrap::{SECRETS, SYSTEM};
 use super::filter;
-use crate::child::trouble;
-use crate::spec::{Network, Walls};
-use crate::wire::{Order, Trouble, receive, send};
+use crate::spec::{Network, Spec, Walls};
 
 /// The first version that keeps a command from signalling its supervisor.
 const NEEDED: ABI = ABI::V6;
@@ -41,22 +35,13 @@ fn ruleset() -> Result<Ruleset, RulesetError> {
         .scope(Scope::AbstractUnixSocket | Scope::Signal)
 }
 
-/// Becomes the command, shut in. Returns only if that does not work, and says so to the supervisor.
-pub(crate) fn enter() -> io::Result<()> {
-    let supervisor = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    let Some(order) = receive::<Order>(&supervisor)? else { return Ok(()) };
-    set_parent_process_death_signal(Some(Signal::KILL))?;
-    let Some(walls) = &order.spec.walls else {
-        return send(&supervisor, &Trouble::Walls("the order names none".to_owned()));
-    };
+/// Shuts this process in, for good.
+pub(crate) fn enter(spec: &Spec) -> Result<(), String> {
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+    let walls = spec.walls.as_ref().ok_or("the order names none")?;
     drop_capabilities();
-    let shut = restrict(walls).map_err(|error| format!("landlock: {error}"));
-    if let Err(error) = shut.and_then(|()| filter::apply(&walls.network, false)) {
-        return send(&supervisor, &Trouble::Walls(error));
-    }
-    let mut command: Command = crate::child::command(&order.spec)?;
-    let error = command.exec();
-    send(&supervisor, &trouble(&order.spec, &error))
+    restrict(walls).map_err(|error| format!("landlock: {error}"))?;
+    filter::apply(&walls.network, false)
 }
 
 /// Gives up files, the network and signals to others, for good; what is open stays open. A kernel without Landlock

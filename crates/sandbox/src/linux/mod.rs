@@ -38,6 +38,7 @@ fn bubblewrap_here() -> Result<PathBuf, String> {
         argv: Vec::new(),
         dir: PathBuf::from("/"),
         env: Vec::new(),
+        line: Vec::new(),
         walls: Some(Walls::default()),
         limits: Limits::default(),
     };
@@ -99,6 +100,12 @@ pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Com
     };
     command.arg(WORD).env_clear().current_dir("/");
     Ok(command)
+}
+
+/// This program, whatever has become of its name.
+#[expect(clippy::unnecessary_wraps, reason = "other systems have to ask")]
+pub(crate) fn myself() -> std::io::Result<PathBuf> {
+    Ok(PathBuf::from("/proc/self/exe"))
 }
 
 /// Shuts this process in as far as the engine leaves that to it. What it starts is shut in with it.

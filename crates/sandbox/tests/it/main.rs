@@ -5,6 +5,7 @@
 mod files;
 mod left;
 mod limits;
+mod line;
 mod network;
 
 use std::fs;
@@ -76,6 +77,7 @@ impl World {
         let env = [("PATH", "/usr/local/bin:/usr/bin:/bin"), ("LANG", "C.UTF-8")];
         Spec {
             argv: ["/bin/sh", "-c", script].map(str::to_owned).to_vec(),
+            line: Vec::new(),
             dir: self.own.clone(),
             env: env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec(),
             walls: Some(self.walls()),

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use max_team_sandbox::{Limits, Out, Over, Spec, is_secret, run};
+use max_team_sandbox::{Limits, Out, Over, Spec, Step, is_secret, run};
 use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, Walls};
@@ -23,13 +23,15 @@ pub(crate) struct Job<'a> {
     pub(crate) env: Vec<(String, String)>,
     /// Which variables are not handed on, besides secrets.
     pub(crate) hide: fn(&str) -> bool,
+    /// Several commands, joined; then `argv` is only what they are called.
+    pub(crate) line: Vec<Step>,
     /// Whether standard error comes through a pipe of its own.
     pub(crate) apart: bool,
 }
 
 impl<'a> Job<'a> {
     pub(crate) fn new(argv: &'a [String], dir: &'a Path, timeout: Duration, walls: Option<&'a Walls>) -> Self {
-        Self { argv, dir, timeout, walls, env: Vec::new(), hide: |_| false, apart: false }
+        Self { argv, dir, timeout, walls, env: Vec::new(), hide: |_| false, line: Vec::new(), apart: false }
     }
 
     /// Runs it to its end. `sink` takes what comes out; if it says `false`, that was enough and everything is ended.
@@ -63,6 +65,7 @@ impl<'a> Job<'a> {
         vars.extend(self.env.iter().cloned());
         Ok(Spec {
             argv: self.argv.to_vec(),
+            line: self.line.clone(),
             dir: self.dir.to_owned(),
             env: vars,
             walls,

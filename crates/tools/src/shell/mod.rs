@@ -1,9 +1,13 @@
 //! Command lines: what a text would run, and the action that the gate judges.
 //!
 //! A shell's language is read by a real grammar, but only its plain part is taken: words, quotes, `&& || ; |`, and
-//! redirections to and from named files. All else is *opaque*, and somebody is asked. Nothing here runs anything.
+//! redirections to and from named files. All else is *opaque*, and somebody is asked. [`action`] and [`read`] run
+//! nothing; `tool` runs what was judged, `background` what its agent does not wait for.
 
+mod background;
+mod order;
 mod read;
+mod tool;
 mod word;
 
 use std::path::{Path, PathBuf};
@@ -13,7 +17,10 @@ use max_team_core::policy::program::{self, Effect};
 use max_team_core::policy::{Action, Deed};
 use max_team_core::text::visible;
 
+pub use background::Background;
+pub(crate) use background::{shell_output, shell_stop};
 pub use read::read;
+pub(crate) use tool::run_shell;
 
 /// Places of one line that are looked at for links; a line with more is judged by its words alone, and asks.
 const PLACES_MAX: usize = 256;

@@ -18,8 +18,8 @@ const RESERVED: [&str; 20] = [
     "!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "esac", "fi", "for", "function", "if",
     "select", "then", "until", "while",
 ];
-/// Descriptors that a redirection may name.
-const FD_MAX: u32 = 9;
+/// Descriptors that a redirection may name: those that every program has.
+const FD_MAX: u32 = 2;
 
 thread_local! {
     /// Making one costs more than using it.

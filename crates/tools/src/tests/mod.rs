@@ -25,6 +25,7 @@ use self::tally::Tally;
 use crate::command::{CommandError, Ended, Job, Kept, OUTPUT_BYTES_MAX, Walls, join};
 use crate::progress::Progress;
 use crate::project::{Kind, Project};
+use crate::text::{last_line, plain};
 
 pub use choose::command;
 pub use coverage::coverage;
@@ -140,15 +141,9 @@ fn execute(
         failures,
         ok: over.ended == Ended::Exited && over.code == Some(0),
         ended: over.ended,
-        output: tally::plain(&kept.text()),
+        output: plain(&kept.text()),
         coverage: measured.total,
         files: measured.files,
         ms: over.ms,
     })
-}
-
-/// The last line of some output that says anything.
-fn last_line(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    tally::plain(text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
 }

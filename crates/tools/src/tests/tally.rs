@@ -10,7 +10,7 @@ use super::node::Node;
 use super::python::Python;
 use super::{cargo::Cargo, go::Go};
 use crate::project::Kind;
-use crate::text::{clip, visible};
+use crate::text::{clip, plain, visible};
 
 /// Names of failed tests that are kept.
 pub const FAILURES_MAX: usize = 50;
@@ -128,25 +128,6 @@ pub fn parse(kind: Kind, output: &str) -> Counts {
     let mut tally = Tally::new(kind);
     tally.push(output.as_bytes());
     tally.finish().0
-}
-
-/// The line without what colours it.
-pub(super) fn plain(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut letters = line.chars().peekable();
-    while let Some(letter) = letters.next() {
-        if letter != '\u{1b}' {
-            plain.push(letter);
-        } else if letters.next_if_eq(&'[').is_some() {
-            // Parameters up to the letter that ends the sequence.
-            for letter in letters.by_ref() {
-                if ('@'..='~').contains(&letter) {
-                    break;
-                }
-            }
-        }
-    }
-    plain
 }
 
 /// The number before a word, like 3 in `3 passed`.

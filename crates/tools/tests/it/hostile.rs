@@ -548,10 +548,36 @@ fn the_tables_are_as_long_as_they_must_be() {
     assert!(FREE.len() + ALLOWED.len() >= 60);
 }
 
+/// Texts that act on a terminal, turn around, hide, or look like another command; and how they are shown.
+const SHOWN: &[(&str, &str)] = &[
+    ("rm\u{200b} a\r\u{202e}b\u{1b}[2J", "rm\\u{200b} a␍\\u{202e}b\\u{1b}[2J"),
+    ("rm -rf x\u{1b}[2K\rls", "rm -rf x\\u{1b}[2K␍ls"),
+    ("rm x\u{8}\u{8}\u{8}\u{8}ls", "rm x\\u{8}\\u{8}\\u{8}\\u{8}ls"),
+    ("ls \u{1b}]0;title\u{7}", "ls \\u{1b}]0;title\\u{7}"),
+    ("ls \u{1b}]52;c;ZXZpbA==\u{7}", "ls \\u{1b}]52;c;ZXZpbA==\\u{7}"),
+    ("ls \u{1b}]8;;http://evil.example\u{1b}\\x", "ls \\u{1b}]8;;http://evil.example\\u{1b}\\x"),
+    ("ls \u{9b}31m", "ls \\u{9b}31m"),
+    ("ls '\u{1b}[8mhidden'", "ls '\\u{1b}[8mhidden'"),
+    ("ls \u{2066}x\u{2069}", "ls '\\u{2066}x\\u{2069}'"),
+    ("ls a\u{ad}b\u{feff}", "ls 'a\\u{ad}b\\u{feff}'"),
+    ("ls \u{e0001}\u{e0041}", "ls '\\u{e0001}\\u{e0041}'"),
+    ("ls\n\n\n\nrm -rf x", "ls␊␊␊␊rm -rf x"),
+    ("ls \u{7f}\u{0}x", "ls \\u{7f}\\u{0}x"),
+    ("ls \u{2028}rm x", "ls \\u{2028}rm x"),
+];
+
 #[test]
 fn a_question_shows_what_would_run() {
-    let action = shell::action("rm\u{200b} a\r\u{202e}b\u{1b}[2J", ROOT.as_ref());
-    assert_eq!(action.target, "rm\\u{200b} a␍\\u{202e}b\\u{1b}[2J");
-    let Some(Line::Opaque { why, .. }) = action.line else { panic!("{action:?}") };
-    assert_eq!(why, "a control character or an odd space");
+    for (text, shown) in SHOWN {
+        let action = shell::action(text, ROOT.as_ref());
+        assert_eq!(action.target, *shown);
+        let acts = |letter: char| letter.is_control() && letter != '\n';
+        assert!(!action.target.contains(char::is_control) && !action.preview.contains(acts), "{action:?}");
+        // What would run is the text itself, and not what it looks like.
+        match &action.line {
+            Some(Line::Opaque { text: own, .. }) => assert_eq!(own, text),
+            Some(line) => assert_eq!((shell::read(text), shell::read(&line.to_string())), (line.clone(), line.clone())),
+            None => panic!("{action:?}"),
+        }
+    }
 }

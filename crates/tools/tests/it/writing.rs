@@ -64,8 +64,11 @@ fn classes_say_what_a_crash_means() {
         ("query_log", Class::Pure),
         ("query_metrics", Class::Pure),
         ("read_file", Class::Pure),
+        ("run_shell", Class::Opaque),
         ("run_test", Class::Opaque),
         ("search_code", Class::Pure),
+        ("shell_output", Class::Pure),
+        ("shell_stop", Class::Idempotent),
         ("write_file", Class::Idempotent),
     ];
     assert_eq!(classes, want);

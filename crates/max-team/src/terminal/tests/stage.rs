@@ -293,6 +293,7 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
         class: Class::Pure,
         approval: Approval::Rule("r".into()),
         action,
+        attended: false,
     })
 }
 

@@ -1,0 +1,84 @@
+//! Commands of an agent, from outside: what is asked about, what runs on, and that nothing outlives the program.
+
+use std::time::{Duration, Instant};
+
+use max_team_testkit::{ModelServer, Reply};
+use serde_json::json;
+
+use crate::chat::Terminal;
+use crate::obeyed::runs;
+use crate::program::{Program, kill};
+
+const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
+
+fn soon(what: impl Fn() -> bool) -> bool {
+    let until = Instant::now() + Duration::from_secs(60);
+    while Instant::now() < until {
+        if what() {
+            return true;
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+fn mark(of: &str) -> String {
+    format!("86420.{}{of}", std::process::id())
+}
+
+#[test]
+fn a_command_in_the_background_is_looked_at_and_ends_with_the_run() {
+    let mark = mark("1");
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "run_shell", json!({"command": format!("sleep {mark}"), "background": true})),
+        Reply::new().tool("t2", "shell_output", json!({"id": "sh-1"})),
+        Reply::text("it runs"),
+    ]);
+    let program = Program::with(&server);
+    let ran = program.run(&[&["-p", "serve"], FREE.as_slice()].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "it runs\n"), "{ran:?}");
+    let told = server.requests()[2].body.to_string();
+    assert!(told.contains("runs in the background as `sh-1`") && told.contains("): runs for "), "{told}");
+    assert!(!runs(&mark));
+}
+
+#[test]
+fn nothing_outlives_a_kill() {
+    let (beside, before) = (mark("2"), mark("3"));
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "run_shell", json!({"command": format!("setsid sleep {beside}"), "background": true})),
+        Reply::new().tool("t2", "run_shell", json!({"command": format!("sleep {before} | cat"), "timeout": 600})),
+    ]);
+    let program = Program::with(&server);
+    let mut child = program.start(&[&["-p", "go"], FREE.as_slice()].concat());
+    assert!(soon(|| runs(&beside) && runs(&before)));
+    kill(&mut child);
+    assert!(soon(|| !runs(&beside) && !runs(&before)));
+}
+
+#[test]
+fn a_question_shows_the_whole_command_and_what_a_yes_would_be_remembered_as() {
+    let long = format!("cargo test --package one{} && rm -rf target/x", " --features some-feature".repeat(12));
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "run_shell", json!({"command": long})),
+        Reply::new().tool("t2", "run_shell", json!({"command": "git push origin main"})),
+        Reply::new().tool("t3", "run_shell", json!({"command": "echo $HOME\u{1b}[2J"})),
+        Reply::text("all refused"),
+    ]);
+    let program = Program::with(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("yes, once");
+    let screen: String = terminal.screen().split_whitespace().collect();
+    assert!(screen.contains(&long.split_whitespace().collect::<String>()), "{screen}");
+    assert!(screen.contains("Bash(cargotest:*)"), "{screen}");
+    terminal.answer("n");
+    terminal.wait("git push");
+    terminal.wait("always asked");
+    terminal.answer("n");
+    terminal.wait("echo $HOME\\u{1b}[2J");
+    terminal.wait("not to be seen through");
+    terminal.answer("n");
+    terminal.wait("all refused");
+}

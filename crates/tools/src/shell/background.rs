@@ -1,0 +1,326 @@
+//! Commands that run on while their agent does other things, and the two tools that look after them.
+//!
+//! Each has a thread of its own and a file on the agent's shelf that its output goes to. They belong to one agent and one
+//! process: they end when they are told to, when the agent's work is over, with the session, and with the process,
+//! because their supervisors then do. Nothing here is journalled: after a restart there are none.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write;
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use max_team_core::limits::{BACKGROUND_KNOWN_MAX, BACKGROUND_MAX, KEPT_BYTES_MAX};
+use max_team_core::policy::{Action, Class, Deed};
+use max_team_sandbox::Over;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use tokio_util::sync::CancellationToken;
+
+use super::order::Order;
+use super::tool::{SHOWN, ended, is_fine, seconds};
+use crate::text::{clip, plain, visible};
+use crate::tool::{Cx, Output, ToolError};
+use crate::typed::Typed;
+
+/// How long a command that was told to stop is waited for: its supervisor kills it long before.
+const STOP_WAIT: Duration = Duration::from_secs(20);
+/// How often somebody who waits looks whether they still should.
+const LOOK: Duration = Duration::from_millis(100);
+/// Bytes of a command where it is only named.
+const NAME_BYTES_MAX: usize = 200;
+
+/// The commands of one agent that run in the background.
+#[derive(Debug, Default)]
+pub struct Background(Mutex<Jobs>);
+
+#[derive(Debug, Default)]
+struct Jobs {
+    known: BTreeMap<u64, Arc<Running>>,
+    threads: Vec<JoinHandle<()>>,
+    last: u64,
+    is_closed: bool,
+}
+
+/// One command.
+#[derive(Debug)]
+struct Running {
+    id: u64,
+    /// What it is, as a person would be shown it, and what it is for.
+    name: String,
+    /// Where its output is, as a model reads it.
+    path: String,
+    output: File,
+    time: Duration,
+    started: Instant,
+    cancel: CancellationToken,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Bytes in the file.
+    bytes: u64,
+    /// Bytes that came when it was full.
+    dropped: u64,
+    /// Bytes that were told.
+    told: u64,
+    over: Option<Result<Over, String>>,
+}
+
+impl Background {
+    /// Ends all of them, and starts no more. Blocking, for as long as it takes them.
+    pub fn close(&self) {
+        let threads = {
+            let mut jobs = lock(&self.0);
+            jobs.is_closed = true;
+            jobs.known.values().for_each(|job| job.cancel.cancel());
+            std::mem::take(&mut jobs.threads)
+        };
+        for thread in threads {
+            // One that panicked has let go of its command.
+            let _ = thread.join();
+        }
+    }
+
+    fn find(&self, id: &str) -> Result<Arc<Running>, ToolError> {
+        let jobs = lock(&self.0);
+        let number = id.strip_prefix("sh-").unwrap_or(id).parse().ok();
+        if let Some(job) = number.and_then(|number: u64| jobs.known.get(&number)) {
+            return Ok(Arc::clone(job));
+        }
+        let known: Vec<String> = jobs.known.values().map(|job| format!("`{}` ({})", job.id(), job.name)).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        Err(ToolError::correctable(format!(
+            "there is no background command `{}`; there are: {known}. They end with your work and with the program.",
+            visible(&clip(id, NAME_BYTES_MAX))
+        )))
+    }
+}
+
+impl Drop for Background {
+    /// Their supervisors do the rest; nobody is left to wait for.
+    fn drop(&mut self) {
+        lock(&self.0).known.values().for_each(|job| job.cancel.cancel());
+    }
+}
+
+impl Jobs {
+    /// Makes room: for a running one only among those that run, for a known one by forgetting who ended first.
+    fn admit(&mut self) -> Result<(), ToolError> {
+        if self.is_closed {
+            return Err(ToolError::correctable("your work is over; nothing more is started"));
+        }
+        self.threads.retain(|thread| !thread.is_finished());
+        let running: Vec<String> =
+            self.known.values().filter(|job| !job.is_over()).map(|job| format!("`{}`", job.id())).collect();
+        if running.len() >= BACKGROUND_MAX {
+            return Err(ToolError::correctable(format!(
+                "{BACKGROUND_MAX} commands run in the background already ({}); end one with `shell_stop`",
+                running.join(", ")
+            )));
+        }
+        while self.known.len() >= BACKGROUND_KNOWN_MAX {
+            let Some(id) = self.known.values().find(|job| job.is_over()).map(|job| job.id) else { break };
+            self.known.remove(&id);
+        }
+        Ok(())
+    }
+}
+
+impl Running {
+    fn id(&self) -> String {
+        format!("sh-{}", self.id)
+    }
+
+    fn is_over(&self) -> bool {
+        lock(&self.state).over.is_some()
+    }
+
+    /// Takes some output; what does not fit on the shelf is counted.
+    fn push(&self, bytes: &[u8]) {
+        let room = (KEPT_BYTES_MAX as u64).saturating_sub(lock(&self.state).bytes);
+        let fits = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let (kept, rest) = bytes.split_at(fits);
+        let written = (&self.output).write_all(kept).is_ok();
+        let mut state = lock(&self.state);
+        let (kept, rest) = (kept.len() as u64, rest.len() as u64);
+        if written {
+            state.bytes += kept;
+            state.dropped += rest;
+        } else {
+            state.dropped += kept + rest;
+        }
+        self.changed.notify_all();
+    }
+
+    /// Waits until there is something new or it is over, for so long.
+    fn wait(&self, cx: &Cx, most: Duration, is_enough: impl Fn(&State) -> bool) -> Result<(), ToolError> {
+        let until = Instant::now() + most;
+        let mut state = lock(&self.state);
+        while state.over.is_none() && !is_enough(&state) && Instant::now() < until {
+            cx.check()?;
+            let next = LOOK.min(until.saturating_duration_since(Instant::now()));
+            state = self.changed.wait_timeout(state, next).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        Ok(())
+    }
+
+    /// How it is, and what it printed from there on.
+    fn told(&self, since: Option<u64>) -> Result<Output, ToolError> {
+        let (from, bytes, dropped, over) = {
+            let state = lock(&self.state);
+            let from = since.unwrap_or(state.told).min(state.bytes);
+            (from, state.bytes, state.dropped, state.over.clone())
+        };
+        let unreadable = |error: std::io::Error| ToolError::correctable(format!("`{}`: {error}", self.path));
+        let mut chunk = vec![0; SHOWN.min(usize::try_from(bytes - from).unwrap_or(SHOWN))];
+        self.output.read_exact_at(&mut chunk, from).map_err(unreadable)?;
+        let text = whole(&chunk, from + (chunk.len() as u64) < bytes);
+        let to = from + text.len() as u64;
+        lock(&self.state).told = to;
+        let how = match &over {
+            None => format!("runs for {}", seconds(self.started.elapsed())),
+            Some(Ok(over)) => ended(over, self.time),
+            Some(Err(words)) => words.clone(),
+        };
+        let mut words = format!("`{}` ({}): {how}\n", self.id(), self.name);
+        let printed: String = plain(&String::from_utf8_lossy(text)).lines().map(|line| visible(line) + "\n").collect();
+        words.push_str(if printed.is_empty() { "(nothing new)\n" } else { &printed });
+        if to < bytes {
+            words.push_str(&format!("[bytes {from} to {to} of {bytes}; the next come with `since: {to}`]\n"));
+        }
+        if dropped > 0 {
+            words.push_str(&format!("[{dropped} bytes more than are kept were printed and are gone]\n"));
+        }
+        words.push_str(&format!("[all of it is in `{}`]", self.path));
+        let is_error = over.is_some_and(|over| !over.as_ref().is_ok_and(is_fine));
+        Ok(Output { is_error, ..Output::text(words) })
+    }
+}
+
+/// The bytes without a letter that was cut in two, if the rest of it is still to come.
+fn whole(bytes: &[u8], has_more: bool) -> &[u8] {
+    match std::str::from_utf8(bytes) {
+        Err(error) if has_more && error.error_len().is_none() => bytes.get(..error.valid_up_to()).unwrap_or(bytes),
+        _ => bytes,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Lets a command run on.
+pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Output, ToolError> {
+    let shelf = cx.shelf.as_ref().ok_or_else(|| ToolError::correctable("nothing runs in the background here"))?;
+    let mut jobs = lock(&cx.background.0);
+    jobs.admit()?;
+    let (number, path, file) = shelf
+        .begin("sh", jobs.last + 1)
+        .map_err(|error| ToolError::fatal(format!("there is no place for the command's output: {error}")))?;
+    let note = if note.is_empty() { String::new() } else { format!(": {}", visible(&clip(note, NAME_BYTES_MAX))) };
+    let job = Arc::new(Running {
+        id: number,
+        name: format!("`{}`{note}", visible(&clip(line, NAME_BYTES_MAX))),
+        path,
+        output: file,
+        time: order.time(),
+        started: Instant::now(),
+        cancel: CancellationToken::new(),
+        state: Mutex::default(),
+        changed: Condvar::new(),
+    });
+    let own = Arc::clone(&job);
+    let run = move || {
+        let over = order.run(&own.cancel, &mut |bytes| own.push(bytes)).map_err(|error| error.to_string());
+        lock(&own.state).over = Some(over);
+        own.changed.notify_all();
+    };
+    let thread = thread::Builder::new().name(job.id()).spawn(run);
+    let thread = thread.map_err(|error| ToolError::fatal(format!("no thread could be started: {error}")))?;
+    jobs.threads.push(thread);
+    jobs.last = number;
+    let text = format!(
+        "runs in the background as `{0}`. `shell_output` with `id: {0}` shows how it goes (and waits, with `wait`), \
+         `shell_stop` ends it. Its output is in `{1}`.",
+        job.id(),
+        job.path
+    );
+    jobs.known.insert(number, job);
+    Ok(Output::text(text))
+}
+
+/// Look at a command that you started with `run_shell` in the background: whether it still runs or how it ended, and
+/// what it has printed since you last looked.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShellOutput {
+    /// The id that `run_shell` gave.
+    id: String,
+    /// Begin at this byte of what it printed. Default: where the last look ended.
+    since: Option<u64>,
+    /// Wait up to so many seconds for something new or for its end, instead of asking again and again. Default: 0.
+    #[schemars(range(max = 300))]
+    wait: Option<u32>,
+}
+
+/// End a command that you started with `run_shell` in the background, and everything that it started.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ShellStop {
+    /// The id that `run_shell` gave.
+    id: String,
+}
+
+/// The tool.
+pub(crate) fn shell_output() -> Typed<ShellOutput> {
+    let action = |cx: &Cx, args: &ShellOutput| own(cx, &args.id);
+    Typed::new("shell_output", Class::Pure, action, |cx, args, _, _| {
+        let job = cx.background.find(&args.id)?;
+        let since = args.since;
+        job.wait(cx, Duration::from_secs(args.wait.unwrap_or(0).into()), |state| {
+            state.bytes + state.dropped > since.unwrap_or(state.told)
+        })?;
+        job.told(since)
+    })
+}
+
+/// The tool.
+pub(crate) fn shell_stop() -> Typed<ShellStop> {
+    let action = |cx: &Cx, args: &ShellStop| own(cx, &args.id);
+    Typed::new("shell_stop", Class::Idempotent, action, |cx, args, _, _| {
+        let job = cx.background.find(&args.id)?;
+        job.cancel.cancel();
+        job.wait(cx, STOP_WAIT, |_| false)?;
+        job.told(None).map(|output| Output { is_error: false, ..output })
+    })
+}
+
+/// An agent's own commands are its own to look after.
+fn own(cx: &Cx, id: &str) -> Result<Action, ToolError> {
+    let job = cx.background.find(id)?;
+    Ok(Action { deed: Deed::Query, ..Action::read(job.id()) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_are_not_cut_in_two() {
+        assert_eq!(whole("aé".as_bytes(), true), "aé".as_bytes());
+        assert_eq!(whole(b"a\xc3", true), b"a");
+        assert_eq!(whole(b"a\xc3", false), b"a\xc3");
+        assert_eq!(whole(b"a\xff\xffb", true), b"a\xff\xffb");
+    }
+
+    #[test]
+    fn the_schema_and_the_limits_say_the_same() {
+        let spec = crate::tool::Spec::of::<ShellOutput>("shell_output", Class::Pure);
+        assert_eq!(spec.schema["properties"]["wait"]["maximum"], max_team_core::limits::BACKGROUND_WAIT_S_MAX);
+    }
+}

@@ -1,0 +1,135 @@
+//! A judged line on its way into its walls: run without a shell where it is plain, by one where a person has seen it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use max_team_core::policy::line::{self, End, Join, Line, Part};
+use max_team_core::policy::program::{self, Effect};
+use max_team_sandbox as sandbox;
+use tokio_util::sync::CancellationToken;
+
+use super::DEPTH_MAX;
+use crate::command::{CommandError, Job, Network, Out, Walls};
+use crate::text::clip;
+use crate::tool::Cx;
+
+/// Bytes of a line where it is only named.
+const NAME_BYTES_MAX: usize = 200;
+
+/// What is to be run, and within what.
+#[derive(Debug)]
+pub(super) struct Order {
+    argv: Vec<String>,
+    steps: Vec<sandbox::Step>,
+    dir: PathBuf,
+    walls: Walls,
+    timeout: Duration,
+}
+
+impl Order {
+    /// Exactly the line that was judged.
+    pub(super) fn new(cx: &Cx, line: &Line, timeout: Duration) -> Self {
+        let (argv, steps) = match line {
+            Line::Opaque { text, .. } => (["sh", "-c", text].map(str::to_owned).to_vec(), Vec::new()),
+            Line::Plain(parts) => match parts.as_slice() {
+                [part] if is_bare(part) => (part.argv.clone(), Vec::new()),
+                parts => (vec![clip(&line.shown(), NAME_BYTES_MAX)], parts.iter().map(step).collect()),
+            },
+        };
+        let network = network(&cx.walls.network, line);
+        let walls = Walls { network, ..Walls::clone(&cx.walls) };
+        Self { argv, steps, dir: cx.root.path().to_owned(), walls, timeout }
+    }
+
+    /// How long it may take.
+    pub(super) fn time(&self) -> Duration {
+        self.timeout
+    }
+
+    /// Runs it to its end. `sink` takes what comes out. Blocking.
+    pub(super) fn run(
+        &self,
+        cancel: &CancellationToken,
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<sandbox::Over, CommandError> {
+        let job = Job::new(&self.argv, &self.dir, self.timeout, Some(&self.walls));
+        Job { line: self.steps.clone(), ..job }.run(cancel, &mut |_: Out, bytes| {
+            sink(bytes);
+            true
+        })
+    }
+}
+
+/// Whether a command needs nobody to join it to anything.
+fn is_bare(part: &Part) -> bool {
+    part.env.is_empty() && part.flows.is_empty() && part.argv.first().is_some_and(|program| program != "cd")
+}
+
+fn step(part: &Part) -> sandbox::Step {
+    let join = match part.join {
+        Join::Then => sandbox::Join::Then,
+        Join::And => sandbox::Join::And,
+        Join::Or => sandbox::Join::Or,
+        Join::Pipe => sandbox::Join::Pipe,
+    };
+    let flow = |flow: &line::Flow| sandbox::Flow {
+        fd: fd(flow.fd),
+        to: match &flow.to {
+            End::Read(path) => sandbox::End::Read(path.clone()),
+            End::Write(path) => sandbox::End::Write(path.clone()),
+            End::Append(path) => sandbox::End::Append(path.clone()),
+            End::Same(other) => sandbox::End::Same(fd(*other)),
+        },
+    };
+    let flows = part.flows.iter().map(flow).collect();
+    sandbox::Step { join, env: part.env.clone(), argv: part.argv.clone(), flows }
+}
+
+fn fd(number: u32) -> usize {
+    usize::try_from(number).unwrap_or(usize::MAX)
+}
+
+/// Whom the line can talk to: the agent's own hosts, and those that it names itself, because each of them was judged.
+fn network(own: &Network, line: &Line) -> Network {
+    let mut named = Vec::new();
+    if let Line::Plain(parts) = line {
+        parts.iter().for_each(|part| hosts(&part.argv, DEPTH_MAX, &mut named));
+    }
+    match own {
+        Network::Hosts(own) => Network::Hosts(own.iter().cloned().chain(named).collect()),
+        Network::None if !named.is_empty() => Network::Hosts(named),
+        own => own.clone(),
+    }
+}
+
+fn hosts(argv: &[String], depth: usize, named: &mut Vec<String>) {
+    for effect in program::look(argv).effects {
+        match effect {
+            Effect::Reach(host) if !host.is_empty() => named.push(host),
+            Effect::Run(inner) if depth > 0 => hosts(&inner, depth - 1, named),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shell::read;
+
+    #[test]
+    fn a_line_talks_to_the_hosts_that_were_judged() {
+        let hosts = |list: &[&str]| Network::Hosts(list.iter().map(|host| (*host).to_owned()).collect());
+        let own = hosts(&["docs.rs"]);
+        for (text, alone, with) in [
+            ("ls", Network::None, own.clone()),
+            ("curl https://a.example/x", hosts(&["a.example"]), hosts(&["docs.rs", "a.example"])),
+            ("timeout 9 curl a.example | head", hosts(&["a.example"]), hosts(&["docs.rs", "a.example"])),
+            ("sh -c 'curl a.example'", Network::None, own.clone()),
+            ("curl $X", Network::None, own.clone()),
+        ] {
+            let line = read(text);
+            assert_eq!((network(&Network::None, &line), network(&own, &line)), (alone, with), "{text}");
+        }
+    }
+}

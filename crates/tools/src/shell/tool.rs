@@ -1,0 +1,159 @@
+//! `run_shell`: a command line, for a model.
+//!
+//! What the gate judged is what runs: a plain line without a shell, anything else exactly as a person was shown it.
+//! What a command does is its own: after a crash nobody can tell, so it is never run again silently.
+
+use std::time::Duration;
+
+use max_team_core::limits::{BACKGROUND_S_MAX, COMMAND_S_DEFAULT, COMMAND_S_MAX};
+use max_team_core::policy::{Action, Class};
+use max_team_sandbox::Over;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::order::Order;
+use crate::command::{CommandError, Ended, Kept};
+use crate::text::{ends, last_line, plain, size, visible};
+use crate::tool::{Cx, Output, ToolError};
+use crate::typed::Typed;
+
+/// Bytes of output that are kept to be read on.
+const OUTPUT_KEPT: usize = 8 << 20;
+/// Bytes of output that a model sees at once.
+pub(super) const SHOWN: usize = 24 << 10;
+
+/// Run a command line in the project folder and get what it prints, both outputs together, and its exit code. Each call
+/// begins in the project folder with nothing set and nothing to read from. Write plain words, joined by `&&`, `||`, `;`
+/// and `|` if need be, with redirections to named files: that is judged word by word and runs without a shell. What needs
+/// a shell (`$x`, `$(…)`, `*`, `~`, loops, here-documents, `&`) has to be approved by a person each time, or is
+/// refused. It runs inside walls: only the project can be written, /tmp is new every time, and there is no network
+/// beyond the hosts that you may reach. Use the other tools where they do the same: reading, searching, editing, git.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RunShell {
+    /// The command line.
+    command: String,
+    /// Seconds after which it is ended, with everything it started. Default: 30, at most 600; in the background at most
+    /// 86400.
+    #[schemars(range(min = 1, max = 86400))]
+    timeout: Option<u32>,
+    /// Let it run on and return at once with an id: for servers and for what takes long. `shell_output` shows how it
+    /// goes, `shell_stop` ends it; it ends with your work at the latest.
+    background: Option<bool>,
+    /// What it is for, in a few words.
+    description: Option<String>,
+}
+
+impl RunShell {
+    fn is_background(&self) -> bool {
+        self.background.unwrap_or(false)
+    }
+
+    fn time(&self) -> Result<Duration, ToolError> {
+        let (usual, most) = match self.is_background() {
+            true => (BACKGROUND_S_MAX, BACKGROUND_S_MAX),
+            false => (COMMAND_S_DEFAULT, COMMAND_S_MAX),
+        };
+        match self.timeout.unwrap_or(usual) {
+            seconds if seconds <= most => Ok(Duration::from_secs(seconds.into())),
+            _ => Err(ToolError::correctable(format!(
+                "`timeout` is in seconds, at most {most}; give `background: true` to what takes longer"
+            ))),
+        }
+    }
+}
+
+/// The tool.
+pub(crate) fn run_shell() -> Typed<RunShell> {
+    Typed::new("run_shell", Class::Opaque, action, call)
+}
+
+fn action(cx: &Cx, args: &RunShell) -> Result<Action, ToolError> {
+    args.time()?;
+    let mut action = super::action(&args.command, cx.root.path());
+    if args.is_background() {
+        action.parameters.push(("run_in_background".to_owned(), "true".to_owned()));
+    }
+    Ok(action)
+}
+
+fn call(cx: &Cx, args: RunShell, intent: &Action, _: bool) -> Result<Output, ToolError> {
+    let (time, judged) = (args.time()?, action(cx, &args)?);
+    let line = judged.line.as_ref().filter(|_| judged == *intent).ok_or_else(|| {
+        ToolError::correctable("a path in the command leads elsewhere now than when it was judged; nothing was run")
+    })?;
+    let order = Order::new(cx, line, time);
+    if args.is_background() {
+        let note = args.description.as_deref().unwrap_or_default();
+        return super::background::start(cx, order, &line.shown(), note);
+    }
+    let mut kept = Kept::new(OUTPUT_KEPT);
+    let over = order.run(&cx.cancel, &mut |bytes| {
+        kept.push(bytes);
+        cx.progress.say(|| last_line(bytes));
+    })?;
+    cx.check()?;
+    let text = format!("{}\n{}", ended(&over, time), shown(cx, &kept.text()));
+    Ok(Output { is_error: !is_fine(&over), ..Output::text(text) })
+}
+
+impl From<CommandError> for ToolError {
+    fn from(error: CommandError) -> Self {
+        Self::correctable(error.to_string())
+    }
+}
+
+/// Whether it ended by itself and says that all went well.
+pub(super) fn is_fine(over: &Over) -> bool {
+    over.ended == Ended::Exited && over.code == Some(0)
+}
+
+/// How it ended, in a line.
+pub(super) fn ended(over: &Over, time: Duration) -> String {
+    let took = seconds(Duration::from_millis(over.ms));
+    let all = "with everything it had started";
+    match (over.ended, over.code, over.signal) {
+        (Ended::Exited, Some(code), _) => format!("exit code {code}, {took}"),
+        (Ended::Exited, None, Some(signal)) => format!("ended by signal {signal}, {took}"),
+        (Ended::Exited, None, None) => format!("ended, {took}"),
+        (Ended::TimedOut, ..) => format!("TIMED OUT after {} s: ended {all}", time.as_secs()),
+        (Ended::Cancelled, ..) => format!("STOPPED after {took}, {all}"),
+        (Ended::Limit(limit), ..) => format!("STOPPED for taking too much ({}), {all}; {took}", limit.name()),
+    }
+}
+
+/// A time as people read it.
+pub(super) fn seconds(time: Duration) -> String {
+    if time.as_secs() < 60 { format!("{:.1} s", time.as_secs_f64()) } else { format!("{} s", time.as_secs()) }
+}
+
+/// What was printed: the beginning and the end of what is long, and where to read the rest.
+fn shown(cx: &Cx, output: &str) -> String {
+    if output.trim().is_empty() {
+        return "(it printed nothing)".to_owned();
+    }
+    let lines = |text: &str| plain(text).lines().map(visible).collect::<Vec<_>>().join("\n");
+    if output.len() <= SHOWN {
+        return lines(output);
+    }
+    let (head, tail) = ends(output, SHOWN);
+    let cut = size((output.len() - head.len() - tail.len()) as u64);
+    let rest = cx.keep(output).map(|words| format!("; {words}")).unwrap_or_default();
+    format!("{}\n[… {cut} of {} cut{rest} …]\n{}", lines(head), size(output.len() as u64), lines(tail))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_and_the_limits_say_the_same() {
+        let spec = crate::tool::Spec::of::<RunShell>("run_shell", Class::Opaque);
+        let timeout = &spec.schema["properties"]["timeout"];
+        assert_eq!(timeout["maximum"], BACKGROUND_S_MAX);
+        let words = timeout["description"].as_str().unwrap();
+        for limit in [COMMAND_S_DEFAULT, COMMAND_S_MAX, BACKGROUND_S_MAX] {
+            assert!(words.contains(&limit.to_string()), "{words}");
+        }
+    }
+}
