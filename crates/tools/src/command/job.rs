@@ -6,7 +6,7 @@ use std::time::Duration;
 use max_team_sandbox::{Limits, Out, Over, Spec, is_secret, run};
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandError, Walls};
+use super::{CommandError, Walls, path};
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -61,12 +61,56 @@ impl<'a> Job<'a> {
         };
         vars.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
         vars.extend(self.env.iter().cloned());
+        let mut argv = self.argv.to_vec();
+        if self.walls.is_none() {
+            self.trust(&mut argv, &mut vars)?;
+        }
         Ok(Spec {
-            argv: self.argv.to_vec(),
+            argv,
             dir: self.dir.to_owned(),
             env: vars,
             walls,
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
         })
+    }
+
+    /// What runs without walls is the user's own program, and so is whatever that starts by its name.
+    fn trust(&self, argv: &mut [String], vars: &mut Vec<(String, String)>) -> Result<(), CommandError> {
+        let given = vars.iter().find(|(name, _)| name == "PATH").map(|(_, places)| places.as_str());
+        let places = path::outside(given.unwrap_or_default(), self.dir);
+        if let Some(program) = argv.first_mut().filter(|program| !program.contains('/')) {
+            let found = path::find(program, &places, self.dir).and_then(|path| path.into_os_string().into_string().ok());
+            *program = found.ok_or_else(|| CommandError::NotFound(program.clone()))?;
+        }
+        vars.retain(|(name, _)| name != "PATH");
+        vars.push(("PATH".to_owned(), places));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_without_walls_is_not_taken_from_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let trap = dir.path().join(".venv/bin");
+        fs::create_dir_all(&trap).unwrap();
+        fs::write(trap.join("env"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(trap.join("env"), fs::Permissions::from_mode(0o755)).unwrap();
+        let argv = ["env".to_owned()];
+        let env = vec![("PATH".to_owned(), format!("{}:node_modules/.bin:/usr/bin", trap.display()))];
+        let job = |walls| Job { env: env.clone(), ..Job::new(&argv, dir.path(), Duration::from_secs(1), walls) };
+        let spec = job(None).spec().unwrap();
+        assert_eq!(spec.argv, ["/usr/bin/env"]);
+        assert!(spec.env.contains(&("PATH".to_owned(), "/usr/bin".to_owned())), "{:?}", spec.env);
+        let walls = Walls::around(dir.path());
+        let walled = job(Some(&walls)).spec().unwrap();
+        assert_eq!(walled.argv, ["env"], "within walls, a project's own programs are its own");
+        assert!(walled.env.contains(&env[0]));
     }
 }

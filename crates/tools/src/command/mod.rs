@@ -6,6 +6,7 @@
 
 mod job;
 mod kept;
+mod path;
 mod split;
 mod walls;
 
