@@ -30,6 +30,11 @@ pub(super) fn find(name: &str, places: &str, root: &Path) -> Option<PathBuf> {
     places.split(':').map(|place| Path::new(place).join(name)).find(is_program)
 }
 
+/// The folder that a program was installed to, `bin` and all, where that is not the system's root.
+pub(super) fn installed(program: &Path) -> Option<PathBuf> {
+    real(program)?.parent()?.parent().filter(|folder| folder.parent().is_some()).map(Path::to_owned)
+}
+
 fn real(path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok()
 }
