@@ -83,6 +83,8 @@ fn supervise() -> io::Result<()> {
     let mut watch = Watch { control, leader, limits: order.spec.limits, others, next: Instant::now(), status: None };
     let Some(ended) = watch.until_over()? else {
         watch.end();
+        // Nobody is told; but what was planted must not wait for whoever comes next.
+        before.appeared();
         return Ok(());
     };
     watch.end();

@@ -53,7 +53,8 @@ pub(super) fn arguments(spec: &Spec, program: Option<&Path>) -> Vec<OsString> {
     let mut args: Vec<OsString> = Vec::new();
     let mut add = |words: &[&str]| args.extend(words.iter().map(OsString::from));
     add(&["--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]);
-    add(&["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL"]);
+    // Not to die with its parent: the supervisor within sees that we are gone, and has something left to do then.
+    add(&["--new-session", "--as-pid-1", "--cap-drop", "ALL"]);
     let standard = Walls::default();
     let walls = spec.walls.as_ref().unwrap_or(&standard);
     if walls.network != Network::All {

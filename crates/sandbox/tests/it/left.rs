@@ -79,8 +79,10 @@ fn a_parent_to_be_killed() {
         "Landlock" => Engine::Landlock,
         _ => Engine::Bare,
     };
-    let walls = (engine != Engine::Bare).then(|| world.walls());
-    let spec = Spec { walls, ..world.spec(&format!("{} sleep {mark}", brood(&mark))) };
+    let walls = Walls { protected: vec![world.own.join(".mcp.json")], ..world.walls() };
+    let walls = (engine != Engine::Bare).then_some(walls);
+    let script = format!("echo '{{}}' > .mcp.json; echo at $PWD; {} sleep {mark}", brood(&mark));
+    let spec = Spec { walls, ..world.spec(&script) };
     let _ = run_by(engine, &spec, false, &CancellationToken::new(), &mut |_, bytes| {
         eprint!("{}", String::from_utf8_lossy(bytes));
         true
@@ -100,12 +102,17 @@ fn a_killed_parent_leaves_nothing() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut lines = BufReader::new(parent.stderr.take().unwrap()).lines();
-        assert!(lines.any(|line| line.unwrap() == "up"), "{engine:?}");
+        let mut lines = BufReader::new(parent.stderr.take().unwrap()).lines().map(Result::unwrap);
+        let own = lines.find_map(|line| line.strip_prefix("at ").map(PathBuf::from)).unwrap();
+        assert!(lines.any(|line| line == "up"), "{engine:?}");
         assert!(soon(|| marked(&mark).len() >= 5), "{engine:?}: {:?}", marked(&mark));
         parent.kill().unwrap();
         parent.wait().unwrap();
         assert!(soon(|| marked(&mark).is_empty()), "{engine:?}: {:?}", marked(&mark));
+        if engine != Engine::Bare {
+            assert!(soon(|| own.join(".mcp.json.untrusted-1").exists()), "{engine:?}: what was planted is obeyed");
+            assert!(!own.join(".mcp.json").exists(), "{engine:?}");
+        }
     }
 }
 

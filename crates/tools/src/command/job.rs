@@ -1,12 +1,12 @@
 //! One command on its way into its walls.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use max_team_sandbox::{Limits, Out, Over, Spec, Step, is_secret, run};
 use tokio_util::sync::CancellationToken;
 
-use super::{CommandError, Walls};
+use super::{CommandError, Walls, path};
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
@@ -19,6 +19,8 @@ pub(crate) struct Job<'a> {
     pub(crate) timeout: Duration,
     /// What it is kept within; `None` for programs that we trust with what we ask of them, and only we.
     pub(crate) walls: Option<&'a Walls>,
+    /// Walls of our own around such a program.
+    pub(crate) built: Option<max_team_sandbox::Walls>,
     /// Variables beside those that are handed on.
     pub(crate) env: Vec<(String, String)>,
     /// Which variables are not handed on, besides secrets.
@@ -31,7 +33,17 @@ pub(crate) struct Job<'a> {
 
 impl<'a> Job<'a> {
     pub(crate) fn new(argv: &'a [String], dir: &'a Path, timeout: Duration, walls: Option<&'a Walls>) -> Self {
-        Self { argv, dir, timeout, walls, env: Vec::new(), hide: |_| false, line: Vec::new(), apart: false }
+        Self {
+            argv,
+            dir,
+            timeout,
+            walls,
+            built: None,
+            env: Vec::new(),
+            hide: |_| false,
+            line: Vec::new(),
+            apart: false,
+        }
     }
 
     /// Runs it to its end. `sink` takes what comes out; if it says `false`, that was enough and everything is ended.
@@ -57,19 +69,70 @@ impl<'a> Job<'a> {
         let vars =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut vars: Vec<(String, String)> = vars.filter(|(name, _)| !is_secret(name) && !(self.hide)(name)).collect();
-        let walls = match self.walls {
+        let mut walls = match self.walls {
             Some(walls) => walls.build(&mut vars)?,
-            None => None,
+            None => self.built.clone(),
         };
         vars.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
         vars.extend(self.env.iter().cloned());
+        let mut argv = self.argv.to_vec();
+        if self.walls.is_none() {
+            let program = self.trust(&mut argv, &mut vars)?;
+            if let Some(walls) = &mut walls {
+                walls.readable.extend(program);
+            }
+        }
         Ok(Spec {
-            argv: self.argv.to_vec(),
+            argv,
             line: self.line.clone(),
             dir: self.dir.to_owned(),
             env: vars,
             walls,
             limits: Limits { time: self.timeout.min(TIMEOUT_MAX), ..limits },
         })
+    }
+
+    /// What runs without walls is the user's own program, and so is whatever that starts by its name. Says where it was
+    /// installed.
+    fn trust(&self, argv: &mut [String], vars: &mut Vec<(String, String)>) -> Result<Option<PathBuf>, CommandError> {
+        let given = vars.iter().find(|(name, _)| name == "PATH").map(|(_, places)| places.as_str());
+        let places = path::outside(given.unwrap_or_default(), self.dir);
+        let mut home = None;
+        if let Some(program) = argv.first_mut().filter(|program| !program.contains('/')) {
+            let found = path::find(program, &places, self.dir);
+            home = found.as_deref().and_then(path::installed);
+            let found = found.and_then(|path| path.into_os_string().into_string().ok());
+            *program = found.ok_or_else(|| CommandError::NotFound(program.clone()))?;
+        }
+        vars.retain(|(name, _)| name != "PATH");
+        vars.push(("PATH".to_owned(), places));
+        Ok(home)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn what_runs_without_walls_is_not_taken_from_the_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let trap = dir.path().join(".venv/bin");
+        fs::create_dir_all(&trap).unwrap();
+        fs::write(trap.join("env"), "#!/bin/sh\n").unwrap();
+        fs::set_permissions(trap.join("env"), fs::Permissions::from_mode(0o755)).unwrap();
+        let argv = ["env".to_owned()];
+        let env = vec![("PATH".to_owned(), format!("{}:node_modules/.bin:/usr/bin", trap.display()))];
+        let job = |walls| Job { env: env.clone(), ..Job::new(&argv, dir.path(), Duration::from_secs(1), walls) };
+        let spec = job(None).spec().unwrap();
+        assert_eq!(spec.argv, ["/usr/bin/env"]);
+        assert!(spec.env.contains(&("PATH".to_owned(), "/usr/bin".to_owned())), "{:?}", spec.env);
+        let walls = Walls::around(dir.path());
+        let walled = job(Some(&walls)).spec().unwrap();
+        assert_eq!(walled.argv, ["env"], "within walls, a project's own programs are its own");
+        assert!(walled.env.contains(&env[0]));
     }
 }

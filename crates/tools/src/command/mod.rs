@@ -6,6 +6,7 @@
 
 mod job;
 mod kept;
+mod path;
 mod split;
 mod walls;
 
@@ -21,6 +22,7 @@ pub use max_team_sandbox::{
     Ended, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, is_secret, probe, supervisor,
 };
 pub use split::{LINE_BYTES_MAX, SplitError, join, quote, split};
+pub(crate) use walls::OBEYED;
 pub use walls::Walls;
 
 /// Bytes of output that are kept of one command.

@@ -23,7 +23,7 @@ const DEPTH_MAX: usize = 128;
 /// What other programs run or obey, beneath an agent's folder; what is not there must not appear.
 const PROTECTED: [&str; 4] = [".max-team", ".claude", ".mcp.json", TEAM_FILE];
 /// The same within git's own folder: everything that can name a program, or another such folder.
-const PROTECTED_GIT: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
+pub(crate) const OBEYED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
 
 /// What commands are kept within.
 #[derive(Debug, Clone)]
@@ -112,7 +112,7 @@ impl Git {
                 Self { readable: above.into_iter().collect(), protected: vec![own] }
             }
             Ok(meta) if meta.is_dir() => {
-                let protected = PROTECTED_GIT.iter().map(|name| own.join(name)).collect();
+                let protected = OBEYED.iter().map(|name| own.join(name)).collect();
                 Self { readable: Vec::new(), protected }
             }
             Ok(_) => Self { readable: linked(&own).unwrap_or_default(), protected: vec![own] },

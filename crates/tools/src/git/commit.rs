@@ -164,7 +164,8 @@ fn call(cx: &Cx, args: GitCommit, intent: &Action, _: bool) -> Result<Output, To
         return Err(ToolError::fatal("the commit is not the one that was judged"));
     };
     seen(cx, &args.paths)?;
-    let repo = open(cx)?;
+    let mut repo = open(cx)?;
+    repo.writes();
     // The key holds the commit before, so nothing but this very call can have left it, resumed or not.
     if let Some(commit) = find(&repo, key)? {
         return Ok(Output::text(format!("committed as `{commit}`")));

@@ -10,6 +10,7 @@ mod patch;
 mod repo;
 mod since;
 mod tree;
+mod within;
 
 use std::path::Path;
 

@@ -1,8 +1,8 @@
 //! One repository, asked in a way that runs nothing of it.
 //!
 //! A repository is somebody's data, and its settings can name programs: hooks, external diffs, text converters, file
-//! watchers, content filters, signers, transports. All of them are switched off here, in one place; the user's own
-//! settings stay. Only `commit` changes anything, and says so by its own name.
+//! watchers, content filters, signers, transports. All of them are switched off here, in one place, and what could still
+//! be made to run one while we look runs within walls; the user's own settings stay. Only `commit` changes anything, and says so by its own name.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use max_team_core::policy::Sight;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
+use super::within::Within;
 use crate::command::{Ended, Job, Kept, Out};
 use crate::files::Root;
 use crate::text::visible;
@@ -52,6 +53,8 @@ pub(crate) struct Repo<'a> {
     pub(crate) head: Option<String>,
     /// Content filters that the repository itself brings along; they are not run.
     pub(crate) filters: Vec<String>,
+    /// Where it is kept, once that is known.
+    within: Option<Within>,
     cancel: &'a CancellationToken,
 }
 
@@ -69,7 +72,7 @@ impl<'a> Repo<'a> {
     /// The repository that a folder is in; `None` if it is in none.
     pub(crate) fn open(root: &Path, sight: &'a Sight, cancel: &'a CancellationToken) -> Result<Option<Self>, GitError> {
         let root = Root::open(root).map_err(|err| GitError::Folder(root.display().to_string(), err.to_string()))?;
-        let mut repo = Self { root, sight, base: String::new(), head: None, filters: Vec::new(), cancel };
+        let mut repo = Self { root, sight, base: String::new(), head: None, filters: Vec::new(), within: None, cancel };
         let inside = repo.ask(&["rev-parse", "--is-inside-work-tree"])?;
         if inside.code != Some(0) {
             let is_none = inside.complaint.contains("not a git repository");
@@ -78,6 +81,7 @@ impl<'a> Repo<'a> {
         if inside.bytes.trim_ascii() != b"true" {
             return Ok(None);
         }
+        repo.within = Some(Within::read(&repo.told(&Within::PLACES, "say where it is kept")?.line())?);
         repo.filters = repo.own_filters()?;
         let head = repo.ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])?;
         if head.code == Some(0) {
@@ -88,6 +92,11 @@ impl<'a> Repo<'a> {
             repo.base = repo.told(&["hash-object", "-t", "tree", "--stdin"], "name the empty tree")?.line();
         }
         Ok(Some(repo))
+    }
+
+    /// From here on it may be written to.
+    pub(crate) fn writes(&mut self) {
+        self.within.iter_mut().for_each(|within| within.writes = true);
     }
 
     /// Names of the filters that the repository's own settings define.
@@ -148,6 +157,7 @@ impl<'a> Repo<'a> {
             env: self.environment(),
             hide: |name| name.starts_with("GIT_"),
             apart: true,
+            built: self.within.as_ref().and_then(|within| within.walls(args)),
             ..Job::new(&argv, self.root.path(), TIMEOUT, None)
         };
         let mut complaint = Kept::new(COMPLAINT_BYTES_MAX);

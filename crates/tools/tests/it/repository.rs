@@ -411,3 +411,45 @@ fn a_first_commit_can_be_made_too() {
     assert!(told.contains("(1 file)"), "{told}");
     assert_eq!(git(&project, &["rev-list", "--count", "HEAD"]).trim(), "1");
 }
+
+/// Settings that come and go while git is asked, as a planted folder of git's can: whatever git finds there, nothing of
+/// it reaches out of the walls; and a shared folder that git did not make is not believed.
+#[cfg(target_os = "linux")]
+#[test]
+fn settings_that_appear_between_two_questions_reach_nothing() {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    if let Err(why) = &max_team_tools::command::probe().bubblewrap {
+        eprintln!("SKIPPED: {why}");
+        return;
+    }
+    let project = repository();
+    let marker = project.outside("ran");
+    project.write(".gitattributes", "*.rs filter=e\n");
+    commit(&project, "attributes");
+    let config = fs::read_to_string(project.inside(".git/config")).unwrap();
+    let trap = format!("{config}[filter \"e\"]\n\tclean = \"touch {}; cat\"\n", marker.display());
+    project.write("src/a.rs", "one\nchanged\n");
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                fs::write(project.inside(".git/config"), &trap).unwrap();
+                std::thread::yield_now();
+                fs::write(project.inside(".git/config"), &config).unwrap();
+            }
+        });
+        for _ in 0..12 {
+            let _ = diff(&project.inside(""), &[], &CancellationToken::new());
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(!marker.exists(), "a filter reached out of its walls");
+    fs::write(project.inside(".git/config"), &config).unwrap();
+    for folder in ["refs", "objects"] {
+        fs::create_dir_all(project.inside("evil").join(folder)).unwrap();
+    }
+    fs::write(project.inside(".git/commondir"), "../evil\n").unwrap();
+    let told = diff(&project.inside(""), &[], &CancellationToken::new());
+    assert!(!matches!(told, Ok(Some(_))), "{told:?}");
+}
