@@ -153,7 +153,7 @@ impl Frame {
 
     /// What the tools of one agent work with.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
-        let sight = Arc::new(Sight::of(&self.settings.constraints));
+        let sight = Arc::new(Sight::under(&self.settings.constraints, &self.settings.permissions));
         let walls = Walls { on: self.walled, sight: Arc::clone(&sight), ..Walls::around(self.beneath.path()) };
         Cx {
             sight,
