@@ -124,6 +124,15 @@ impl Glob {
         }
     }
 
+    /// Whether it could touch a folder, or anything beneath it.
+    pub(super) fn reaches(&self, folder: &str) -> bool {
+        let letters = |name: &str| Part::One(name.chars().map(Token::Letter).collect());
+        let folder = self.folded(folder);
+        let names = folder.split('/').filter(|name| !name.is_empty());
+        let within: Vec<Part> = names.map(letters).chain([Part::Any]).collect();
+        !self.is_anchored || touch(&self.beneath, &within)
+    }
+
     fn exactly(&self) -> &[Part] {
         self.beneath.split_last().map_or(&[], |(_, parts)| parts)
     }
@@ -162,8 +171,13 @@ pub(super) fn is_owned(patterns: &[String], path: &str) -> bool {
 /// Whether two tasks that own these globs can own a common path. When in doubt they can.
 pub fn overlap(a: &str, b: &str) -> bool {
     let (Ok(a), Ok(b)) = (Glob::new(a, true), Glob::new(b, true)) else { return true };
+    touch(&a.owned(), &b.owned())
+}
+
+/// Whether two patterns fit a common path.
+fn touch(a: &[Part], b: &[Part]) -> bool {
     let is_any = |part: &Part| *part == Part::Any;
-    meet(&a.owned(), &b.owned(), is_any, |a, b| match (a, b) {
+    meet(a, b, is_any, |a, b| match (a, b) {
         (Part::One(a), Part::One(b)) => meet(a, b, |token| *token == Token::Star, can_be_one),
         _ => true,
     })

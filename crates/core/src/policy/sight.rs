@@ -1,10 +1,12 @@
-//! What a member can see: the folders it is kept to, less the names that are blocked.
+//! What a member can see: the folders it is kept to, less the names that are blocked and the places that rules deny.
 //!
 //! The gate refuses what lies out of sight, and whatever lists or searches leaves it out. It is made from constraints
-//! once and then asked for every name. It knows names only: that a path leads nowhere else through a link is the
-//! business of whoever opens it.
+//! and rules once and then asked for every name. It knows names only: that a path leads nowhere else through a link is
+//! the business of whoever opens it.
 
+use super::Permissions;
 use super::pattern::Glob;
+use super::rule::{List, Place, Rule, Subject, Tool, absolute};
 use crate::team::Constraints;
 
 /// What can be seen.
@@ -14,6 +16,12 @@ pub struct Sight {
     dirs: Vec<String>,
     /// The patterns as written; one that cannot be read blocks everything.
     blocked: Vec<(String, Option<Glob>)>,
+    /// The project's folder, which the places of rules are held against.
+    root: String,
+    /// Denials of a look at places, by whatever tool.
+    unread: Vec<Rule>,
+    /// Denials of a change.
+    unchanged: Vec<Rule>,
 }
 
 impl Sight {
@@ -21,12 +29,41 @@ impl Sight {
     pub fn of(constraints: &Constraints) -> Self {
         let dirs: Vec<String> = constraints.allowed_dirs.iter().map(|dir| clean(dir)).collect();
         let blocked = constraints.blocked_patterns.iter().map(|text| (text.clone(), Glob::new(text, true).ok()));
-        Self { dirs: if dirs.iter().any(String::is_empty) { Vec::new() } else { dirs }, blocked: blocked.collect() }
+        let dirs = if dirs.iter().any(String::is_empty) { Vec::new() } else { dirs };
+        Self { dirs, blocked: blocked.collect(), ..Self::default() }
+    }
+
+    /// What these constraints leave to see, less what rules deny: for whoever touches more than one place by a call.
+    pub fn under(constraints: &Constraints, permissions: &Permissions) -> Self {
+        let denials = |tool: Tool| {
+            let fits =
+                |rule: &&Rule| rule.list == List::Deny && *rule.tool() == tool && rule.reaches(&permissions.root);
+            permissions.rules.iter().filter(fits).cloned().collect()
+        };
+        let (unread, unchanged) = (denials(Tool::Read), denials(Tool::Edit));
+        Self { root: permissions.root.clone(), unread, unchanged, ..Self::of(constraints) }
     }
 
     /// Whether anything is out of sight.
     pub fn is_whole(&self) -> bool {
-        self.dirs.is_empty() && self.blocked.is_empty()
+        self.dirs.is_empty() && self.blocked.is_empty() && self.unread.is_empty()
+    }
+
+    /// Whether no rule keeps anything from being changed.
+    pub fn is_free(&self) -> bool {
+        self.unchanged.is_empty()
+    }
+
+    /// Whether rules leave a path to be changed. A folder that nothing may be put into is not.
+    pub fn frees(&self, path: &str) -> bool {
+        // A name that nobody gives to a file: what is denied of it is denied of all names.
+        const ANY: &str = "\u{1}";
+        let path = clean(path);
+        let is_denied = |path: &str| {
+            let place = self.place(path);
+            self.unchanged.iter().any(|rule| rule.fits("", &[], Subject::Edit(&place)))
+        };
+        path.is_empty() || !(is_denied(&path) || is_denied(&format!("{path}/{ANY}")))
     }
 
     /// Whether a path can be seen. So can the folders on the way to the ones that are allowed, `.` first.
@@ -41,7 +78,7 @@ impl Sight {
         if !self.dirs.is_empty() && !self.dirs.iter().any(|dir| is_within(&path, dir) || on_the_way(dir)) {
             return Some(self.bounds());
         }
-        self.blocks(&path)
+        self.blocks(&path).or_else(|| self.denies(&path))
     }
 
     /// The same for what is to be changed: a folder on the way is nothing to write to.
@@ -61,6 +98,19 @@ impl Sight {
         let blocks = |glob: &Option<Glob>| glob.as_ref().is_none_or(|glob| glob.touches(path));
         let (pattern, _) = self.blocked.iter().find(|(_, glob)| blocks(glob))?;
         Some(format!("the member's `blocked_patterns` (`{pattern}`)"))
+    }
+
+    fn denies(&self, path: &str) -> Option<String> {
+        if path.is_empty() {
+            return None;
+        }
+        let place = self.place(path);
+        let rule = self.unread.iter().find(|rule| rule.fits("", &[], Subject::Read(&place)))?;
+        Some(format!("the rule {rule}"))
+    }
+
+    fn place(&self, path: &str) -> Place {
+        Place { path: absolute(&self.root, path), real: None }
     }
 
     fn bounds(&self) -> String {
@@ -87,6 +137,48 @@ fn is_within(path: &str, dir: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::policy::rule::{Anchors, Origin, Scope};
+
+    #[test]
+    fn rules_deny_places_to_whatever_looks_or_writes() {
+        // The rule, a path, whether it can be seen, whether it can be changed.
+        let table = [
+            ("Read(./secrets/**)", "secrets/key", false, true),
+            ("Read(./secrets/**)", "a/secrets/deep/key", false, true),
+            ("Read(./secrets/**)", "src/key", true, true),
+            ("Read(./secrets/**)", ".", true, true),
+            ("Read(/.env)", ".env", false, true),
+            ("Read(~/p/keys/**)", "keys/a", false, true),
+            ("Grep(./keys/**)", "keys/a", false, true),
+            ("Read", "a", false, true),
+            ("Read({a,b})", "c", false, true),
+            ("read_file(./keys/**)", "keys/a", true, true),
+            ("Bash(cat *)", "a", true, true),
+            ("Edit(./lock/**)", "lock/a", true, false),
+            ("Edit(./lock/**)", "lock", true, false),
+            ("Edit(./lock/*.sql)", "lock", true, true),
+            ("Edit(./lock/*.sql)", "lock/a.sql", true, false),
+            ("Edit(./lock/**)", "src/a", true, true),
+        ];
+        for (text, path, seen, free) in table {
+            let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+            let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
+            let rules = vec![Rule::new(List::Deny, text, origin, &anchors)];
+            let sight = Sight::under(&Constraints::default(), &Permissions { root: "/home/p".into(), rules });
+            assert_eq!((sight.sees(path), sight.frees(path)), (seen, free), "{text} {path}");
+        }
+    }
+
+    #[test]
+    fn rules_for_elsewhere_take_nothing_from_the_project() {
+        for (text, whole) in [("Read(~/.ssh/**)", true), ("Read(//etc/**)", true), ("Read(~/**)", false)] {
+            let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+            let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
+            let rules = vec![Rule::new(List::Deny, text, origin, &anchors)];
+            let sight = Sight::under(&Constraints::default(), &Permissions { root: "/home/p".into(), rules });
+            assert_eq!(sight.is_whole(), whole, "{text}");
+        }
+    }
 
     #[test]
     fn folders_and_names() {

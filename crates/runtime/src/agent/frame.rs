@@ -153,7 +153,7 @@ impl Frame {
 
     /// What the tools of one agent work with.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
-        let sight = Arc::new(Sight::of(&self.settings.constraints));
+        let sight = Arc::new(Sight::under(&self.settings.constraints, &self.settings.permissions));
         let network = match self.settings.constraints.allowed_hosts.as_slice() {
             [] => Network::None,
             hosts => Network::Hosts(hosts.to_vec()),

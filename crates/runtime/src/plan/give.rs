@@ -123,7 +123,8 @@ impl PlanLoop {
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
         let mate = self.floor.mate(&member);
-        let sight = mate.map(|mate| Sight::of(&mate.settings.constraints)).unwrap_or_default();
+        let seen = |mate: Mate| Sight::under(&mate.settings.constraints, &mate.settings.permissions);
+        let sight = mate.map(seen).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
         let mut before = self.before.get(&index).cloned().unwrap_or_default();
         before.tree = self.tree(index);

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a broken fixture must fail the test loudly")]
 
 mod crashes;
+mod denials;
 mod limits;
 mod progress;
 mod questions;

@@ -78,7 +78,12 @@ impl Walls {
         readable.extend(git.readable);
         protected.extend(git.protected);
         let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
-        hidden.extend(unseen(&root, &self.sight)?);
+        if !self.sight.is_whole() {
+            hidden.extend(apart(&root, &|name| self.sight.sees(name))?);
+        }
+        if !self.sight.is_free() {
+            protected.extend(apart(&root, &|name| self.sight.frees(name))?);
+        }
         let mut writable = vec![root];
         for folder in &self.also {
             writable.push(real(folder)?);
@@ -133,22 +138,19 @@ fn linked(own: &Path) -> Option<Vec<PathBuf>> {
     folder.starts_with(&shared).then(|| vec![shared])
 }
 
-/// What is out of sight beneath a folder, and every other name of the same files.
-fn unseen(root: &Path, sight: &Sight) -> Result<Vec<PathBuf>, CommandError> {
-    if sight.is_whole() {
-        return Ok(Vec::new());
-    }
-    let mut hidden = Vec::new();
+/// What beneath a folder is not open (to be seen, or to be changed), and every other name of the same files.
+fn apart(root: &Path, is_open: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>, CommandError> {
+    let mut found = Vec::new();
     walk(root, &mut |path, name, _| {
-        let is_hidden = !sight.sees(name);
-        if is_hidden {
-            hidden.push(path.to_owned());
+        let is_apart = !is_open(name);
+        if is_apart {
+            found.push(path.to_owned());
         }
-        !is_hidden
+        !is_apart
     })?;
     let file = |path: &PathBuf| fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.nlink() > 1);
-    let mut files: HashSet<(u64, u64)> = hidden.iter().filter_map(file).map(|meta| (meta.dev(), meta.ino())).collect();
-    for folder in hidden.iter().filter(|path| path.is_dir()) {
+    let mut files: HashSet<(u64, u64)> = found.iter().filter_map(file).map(|meta| (meta.dev(), meta.ino())).collect();
+    for folder in found.iter().filter(|path| path.is_dir()) {
         walk(folder, &mut |path, _, _| {
             files.extend(file(&path.to_owned()).map(|meta| (meta.dev(), meta.ino())));
             true
@@ -158,13 +160,13 @@ fn unseen(root: &Path, sight: &Sight) -> Result<Vec<PathBuf>, CommandError> {
         walk(root, &mut |path, name, is_dir| {
             let is_same =
                 !is_dir && file(&path.to_owned()).is_some_and(|meta| files.contains(&(meta.dev(), meta.ino())));
-            if is_same && sight.sees(name) {
-                hidden.push(path.to_owned());
+            if is_same && is_open(name) {
+                found.push(path.to_owned());
             }
-            sight.sees(name)
+            is_open(name)
         })?;
     }
-    Ok(hidden)
+    Ok(found)
 }
 
 /// Looks at everything beneath a folder, with its name relative to that; `look` says whether to go into it.
@@ -192,6 +194,8 @@ fn walk(root: &Path, look: &mut dyn FnMut(&Path, &str, bool) -> bool) -> Result<
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+    use max_team_core::policy::{Permissions, Rule};
     use max_team_core::team::Constraints;
 
     use super::*;
@@ -210,10 +214,31 @@ mod tests {
         fs::hard_link(root.join("vault/deep/key"), root.join("other")).unwrap();
         let constraints =
             Constraints { blocked_patterns: vec!["*.env".into(), "vault".into()], ..Constraints::default() };
-        let mut found = unseen(&root, &Sight::of(&constraints)).unwrap();
+        let sight = Sight::of(&constraints);
+        let mut found = apart(&root, &|name| sight.sees(name)).unwrap();
         found.sort();
         assert_eq!(found, ["other", "src/copy", "src/prod.env", "vault"].map(|name| root.join(name)));
-        assert!(unseen(&root, &Sight::default()).unwrap().is_empty());
+        assert!(apart(&root, &|_| true).unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_a_rule_keeps_from_being_changed_is_protected() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("db/old")).unwrap();
+        fs::write(root.join("db/old/1.sql"), "x").unwrap();
+        fs::hard_link(root.join("db/old/1.sql"), root.join("copy")).unwrap();
+        let text = root.to_str().unwrap();
+        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let anchors = Anchors { root: text, base: text, home: "/" };
+        let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
+        let permissions = Permissions { root: text.to_owned(), rules };
+        let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+        let built = Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new()).unwrap().unwrap();
+        for name in ["db", "copy"] {
+            assert!(built.protected.contains(&root.join(name)), "{name}");
+        }
+        assert!(built.hidden.is_empty(), "{:?}", built.hidden);
     }
 
     #[test]

@@ -249,6 +249,15 @@ impl Rule {
         matches!(self.spec, Spec::Path { .. })
     }
 
+    /// Whether it holds for places in a folder, whichever tool of its kind touches them.
+    pub(super) fn reaches(&self, folder: &str) -> bool {
+        match &self.spec {
+            Spec::All => true,
+            Spec::Path { glob, only: None } => glob.reaches(folder),
+            _ => false,
+        }
+    }
+
     /// The pattern of a command, if it is one.
     pub(super) fn words(&self) -> Option<&Words> {
         if let Spec::Command(words) = &self.spec { Some(words) } else { None }
