@@ -93,7 +93,7 @@ fn told(error: &anyhow::Error, lang: Option<&str>) -> String {
 fn exit_of(error: &anyhow::Error) -> Exit {
     match (error.downcast_ref::<Stop>(), error.downcast_ref::<RuntimeError>()) {
         (Some(stop), _) => stop.exit,
-        (_, Some(RuntimeError::Schema { .. })) => Exit::Usage,
+        (_, Some(RuntimeError::Schema { .. } | RuntimeError::Elsewhere { .. })) => Exit::Usage,
         _ => Exit::Failed,
     }
 }

@@ -34,6 +34,16 @@ pub enum RuntimeError {
     /// It is open already.
     #[error("session `{0}` is open here already")]
     AlreadyOpen(SessionId),
+    /// It works in another directory, whose rules nobody has read here.
+    #[error(
+        "session `{session}` works in `{cwd}`, under the rules of that project: `cd` there, then `max-team -r {session}`"
+    )]
+    Elsewhere {
+        /// Which.
+        session: SessionId,
+        /// Where it works.
+        cwd: String,
+    },
     /// The message is larger than a message may be.
     #[error("the message has {bytes} bytes, the limit is {max}; put the text into a file and name the file instead")]
     TooLong {

@@ -32,7 +32,7 @@ use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Origin, Status,
 use crate::plan::{letters, propose};
 use crate::post::{self, Post};
 use crate::rows::{self, Matter};
-use crate::session::{self, Sessions};
+use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
 
 /// What a house is built from.
@@ -94,7 +94,7 @@ impl House {
         let found = match open.which {
             Which::New => None,
             Which::Latest => Some(sessions.latest(cwd)?),
-            Which::Id(session) => Some(sessions.row(session)?),
+            Which::Id(session) => Some(at(cwd, sessions.row(session)?)?),
         };
         let resumed = found.is_some();
         let (session, agent, root) = match found {
@@ -436,4 +436,12 @@ impl House {
         }
         Ok(asked)
     }
+}
+
+/// A session is opened where it works: whoever opens it has read their rules and their team there.
+fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
+    if row.cwd == cwd.display().to_string() {
+        return Ok(row);
+    }
+    Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
 }

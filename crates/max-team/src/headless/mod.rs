@@ -148,13 +148,7 @@ impl Headless {
                     (Exit::Interrupted, None) => {
                         stopped = Some(Exit::Interrupted);
                         self.order(EnvelopeId::new(Uuid::now_v7()), Command::Interrupt { session }).await?;
-                        // Whoever works for it stops too; a plan that only waits for a person goes on waiting.
-                        for (plan, asked, end) in &tally.plans {
-                            if end.is_none() && asked.is_none() {
-                                let command = Command::Stop { plan: *plan, task: None };
-                                self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
-                            }
-                        }
+                        self.stop_plans(tally).await?;
                         continue;
                     }
                     (signal, _) => return Ok(Some(signal)),
@@ -194,6 +188,21 @@ impl Headless {
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
+    }
+
+    /// Whoever works for the lead stops too; a plan that only waits for a person goes on waiting.
+    async fn stop_plans(&self, tally: &Tally) -> anyhow::Result<()> {
+        for (plan, _, end) in &tally.plans {
+            if end.is_some() {
+                continue;
+            }
+            let known = self.handle.plan(*plan)?;
+            if known.is_moving() || known.asked().next().is_none() {
+                let command = Command::Stop { plan: *plan, task: None };
+                self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Says whom we wait for: to whoever watches, and to whoever reads the lines.

@@ -69,6 +69,7 @@ impl Tally {
         match event {
             Event::PlanAsked(question) => *asked = Some(question.question),
             Event::PlanAnswered(answered) if *asked == Some(answered.question) => *asked = None,
+            Event::PlanUnasked(unasked) if asked.is_some_and(|open| unasked.questions.contains(&open)) => *asked = None,
             Event::PlanEnded(ended) => (*asked, *end) = (None, Some(ended.end)),
             _ => {}
         }
@@ -83,5 +84,25 @@ impl Tally {
     pub(super) fn refused(&mut self, key: &str) {
         let (id, tool) = (self.lines.id(key), self.lines.tool(key));
         self.denials.push(json!({ "tool_name": tool, "tool_use_id": id }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::plan::event::{About, PlanAsked, PlanUnasked};
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn a_question_that_nobody_asks_any_more_is_not_open() {
+        let mut tally = Tally::new(SessionId::new(Uuid::from_u128(1)), 0);
+        let plan = PlanId::new(Uuid::from_u128(2));
+        let [open, other] = [3, 4].map(|number| QuestionId::new(Uuid::from_u128(number)));
+        tally.plan(plan, &Event::PlanAsked(PlanAsked { question: open, about: About::Rest }));
+        tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other] }));
+        assert_eq!(tally.plans, [(plan, Some(open), None)]);
+        tally.plan(plan, &Event::PlanUnasked(PlanUnasked { questions: vec![other, open] }));
+        assert_eq!(tally.plans, [(plan, None, None)]);
     }
 }

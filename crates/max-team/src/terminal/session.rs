@@ -357,7 +357,7 @@ impl Session {
             Done::Status { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
             Done::Sessions { outcome: Err(error), .. } => failed(&error),
-            Done::Opened(Err(error)) => failed(&error),
+            Done::Opened(Err(error)) => failed(&self.lang.runtime_failure(&error)),
             Done::Opened(Ok((opened, events))) => {
                 let what = if opened.resumed { self.lang.resumed() } else { self.lang.new_session() };
                 let mut items = vec![note(format!("── {what} {}", opened.session))];

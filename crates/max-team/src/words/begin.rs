@@ -178,6 +178,11 @@ impl Lang {
             RuntimeError::Answered { by, said, at_ms } => {
                 self.answered_already(by, said, &max_team_core::time::rfc3339(*at_ms))
             }
+            RuntimeError::Elsewhere { session, cwd } => {
+                format!(
+                    "会话 `{session}` 在 `{cwd}` 中工作，适用该项目的规则：请先 `cd` 到那里，再运行 `max-team -r {session}`"
+                )
+            }
             RuntimeError::TooLong { bytes, max } => {
                 format!("消息有 {bytes} 字节，上限为 {max}；请把内容放进文件，再给出文件名")
             }

@@ -7,7 +7,7 @@ use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::program::{Program, Ran, finish, kill};
+use crate::program::{Program, Ran, finish, kill, signal};
 
 /// Two tasks, the second of which needs a yes of its own.
 const GATED: &str = "goal: Say hello\ntasks:\n  - {id: look, agent: ada, do: Look around.}\n  \
@@ -235,6 +235,21 @@ fn a_running_plan_is_stopped_from_a_second_process() {
     gate.open();
     assert_eq!(child.finish().code, 130);
     assert_eq!(program.run(&["stop"]).code, 1, "nothing is open");
+}
+
+/// One task works while another waits for a yes: the first Ctrl-C stops the plan.
+#[test]
+fn ctrl_c_stops_a_plan_that_asks_while_it_works() {
+    let gate = Gate::new();
+    let (_server, program, child) = at_work(&gate);
+    signal(child.0.as_ref().unwrap(), "INT");
+    // Whoever was not told to stop could go on now.
+    gate.open();
+    let ran = child.finish();
+    assert_eq!(ran.code, 130, "{ran:?}");
+    let plans = ok(program.run(&["plans", "list"])).out;
+    assert!(plans.contains("stopped") && !plans.contains("waits"), "{plans}");
+    assert!(ok(program.run(&["inbox"])).out.contains("nothing waits"));
 }
 
 #[test]

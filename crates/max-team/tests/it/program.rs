@@ -116,14 +116,7 @@ impl Program {
     }
 
     pub(crate) fn pipe(&self, arguments: &[&str], input: &[u8]) -> Ran {
-        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        let input = input.to_vec();
-        // The program may stop reading early; that is its right.
-        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
-        let ran = finish(child);
-        writer.join().unwrap();
-        ran
+        pipe(self.command(arguments), input)
     }
 
     pub(crate) fn start(&self, arguments: &[&str]) -> Child {
@@ -143,6 +136,18 @@ impl Program {
         let of_agent = entries.iter().filter(|entry| entry["stream"].as_str().unwrap().starts_with("agent/"));
         of_agent.map(|entry| entry["event"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+/// Runs a command that is given something to read.
+pub(crate) fn pipe(mut command: Command, input: &[u8]) -> Ran {
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let input = input.to_vec();
+    // The program may stop reading early; that is its right.
+    let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+    let ran = finish(child);
+    writer.join().unwrap();
+    ran
 }
 
 pub(crate) fn finish(child: Child) -> Ran {

@@ -2,7 +2,7 @@
 
 use max_team_testkit::{Gate, ModelServer, Reply};
 
-use crate::program::{Program, finish};
+use crate::program::{Program, finish, pipe};
 
 #[test]
 fn a_session_goes_on_with_its_history() {
@@ -50,6 +50,30 @@ fn sessions_are_listed_and_resumed_by_id() {
     assert!(unknown.code == 1 && unknown.err.contains("sessions list"), "{unknown:?}");
     let none = Program::with(&server).run(&["-c", "-p", "x"]);
     assert!(none.code == 1 && none.err.contains("no earlier session"), "{none:?}");
+}
+
+/// A session works under its own project's rules; another folder's are never put in their place.
+#[test]
+fn a_session_is_not_resumed_from_another_folder() {
+    let server = ModelServer::start([Reply::text("one"), Reply::text("two"), Reply::text("three")]);
+    let program = Program::with(&server).file("../other/a.txt", "x");
+    program.run(&["-p", "marmalade"]);
+    let session = program.run(&["sessions", "list", "--json"]).json()[0]["session"].as_str().unwrap().to_owned();
+    let project = program.project().canonicalize().unwrap().display().to_string();
+    let elsewhere = |words: &[&str], input: &str| {
+        let mut command = program.command(words);
+        command.current_dir(program.project().with_file_name("other"));
+        pipe(command, input.as_bytes())
+    };
+    let ran = elsewhere(&["-r", &session, "-p", "more"], "");
+    assert_eq!((ran.code, server.count()), (2, 1), "{ran:?}");
+    assert!(ran.err.contains(&project) && ran.err.contains(&format!("then `max-team -r {session}`")), "{ran:?}");
+    // The same in a chat, which goes on where it is.
+    let ran = elsewhere(&[], &format!("/resume {session}\nmore\n"));
+    assert!(ran.code == 0 && ran.out.contains(&project) && ran.out.contains("two"), "{ran:?}");
+    assert!(!server.requests()[1].contains("marmalade"));
+    assert_eq!(program.run(&["-r", &session, "-p", "more"]).out, "three\n");
+    assert!(server.requests()[2].contains("marmalade"));
 }
 
 #[test]
