@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use max_team_core::policy::{Action, Deed, Mode, Rules, Verdict, judge};
+use max_team_core::policy::{Action, Deed, Mode, Permissions, Rules, Verdict, judge};
+use max_team_tools::shell;
 use tempfile::TempDir;
 
 use super::*;
@@ -87,6 +88,106 @@ fn the_built_in_tester_writes_tests_of_any_language_and_nothing_else() {
     }
     for path in ["main.go", "src/lib.rs", "tests", "src/contest.py", "tests/.env", "tests/secrets/a.py"] {
         assert!(!may(path), "{path}");
+    }
+}
+
+/// What a coder does all day, in the built-in coder's hands with an approved plan behind it.
+const ORDINARY: [&str; 62] = [
+    "ls -la src",
+    "cat README.md",
+    "head -n 20 src/main.rs",
+    "tail -5 build.log",
+    "wc -l src/main.rs",
+    "grep -rn TODO src",
+    "rg 'fn main' src",
+    "find . -name '*.rs' -type f",
+    "find src -name '*.go' -exec grep -n foo {} +",
+    "cat a.txt | sort | uniq -c | sort -rn | head -5",
+    "diff -u a.txt b.txt",
+    "stat Cargo.toml",
+    "du -sh src",
+    "echo done",
+    "printf 'a b'",
+    "test -f Cargo.toml && echo yes || echo no",
+    "jq .version package.json",
+    "sed -n '1,20p' src/main.rs",
+    "sed -i s/a/b/ src/main.rs",
+    "git status",
+    "git status --short",
+    "git branch -a",
+    "git ls-files src",
+    "git rev-parse HEAD",
+    "mkdir -p src/new",
+    "touch src/new/mod.rs",
+    "cp src/a.rs src/b.rs",
+    "mv src/a.rs src/b.rs",
+    "rm src/old.rs",
+    "rm -rf target/tmp",
+    "chmod +x scripts/build.sh",
+    "go build ./...",
+    "go test ./...",
+    "go test -run TestX -count=1 -v ./pkg",
+    "go vet ./...",
+    "go fmt ./...",
+    "go mod tidy",
+    "gofmt -l src",
+    "cargo build",
+    "cargo build --release",
+    "cargo check --all-targets",
+    "cargo clippy -- -D warnings",
+    "cargo test -p core --lib",
+    "cargo test 2>&1 | tail -20",
+    "cargo fmt --all",
+    "RUST_BACKTRACE=1 cargo test",
+    "timeout 300 cargo test",
+    "cd crates/core && cargo test",
+    "cargo --version",
+    "npm test",
+    "npm run build",
+    "npm run lint -- --fix",
+    "pnpm test",
+    "yarn test",
+    "tsc --noEmit",
+    "eslint src",
+    "pytest -q tests/test_x.py",
+    "python3 -m pytest -q",
+    "ruff check .",
+    "make test",
+    "make -j4 build",
+    "cmake --build build",
+];
+
+#[test]
+fn the_built_in_coder_works_without_questions_and_no_further() {
+    let desk = desk(&[]);
+    let team = team(None, &desk.place).unwrap();
+    let leo = team.members.iter().find(|member| member.definition.name == "leo").unwrap();
+    let root = "/work/project";
+    let permissions = Permissions { root: root.into(), rules: Vec::new() };
+    let rules = |mode| Rules { approved: true, permissions: &permissions, ..Rules::new(mode, &leo.constraints) };
+    let judged = |mode, line: &str| judge(&rules(mode), "run_shell", &shell::action(line, root.as_ref()));
+    for line in ORDINARY {
+        let judged = judged(Mode::Default, line);
+        assert_eq!(judged.verdict, Verdict::Allow, "{line}: {}", judged.rule);
+    }
+    // Outside its list nobody is asked; what is dangerous is, whatever is on the list.
+    for (line, verdict) in [
+        ("curl https://example.org", Verdict::Deny),
+        ("git push", Verdict::Deny),
+        ("sh -c ls", Verdict::Deny),
+        ("python3 -c 'print(1)'", Verdict::Deny),
+        ("find . -exec sh -c ls \\;", Verdict::Deny),
+        ("ls $HOME", Verdict::Deny),
+        ("ls &", Verdict::Deny),
+        ("cat .env", Verdict::Deny),
+        ("make deploy", Verdict::Ask),
+        ("rm -rf ..", Verdict::Ask),
+        ("cp x .git/hooks/pre-commit", Verdict::Ask),
+        ("rm -rf .", Verdict::Ask),
+        ("npm run publish", Verdict::Ask),
+    ] {
+        assert_eq!(judged(Mode::Default, line).verdict, verdict, "{line}");
+        assert_ne!(judged(Mode::BypassPermissions, line).verdict, Verdict::Allow, "{line}");
     }
 }
 

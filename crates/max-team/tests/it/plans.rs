@@ -171,7 +171,7 @@ fn a_parked_plan_is_approved_later() {
 #[test]
 fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     let tasks = json!([{ "id": "note", "title": "note", "agent": "leo", "description": "Write it.",
-        "outputs": ["note.txt"], "verify": ["grep -q hello note.txt"] }]);
+        "outputs": ["note.txt"], "verify": ["cmp note.txt note.txt"] }]);
     let server = ModelServer::start(
         Script::new()
             .when(voice(task("note"), vec![write("note.txt", "hello\n"), Reply::text("Written.")]))
@@ -181,7 +181,7 @@ fn a_risky_plan_waits_though_nobody_is_to_be_asked() {
     let program = Program::team(&server);
     let ran = program.run(&["-p", "a note, please", "--approve", "never"]);
     assert_eq!(ran.code, 5, "{ran:?}");
-    assert!(ran.out.contains("! task `note` runs `grep -q hello note.txt` as a check"), "{}", ran.out);
+    assert!(ran.out.contains("! task `note` runs `cmp note.txt note.txt` as a check"), "{}", ran.out);
     assert!(
         ran.err.contains("`--approve never` does not cover") && ran.err.contains("max-team approve pln_"),
         "{}",

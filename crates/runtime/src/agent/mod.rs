@@ -236,9 +236,11 @@ impl Agent {
             }
         };
         drop(tokio::time::timeout(PARK_WAIT, drain).await);
-        let background = Arc::clone(&self.background);
-        // Only if the runtime itself ends is nobody left to do it; then their supervisors see that we are gone.
-        drop(tokio::task::spawn_blocking(move || background.close()).await);
+        if self.background.is_used() {
+            let background = Arc::clone(&self.background);
+            // If the runtime itself ends nobody is left to do it; then their supervisors see that we are gone.
+            drop(tokio::task::spawn_blocking(move || background.close()).await);
+        }
         self.tell().await;
     }
 

@@ -86,6 +86,11 @@ impl Background {
         }
     }
 
+    /// Whether there has been any.
+    pub fn is_used(&self) -> bool {
+        !lock(&self.0).known.is_empty()
+    }
+
     fn find(&self, id: &str) -> Result<Arc<Running>, ToolError> {
         let jobs = lock(&self.0);
         let number = id.strip_prefix("sh-").unwrap_or(id).parse().ok();

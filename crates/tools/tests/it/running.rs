@@ -23,7 +23,7 @@ impl Desk {
         // Not in /tmp, which is another one inside the walls.
         let home = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
         fs::create_dir(home.path().join("project")).unwrap();
-        let cx = Cx::new(Arc::new(Root::open(&home.path().join("project")).unwrap()));
+        let cx = Cx::new(Arc::new(Root::open(home.path().join("project")).unwrap()));
         let shelf = Some(Arc::new(Shelf::new(home.path().join("shelf"))));
         Self { _home: home, cx: Cx { shelf, ..cx }, tools: Registry::builtin() }
     }
