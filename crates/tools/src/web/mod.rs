@@ -9,6 +9,9 @@ mod client;
 mod get;
 mod html;
 
+/// Bytes of text that a page becomes: more than the page, because links are written out and JSON is laid out.
+const TEXT_BYTES_MAX: usize = 2 * max_team_core::limits::PAGE_BYTES_MAX;
+
 pub(crate) use client::{Guard, Reply, fetch};
 pub use get::HttpGet;
 pub(crate) use get::http_get;
