@@ -1,10 +1,8 @@
 //! The network, as far as tools may use it: pages of the web, and the services that the user has set up.
 //!
-//! `client` makes one request and follows nothing; `address` says which addresses are the user's own and not to be
-//! asked; `get` is `http_get`, which follows redirects only as far as the gate has judged; `html` makes pages readable.
+//! `client` makes one request and follows nothing, and asks nothing that is the user's own; `get` is `http_get`, which follows redirects only as far as the gate has judged; `html` makes pages readable.
 //! Nothing here sends anything but a GET.
 
-mod address;
 mod client;
 mod get;
 mod html;
