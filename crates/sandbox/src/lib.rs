@@ -5,6 +5,7 @@
 //! limits, when it is told to, or when we die. On Linux the walls are bubblewrap where it works, else Landlock; both
 //! with seccomp. On macOS they are seatbelt. Nothing here judges whether a command may run.
 
+mod address;
 mod child;
 mod environment;
 mod homes;
@@ -25,6 +26,7 @@ mod system;
 #[path = "macos.rs"]
 mod system;
 
+pub use address::is_public;
 pub use child::child;
 pub use environment::{allowed, is_secret};
 pub use homes::{secrets, tools};

@@ -90,7 +90,17 @@ pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Com
     let mut command = match (engine, &probe().bubblewrap) {
         (Engine::Bubblewrap, Ok(bwrap)) => {
             let mut command = Command::new(bwrap);
-            command.args(bubblewrap::arguments(spec, Some(program))).arg("--").arg(bubblewrap::INSIDE);
+            let arguments = bubblewrap::arguments(spec, Some(program));
+            if arguments.len() > bubblewrap::ARGUMENTS_MAX {
+                return Err(SandboxError::NoWalls {
+                    why: "too many files are protected or hidden one by one".to_owned(),
+                    advice: "block folders and not each file in them".to_owned(),
+                });
+            }
+            let name = || spec.argv.first().cloned().unwrap_or_default();
+            bubblewrap::hand(&mut command, &arguments)
+                .map_err(|source| SandboxError::Io { program: name(), source })?;
+            command.arg("--").arg(bubblewrap::INSIDE);
             command
         }
         (Engine::Bubblewrap, Err(why)) => {

@@ -279,3 +279,28 @@ fn what_the_starter_had_open_is_closed() {
         assert!(!output.contains("theirs") && !output.contains("open"), "{engine:?}: {output}");
     }
 }
+
+/// Their names together are longer than what a program can be started with.
+#[test]
+fn long_names_are_hidden_and_too_many_are_refused() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let world = World::new();
+    let deep = (0..15).fold(world.own.clone(), |folder, _| folder.join("d".repeat(200)));
+    fs::create_dir_all(&deep).unwrap();
+    let file = |number: usize| deep.join(format!("{number}.pem"));
+    let hidden: Vec<PathBuf> = (0..700).map(file).collect();
+    hidden.iter().for_each(|path| fs::write(path, "key\n").unwrap());
+    let spec = Spec {
+        walls: Some(Walls { hidden: hidden.clone(), ..world.walls() }),
+        ..world.spec("find . -name '*.pem' -exec cat {} + 2>/dev/null | grep -c key")
+    };
+    let (over, output) = ran(Engine::Bubblewrap, &spec).unwrap();
+    assert_eq!((over.code, output.trim()), (Some(1), "0"), "{over:?}");
+
+    let hidden: Vec<PathBuf> = (700..4_000).map(file).collect();
+    hidden.iter().for_each(|path| fs::write(path, "").unwrap());
+    let many = Spec { walls: Some(Walls { hidden, ..world.walls() }), ..spec };
+    assert!(matches!(ran(Engine::Bubblewrap, &many), Err(SandboxError::NoWalls { .. })));
+}

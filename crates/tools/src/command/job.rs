@@ -52,7 +52,7 @@ impl<'a> Job<'a> {
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(Out, &[u8]) -> bool,
     ) -> Result<Over, CommandError> {
-        let over = run(&self.spec()?, self.apart, cancel, sink)?;
+        let over = run(&self.spec(cancel)?, self.apart, cancel, sink)?;
         for appeared in &over.appeared {
             let now = match &appeared.moved {
                 Some(moved) => format!("was moved to `{}`", moved.display()),
@@ -64,13 +64,13 @@ impl<'a> Job<'a> {
         Ok(over)
     }
 
-    fn spec(&self) -> Result<Spec, CommandError> {
+    fn spec(&self, cancel: &CancellationToken) -> Result<Spec, CommandError> {
         let limits = self.walls.map_or_else(Limits::default, |walls| walls.limits);
         let vars =
             std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         let mut vars: Vec<(String, String)> = vars.filter(|(name, _)| !is_secret(name) && !(self.hide)(name)).collect();
         let mut walls = match self.walls {
-            Some(walls) => walls.build(&mut vars)?,
+            Some(walls) => walls.build(&mut vars, cancel)?,
             None => self.built.clone(),
         };
         vars.retain(|(name, _)| !self.env.iter().any(|(own, _)| own == name));
@@ -127,11 +127,11 @@ mod tests {
         let argv = ["env".to_owned()];
         let env = vec![("PATH".to_owned(), format!("{}:node_modules/.bin:/usr/bin", trap.display()))];
         let job = |walls| Job { env: env.clone(), ..Job::new(&argv, dir.path(), Duration::from_secs(1), walls) };
-        let spec = job(None).spec().unwrap();
+        let spec = job(None).spec(&CancellationToken::new()).unwrap();
         assert_eq!(spec.argv, ["/usr/bin/env"]);
         assert!(spec.env.contains(&("PATH".to_owned(), "/usr/bin".to_owned())), "{:?}", spec.env);
         let walls = Walls::around(dir.path());
-        let walled = job(Some(&walls)).spec().unwrap();
+        let walled = job(Some(&walls)).spec(&CancellationToken::new()).unwrap();
         assert_eq!(walled.argv, ["env"], "within walls, a project's own programs are its own");
         assert!(walled.env.contains(&env[0]));
     }

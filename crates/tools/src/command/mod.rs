@@ -8,6 +8,7 @@ mod job;
 mod kept;
 mod path;
 mod split;
+mod survey;
 mod walls;
 
 use std::path::Path;

@@ -3,22 +3,18 @@
 //! The folder is theirs to write, but for what other programs obey: git's own settings, and the files that say who is on
 //! the team and what it may do. What is out of sight for the agent is out of sight for its commands.
 
-use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::policy::Sight;
 use max_team_sandbox::{Limits, Network, allowed, secrets, tools};
 
-use super::CommandError;
-use crate::files::TEAM_FILE;
+use tokio_util::sync::CancellationToken;
 
-/// Files that are looked at for what is out of sight.
-const LOOKED_AT_MAX: usize = 500_000;
-/// Folders in folders.
-const DEPTH_MAX: usize = 128;
+use super::CommandError;
+use super::survey::Survey;
+use crate::files::TEAM_FILE;
 
 /// What other programs run or obey, beneath an agent's folder; what is not there must not appear.
 const PROTECTED: [&str; 4] = [".max-team", ".claude", ".mcp.json", TEAM_FILE];
@@ -58,10 +54,12 @@ impl Walls {
         }
     }
 
-    /// As the sandbox takes them; `None` if they are off. Takes out of `vars` what is not handed on.
+    /// As the sandbox takes them; `None` if they are off. Takes out of `vars` what is not handed on. Once `cancel` has
+    /// fired they may have holes, and nothing is run.
     pub(super) fn build(
         &self,
         vars: &mut Vec<(String, String)>,
+        cancel: &CancellationToken,
     ) -> Result<Option<max_team_sandbox::Walls>, CommandError> {
         if !self.on {
             return Ok(None);
@@ -78,12 +76,10 @@ impl Walls {
         readable.extend(git.readable);
         protected.extend(git.protected);
         let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
-        if !self.sight.is_whole() {
-            hidden.extend(apart(&root, &|name| self.sight.sees(name))?);
-        }
-        if !self.sight.is_free() {
-            protected.extend(apart(&root, &|name| self.sight.frees(name))?);
-        }
+        let survey = Survey::of(&root, &self.sight, cancel)?;
+        protected.extend(survey.repositories.iter().flat_map(|folder| Git::of(folder).protected));
+        protected.extend(survey.kept);
+        hidden.extend(survey.hidden);
         let mut writable = vec![root];
         for folder in &self.also {
             writable.push(real(folder)?);
@@ -138,60 +134,6 @@ fn linked(own: &Path) -> Option<Vec<PathBuf>> {
     folder.starts_with(&shared).then(|| vec![shared])
 }
 
-/// What beneath a folder is not open (to be seen, or to be changed), and every other name of the same files.
-fn apart(root: &Path, is_open: &dyn Fn(&str) -> bool) -> Result<Vec<PathBuf>, CommandError> {
-    let mut found = Vec::new();
-    walk(root, &mut |path, name, _| {
-        let is_apart = !is_open(name);
-        if is_apart {
-            found.push(path.to_owned());
-        }
-        !is_apart
-    })?;
-    let file = |path: &PathBuf| fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.nlink() > 1);
-    let mut files: HashSet<(u64, u64)> = found.iter().filter_map(file).map(|meta| (meta.dev(), meta.ino())).collect();
-    for folder in found.iter().filter(|path| path.is_dir()) {
-        walk(folder, &mut |path, _, _| {
-            files.extend(file(&path.to_owned()).map(|meta| (meta.dev(), meta.ino())));
-            true
-        })?;
-    }
-    if !files.is_empty() {
-        walk(root, &mut |path, name, is_dir| {
-            let is_same =
-                !is_dir && file(&path.to_owned()).is_some_and(|meta| files.contains(&(meta.dev(), meta.ino())));
-            if is_same && is_open(name) {
-                found.push(path.to_owned());
-            }
-            is_open(name)
-        })?;
-    }
-    Ok(found)
-}
-
-/// Looks at everything beneath a folder, with its name relative to that; `look` says whether to go into it.
-fn walk(root: &Path, look: &mut dyn FnMut(&Path, &str, bool) -> bool) -> Result<(), CommandError> {
-    let mut looked_at = 0;
-    let mut folders = vec![(root.to_owned(), String::new(), 0)];
-    while let Some((folder, prefix, depth)) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-            looked_at += 1;
-            if looked_at > LOOKED_AT_MAX || depth > DEPTH_MAX {
-                return Err(CommandError::NoWalls {
-                    why: format!("`{}` has too many files to find those that are out of sight", root.display()),
-                    advice: "keep the member to fewer folders (`allowed_dirs`)".to_owned(),
-                });
-            }
-            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            if look(&entry.path(), &name, is_dir) && is_dir {
-                folders.push((entry.path(), format!("{name}/"), depth + 1));
-            }
-        }
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
@@ -199,27 +141,6 @@ mod tests {
     use max_team_core::team::Constraints;
 
     use super::*;
-
-    #[test]
-    fn what_is_out_of_sight_is_found_under_every_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = dir.path().canonicalize().unwrap();
-        for folder in ["src", "vault/deep"] {
-            fs::create_dir_all(root.join(folder)).unwrap();
-        }
-        for file in ["src/a", "src/prod.env", "vault/deep/key"] {
-            fs::write(root.join(file), file).unwrap();
-        }
-        fs::hard_link(root.join("src/prod.env"), root.join("src/copy")).unwrap();
-        fs::hard_link(root.join("vault/deep/key"), root.join("other")).unwrap();
-        let constraints =
-            Constraints { blocked_patterns: vec!["*.env".into(), "vault".into()], ..Constraints::default() };
-        let sight = Sight::of(&constraints);
-        let mut found = apart(&root, &|name| sight.sees(name)).unwrap();
-        found.sort();
-        assert_eq!(found, ["other", "src/copy", "src/prod.env", "vault"].map(|name| root.join(name)));
-        assert!(apart(&root, &|_| true).unwrap().is_empty());
-    }
 
     #[test]
     fn what_a_rule_keeps_from_being_changed_is_protected() {
@@ -234,7 +155,8 @@ mod tests {
         let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
         let permissions = Permissions { root: text.to_owned(), rules };
         let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
-        let built = Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new()).unwrap().unwrap();
+        let built =
+            Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
         for name in ["db", "copy"] {
             assert!(built.protected.contains(&root.join(name)), "{name}");
         }
@@ -271,7 +193,7 @@ mod tests {
         let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let home = root.join("home").display().to_string();
         let mut vars = vec![pair("HOME", &home), pair("DATABASE_URL", "x"), pair("PATH", "/usr/bin")];
-        let built = Walls::around(root.join("project")).build(&mut vars).unwrap().unwrap();
+        let built = Walls::around(root.join("project")).build(&mut vars, &CancellationToken::new()).unwrap().unwrap();
         assert_eq!(vars, [pair("HOME", &home), pair("PATH", "/usr/bin")]);
         assert!(
             built.readable.contains(&root.join("home/.cargo/bin")) && built.readable.contains(&root.join("project"))
@@ -281,6 +203,6 @@ mod tests {
             assert!(built.protected.contains(&root.join("project").join(name)), "{name}");
         }
         let off = Walls { on: false, ..Walls::around(root.join("project")) };
-        assert_eq!(off.build(&mut vars).unwrap(), None);
+        assert_eq!(off.build(&mut vars, &CancellationToken::new()).unwrap(), None);
     }
 }

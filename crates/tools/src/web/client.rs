@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::limits::PAGE_MS_MAX;
+use max_team_sandbox::is_public;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, LOCATION};
 use reqwest::{Url, redirect};
@@ -17,7 +18,6 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use super::address::is_public;
 use crate::text::{clip, size, visible};
 use crate::tool::{Cx, ToolError};
 

@@ -3,6 +3,8 @@
 //! The gate judges the host. A redirect on the same host is followed; one to another host is told, so that the gate
 //! judges it when the model asks for it. HTML becomes readable text, JSON is laid out, what is no text is refused.
 
+use std::io;
+
 use encoding_rs::{Encoding, UTF_8};
 use max_team_core::limits::{PAGE_BYTES_MAX, REDIRECTS_MAX};
 use max_team_core::policy::{Action, Class, Deed};
@@ -11,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::html;
-use super::{Guard, Reply, fetch};
+use super::{Guard, Reply, TEXT_BYTES_MAX, fetch};
 use crate::document;
 use crate::text::{clip, size, visible};
 use crate::tool::{Cx, Output, ToolError};
@@ -133,7 +135,13 @@ fn told(cx: &Cx, url: &Url, reply: &Reply, raw: bool) -> Result<Output, ToolErro
     let text = decode(reply);
     let text = match reply.media_type.as_str() {
         _ if raw => text,
-        "text/html" | "application/xhtml+xml" => html::readable(&text, url),
+        "text/html" | "application/xhtml+xml" => {
+            let (text, is_whole) = html::readable(&text, url);
+            if !is_whole {
+                notes.push(format!("only the first {} of its text are told", size(TEXT_BYTES_MAX as u64)));
+            }
+            text
+        }
         media if media == "application/json" || media.ends_with("+json") => pretty(text),
         _ => text,
     };
@@ -165,10 +173,30 @@ fn decode(reply: &Reply) -> String {
     encoding.decode(&reply.body).0.into_owned()
 }
 
+/// JSON laid out; as it came if it is none, or if laying it out would take too much.
 fn pretty(text: String) -> String {
-    let laid_out =
-        serde_json::from_str::<serde_json::Value>(&text).and_then(|value| serde_json::to_string_pretty(&value));
-    laid_out.unwrap_or(text)
+    let laid_out = serde_json::from_str::<serde_json::Value>(&text).and_then(|value| {
+        let mut page = Page(Vec::new());
+        serde_json::to_writer_pretty(&mut page, &value).map(|()| page.0)
+    });
+    laid_out.ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or(text)
+}
+
+/// As much as a text may have, and no more.
+struct Page(Vec<u8>);
+
+impl io::Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.len() + bytes.len() > TEXT_BYTES_MAX {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -201,5 +229,12 @@ mod tests {
         for location in ["http://a.org/", "file:///etc/passwd", "gopher://a.org/", "https://u:p@a.org/"] {
             assert!(next(&url, &reply(location)).is_err(), "{location}");
         }
+    }
+
+    #[test]
+    fn json_is_laid_out_as_far_as_there_is_room() {
+        assert_eq!(pretty(r#"{"a":[1]}"#.to_owned()), "{\n  \"a\": [\n    1\n  ]\n}");
+        let deep = "[".repeat(100) + &"0,".repeat(100_000) + "0" + &"]".repeat(100);
+        assert_eq!(pretty(deep.clone()), deep, "laid out, this has 20 MB");
     }
 }

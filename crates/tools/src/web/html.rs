@@ -5,6 +5,8 @@
 
 use reqwest::Url;
 
+use super::TEXT_BYTES_MAX;
+
 /// Elements whose content is no text of the page.
 const SILENT: [&str; 9] = ["script", "style", "noscript", "template", "svg", "iframe", "object", "select", "canvas"];
 /// Elements that stand on lines of their own.
@@ -54,12 +56,16 @@ pub(super) fn charset(body: &[u8]) -> Option<&str> {
     Some(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default()).filter(|name| !name.is_empty())
 }
 
-/// The text of a page. Links are written behind their words, as whole addresses.
-pub(super) fn readable(page: &str, base: &Url) -> String {
+/// The text of a page, and whether it is all of it: links are written behind their words, as whole addresses, so a
+/// small page can have a large text.
+pub(super) fn readable(page: &str, base: &Url) -> (String, bool) {
     let mut writer = Writer::default();
     let mut rest = page;
     while let Some((text, after)) = rest.split_once('<') {
         writer.text(text);
+        if writer.out.len() > TEXT_BYTES_MAX {
+            break;
+        }
         rest = match after {
             comment if comment.starts_with("!--") => comment.split_once("-->").map_or("", |(_, rest)| rest),
             other if other.starts_with(['!', '?']) => other.split_once('>').map_or("", |(_, rest)| rest),
@@ -81,8 +87,13 @@ pub(super) fn readable(page: &str, base: &Url) -> String {
             }
         };
     }
-    writer.text(rest);
-    writer.finish()
+    if writer.out.len() <= TEXT_BYTES_MAX {
+        writer.text(rest);
+    }
+    let mut text = writer.finish();
+    let is_whole = text.len() <= TEXT_BYTES_MAX;
+    text.truncate(text.floor_char_boundary(TEXT_BYTES_MAX));
+    (text, is_whole)
 }
 
 /// What is inside a tag and what follows it; a `>` inside of quotes does not end it.
@@ -356,7 +367,18 @@ mod tests {
     use super::*;
 
     fn read(page: &str) -> String {
-        readable(page, &Url::parse("https://a.org/x/").unwrap())
+        readable(page, &Url::parse("https://a.org/x/").unwrap()).0
+    }
+
+    #[test]
+    fn a_page_that_grows_is_cut() {
+        let base = Url::parse(&format!("https://a.org/{}/", "x".repeat(4_000))).unwrap();
+        let page = "<a href=é>w</a>".repeat(20_000);
+        let (text, is_whole) = readable(&page, &base);
+        assert!(!is_whole && text.starts_with("w (https://a.org/xxx"), "links make 80 MB of 300 KB");
+        assert!(text.len() <= TEXT_BYTES_MAX && text.len() > TEXT_BYTES_MAX - 4, "{}", text.len());
+        assert!(text.capacity() < 4 * TEXT_BYTES_MAX, "{}", text.capacity());
+        assert_eq!(readable("<p>a", &base), ("a\n".to_owned(), true));
     }
 
     #[test]

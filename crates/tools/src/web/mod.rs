@@ -1,13 +1,14 @@
 //! The network, as far as tools may use it: pages of the web, and the services that the user has set up.
 //!
-//! `client` makes one request and follows nothing; `address` says which addresses are the user's own and not to be
-//! asked; `get` is `http_get`, which follows redirects only as far as the gate has judged; `html` makes pages readable.
+//! `client` makes one request and follows nothing, and asks nothing that is the user's own; `get` is `http_get`, which follows redirects only as far as the gate has judged; `html` makes pages readable.
 //! Nothing here sends anything but a GET.
 
-mod address;
 mod client;
 mod get;
 mod html;
+
+/// Bytes of text that a page becomes: more than the page, because links are written out and JSON is laid out.
+const TEXT_BYTES_MAX: usize = 2 * max_team_core::limits::PAGE_BYTES_MAX;
 
 pub(crate) use client::{Guard, Reply, fetch};
 pub use get::HttpGet;

@@ -173,6 +173,23 @@ fn a_command_is_kept_in_its_folder() {
 }
 
 #[test]
+fn repositories_in_the_folder_are_kept_too() {
+    let dir = TempDir::new().unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    fs::create_dir_all(here.join("deps/lib/.git/hooks")).unwrap();
+    fs::write(here.join("deps/lib/.git/config"), "kept").unwrap();
+    let script = "cd deps/lib; echo x > y; echo x > .git/index; echo x > .git/config; echo x > .git/hooks/post-checkout; \
+                  echo ../evil > .git/commondir; mv .git gone; mv ../lib ../gone; exit 0";
+    let over = ran(&here, &["sh", "-c", script], LONG);
+    let lib = here.join("deps/lib");
+    assert!(lib.join("y").exists() && lib.join(".git/index").exists(), "{over:?}");
+    assert_eq!(fs::read_to_string(lib.join(".git/config")).unwrap(), "kept");
+    for name in ["hooks/post-checkout", "commondir"] {
+        assert!(!lib.join(".git").join(name).exists(), "{name}: {over:?}");
+    }
+}
+
+#[test]
 fn output_without_end_is_kept_in_bounds() {
     let dir = TempDir::new().unwrap();
     let bytes = 50 << 20;

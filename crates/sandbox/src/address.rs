@@ -1,12 +1,12 @@
 //! Which addresses are of the public internet.
 //!
 //! Everything else (this machine, the local network, link-local metadata services, what is reserved) is the user's
-//! own, and a page that a model asks for has no business there.
+//! own, and neither a command nor a page that a model asks for has any business there.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Whether an address belongs to the public internet, also where it is written inside another one.
-pub(super) fn is_public(address: IpAddr) -> bool {
+pub fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
@@ -99,6 +99,10 @@ mod tests {
             "2001::1",
             "2001:db8::1",
             "2002:7f00:1::",
+            "2002:101:101::1",
+            "::1.1.1.1",
+            "64:1::101:101",
+            "192.88.99.1",
             "100::1",
             "3fff::1",
             "5f00::1",

@@ -1,0 +1,209 @@
+//! One look at everything beneath an agent's folder, before a command runs there.
+
+use std::collections::HashSet;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use max_team_core::policy::Sight;
+use tokio_util::sync::CancellationToken;
+
+use super::CommandError;
+
+/// Names that are looked at.
+const LOOKED_AT_MAX: usize = 500_000;
+/// Folders in folders.
+const DEPTH_MAX: usize = 128;
+/// Files and folders that are hidden one by one: each is a mount, and building a thousand takes a second.
+const HIDDEN_MAX: usize = 1_000;
+/// Repositories in the folder that are protected, each by a few mounts.
+const REPOSITORIES_MAX: usize = 200;
+
+/// What the walls have to treat apart.
+#[derive(Debug, Default)]
+pub(super) struct Survey {
+    /// What is out of sight, and every other name of the same files.
+    pub(super) hidden: Vec<PathBuf>,
+    /// What may be seen and not changed, and every other name of the same files.
+    pub(super) kept: Vec<PathBuf>,
+    /// Folders further down that are repositories of their own.
+    pub(super) repositories: Vec<PathBuf>,
+}
+
+impl Survey {
+    /// Looks; once `cancel` has fired, no further.
+    pub(super) fn of(root: &Path, sight: &Sight, cancel: &CancellationToken) -> Result<Self, CommandError> {
+        let mut found = Self::default();
+        walk(root, cancel, &mut |path, name, _| {
+            let is_seen = sight.sees(name);
+            let is_git = path.file_name().is_some_and(|name| name == ".git");
+            if !is_seen {
+                found.hidden.push(path.to_owned());
+            } else if !sight.frees(name) {
+                // A folder keeps all that is in it.
+                if !found.kept.iter().any(|kept| path.starts_with(kept)) {
+                    found.kept.push(path.to_owned());
+                }
+            } else if is_git && let Some(folder) = path.parent().filter(|folder| *folder != root) {
+                found.repositories.push(folder.to_owned());
+            }
+            found.check(root)?;
+            // Within git's own folder there is nothing to find but what is out of sight.
+            Ok(is_seen && !(is_git && sight.is_whole()))
+        })?;
+        let hidden = other_names(&found.hidden, root, &|name| sight.sees(name), cancel)?;
+        found.hidden.extend(hidden);
+        let kept = other_names(&found.kept, root, &|name| sight.frees(name), cancel)?;
+        found.kept.extend(kept);
+        found.check(root)?;
+        Ok(found)
+    }
+
+    fn check(&self, root: &Path) -> Result<(), CommandError> {
+        if self.hidden.len().max(self.kept.len()) > HIDDEN_MAX {
+            let what = format!("more than {HIDDEN_MAX} files that are out of sight or not to be changed");
+            return Err(too_many(
+                root,
+                &what,
+                "keep them in a folder and block that, not each file (`blocked_patterns`)",
+            ));
+        }
+        if self.repositories.len() > REPOSITORIES_MAX {
+            let what = format!("more than {REPOSITORIES_MAX} repositories");
+            return Err(too_many(root, &what, "remove those that were left behind (`find . -name .git`)"));
+        }
+        Ok(())
+    }
+}
+
+/// The open names of files that also have a name which is not.
+fn other_names(
+    apart: &[PathBuf],
+    root: &Path,
+    is_open: &dyn Fn(&str) -> bool,
+    cancel: &CancellationToken,
+) -> Result<Vec<PathBuf>, CommandError> {
+    let file = |path: &Path| {
+        let meta = fs::symlink_metadata(path).ok().filter(|meta| meta.is_file() && meta.nlink() > 1)?;
+        Some((meta.dev(), meta.ino()))
+    };
+    let mut files: HashSet<(u64, u64)> = apart.iter().filter_map(|path| file(path)).collect();
+    for folder in apart.iter().filter(|path| path.is_dir()) {
+        walk(folder, cancel, &mut |path, _, _| {
+            files.extend(file(path));
+            Ok(true)
+        })?;
+    }
+    let mut found = Vec::new();
+    if files.is_empty() {
+        return Ok(found);
+    }
+    walk(root, cancel, &mut |path, name, is_dir| {
+        let is_open = is_open(name);
+        if is_open && !is_dir && file(path).is_some_and(|file| files.contains(&file)) {
+            found.push(path.to_owned());
+        }
+        Ok(is_open)
+    })?;
+    Ok(found)
+}
+
+fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
+    CommandError::NoWalls { why: format!("`{}` has {what} in it", root.display()), advice: advice.to_owned() }
+}
+
+/// Says whether to go into what is looked at.
+type Look<'a> = dyn FnMut(&Path, &str, bool) -> Result<bool, CommandError> + 'a;
+
+/// Looks at everything beneath a folder, with its name relative to that.
+fn walk(root: &Path, cancel: &CancellationToken, look: &mut Look<'_>) -> Result<(), CommandError> {
+    let mut looked_at = 0;
+    let mut folders = vec![(root.to_owned(), String::new(), 0)];
+    while let Some((folder, prefix, depth)) = folders.pop() {
+        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if cancel.is_cancelled() {
+                return Ok(());
+            }
+            looked_at += 1;
+            if looked_at > LOOKED_AT_MAX || depth > DEPTH_MAX {
+                return Err(too_many(root, "too many files", "keep the member to fewer folders (`allowed_dirs`)"));
+            }
+            let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            if look(&entry.path(), &name, is_dir)? && is_dir {
+                folders.push((entry.path(), format!("{name}/"), depth + 1));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::team::Constraints;
+
+    use super::*;
+
+    fn blind(patterns: &[&str]) -> Sight {
+        let blocked_patterns = patterns.iter().map(|pattern| (*pattern).to_owned()).collect();
+        Sight::of(&Constraints { blocked_patterns, ..Constraints::default() })
+    }
+
+    fn survey(root: &Path, sight: &Sight) -> Result<Survey, CommandError> {
+        Survey::of(root, sight, &CancellationToken::new())
+    }
+
+    #[test]
+    fn what_is_out_of_sight_is_found_under_every_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in ["src", "vault/deep"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        for file in ["src/a", "src/prod.env", "vault/deep/key"] {
+            fs::write(root.join(file), file).unwrap();
+        }
+        fs::hard_link(root.join("src/prod.env"), root.join("src/copy")).unwrap();
+        fs::hard_link(root.join("vault/deep/key"), root.join("other")).unwrap();
+        let mut found = survey(&root, &blind(&["*.env", "vault"])).unwrap().hidden;
+        found.sort();
+        assert_eq!(found, ["other", "src/copy", "src/prod.env", "vault"].map(|name| root.join(name)));
+        assert!(survey(&root, &Sight::default()).unwrap().hidden.is_empty());
+    }
+
+    #[test]
+    fn repositories_further_down_are_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for folder in [".git/modules/.git", "a/b/.git/x/.git", "vault/.git"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+        }
+        fs::create_dir_all(root.join("tree")).unwrap();
+        fs::write(root.join("tree/.git"), "gitdir: ../.git/worktrees/tree\n").unwrap();
+        let mut found = survey(&root, &Sight::default()).unwrap().repositories;
+        found.sort();
+        assert_eq!(found, ["a/b", "tree", "vault"].map(|name| root.join(name)));
+        assert!(!survey(&root, &blind(&["vault"])).unwrap().repositories.contains(&root.join("vault")));
+    }
+
+    #[test]
+    fn a_hostile_tree_is_refused_or_left() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        for number in 0..=HIDDEN_MAX {
+            fs::write(root.join(format!("{number}.pem")), "").unwrap();
+        }
+        let told = survey(&root, &blind(&["*.pem"])).unwrap_err();
+        assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("more than 1000 files")), "{told}");
+        fs::remove_file(root.join("0.pem")).unwrap();
+        assert_eq!(survey(&root, &blind(&["*.pem"])).unwrap().hidden.len(), HIDDEN_MAX);
+        let nobody = CancellationToken::new();
+        nobody.cancel();
+        assert!(Survey::of(&root, &blind(&["*.pem"]), &nobody).unwrap().hidden.is_empty());
+        for number in 0..=REPOSITORIES_MAX {
+            fs::create_dir_all(root.join(format!("{number}/.git"))).unwrap();
+        }
+        let told = survey(&root, &Sight::default()).unwrap_err();
+        assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("repositories")), "{told}");
+    }
+}
