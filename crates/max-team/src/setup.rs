@@ -194,12 +194,12 @@ pub(crate) fn permitted(
     root: &Path,
     flags: &TeamFlags,
     settings: Settings,
-) -> Settings {
+) -> Result<Settings, Stop> {
     let given = permissions::Flags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
-    let loaded = permissions::load(place, root, &given);
-    let (mode, note) = loaded.mode(settings.mode, config.is_set("permissions.mode"));
+    let loaded = permissions::load(place, root, &given)?;
+    let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
     loaded.warnings.iter().chain(&note).for_each(|warning| headless::talk(warning));
-    Settings { mode, permissions: loaded.permissions, ..settings }
+    Ok(Settings { mode, permissions: loaded.permissions, ..settings })
 }
 
 /// Which session the flags ask for.

@@ -148,6 +148,24 @@ impl Mode {
         ("bypassPermissions", Mode::BypassPermissions),
     ];
 
+    /// Whether it lets less happen than another one.
+    pub fn is_stricter(self, other: Mode) -> bool {
+        let strictness = |mode| match mode {
+            Self::BypassPermissions => 0,
+            Self::AcceptEdits | Self::Auto => 1,
+            Self::Default => 2,
+            Self::DontAsk => 3,
+            Self::Plan => 4,
+        };
+        strictness(self) > strictness(other)
+    }
+
+    /// The mode of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        let known = Self::NAMES.iter().find(|(own, _)| *own == name).map(|(_, mode)| *mode);
+        known.or((name == "manual").then_some(Self::Default))
+    }
+
     /// The name users write.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("default", |(name, _)| name)
