@@ -6,6 +6,7 @@
 //! event elsewhere.
 
 mod grant;
+mod guard;
 mod judge;
 pub mod line;
 pub mod lint;
@@ -17,7 +18,8 @@ mod sight;
 use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
-pub use judge::{Judgement, Rules, guarded, judge};
+pub use guard::{GUARDED, guarded};
+pub use judge::{Judgement, Rules, judge};
 pub use line::Line;
 pub use rule::Rule;
 pub use sight::Sight;
@@ -180,12 +182,15 @@ pub struct Permissions {
     pub root: String,
     /// The rules, the weakest scope first.
     pub rules: Vec<Rule>,
+    /// Files that this run was given by name and obeys (`--config`, `--agents`), absolute.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guarded: Vec<String>,
 }
 
 impl Permissions {
     /// Nobody says anything.
     pub fn none() -> &'static Self {
-        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new() };
+        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new(), guarded: Vec::new() };
         &NONE
     }
 

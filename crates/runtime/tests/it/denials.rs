@@ -21,7 +21,7 @@ fn denials(root: &Path, texts: &[&str]) -> Permissions {
     let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root, base: root, home: "/" };
     let rules = texts.iter().map(|text| Rule::new(List::Deny, text, origin.clone(), &anchors)).collect();
-    Permissions { root: root.to_owned(), rules }
+    Permissions { root: root.to_owned(), rules, ..Permissions::default() }
 }
 
 fn secretive() -> tempfile::TempDir {

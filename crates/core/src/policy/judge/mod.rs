@@ -8,8 +8,6 @@
 mod command;
 mod place;
 
-pub use place::guarded;
-
 use super::pattern;
 use super::rule::{List, Origin, Rule, Subject};
 use super::{Action, Deed, Grant, Memory, Mode, Permissions, Sight, Verdict};

@@ -3,6 +3,7 @@
 //! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
 
 use super::{Case, Judgement, constrained, danger, said, strictest};
+use crate::policy::guard::{given, guarded};
 use crate::policy::rule::{Place, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
 
@@ -107,11 +108,12 @@ impl Case<'_> {
 
     /// What makes a change dangerous, in words.
     fn risk(&self, touch: Touch, place: &Place) -> Option<String> {
+        let named = |end: &str| given(&self.rules.permissions.guarded, end).map(|why| format!("`/{end}`: {why}"));
         place.ends().find_map(|end| match (self.inside(end), touch) {
             (None, Touch::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
             (Some(path), Touch::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
-            (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")),
-            (None, _) => None,
+            (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
+            (None, _) => named(end),
         })
     }
 
@@ -125,29 +127,4 @@ impl Case<'_> {
         let judged = self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), "");
         Judgement { rule: format!("`{path}` is outside the project; {}", judged.rule), ..judged }
     }
-}
-
-/// Why a change of this place changes more than the place. Compared as the most forgiving file systems do: letter case
-/// does not count, invisible characters do not exist.
-pub fn guarded(path: &str) -> Option<&'static str> {
-    const TEAM: &str = "it says who is on the team and what they may do";
-    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
-    let at = |name: &str| names.iter().position(|own| own == name);
-    if at(".git").is_some() {
-        return Some("git runs what is in there (hooks, filters)");
-    }
-    if at(".max-team").is_some() || at(".claude").is_some() {
-        return Some("it holds the team's settings and permissions");
-    }
-    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["config"] | ["config", "agents.yaml" | "config.yaml"] => Some(TEAM),
-        [".", ..] => None,
-        [.., ".mcp.json"] => Some("it names programs that are started"),
-        _ => None,
-    }
-}
-
-fn folded(name: &str) -> String {
-    let hidden = |letter: &char| !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    name.chars().filter(hidden).flat_map(char::to_lowercase).collect()
 }

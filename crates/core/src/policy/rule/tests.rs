@@ -15,7 +15,8 @@ fn rule(list: List, text: &str) -> Rule {
 
 fn judged(rules: &[(List, &str)], tool: &str, action: &Action) -> Judgement {
     let rules = rules.iter().map(|(list, text)| rule(*list, text)).collect();
-    let (permissions, free) = (Permissions { root: ROOT.into(), rules }, Constraints::default());
+    let (permissions, free) =
+        (Permissions { root: ROOT.into(), rules, ..Permissions::default() }, Constraints::default());
     judge(&Rules { permissions: &permissions, ..Rules::new(Mode::Default, &free) }, tool, action)
 }
 
@@ -252,5 +253,18 @@ fn a_tool_that_is_denied_whole_is_taken_away() {
     for (text, tool, want) in table {
         assert_eq!(rule(List::Deny, text).takes_away(tool), want, "{text} {tool}");
         assert!(!rule(List::Ask, text).takes_away(tool), "{text} only asks");
+    }
+}
+
+#[test]
+fn a_file_that_the_run_was_given_by_name_always_asks() {
+    let free = Constraints::default();
+    let guarded = vec![format!("{ROOT}/team/mine.yaml"), "/etc/mine.yaml".to_owned()];
+    let permissions = Permissions { root: ROOT.into(), guarded, ..Permissions::default() };
+    let rules = Rules { permissions: &permissions, ..Rules::new(Mode::BypassPermissions, &free) };
+    let table = [("team/mine.yaml", true), ("/etc/mine.yaml", true), ("team", true), ("team/other.yaml", false)];
+    for (path, asks) in table {
+        let judged = judge(&rules, "write_file", &touch(Deed::Write, path));
+        assert_eq!((judged.verdict == Verdict::Ask, judged.is_danger), (asks, asks), "{path}: {}", judged.rule);
     }
 }
