@@ -103,6 +103,11 @@ impl Sight {
         self.blocks(&path)
     }
 
+    /// The same for a place outside the project: no folder of it is meant, however it is called.
+    pub(super) fn bars(&self, path: &str) -> Option<String> {
+        if self.dirs.is_empty() { self.blocks(&clean(path)) } else { Some(self.bounds()) }
+    }
+
     fn blocks(&self, path: &str) -> Option<String> {
         // The root has no name that could be blocked.
         if path.is_empty() {

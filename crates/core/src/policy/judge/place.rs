@@ -4,7 +4,7 @@
 
 use super::{Case, Judgement, constrained, danger, said, strictest};
 use crate::policy::guard::{given, guarded};
-use crate::policy::rule::{Place, Subject, absolute, escape};
+use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
 
 /// What is done to a place.
@@ -94,14 +94,20 @@ impl Case<'_> {
 
     /// The constraint that a touch breaks, in words.
     fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
-        let path = self.inside(end).unwrap_or_else(|| end.to_owned());
+        let only = &self.rules.constraints.write_patterns;
+        let unnamed = || format!("the member's `write_patterns` ({})", sight::quoted(only));
+        let is_change = matches!(touch, Touch::Write | Touch::Delete);
+        let Some(path) = self.inside(end) else {
+            // Constraints name paths of the project: none of them is meant by one outside.
+            let is_unnamed = is_change && !only.is_empty();
+            return self.sight.bars(end).or_else(|| is_unnamed.then(unnamed));
+        };
         match touch {
             Touch::Read => self.sight.hides(&path),
             Touch::ReadLinked => self.sight.shields(&path),
             Touch::Write | Touch::Delete => self.sight.shields(&path).or_else(|| {
-                let only = &self.rules.constraints.write_patterns;
                 let free = only.is_empty() || pattern::is_named(only, &path);
-                (!free).then(|| format!("the member's `write_patterns` ({})", sight::quoted(only)))
+                (!free).then(unnamed)
             }),
         }
     }
@@ -118,7 +124,8 @@ impl Case<'_> {
     }
 
     fn outside(&self, touch: Touch, place: &Place, subject: Subject<'_>) -> Judgement {
-        if let Some(judged) = self.allow(subject) {
+        // A permission for the tool as a whole was given with the project in mind.
+        if let Some(judged) = self.allow_by(subject, Rule::is_of_places) {
             return judged;
         }
         let path = place.real.as_ref().unwrap_or(&place.path);
