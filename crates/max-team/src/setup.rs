@@ -194,12 +194,23 @@ pub(crate) fn permitted(
     root: &Path,
     flags: &TeamFlags,
     settings: Settings,
-) -> Settings {
+) -> Result<Settings, Stop> {
     let given = permissions::Flags { allowed: &flags.allowed_tools, denied: &flags.disallowed_tools };
-    let loaded = permissions::load(place, root, &given);
-    let (mode, note) = loaded.mode(settings.mode, config.is_set("permissions.mode"));
+    let loaded = permissions::load(place, root, &given)?;
+    let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
     loaded.warnings.iter().chain(&note).for_each(|warning| headless::talk(warning));
-    Settings { mode, permissions: loaded.permissions, ..settings }
+    let given = [&flags.config, &flags.agents].into_iter().flatten();
+    let guarded = given.flat_map(|file| names(&place.cwd.join(file))).collect();
+    let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
+    Ok(Settings { mode, permissions, ..settings })
+}
+
+/// A file as it is called, and where that leads.
+fn names(file: &Path) -> Vec<String> {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
+    let mut names = vec![text(&file.components().collect::<PathBuf>())];
+    names.extend(file.canonicalize().ok().map(|real| text(&real)).filter(|real| !names.contains(real)));
+    names
 }
 
 /// Which session the flags ask for.

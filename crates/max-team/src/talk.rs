@@ -50,7 +50,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     };
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
-    let settings = setup::permitted(place, &config, &root, &talk.team, settings);
+    let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
     let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
@@ -90,7 +90,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> an
     let chosen = models::choose(&config, &place.env)?;
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, false)?;
-    let settings = setup::permitted(place, &config, &root, &talk.team, settings);
+    let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
     let Seated { definition, settings, team } = who.seat(&chosen, &settings, talk.ways())?;
     let open = Open { which: Which::New, definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);

@@ -28,7 +28,7 @@ fn parts(path: &str) -> Vec<String> {
 
 fn main() {
     let mut chance = Chance::from_args("fuzz_path");
-    let permissions = Permissions { root: "/r".into(), rules: Vec::new() };
+    let permissions = Permissions { root: "/r".into(), ..Permissions::default() };
     let constraints = Constraints { blocked_patterns: vec!["*.env".into()], ..Constraints::default() };
     let rules = Rules { permissions: &permissions, approved: true, ..Rules::new(Mode::AcceptEdits, &constraints) };
     let verdict = |program: &str, path: &str| {

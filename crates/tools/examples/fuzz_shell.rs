@@ -65,7 +65,8 @@ fn main() {
     let anchors = Anchors { root: "/r", base: "/r", home: "/h" };
     let rules = ["Bash(git:*)", "Bash(env:*)", "Bash(find:*)", "Bash(xargs:*)", "Edit", "Read"];
     let rules = rules.iter().map(|text| Rule::new(List::Allow, text, origin.clone(), &anchors)).collect();
-    let (permissions, free) = (Permissions { root: "/r".into(), rules }, Constraints::default());
+    let (permissions, free) =
+        (Permissions { root: "/r".into(), rules, ..Permissions::default() }, Constraints::default());
     let rules = Rules { permissions: &permissions, approved: true, ..Rules::new(Mode::AcceptEdits, &free) };
     let mut plain = 0_u64;
     while chance.goes_on() {

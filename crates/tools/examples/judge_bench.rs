@@ -35,7 +35,7 @@ fn main() -> ExitCode {
         };
         Rule::new(list, &text, origin, &Anchors { root: "/r", base: "/r", home: "/h" })
     };
-    let permissions = Permissions { root: text, rules: (0..60).map(rule).collect() };
+    let permissions = Permissions { root: text, rules: (0..60).map(rule).collect(), ..Permissions::default() };
     let constraints =
         Constraints { blocked_patterns: vec!["*.env".into(), "*secret*".into()], ..Constraints::default() };
     let rules = Rules { permissions: &permissions, ..Rules::new(Mode::Default, &constraints) };

@@ -6,6 +6,7 @@
 //! event elsewhere.
 
 mod grant;
+mod guard;
 mod judge;
 pub mod line;
 pub mod lint;
@@ -17,7 +18,8 @@ mod sight;
 use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
-pub use judge::{Judgement, Rules, guarded, judge};
+pub use guard::{GUARDED, guarded};
+pub use judge::{Judgement, Rules, judge};
 pub use line::Line;
 pub use rule::Rule;
 pub use sight::Sight;
@@ -148,6 +150,24 @@ impl Mode {
         ("bypassPermissions", Mode::BypassPermissions),
     ];
 
+    /// Whether it lets less happen than another one.
+    pub fn is_stricter(self, other: Mode) -> bool {
+        let strictness = |mode| match mode {
+            Self::BypassPermissions => 0,
+            Self::AcceptEdits | Self::Auto => 1,
+            Self::Default => 2,
+            Self::DontAsk => 3,
+            Self::Plan => 4,
+        };
+        strictness(self) > strictness(other)
+    }
+
+    /// The mode of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        let known = Self::NAMES.iter().find(|(own, _)| *own == name).map(|(_, mode)| *mode);
+        known.or((name == "manual").then_some(Self::Default))
+    }
+
     /// The name users write.
     pub fn name(self) -> &'static str {
         Self::NAMES.iter().find(|(_, mode)| *mode == self).map_or("default", |(name, _)| name)
@@ -162,12 +182,15 @@ pub struct Permissions {
     pub root: String,
     /// The rules, the weakest scope first.
     pub rules: Vec<Rule>,
+    /// Files that this run was given by name and obeys (`--config`, `--agents`), absolute.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub guarded: Vec<String>,
 }
 
 impl Permissions {
     /// Nobody says anything.
     pub fn none() -> &'static Self {
-        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new() };
+        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new(), guarded: Vec::new() };
         &NONE
     }
 

@@ -4,9 +4,9 @@
 //! and rules once and then asked for every name. It knows names only: that a path leads nowhere else through a link is
 //! the business of whoever opens it.
 
-use super::Permissions;
 use super::pattern::Glob;
 use super::rule::{List, Place, Rule, Subject, Tool, absolute};
+use super::{Permissions, guard};
 use crate::team::Constraints;
 
 /// What can be seen.
@@ -22,6 +22,8 @@ pub struct Sight {
     unread: Vec<Rule>,
     /// Denials of a change.
     unchanged: Vec<Rule>,
+    /// Files that this run was given by name and obeys.
+    guarded: Vec<String>,
 }
 
 impl Sight {
@@ -41,7 +43,8 @@ impl Sight {
             permissions.rules.iter().filter(fits).cloned().collect()
         };
         let (unread, unchanged) = (denials(Tool::Read), denials(Tool::Edit));
-        Self { root: permissions.root.clone(), unread, unchanged, ..Self::of(constraints) }
+        let (root, guarded) = (permissions.root.clone(), permissions.guarded.clone());
+        Self { root, unread, unchanged, guarded, ..Self::of(constraints) }
     }
 
     /// Whether anything is out of sight.
@@ -66,6 +69,16 @@ impl Sight {
         path.is_empty() || !(is_denied(&path) || is_denied(&format!("{path}/{ANY}")))
     }
 
+    /// Why a change of a path changes more than the path.
+    pub fn guards(&self, path: &str) -> Option<&'static str> {
+        guard::guarded(path).or_else(|| guard::given(&self.guarded, &absolute(&self.root, path)))
+    }
+
+    /// The files that this run was given by name and obeys, absolute.
+    pub fn given(&self) -> &[String] {
+        &self.guarded
+    }
+
     /// Whether a path can be seen. So can the folders on the way to the ones that are allowed, `.` first.
     pub fn sees(&self, path: &str) -> bool {
         self.hides(path).is_none()
@@ -88,6 +101,11 @@ impl Sight {
             return Some(self.bounds());
         }
         self.blocks(&path)
+    }
+
+    /// The same for a place outside the project: no folder of it is meant, however it is called.
+    pub(super) fn bars(&self, path: &str) -> Option<String> {
+        if self.dirs.is_empty() { self.blocks(&clean(path)) } else { Some(self.bounds()) }
     }
 
     fn blocks(&self, path: &str) -> Option<String> {
@@ -164,7 +182,10 @@ mod tests {
             let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
             let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
             let rules = vec![Rule::new(List::Deny, text, origin, &anchors)];
-            let sight = Sight::under(&Constraints::default(), &Permissions { root: "/home/p".into(), rules });
+            let sight = Sight::under(
+                &Constraints::default(),
+                &Permissions { root: "/home/p".into(), rules, ..Permissions::default() },
+            );
             assert_eq!((sight.sees(path), sight.frees(path)), (seen, free), "{text} {path}");
         }
     }
@@ -175,7 +196,10 @@ mod tests {
             let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
             let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
             let rules = vec![Rule::new(List::Deny, text, origin, &anchors)];
-            let sight = Sight::under(&Constraints::default(), &Permissions { root: "/home/p".into(), rules });
+            let sight = Sight::under(
+                &Constraints::default(),
+                &Permissions { root: "/home/p".into(), rules, ..Permissions::default() },
+            );
             assert_eq!(sight.is_whole(), whole, "{text}");
         }
     }

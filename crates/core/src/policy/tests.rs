@@ -245,8 +245,8 @@ proptest! {
         let (none, (_, mode), (_, own)) = (Constraints::default(), Mode::NAMES[modes.0], Mode::NAMES[modes.1]);
         let some = Constraints { blocked_patterns: blocked, allowed_commands: commands, ..Constraints::default() };
         let strict = more.into_iter().filter(|rule| rule.list != rule::List::Allow);
-        let parent = Permissions { root: "/r".into(), rules: rules.clone() };
-        let child = Permissions { root: "/r".into(), rules: rules.into_iter().chain(strict).collect() };
+        let parent = Permissions { root: "/r".into(), rules: rules.clone(), ..Permissions::default() };
+        let child = Permissions { root: "/r".into(), rules: rules.into_iter().chain(strict).collect(), ..Permissions::default() };
         let free = Rules { permissions: &parent, approved, ..Rules::new(mode, &none) };
         let bound = Rules { permissions: &child, within: &[mode], approved, ..Rules::new(own, &some) };
         let (above, below) = (judge(&free, TOOL, &action), judge(&bound, TOOL, &action));
@@ -264,8 +264,8 @@ proptest! {
     ) {
         let (none, (_, mode)) = (Constraints::default(), Mode::NAMES[mode]);
         prop_assume!(more.list == rule::List::Deny);
-        let before = Permissions { root: "/r".into(), rules: rules.clone() };
-        let after = Permissions { root: "/r".into(), rules: rules.into_iter().chain([more]).collect() };
+        let before = Permissions { root: "/r".into(), rules: rules.clone(), ..Permissions::default() };
+        let after = Permissions { root: "/r".into(), rules: rules.into_iter().chain([more]).collect(), ..Permissions::default() };
         let judged = |permissions| judge(&Rules { permissions, approved, ..Rules::new(mode, &none) }, TOOL, &action);
         let (before, after) = (judged(&before), judged(&after));
         prop_assert!(after.verdict >= before.verdict);

@@ -16,10 +16,10 @@ use crate::{agents, headless};
 pub(crate) fn run(place: &Place, command: &Permissions) -> anyhow::Result<Exit> {
     let config = place.settings(None, Vec::new())?;
     let root = setup::project_root(place, &config)?;
-    let loaded = load(place, &root, &Flags::default());
+    let loaded = load(place, &root, &Flags::default())?;
     match command {
         Permissions::Why(options) => {
-            let (mode, _) = loaded.mode(config.permissions.mode, config.is_set("permissions.mode"));
+            let (mode, _) = loaded.mode(config.permissions.mode, config.chooser("permissions.mode"));
             why(place, &root, &loaded, options.permission_mode.unwrap_or(mode), options)
         }
         Permissions::Lint { json } => faults(&loaded, *json),
@@ -160,7 +160,8 @@ fn trust(place: &Place, root: &std::path::Path, loaded: &Loaded, yes: bool) -> a
         return Ok(Exit::Denied);
     }
     let rules: Vec<String> = loaded.held.iter().map(|rule| rule.text.clone()).collect();
-    Trusted::read(&place.home).add(&root.to_string_lossy(), &rules)?;
+    let mut trusted = Trusted::read(&place.home).map_err(|words| Stop::new(Exit::Failed, words))?;
+    trusted.add(&root.to_string_lossy(), &rules)?;
     super::print(&format!("{} used from now on in {}\n", rules.len(), root.display()))?;
     Ok(Exit::Ok)
 }

@@ -94,6 +94,17 @@ pub(crate) struct Config {
     trail: Trail,
 }
 
+/// Who chose a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Chooser {
+    /// Nobody: it is the usual one.
+    Nobody,
+    /// The user, or somebody the user vouches for.
+    User,
+    /// A file that came with the project.
+    Project,
+}
+
 /// Reads and resolves all sources.
 pub(crate) fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
     let Sources { env, cwd, explicit, overrides } = sources;
@@ -129,14 +140,18 @@ impl Config {
         self.trail.explain(key)
     }
 
-    /// Whether anybody chose a value.
-    pub(crate) fn is_set(&self, key: &str) -> bool {
-        self.trail.source(key).is_some()
+    /// Who chose a value.
+    pub(crate) fn chooser(&self, key: &str) -> Chooser {
+        match self.trail.source(key) {
+            None => Chooser::Nobody,
+            Some(source) if source.is_trusted() => Chooser::User,
+            Some(_) => Chooser::Project,
+        }
     }
 
     /// Whether a value came with the project, and not from somebody the user vouches for.
     pub(crate) fn is_from_project(&self, key: &str) -> bool {
-        self.trail.source(key).is_some_and(|source| !source.is_trusted())
+        self.chooser(key) == Chooser::Project
     }
 
     /// Makes paths absolute: the project below the folder we are in, the audit file below the project (or, by

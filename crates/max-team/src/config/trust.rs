@@ -8,6 +8,8 @@
 
 use std::path::{Component, Path};
 
+use max_team_core::policy::Mode;
+
 use super::yaml::{Node, Value};
 
 /// Variables with this beginning are meant for projects. Any other may hold a key, and a model's name travels to the
@@ -54,8 +56,10 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
             keys.iter().any(|key| chosen(key).is_some_and(|value| value != "null")).then_some(KEY)
         }
         "permissions.mode" => {
-            let tighter = shown == "plan" || (shown == "default" && chosen(path).as_deref() != Some("plan"));
-            (!tighter).then_some(FREE)
+            // What nobody chose is the usual, which is no looser than itself.
+            let own = chosen(path).and_then(|own| Mode::named(&own)).unwrap_or_default();
+            let is_tight = Mode::named(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
+            (!is_tight).then_some(FREE)
         }
         "project.sandbox" => (shown == "false").then_some(FREE),
         "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
@@ -101,12 +105,13 @@ mod tests {
             Some(own) => held("permissions.mode", shown, &[("permissions.mode", own)]),
             None => held("permissions.mode", shown, &[]),
         };
-        for loose in ["acceptEdits", "auto", "dontAsk", "bypassPermissions"] {
+        for loose in ["acceptEdits", "auto", "bypassPermissions"] {
             assert!(mode(loose, None) && mode(loose, Some("plan")), "{loose}");
             assert!(!mode(loose, Some(loose)), "the user chose {loose} too");
         }
         assert!(!mode("plan", None) && !mode("plan", Some("bypassPermissions")));
         assert!(!mode("default", None) && mode("default", Some("plan")));
+        assert!(!mode("dontAsk", None) && mode("dontAsk", Some("plan")) && mode("default", Some("dontAsk")));
     }
 
     #[test]

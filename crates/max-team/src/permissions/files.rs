@@ -73,6 +73,8 @@ pub(super) struct File {
     pub(super) mode: Option<Mode>,
     pub(super) no_bypass: bool,
     pub(super) warnings: Vec<String>,
+    /// What in it may have been meant to forbid or to ask, and could not be read.
+    pub(super) lost: Option<String>,
 }
 
 /// Reads a file; `None`: there is none.
@@ -108,7 +110,7 @@ fn parse(text: &str, shown: &str) -> Result<File, String> {
                     inner(&mut file, &name.text, node, shown);
                 }
             }
-            ("permissions", _) => file.warn(shown, node, "`permissions` is no object".to_owned()),
+            ("permissions", _) => file.lose(shown, node, "`permissions` is no object".to_owned()),
             (key, _) if KEYS.contains(&key) => {}
             (key, _) => file.unknown(shown, node, key, KEYS),
         }
@@ -123,8 +125,7 @@ fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
         "deny" => List::Deny,
         "defaultMode" => {
             let word = node.text().unwrap_or_default();
-            let known = Mode::NAMES.iter().find(|(name, _)| *name == word).map(|(_, mode)| *mode);
-            file.mode = known.or((word == "manual").then_some(Mode::Default));
+            file.mode = Mode::named(word);
             if file.mode.is_none() {
                 file.warn(shown, node, format!("there is no mode `{}`", quote(word)));
             }
@@ -137,23 +138,30 @@ fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
         key if INNER.contains(&key) => return,
         key => return file.unknown(shown, node, &format!("permissions.{key}"), INNER),
     };
+    // A permission that is lost makes nothing freer.
+    let tell = if list == List::Allow { File::warn } else { File::lose };
     let Value::List(items) = &node.value else {
-        return file.warn(shown, node, format!("`permissions.{key}` is no list of rules"));
+        return tell(file, shown, node, format!("`permissions.{key}` is no list of rules"));
     };
     for item in items.iter().take(RULES_MAX) {
         match item.text() {
             Some(text) => file.rules.push((list, text.to_owned(), line(item))),
-            None => file.warn(shown, item, "a rule is a text like `Bash(git log:*)`".to_owned()),
+            None => tell(file, shown, item, "a rule is a text like `Bash(git log:*)`".to_owned()),
         }
     }
     if items.len() > RULES_MAX {
-        file.warn(shown, node, format!("only the first {RULES_MAX} rules are used"));
+        tell(file, shown, node, format!("only the first {RULES_MAX} rules are used"));
     }
 }
 
 impl File {
     fn warn(&mut self, shown: &str, node: &Node, words: String) {
         self.warnings.push(format!("{shown}:{}: {words}", line(node)));
+    }
+
+    fn lose(&mut self, shown: &str, node: &Node, words: String) {
+        self.lost.get_or_insert_with(|| format!("{shown}:{}: {words}", line(node)));
+        self.warn(shown, node, words);
     }
 
     fn unknown(&mut self, shown: &str, node: &Node, key: &str, known: &[&'static str]) {

@@ -11,6 +11,8 @@ use super::Trusted;
 pub(crate) fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(), String> {
     let path = root.join(".max-team/settings.local.json");
     let told = |why: &dyn std::fmt::Display| format!("`{}` cannot be changed: {why}", path.display());
+    // Before anything is written: what is not to be trusted is of no use in the file.
+    let mut trusted = Trusted::read(home)?;
     let mut settings = match std::fs::read(&path) {
         Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => json!({}),
@@ -28,7 +30,6 @@ pub(crate) fn remember(home: &Path, root: &Path, rules: &[String]) -> Result<(),
     }
     let text = serde_json::to_string_pretty(&settings).map_err(|error| told(&error))?;
     write(&path, &text).map_err(|error| told(&error))?;
-    let mut trusted = Trusted::read(home);
     trusted.add(&root.to_string_lossy(), rules).map_err(|error| told(&error))
 }
 

@@ -14,8 +14,12 @@ use std::path::Path;
 use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
 use max_team_core::policy::{Mode, Permissions, Rule};
 
+use crate::config::Chooser;
+use crate::exit::{Exit, Stop};
 use crate::setup::Place;
+use crate::words::Lang;
 
+use files::File;
 pub(crate) use local::remember;
 pub(crate) use trust::Trusted;
 
@@ -29,8 +33,10 @@ pub(crate) struct Loaded {
     pub(crate) permissions: Permissions,
     /// Permissions that the project brought along and nobody has trusted yet.
     pub(crate) held: Vec<Rule>,
-    /// The mode that settings ask for.
+    /// The mode that the user's settings ask for.
     pub(crate) mode: Option<Mode>,
+    /// The strictest mode that the project's settings ask for.
+    pub(crate) foreign: Option<Mode>,
     /// Whether nobody may turn all questions off.
     pub(crate) no_bypass: bool,
     /// What the user should be told.
@@ -52,10 +58,16 @@ struct Source {
     base: std::path::PathBuf,
 }
 
-/// Reads everything for a project's folder.
-pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Loaded {
-    let trusted = Trusted::read(&place.home);
-    read(&sources(place, root), place, root, flags, &trusted)
+/// Reads everything for a project's folder. Settings of the user's own, or of the machine's, that cannot be read stop
+/// the program: what they forbid would be free without them.
+pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Loaded, Stop> {
+    let (trusted, problem) = match Trusted::read(&place.home) {
+        Ok(trusted) => (trusted, None),
+        Err(problem) => (Trusted::default(), Some(format!("{problem}; no permission of a project counts until then"))),
+    };
+    let mut loaded = read(&sources(place, root), place, root, flags, &trusted)?;
+    loaded.warnings.extend(problem);
+    Ok(loaded)
 }
 
 fn sources(place: &Place, root: &Path) -> Vec<Source> {
@@ -82,13 +94,17 @@ fn sources(place: &Place, root: &Path) -> Vec<Source> {
     all
 }
 
-fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trusted: &Trusted) -> Loaded {
+fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trusted: &Trusted) -> Result<Loaded, Stop> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let (root_text, home) = (text(root), place.env.user().map(|user| text(&user)).unwrap_or_default());
     let mut loaded = Loaded::default();
     for source in sources {
         let shown = shown(&source.path, root, &home);
+        let is_foreign = matches!(source.scope, Scope::Project | Scope::Local);
         let file = match files::read(&source.path, &shown) {
+            Ok(Some(File { lost: Some(problem), .. })) | Err(problem) if !is_foreign => {
+                return Err(unsafe_without(&problem));
+            }
             Ok(Some(file)) => file,
             Ok(None) => continue,
             Err(problem) => {
@@ -97,7 +113,6 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
             }
         };
         loaded.warnings.extend(file.warnings);
-        let is_foreign = matches!(source.scope, Scope::Project | Scope::Local);
         let base = text(&source.base);
         let anchors = Anchors { root: &root_text, base: &base, home: &home };
         for (list, text, line) in file.rules {
@@ -109,12 +124,11 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
                 loaded.permissions.rules.push(rule);
             }
         }
-        // A project may only make it stricter.
-        loaded.mode = match file.mode {
-            Some(mode) if is_foreign && !matches!(mode, Mode::Plan | Mode::Default | Mode::DontAsk) => loaded.mode,
-            Some(Mode::Default) if is_foreign => loaded.mode,
-            mode => mode.or(loaded.mode),
-        };
+        if is_foreign {
+            loaded.foreign = stricter(loaded.foreign, file.mode);
+        } else {
+            loaded.mode = file.mode.or(loaded.mode);
+        }
         loaded.no_bypass |= file.no_bypass;
     }
     let anchors = Anchors { root: &root_text, base: &root_text, home: &home };
@@ -134,7 +148,22 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
             "{count} of this project's permissions wait for you: `max-team permissions list` shows them, `max-team permissions trust` uses them"
         ));
     }
-    loaded
+    Ok(loaded)
+}
+
+/// The stricter of two modes that may be asked for.
+fn stricter(one: Option<Mode>, other: Option<Mode>) -> Option<Mode> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(if other.is_stricter(one) { other } else { one }),
+        (one, other) => one.or(other),
+    }
+}
+
+fn unsafe_without(problem: &str) -> Stop {
+    Stop::said(Exit::Config, |lang| match lang {
+        Lang::En => format!("{problem}\nwhat it denies would be free without it: mend the file, or move it away"),
+        Lang::Zh => format!("{problem}\n没有它，其中禁止的操作就会被放行：请修正该文件，或将其移走"),
+    })
 }
 
 /// A path as people read it.
@@ -169,9 +198,15 @@ pub(crate) fn split(text: &str) -> Vec<String> {
 }
 
 impl Loaded {
-    /// The mode to work in: what the user chose, else what settings ask for.
-    pub(crate) fn mode(&self, chosen: Mode, is_chosen: bool) -> (Mode, Option<String>) {
-        let mode = if is_chosen { chosen } else { self.mode.unwrap_or(chosen) };
+    /// The mode to work in: what the user chose, else what the user's settings ask for. What came with the project
+    /// counts only where it is stricter than both.
+    pub(crate) fn mode(&self, chosen: Mode, by: Chooser) -> (Mode, Option<String>) {
+        let (own, foreign) = match by {
+            Chooser::User => (chosen, None),
+            Chooser::Project => (self.mode.unwrap_or_default(), stricter(Some(chosen), self.foreign)),
+            Chooser::Nobody => (self.mode.unwrap_or(chosen), self.foreign),
+        };
+        let mode = foreign.filter(|foreign| foreign.is_stricter(own)).unwrap_or(own);
         if self.no_bypass && mode == Mode::BypassPermissions {
             let words = "settings do not allow `bypassPermissions`; the mode is `default`".to_owned();
             return (Mode::Default, Some(words));

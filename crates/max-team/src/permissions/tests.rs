@@ -26,6 +26,10 @@ impl Desk {
     }
 
     fn load(&self) -> Loaded {
+        self.try_load().unwrap()
+    }
+
+    fn try_load(&self) -> Result<Loaded, Stop> {
         load(&self.place, &self.place.cwd, &Flags::default())
     }
 
@@ -82,7 +86,7 @@ fn a_projects_permissions_wait_for_the_user() {
     let text = std::fs::read_to_string(desk.place.cwd.join(".max-team/settings.local.json")).unwrap();
     assert!(text.contains("\"other\": 1") && text.contains("Bash(rm *)"));
     let root = desk.place.cwd.to_string_lossy().into_owned();
-    Trusted::read(&desk.place.home).add(&root, &["Bash(rm *)".into()]).unwrap();
+    Trusted::read(&desk.place.home).unwrap().add(&root, &["Bash(rm *)".into()]).unwrap();
     assert_eq!(desk.shown().len(), 2);
 }
 
@@ -93,12 +97,15 @@ fn faults_are_told_and_the_rest_counts() {
         "mt/settings.json",
         "{\n\"permisions\": {},\n\"permissions\": {\"alow\": [], \"allow\": [\"*\", 1], \"defaultMode\": \"free\"}}",
     );
-    desk.put(".claude/settings.json", "{ not json");
+    desk.put("p/.claude/settings.json", "{ not json");
     let warnings = desk.load().warnings;
     assert_eq!(warnings[0], "~/mt/settings.json:2: unknown key `permisions`, did you mean `permissions`?");
     assert_eq!(warnings[1], "~/mt/settings.json:3: unknown key `permissions.alow`, did you mean `allow`?");
     assert_eq!(warnings[2], "~/mt/settings.json:3: there is no mode `free`");
-    assert!(warnings[3].starts_with("~/.claude/settings.json is not used: it is no JSON:"), "{warnings:?}");
+    assert!(
+        warnings.iter().any(|words| words.starts_with(".claude/settings.json is not used: it is no JSON:")),
+        "{warnings:?}"
+    );
     assert!(
         warnings.iter().any(|words| words.contains("`*`: a permission for tools by `*` is not taken")),
         "{warnings:?}"
@@ -110,7 +117,7 @@ fn flags_are_split_outside_brackets() {
     assert_eq!(split("Bash(git log:*), Edit Read(a b)"), ["Bash(git log:*)", "Edit", "Read(a b)"]);
     let desk = Desk::new();
     let (allowed, denied) = (["Edit".to_owned()], ["Bash(rm *)".to_owned()]);
-    let loaded = load(&desk.place, &desk.place.cwd, &Flags { allowed: &allowed, denied: &denied });
+    let loaded = load(&desk.place, &desk.place.cwd, &Flags { allowed: &allowed, denied: &denied }).unwrap();
     let shown: Vec<String> = loaded.permissions.rules.iter().map(ToString::to_string).collect();
     assert_eq!(shown, ["`allow: Edit` (--allowed-tools)", "`deny: Bash(rm *)` (--disallowed-tools)"]);
 }
@@ -118,6 +125,77 @@ fn flags_are_split_outside_brackets() {
 #[test]
 fn bypassing_can_be_forbidden() {
     let loaded = Loaded { no_bypass: true, ..Loaded::default() };
-    assert_eq!(loaded.mode(Mode::BypassPermissions, true).0, Mode::Default);
-    assert_eq!(loaded.mode(Mode::AcceptEdits, true), (Mode::AcceptEdits, None));
+    assert_eq!(loaded.mode(Mode::BypassPermissions, Chooser::User).0, Mode::Default);
+    assert_eq!(loaded.mode(Mode::AcceptEdits, Chooser::User), (Mode::AcceptEdits, None));
+}
+
+#[test]
+fn a_project_only_makes_the_mode_stricter() {
+    use Mode::{AcceptEdits, BypassPermissions, Default, DontAsk, Plan};
+    // What the user's settings say, what the project's say, who chose what in the configuration, the mode.
+    let table = [
+        (None, None, Chooser::Nobody, Default, Default),
+        (Some(Plan), Some(DontAsk), Chooser::Nobody, Default, Plan),
+        (Some(Plan), None, Chooser::Project, Default, Plan),
+        (Some(AcceptEdits), None, Chooser::Project, Default, Default),
+        (Some(AcceptEdits), Some(Default), Chooser::Nobody, Default, Default),
+        (Some(DontAsk), Some(BypassPermissions), Chooser::Nobody, Default, DontAsk),
+        (None, Some(AcceptEdits), Chooser::Nobody, Default, Default),
+        (None, Some(AcceptEdits), Chooser::Project, Default, Default),
+        (None, Some(Plan), Chooser::Project, DontAsk, Plan),
+        (Some(Plan), Some(Plan), Chooser::User, AcceptEdits, AcceptEdits),
+    ];
+    for (mode, foreign, by, chosen, want) in table {
+        let loaded = Loaded { mode, foreign, ..Loaded::default() };
+        assert_eq!(loaded.mode(chosen, by).0, want, "{mode:?} {foreign:?} {by:?} {chosen:?}");
+    }
+    let desk = Desk::new();
+    desk.put("mt/settings.json", r#"{"permissions": {"defaultMode": "plan"}}"#);
+    desk.put("p/.claude/settings.json", r#"{"permissions": {"defaultMode": "dontAsk"}}"#);
+    desk.put("p/.claude/settings.local.json", r#"{"permissions": {"defaultMode": "auto"}}"#);
+    let loaded = desk.load();
+    assert_eq!((loaded.mode, loaded.foreign), (Some(Plan), Some(DontAsk)));
+}
+
+#[test]
+fn denials_that_cannot_be_read_stop_the_program() {
+    let many: String = (0..2_001).map(|at| format!("\"Read(./{at})\",")).collect();
+    let many = format!("{{\"permissions\": {{\"deny\": [{}]}}}}", many.trim_end_matches(','));
+    let broken = [
+        "{\"permissions\": {\"deny\": [\"Bash\",]}}",
+        "{\"permissions\": [\"Bash\"]}",
+        "{\"permissions\": {\"deny\": \"Bash\"}}",
+        "{\"permissions\": {\"ask\": [{}]}}",
+        many.as_str(),
+    ];
+    for text in broken {
+        for own in ["mt/settings.json", ".claude/settings.json"] {
+            let desk = Desk::new();
+            desk.put(own, text);
+            let stop = desk.try_load().unwrap_err();
+            assert_eq!(stop.exit, Exit::Config, "{own}: {text}");
+            assert!(stop.words(Lang::En).starts_with(&format!("~/{own}")), "{}", stop.words(Lang::En));
+        }
+        let desk = Desk::new();
+        desk.put("p/.claude/settings.json", text);
+        assert!(!desk.load().warnings.is_empty(), "{text}");
+    }
+}
+
+#[test]
+fn a_list_of_trust_that_cannot_be_read_is_not_replaced() {
+    let desk = Desk::new();
+    desk.put("mt/trusted.json", "{ not json");
+    desk.put("p/.claude/settings.json", r#"{"permissions": {"allow": ["Bash(ls *)"], "deny": ["Edit"]}}"#);
+    let told = remember(&desk.place.home, &desk.place.cwd, &["Edit".into()]).unwrap_err();
+    assert!(told.contains("trusted.json` cannot be read"), "{told}");
+    assert_eq!(std::fs::read_to_string(desk.place.home.join("trusted.json")).unwrap(), "{ not json");
+    assert!(!desk.place.cwd.join(".max-team/settings.local.json").exists());
+    let loaded = desk.load();
+    assert_eq!((loaded.held.len(), loaded.permissions.rules.len()), (1, 1));
+    assert!(
+        loaded.warnings.iter().any(|words| words.contains("trusted.json` cannot be read")),
+        "{:?}",
+        loaded.warnings
+    );
 }

@@ -16,11 +16,19 @@ pub(crate) struct Trusted {
 }
 
 impl Trusted {
-    /// What was written down; nothing if it cannot be read.
-    pub(crate) fn read(home: &Path) -> Self {
+    /// What was written down. A file that cannot be read is not taken for an empty one: the next yes would replace it,
+    /// and with it every earlier one.
+    pub(crate) fn read(home: &Path) -> Result<Self, String> {
         let path = home.join("trusted.json");
-        let text = std::fs::read(&path).unwrap_or_default();
-        Self { rules: serde_json::from_slice(&text).unwrap_or_default(), path }
+        let told = |why: &dyn std::fmt::Display| {
+            format!("`{}` cannot be read: {why}; mend it or move it away", path.display())
+        };
+        let rules = match std::fs::read(&path) {
+            Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| told(&error))?,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => BTreeMap::new(),
+            Err(error) => return Err(told(&error)),
+        };
+        Ok(Self { rules, path })
     }
 
     pub(super) fn has(&self, root: &str, rule: &str) -> bool {

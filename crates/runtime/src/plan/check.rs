@@ -10,9 +10,12 @@ use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
 use max_team_core::plan::{Findings, Task};
 use max_team_core::policy::Sight;
+use max_team_core::team::Settings;
 use max_team_tools::command::Walls;
 use max_team_tools::{command, git, project, tests};
 use tokio_util::sync::CancellationToken;
+
+use super::leave;
 
 /// What a role leaves behind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +68,10 @@ pub(crate) struct Look<'a> {
     pub output: &'a str,
     /// How the tree was when the task began.
     pub before: Option<&'a git::Snapshot>,
+    /// What its owner works under; `None`: the team has no such member any more.
+    pub owner: Option<&'a Settings>,
+    /// What the plan was approved with.
+    pub risks: &'a [String],
     /// What its owner may see: nothing else is handed on.
     pub sight: &'a Sight,
     /// What its commands are kept within.
@@ -173,6 +180,13 @@ fn passes(look: &Look<'_>, line: &str, cancel: &CancellationToken) -> Evidence {
         Ok(argv) => argv,
         Err(error) => return evidence(false, error.to_string()),
     };
+    let refused = match look.owner {
+        Some(owner) => leave::refused(owner, look.risks, &look.task.id, line, &argv),
+        None => Some("it was not run: its owner is no longer on the team".to_owned()),
+    };
+    if let Some(why) = refused {
+        return evidence(false, why);
+    }
     match command::run(&argv, look.root, look.most(), Some(look.walls), cancel) {
         Err(error) => evidence(false, error.to_string()),
         Ok(ran) if ran.ok() => evidence(true, format!("exit 0 after {} ms", ran.ms)),

@@ -122,9 +122,10 @@ impl PlanLoop {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
-        let mate = self.floor.mate(&member);
-        let seen = |mate: Mate| Sight::under(&mate.settings.constraints, &mate.settings.permissions);
-        let sight = mate.map(seen).unwrap_or_default();
+        let owner = self.floor.mate(&member).map(|mate| mate.settings);
+        let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
+        let sight = owner.as_ref().map(seen).unwrap_or_default();
+        let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
         let output = self.plan.output(index).to_owned();
         let mut before = self.before.get(&index).cloned().unwrap_or_default();
         before.tree = self.tree(index);
@@ -146,6 +147,8 @@ impl PlanLoop {
                     leaves,
                     output: &output,
                     before: before.tree.as_ref(),
+                    owner: owner.as_ref(),
+                    risks: &risks,
                     sight: &sight,
                     walls: &walls,
                     outputs_before,

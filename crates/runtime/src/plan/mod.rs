@@ -6,6 +6,7 @@
 
 mod check;
 mod give;
+mod leave;
 pub(crate) mod letters;
 mod mail;
 pub(crate) mod propose;

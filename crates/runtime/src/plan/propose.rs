@@ -12,11 +12,12 @@ use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
     Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
 };
-use max_team_core::policy::pattern;
-use max_team_core::team::Model;
+use max_team_core::policy::{Verdict, pattern};
+use max_team_core::team::{Model, Settings};
 use max_team_core::text::quote;
 use max_team_tools::project::{self, Project};
 
+use super::leave;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::Team;
@@ -166,8 +167,10 @@ fn claims(team: &Team, root: &Path, draft: &Draft) -> (Vec<Flaw>, Vec<String>) {
         for line in &task.verify {
             match max_team_tools::command::split(line) {
                 Err(error) => flaw(task, format!("`verify` has `{line}`: {error}")),
-                Ok(argv) if is_known(team, &projects, &argv) => {}
-                Ok(_) => risks.push(format!("task `{}` runs `{line}` as a check", task.id)),
+                Ok(argv) => match weigh(team, &projects, task, line, &argv) {
+                    Ok(risk) => risks.extend(risk),
+                    Err(why) => flaw(task, format!("`verify` has `{line}`, which `{}` may not run: {why}", task.agent)),
+                },
             }
         }
         if let Some(model) = &task.model
@@ -197,16 +200,34 @@ fn model_of<'t>(team: &'t Team, task: &Task) -> Option<&'t Model> {
     Some(task.model.as_ref().and_then(|name| team.models.get(name)).unwrap_or(&mate.settings.model))
 }
 
-/// Whether a check is among the commands that some member may run anyway, or only builds and tests.
-fn is_known(team: &Team, projects: &[Project], argv: &[String]) -> bool {
+/// The risk of a check, if it has one; or why its owner may not run it at all.
+fn weigh(
+    team: &Team,
+    projects: &[Project],
+    task: &Task,
+    line: &str,
+    argv: &[String],
+) -> Result<Option<String>, String> {
+    // Without an owner the draft has another flaw.
+    let Some(owner) = team.members.iter().find(|mate| mate.definition.name == task.agent) else { return Ok(None) };
+    let judged = leave::at_proposal(&owner.settings, argv);
+    let risk = leave::risk(&task.id, line);
+    match judged.verdict {
+        Verdict::Deny => Err(judged.rule),
+        _ if leave::needs_a_person(&judged) => Ok(Some(format!("{risk}: {}", judged.rule))),
+        _ => Ok((!is_known(&owner.settings, projects, argv)).then_some(risk)),
+    }
+}
+
+/// Whether a check is among the commands that its owner may run anyway, or only builds and tests.
+fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
     // Word for word: what follows the first words decides what a program does.
     if usual.into_iter().any(|usual| !usual.is_empty() && usual == argv) || is_plain_cargo(&words) {
         return true;
     }
-    let allowed = team.members.iter().filter_map(|mate| mate.settings.constraints.allowed_commands.as_ref());
-    allowed.into_iter().any(|allowed| pattern::commands(allowed, &words))
+    owner.constraints.allowed_commands.as_ref().is_some_and(|allowed| pattern::commands(allowed, &words))
 }
 
 /// Building and testing with nothing but names of packages, tests and profiles: no flag here runs another program.

@@ -3,13 +3,15 @@
 use std::path::Path;
 
 use max_team_core::event::Event;
+use max_team_core::plan::Flaw;
 use max_team_core::plan::event::{Approve, Proof, Say};
 use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
 use max_team_core::policy::{Permissions, Rule};
+use max_team_core::team::Settings;
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Which};
+use max_team_runtime::{Command, Which, preview};
 
-use super::limits::block_on;
+use super::limits::{block_on, plan_of};
 use super::team::{rest, with_team};
 use super::{house_of, open, order, owner, project, until};
 
@@ -19,7 +21,7 @@ fn denials(root: &Path, texts: &[&str]) -> Permissions {
     let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
     let anchors = Anchors { root, base: root, home: "/" };
     let rules = texts.iter().map(|text| Rule::new(List::Deny, text, origin.clone(), &anchors)).collect();
-    Permissions { root: root.to_owned(), rules }
+    Permissions { root: root.to_owned(), rules, ..Permissions::default() }
 }
 
 fn secretive() -> tempfile::TempDir {
@@ -91,4 +93,84 @@ members:
 fn a_check_does_not_see_what_a_rule_denies_its_owner() {
     assert_eq!(checked("grep -rq hush .", &[]), Ok(Proof::Verified));
     checked("grep -rq hush .", &["Read(./secrets/**)"]).unwrap_err();
+}
+
+/// What a plan with this check of `leo`'s is answered with: its risks, or why it cannot run.
+fn proposed(line: &str, change: impl Fn(&mut Settings)) -> Result<Vec<String>, String> {
+    let folder = secretive();
+    let mut team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let leo = team.members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
+    change(&mut leo.settings);
+    leo.settings.permissions.root = folder.path().to_str().unwrap().to_owned();
+    let tasks = format!(r#"[{{"id": "a", "agent": "leo", "description": "A", "verify": ["{line}"]}}]"#);
+    let told = |flaws: Vec<Flaw>| flaws.iter().map(ToString::to_string).collect::<String>();
+    let plan = preview(&team, folder.path(), *plan_of(&tasks)).map_err(told)?;
+    Ok(plan.proposed().unwrap().risks.clone())
+}
+
+#[test]
+fn a_check_is_judged_by_its_owners_rules_when_it_is_proposed() {
+    let none = |_: &mut Settings| {};
+    assert_eq!(proposed("cargo test", none), Ok(vec![]));
+    assert_eq!(proposed("grep -q a a.txt", none).unwrap(), ["task `a` runs `grep -q a a.txt` as a check"]);
+    let risks = proposed("git push origin main", none).unwrap();
+    assert!(risks[0].starts_with("task `a` runs `git push origin main` as a check: always asked"), "{risks:?}");
+    let denied = |settings: &mut Settings| settings.permissions = denials(Path::new("/p"), &["Bash(cargo test:*)"]);
+    let why = proposed("cargo test", denied).unwrap_err();
+    assert!(why.contains("which `leo` may not run: the rule `deny: Bash(cargo test:*)`"), "{why}");
+    let kept = |settings: &mut Settings| settings.constraints.allowed_commands = Some(vec!["cargo test".into()]);
+    assert_eq!(proposed("cargo test --lib", kept), Ok(vec![]));
+    assert!(proposed("make", kept).unwrap_err().contains("the member's `allowed_commands`"));
+}
+
+/// What another member may run says nothing about the owner.
+#[test]
+fn a_check_is_known_by_its_owners_commands_alone() {
+    let folder = secretive();
+    let mut team = with_team(Which::New, Approve::Plan).team.unwrap();
+    let ada = team.members.iter_mut().find(|mate| mate.definition.name == "ada").unwrap();
+    ada.settings.constraints.allowed_commands = Some(vec!["make".into()]);
+    let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "verify": ["make"]}]"#;
+    let plan = preview(&team, folder.path(), *plan_of(tasks)).unwrap();
+    assert_eq!(plan.proposed().unwrap().risks, ["task `a` runs `make` as a check"]);
+}
+
+/// Rules that came after the approval hold as well.
+#[test]
+fn a_check_is_judged_again_before_it_runs() {
+    let tasks = r#"[{"id": "a", "agent": "leo", "description": "A", "retry": 0, "verify": ["touch ran"]}]"#;
+    let recording = "answers: [{text: Report.}, {text: Report.}]\nmembers:\n  leo/a: [{text: Done.}]\n";
+    block_on(async {
+        let folder = secretive();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        let session = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap().session;
+        rest(&mut notices).await;
+        let draft = plan_of(tasks);
+        order(&team, Command::Propose { session, draft, source: "a test".into() }).await.unwrap();
+        let (question, _) = rest(&mut notices).await.asked();
+        team.shutdown().await.unwrap();
+        drop(team);
+
+        let journal = journal.reopen().unwrap();
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        let mut open = with_team(Which::Latest, Approve::Plan);
+        for mate in &mut open.team.as_mut().unwrap().members {
+            mate.settings.permissions = denials(folder.path(), &["Bash(touch:*)"]);
+        }
+        team.open(owner(), folder.path(), open).await.unwrap();
+        order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+        let heard = until_failed(&mut notices).await;
+        assert!(heard.contains("it was not run: the rule `deny: Bash(touch:*)`"), "{heard}");
+        assert!(!folder.path().join("ran").exists());
+    });
+}
+
+async fn until_failed(notices: &mut tokio::sync::mpsc::Receiver<max_team_runtime::Notice>) -> String {
+    match &*until(notices, "task_failed").await {
+        Event::TaskFailed(failed) => failed.error.clone(),
+        other => panic!("{other:?}"),
+    }
 }

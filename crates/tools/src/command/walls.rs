@@ -7,18 +7,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::{GUARDED, Sight};
 use max_team_sandbox::{Limits, Network, allowed, secrets, tools};
-
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
 use super::survey::Survey;
-use crate::files::TEAM_FILE;
 
-/// What other programs run or obey, beneath an agent's folder; what is not there must not appear.
-const PROTECTED: [&str; 4] = [".max-team", ".claude", ".mcp.json", TEAM_FILE];
-/// The same within git's own folder: everything that can name a program, or another such folder.
+/// What is obeyed within git's own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
 
 /// What commands are kept within.
@@ -71,7 +67,9 @@ impl Walls {
             vars.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| Path::new(home).canonicalize().ok());
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
         readable.push(root.clone());
-        let mut protected: Vec<PathBuf> = PROTECTED.iter().map(|name| root.join(name)).collect();
+        // What is not there must not appear.
+        let mut protected: Vec<PathBuf> = GUARDED.iter().map(|name| root.join(name)).collect();
+        protected.extend(self.sight.given().iter().map(PathBuf::from).filter(|file| file.starts_with(&root)));
         let git = Git::of(&root);
         readable.extend(git.readable);
         protected.extend(git.protected);
@@ -153,11 +151,13 @@ mod tests {
         let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
         let anchors = Anchors { root: text, base: text, home: "/" };
         let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
-        let permissions = Permissions { root: text.to_owned(), rules };
+        let guarded = vec![format!("{text}/mine.yaml"), "/elsewhere/mine.yaml".to_owned()];
+        let permissions = Permissions { root: text.to_owned(), rules, guarded };
         let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
         let built =
             Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
-        for name in ["db", "copy"] {
+        assert!(!built.protected.contains(&PathBuf::from("/elsewhere/mine.yaml")), "nobody is to read it there");
+        for name in ["db", "copy", "mine.yaml", "config/config.yaml"] {
             assert!(built.protected.contains(&root.join(name)), "{name}");
         }
         assert!(built.hidden.is_empty(), "{:?}", built.hidden);

@@ -35,7 +35,7 @@ pub(crate) fn propose(
     if cx.hides(place) {
         return Ok(Action { deed: Deed::Write, ..Action::read(place.to_string()) });
     }
-    let old = match Slot::find(&cx.root, place)? {
+    let old = match Slot::find(&cx.root, &cx.sight, place)? {
         Some(slot) => slot.look()?,
         None => None,
     };
@@ -62,7 +62,7 @@ pub(crate) fn carry_out(
     if intent.target != place.to_string() || intent.after.is_none() {
         return Err(ToolError::fatal(format!("`{place}` is not what was judged (`{}`)", intent.target)));
     }
-    let slot = Slot::find(&cx.root, place)?;
+    let slot = Slot::find(&cx.root, &cx.sight, place)?;
     let old = match &slot {
         Some(slot) => slot.look()?,
         None => None,
@@ -83,7 +83,7 @@ pub(crate) fn carry_out(
     }
     let slot = match slot {
         Some(slot) => slot,
-        None => Slot::make(&cx.root, place)?,
+        None => Slot::make(&cx.root, &cx.sight, place)?,
     };
     slot.put(&new, old.as_ref())?;
     let text = String::from_utf8_lossy(&new);

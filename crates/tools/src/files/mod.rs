@@ -26,7 +26,6 @@ pub use read::ReadFile;
 pub(crate) use read::{read_action, read_file, still_as_judged};
 pub(crate) use root::Opened;
 pub use root::Root;
-pub(crate) use slot::TEAM_FILE;
 pub(crate) use walk::Walk;
 pub use write::WriteFile;
 pub(crate) use write::write_file;

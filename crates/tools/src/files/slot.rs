@@ -3,7 +3,7 @@
 //! The folder is reached part by part, through no symbolic link, and held open. The file is replaced, never written
 //! into: temporary file, sync, rename, sync of the folder. So readers see the old file or the new one, a crash leaves
 //! one of the two, and another name of the old file (a hard link) keeps the old content. Never follows a link, never
-//! touches what makes other programs run code (`.git/`, `.max-team/`).
+//! touches what other programs run or obey.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
+use max_team_core::policy::Sight;
 use rustix::fs::{
     Access, AtFlags, FileType, FlockOperation, Gid, Mode, OFlags, RenameFlags, Stat, Uid, accessat, fchmod, fchown,
     flock, fstat, fsync, mkdirat, openat, renameat, renameat_with, statat, unlinkat,
@@ -54,18 +55,19 @@ impl Old {
 
 impl<'a> Slot<'a> {
     /// The slot at a place, if its folder exists.
-    pub(crate) fn find(root: &'a Root, place: &'a Place) -> Result<Option<Self>, ToolError> {
+    pub(crate) fn find(root: &'a Root, sight: &Sight, place: &'a Place) -> Result<Option<Self>, ToolError> {
+        guard(sight, place)?;
         Self::reach(root, place, false)
     }
 
     /// The slot at a place; folders on the way are made.
-    pub(crate) fn make(root: &'a Root, place: &'a Place) -> Result<Self, ToolError> {
+    pub(crate) fn make(root: &'a Root, sight: &Sight, place: &'a Place) -> Result<Self, ToolError> {
+        guard(sight, place)?;
         Self::reach(root, place, true)?
             .ok_or_else(|| ToolError::correctable(format!("the folder of `{place}` vanished while it was made")))
     }
 
     fn reach(root: &'a Root, place: &'a Place, make: bool) -> Result<Option<Self>, ToolError> {
-        guard(place)?;
         let trouble = |errno| root.trouble("write", place.as_path(), errno);
         let mut parts: Vec<&str> = place.parts().collect();
         let Some(name) = parts.pop() else {
@@ -170,32 +172,14 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Where a project keeps its team.
-pub(crate) const TEAM_FILE: &str = "config/agents.yaml";
-
-/// Refuses places whose content other programs run or obey. Compared as the most forgiving file systems do: letter
-/// case does not count, invisible characters do not exist.
-fn guard(place: &Place) -> Result<(), ToolError> {
-    for part in place.parts() {
-        let folded: String =
-            part.chars().filter(|letter| !is_invisible(*letter)).flat_map(char::to_lowercase).collect();
-        let why = match folded.as_str() {
-            ".git" => "git runs what is in there (hooks, filters); use git itself",
-            ".max-team" => "it holds the team's own settings; only the user changes them",
-            _ => continue,
-        };
-        return Err(ToolError::correctable(format!("`{place}` may not be written: {why}")));
+/// Refuses places whose content other programs run or obey: only the user changes them.
+fn guard(sight: &Sight, place: &Place) -> Result<(), ToolError> {
+    match sight.guards(&place.to_string()) {
+        Some(why) => {
+            Err(ToolError::correctable(format!("`{place}` may not be written: {why}; only the user changes it")))
+        }
+        None => Ok(()),
     }
-    if place.to_string().eq_ignore_ascii_case(TEAM_FILE) {
-        let why = "it says who is on the team and what they may do; only the user changes it";
-        return Err(ToolError::correctable(format!("`{place}` may not be written: {why}")));
-    }
-    Ok(())
-}
-
-/// What HFS+ leaves out when it compares names (CVE-2014-9390).
-fn is_invisible(letter: char) -> bool {
-    matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
 }
 
 fn through_link(place: &Place, part: &str) -> ToolError {

@@ -445,7 +445,8 @@ fn rule(list: List, text: &str) -> Rule {
 }
 
 fn permissions(allowed: &[&str]) -> Permissions {
-    Permissions { root: ROOT.into(), rules: allowed.iter().map(|text| rule(List::Allow, text)).collect() }
+    let rules = allowed.iter().map(|text| rule(List::Allow, text)).collect();
+    Permissions { root: ROOT.into(), rules, ..Permissions::default() }
 }
 
 fn judged(rules: &Rules<'_>, line: &str) -> Judgement {

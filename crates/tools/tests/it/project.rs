@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
-use max_team_core::policy::{Action, Sight};
+use max_team_core::policy::{Action, Permissions, Sight};
 use max_team_core::team::Constraints;
 use max_team_tools::{Cx, Output, Registry, Root, ToolError};
 use serde_json::Value;
@@ -38,6 +38,12 @@ impl Project {
     /// The same as somebody sees it who is kept from the rest.
     pub(crate) fn within(mut self, constraints: &Constraints) -> Self {
         self.cx.sight = Arc::new(Sight::of(constraints));
+        self
+    }
+
+    /// The same under what settings say.
+    pub(crate) fn under(mut self, permissions: &Permissions) -> Self {
+        self.cx.sight = Arc::new(Sight::under(&Constraints::default(), permissions));
         self
     }
 

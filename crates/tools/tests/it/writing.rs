@@ -5,7 +5,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Class, Deed, Permissions};
 use max_team_tools::{Spec, ToolError};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -191,6 +191,18 @@ fn line_endings_of_a_replaced_file_stay() {
 }
 
 #[test]
+fn a_file_that_the_run_was_given_by_name_is_not_written() {
+    let project = Project::new();
+    let root = project.inside("").canonicalize().unwrap();
+    let guarded = vec![root.join("team/mine.yaml").to_str().unwrap().to_owned()];
+    let permissions = Permissions { root: root.to_str().unwrap().to_owned(), guarded, ..Permissions::default() };
+    let project = project.under(&permissions);
+    let err = project.refused("write_file", json!({ "path": "team/mine.yaml", "content": "x" }));
+    assert!(err.contains("`team/mine.yaml` may not be written: it says who is on the team"), "{err}");
+    project.call("write_file", json!({ "path": "team/other.yaml", "content": "x" })).unwrap();
+}
+
+#[test]
 fn some_places_are_never_written() {
     let project = Project::new();
     project.write(".git/config", "[core]\n");
@@ -205,6 +217,10 @@ fn some_places_are_never_written() {
         ".git",
         ".max-team/config.yaml",
         ".Max-Team/config.yaml",
+        ".claude/settings.json",
+        "sub/.mcp.json",
+        "config/agents.yaml",
+        "Config/config.yaml",
         ".",
     ];
     for path in paths {

@@ -1,7 +1,7 @@
 //! A command line: every part, every program that a part starts, every place that it touches.
 
 use super::place::Touch;
-use super::{Case, Judgement, constrained, danger, said, strictest};
+use super::{Case, Judgement, Rules, constrained, danger, said, strictest};
 use crate::limits::FOLDERS_MAX;
 use crate::policy::line::{End, Join, Line, Part};
 use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
@@ -60,8 +60,11 @@ impl Case<'_> {
         // A rule that names the whole command, word for word, was written by somebody who saw it whole.
         let spelled = [Spelling::new(part.argv.clone(), true)];
         let is_seen = part.env.is_empty() && part.flows.is_empty() && self.exact(Subject::Command(&spelled));
-        let all = self.deep(&part.argv, folders, 0);
-        let extra = extra.iter().flat_map(|effect| self.effect(effect, &part.argv, folders, 0));
+        // Where nobody is asked, what would have been a question is a refusal: then it is not to be told from others.
+        let asked = Case { rules: Rules { mode: Mode::Default, ..self.rules }, ..*self };
+        let case = if is_seen && self.rules.mode == Mode::DontAsk { &asked } else { self };
+        let all = case.deep(&part.argv, folders, 0);
+        let extra = extra.iter().flat_map(|effect| case.effect(effect, &part.argv, folders, 0));
         let covered = |judged: &Judgement| {
             is_seen && judged.verdict == Verdict::Ask && !judged.is_danger && judged.origin.is_none()
         };
@@ -69,7 +72,8 @@ impl Case<'_> {
         if part.join == Join::Pipe && all.is_empty() {
             all.push(said(Verdict::Allow, "the rest of the line"));
         }
-        strictest(all).or_else(|| self.allow(Subject::Command(&spelled))).unwrap_or_else(|| self.by_mode(Verdict::Ask))
+        let judged = strictest(all).or_else(|| self.allow(Subject::Command(&spelled)));
+        self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
     }
 
     /// A command, and everything that it does.

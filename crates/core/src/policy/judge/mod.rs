@@ -8,8 +8,6 @@
 mod command;
 mod place;
 
-pub use place::guarded;
-
 use super::pattern;
 use super::rule::{List, Origin, Rule, Subject};
 use super::{Action, Deed, Grant, Memory, Mode, Permissions, Sight, Verdict};
@@ -150,11 +148,18 @@ impl Case<'_> {
 
     /// The rule or the answer that allows, if one does.
     fn allow(&self, subject: Subject<'_>) -> Option<Judgement> {
-        if let Some(rule) = self.rule(List::Allow, subject) {
+        self.allow_by(subject, |_| true)
+    }
+
+    /// The same, of those that are such.
+    fn allow_by(&self, subject: Subject<'_>, is: impl Fn(&Rule) -> bool) -> Option<Judgement> {
+        let fits = |rule: &Rule| is(rule) && rule.fits(self.tool, &self.action.parameters, subject);
+        let mut own = self.rules.permissions.rules.iter().filter(|rule| rule.list == List::Allow);
+        if let Some(rule) = own.find(|rule| fits(rule)) {
             let judged = said(Verdict::Allow, &format!("the rule {rule}"));
             return Some(Judgement { origin: Some(rule.origin.clone()), ..judged });
         }
-        let grant = self.grants(|rule| rule.fits(self.tool, &self.action.parameters, subject))?;
+        let grant = self.grants(fits)?;
         Some(said(Verdict::Allow, &format!("allowed {} by the user", grant.until.name())))
     }
 

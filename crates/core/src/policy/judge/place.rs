@@ -3,7 +3,8 @@
 //! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
 
 use super::{Case, Judgement, constrained, danger, said, strictest};
-use crate::policy::rule::{Place, Subject, absolute, escape};
+use crate::policy::guard::{given, guarded};
+use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
 
 /// What is done to a place.
@@ -93,30 +94,38 @@ impl Case<'_> {
 
     /// The constraint that a touch breaks, in words.
     fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
-        let path = self.inside(end).unwrap_or_else(|| end.to_owned());
+        let only = &self.rules.constraints.write_patterns;
+        let unnamed = || format!("the member's `write_patterns` ({})", sight::quoted(only));
+        let is_change = matches!(touch, Touch::Write | Touch::Delete);
+        let Some(path) = self.inside(end) else {
+            // Constraints name paths of the project: none of them is meant by one outside.
+            let is_unnamed = is_change && !only.is_empty();
+            return self.sight.bars(end).or_else(|| is_unnamed.then(unnamed));
+        };
         match touch {
             Touch::Read => self.sight.hides(&path),
             Touch::ReadLinked => self.sight.shields(&path),
             Touch::Write | Touch::Delete => self.sight.shields(&path).or_else(|| {
-                let only = &self.rules.constraints.write_patterns;
                 let free = only.is_empty() || pattern::is_named(only, &path);
-                (!free).then(|| format!("the member's `write_patterns` ({})", sight::quoted(only)))
+                (!free).then(unnamed)
             }),
         }
     }
 
     /// What makes a change dangerous, in words.
     fn risk(&self, touch: Touch, place: &Place) -> Option<String> {
+        let named = |end: &str| given(&self.rules.permissions.guarded, end).map(|why| format!("`/{end}`: {why}"));
         place.ends().find_map(|end| match (self.inside(end), touch) {
             (None, Touch::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
             (Some(path), Touch::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
-            (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")),
-            (None, _) => None,
+            (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
+            (None, _) => named(end),
         })
     }
 
     fn outside(&self, touch: Touch, place: &Place, subject: Subject<'_>) -> Judgement {
-        if let Some(judged) = self.allow(subject) {
+        // A permission for the tool as a whole was given with the project in mind.
+        if let Some(judged) = self.allow_by(subject, Rule::is_of_places) {
             return judged;
         }
         let path = place.real.as_ref().unwrap_or(&place.path);
@@ -125,29 +134,4 @@ impl Case<'_> {
         let judged = self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), "");
         Judgement { rule: format!("`{path}` is outside the project; {}", judged.rule), ..judged }
     }
-}
-
-/// Why a change of this place changes more than the place. Compared as the most forgiving file systems do: letter case
-/// does not count, invisible characters do not exist.
-pub fn guarded(path: &str) -> Option<&'static str> {
-    const TEAM: &str = "it says who is on the team and what they may do";
-    let names: Vec<String> = path.split('/').filter(|part| !matches!(*part, "" | ".")).map(folded).collect();
-    let at = |name: &str| names.iter().position(|own| own == name);
-    if at(".git").is_some() {
-        return Some("git runs what is in there (hooks, filters)");
-    }
-    if at(".max-team").is_some() || at(".claude").is_some() {
-        return Some("it holds the team's settings and permissions");
-    }
-    match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        ["config"] | ["config", "agents.yaml" | "config.yaml"] => Some(TEAM),
-        [".", ..] => None,
-        [.., ".mcp.json"] => Some("it names programs that are started"),
-        _ => None,
-    }
-}
-
-fn folded(name: &str) -> String {
-    let hidden = |letter: &char| !matches!(letter, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    name.chars().filter(hidden).flat_map(char::to_lowercase).collect()
 }

@@ -89,7 +89,7 @@ fn long<'a>(row: &Row, word: &'a str, words: &mut impl Iterator<Item = &'a str>,
     let bare = name.trim_start_matches('-');
     let is =
         |flag: &Flag<'_>| flag.name == name || (row.style == Style::Dash && flag.name.trim_start_matches('-') == bare);
-    let could = |flag: &Flag<'_>| row.style == Style::Gnu && name.len() > 3 && flag.name.starts_with(name);
+    let could = |flag: &Flag<'_>| row.style == Style::Gnu && name.len() > 2 && flag.name.starts_with(name);
     let exact = flags(row).find(is);
     let found = exact.or_else(|| flags(row).filter(could).max_by_key(|flag| weight(flag.sign)));
     match found {

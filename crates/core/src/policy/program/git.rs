@@ -48,8 +48,21 @@ const NAMES_ONLY: [&str; 9] = [
     "-s",
     "--dirstat",
 ];
-/// Options that put contents into a log.
-const CONTENTS: [&str; 8] = ["-p", "-u", "--patch", "-L", "-c", "--cc", "-m", "-U"];
+/// Letters that put contents into a log, or tell what is in them.
+const CONTENTS: [char; 9] = ['p', 'u', 'U', 'L', 'c', 'm', 'S', 'G', 'W'];
+/// The same in words; git takes them cut short.
+const CONTENT_WORDS: [&str; 10] = [
+    "--patch",
+    "--unified",
+    "--binary",
+    "--word-diff",
+    "--color-words",
+    "--cc",
+    "--dd",
+    "--remerge-diff",
+    "--diff-merges",
+    "--function-context",
+];
 
 /// Looks at a git command; `None`: it is none.
 pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
@@ -241,15 +254,36 @@ fn shows_contents(sub: &str, args: &[&str]) -> bool {
     let names_only =
         || args.iter().any(|word| NAMES_ONLY.iter().any(|name| word == name || word.starts_with(&format!("{name}="))));
     match sub {
-        "diff" | "show" | "diff-tree" => !names_only(),
+        "diff" | "diff-tree" => !names_only() || patches(args),
+        // Whatever is asked of a commit, a blob is shown whole; of names, only this one is surely a commit's.
+        "show" => !names_only() || patches(args) || !revisions(args).all(is_head),
         "stash" => args.first() == Some(&"show"),
-        "cat-file" => args.contains(&"-p"),
+        "cat-file" => !args.iter().any(|word| matches!(*word, "-t" | "-s" | "-e")),
         "grep" | "blame" => true,
-        "log" | "whatchanged" | "rev-list" | "reflog" => {
-            args.iter()
-                .any(|word| CONTENTS.iter().any(|name| word == name || (name.len() == 2 && word.starts_with(name))))
-                || args.iter().any(|word| word.starts_with('-') && !word.starts_with("--") && word.contains(['p', 'u']))
-        }
+        "log" | "whatchanged" | "rev-list" | "reflog" => patches(args),
         _ => false,
     }
+}
+
+/// Whether an option puts contents into a list of commits.
+fn patches(args: &[&str]) -> bool {
+    args.iter().take_while(|word| **word != "--").any(|word| match word.strip_prefix("--") {
+        Some(_) => {
+            let name = word.split('=').next().unwrap_or(word);
+            let is = |known: &&str| name.starts_with(*known) || known.starts_with(name);
+            !matches!(name, "--color" | "--diff") && CONTENT_WORDS.iter().any(|known| is(&known))
+        }
+        None => word.strip_prefix('-').is_some_and(|letters| letters.contains(CONTENTS)),
+    })
+}
+
+/// The words before `--` that are no options.
+fn revisions<'w, 'a>(args: &'w [&'a str]) -> impl Iterator<Item = &'a str> + use<'w, 'a> {
+    args.iter().copied().take_while(|word| *word != "--").filter(|word| !word.starts_with('-'))
+}
+
+/// `HEAD`, `HEAD~2`, `@^`.
+fn is_head(word: &str) -> bool {
+    let steps = word.strip_prefix("HEAD").or_else(|| word.strip_prefix('@'));
+    steps.is_some_and(|steps| steps.chars().all(|letter| matches!(letter, '~' | '^') || letter.is_ascii_digit()))
 }

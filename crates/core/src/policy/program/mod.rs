@@ -160,7 +160,11 @@ fn task(program: &str, words: &[&str]) -> Vec<Effect> {
 /// The host of an address, as far as it can be seen.
 fn host(word: &str) -> String {
     let rest = word.split_once("://").map_or(word, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    // Some programs end the host there, others do not.
+    if authority.contains('\\') {
+        return String::new();
+    }
     let host = authority.rsplit('@').next().unwrap_or_default();
     let host = match host.strip_prefix('[') {
         Some(six) => six.split(']').next().unwrap_or_default(),

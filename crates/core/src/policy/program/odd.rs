@@ -36,6 +36,9 @@ pub(super) fn look(program: &str, words: &[&str]) -> Option<Facts> {
         "sed" | "gsed" => sed(words),
         "awk" | "gawk" | "mawk" | "nawk" => awk(words),
         "dd" => dd(words),
+        "jq" if words.iter().any(|word| word.contains("import") || word.contains("include")) => {
+            code("the `jq` filter may read other files".to_owned())
+        }
         "tar" => return tar(words),
         "ssh" | "mosh" => ssh(words),
         "scp" | "rsync" | "sftp" => return remote(program, words),
@@ -224,7 +227,9 @@ fn sed(words: &[&str]) -> Facts {
         "--sandbox",
     ];
     let mut facts = Facts { is_whole: true, ..Facts::default() };
-    let (mut scripts, mut rest, mut in_place): (Vec<&str>, Vec<&str>, bool) = (Vec::new(), Vec::new(), false);
+    let (mut scripts, mut rest): (Vec<&str>, Vec<&str>) = (Vec::new(), Vec::new());
+    // What the name of the old file is made with; empty: none is kept.
+    let mut in_place: Option<&str> = None;
     let mut words = words.iter().copied();
     while let Some(word) = words.next() {
         match word {
@@ -232,7 +237,10 @@ fn sed(words: &[&str]) -> Facts {
             "--" => rest.extend(words.by_ref()),
             word if PLAIN.contains(&word) => {}
             word if word.starts_with("--expression=") => scripts.extend(word.split_once('=').map(|(_, script)| script)),
-            word if word.starts_with("--in-place") || word.starts_with("-i") => in_place = true,
+            word if word.starts_with("--in-place") => {
+                in_place = Some(word.split_once('=').map_or("", |(_, suffix)| suffix));
+            }
+            word if word.starts_with("-i") => in_place = word.strip_prefix("-i"),
             "-ne" | "-En" | "-nE" | "-nr" | "-rn" => {
                 if word.ends_with('e') {
                     scripts.extend(words.next());
@@ -249,9 +257,19 @@ fn sed(words: &[&str]) -> Facts {
         facts.effects.push(Effect::Code("the `sed` script may run programs or write files".to_owned()));
         facts.is_whole = false;
     }
-    let place =
-        |word: &&str| if in_place { Effect::Write((*word).to_owned()) } else { Effect::Read((*word).to_owned()) };
-    facts.effects.extend(rest.iter().map(place));
+    if in_place.is_some_and(|suffix| suffix.contains(['/', '*'])) {
+        facts.effects.push(Effect::Code("`sed -i` keeps the old file under a name of another form".to_owned()));
+        facts.is_whole = false;
+    }
+    for word in rest {
+        match in_place {
+            None => facts.effects.push(Effect::Read(word.to_owned())),
+            Some(suffix) => {
+                facts.effects.push(Effect::Write(word.to_owned()));
+                facts.effects.extend((!suffix.is_empty()).then(|| Effect::Write(format!("{word}{suffix}"))));
+            }
+        }
+    }
     facts
 }
 

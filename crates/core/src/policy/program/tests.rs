@@ -26,6 +26,11 @@ fn places_programs_and_hosts() {
         ("rm -rf x", true, vec![Delete(own("x"))]),
         ("sort -oout x", true, vec![Write(own("out")), Read(own("x"))]),
         ("sort --outp=out x", true, vec![Write(own("out")), Read(own("x"))]),
+        ("sort --o=out x", true, vec![Write(own("out")), Read(own("x"))]),
+        ("sed -i.json s/a/b/ .mcp", true, vec![Write(own(".mcp")), Write(own(".mcp.json"))]),
+        ("sed --in-place=.bak s/a/b/ x", true, vec![Write(own("x")), Write(own("x.bak"))]),
+        ("man ./secrets/x", true, vec![Read(own("./secrets/x"))]),
+        ("curl http://ok.org\\@evil.org", false, vec![Reach(own(""))]),
         ("go test -o bin ./...", false, vec![Write(own("bin"))]),
         ("go test --exec=sh ./...", false, vec![Run(words("sh"))]),
         ("timeout -k 5 30 rm x", true, vec![Run(words("rm x"))]),
@@ -99,4 +104,44 @@ fn a_yes_is_remembered_by_the_kind_of_command() {
     for (text, want) in table {
         assert_eq!(crate::policy::grant::proposed(&words(text)), want, "{text}");
     }
+}
+
+#[test]
+fn what_cannot_be_seen_is_told() {
+    for text in
+        ["sed -i.claude/* s/a/b/ x", "sed --in-place=a/* s/a/b/ x", "jq include\u{20}\"x\";.", "jq import\"x\"as$d;$d"]
+    {
+        let (is_whole, effects) = effects(text);
+        assert!(!is_whole && effects.iter().any(|effect| matches!(effect, Effect::Code(_))), "{text}: {effects:?}");
+    }
+}
+
+#[test]
+fn contents_of_the_history_are_told_from_names() {
+    let shown = [
+        "git cat-file blob abc123",
+        "git cat-file -p abc123",
+        "git show --stat abc123",
+        "git show --stat v1.0",
+        "git show --stat HEAD -p",
+        "git diff --stat -p",
+        "git log --unified=1",
+        "git log --unif=1",
+        "git log --patch-with-stat",
+        "git log -U1",
+        "git log --word-diff",
+        "git log -Ssecret",
+    ];
+    let names = [
+        "git cat-file -t abc123",
+        "git show --stat HEAD~2",
+        "git show --name-only HEAD -- src",
+        "git diff --stat",
+        "git log --oneline -5",
+        "git log --color --stat",
+        "git log -- -p",
+    ];
+    let tells = |text: &&str| effects(text).1.contains(&Effect::History);
+    assert_eq!(shown.iter().find(|text| !tells(text)), None);
+    assert_eq!(names.iter().find(|text| tells(text)), None);
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::policy::line::{Join, Line, Part};
-use crate::policy::{Action, Deed, Judgement, Mode, Permissions, Rules, Verdict, judge};
+use crate::policy::{Action, Deed, Grant, Judgement, Mode, Permissions, Rules, Until, Verdict, judge};
 use crate::team::Constraints;
 
 const ROOT: &str = "/home/u/project";
@@ -15,7 +15,8 @@ fn rule(list: List, text: &str) -> Rule {
 
 fn judged(rules: &[(List, &str)], tool: &str, action: &Action) -> Judgement {
     let rules = rules.iter().map(|(list, text)| rule(*list, text)).collect();
-    let (permissions, free) = (Permissions { root: ROOT.into(), rules }, Constraints::default());
+    let (permissions, free) =
+        (Permissions { root: ROOT.into(), rules, ..Permissions::default() }, Constraints::default());
     judge(&Rules { permissions: &permissions, ..Rules::new(Mode::Default, &free) }, tool, action)
 }
 
@@ -252,5 +253,83 @@ fn a_tool_that_is_denied_whole_is_taken_away() {
     for (text, tool, want) in table {
         assert_eq!(rule(List::Deny, text).takes_away(tool), want, "{text} {tool}");
         assert!(!rule(List::Ask, text).takes_away(tool), "{text} only asks");
+    }
+}
+
+#[test]
+fn a_file_that_the_run_was_given_by_name_always_asks() {
+    let free = Constraints::default();
+    let guarded = vec![format!("{ROOT}/team/mine.yaml"), "/etc/mine.yaml".to_owned()];
+    let permissions = Permissions { root: ROOT.into(), guarded, ..Permissions::default() };
+    let rules = Rules { permissions: &permissions, ..Rules::new(Mode::BypassPermissions, &free) };
+    let table = [("team/mine.yaml", true), ("/etc/mine.yaml", true), ("team", true), ("team/other.yaml", false)];
+    for (path, asks) in table {
+        let judged = judge(&rules, "write_file", &touch(Deed::Write, path));
+        assert_eq!((judged.verdict == Verdict::Ask, judged.is_danger), (asks, asks), "{path}: {}", judged.rule);
+    }
+}
+
+#[test]
+fn outside_the_project_only_a_rule_with_a_path_allows() {
+    let table = [
+        ("Edit", "src/a", Verdict::Allow),
+        ("Edit", "/etc/hosts", Verdict::Ask),
+        ("write_file", "/etc/hosts", Verdict::Ask),
+        ("Edit(//etc/hosts)", "/etc/hosts", Verdict::Allow),
+        ("Edit(~/**)", "/home/u/x", Verdict::Allow),
+    ];
+    for (text, path, want) in table {
+        let judged = judged(&[(List::Allow, text)], "write_file", &touch(Deed::Write, path));
+        assert_eq!(judged.verdict, want, "{text} {path}");
+    }
+    let free = Constraints::default();
+    let permissions = Permissions { root: ROOT.into(), ..Permissions::default() };
+    let grants = [Grant::rule("Edit", Until::Session, ROOT)];
+    let rules = Rules { permissions: &permissions, grants: &grants, ..Rules::new(Mode::Default, &free) };
+    assert_eq!(judge(&rules, "edit_file", &touch(Deed::Write, "src/a")).verdict, Verdict::Allow);
+    assert_eq!(judge(&rules, "edit_file", &touch(Deed::Write, "/etc/hosts")).verdict, Verdict::Ask);
+}
+
+#[test]
+fn an_exact_rule_holds_also_where_nobody_is_asked() {
+    let table = [
+        ("Bash(python3 -c x)", "python3 -c x", Verdict::Allow),
+        ("Bash(python3 -c x)", "python3 -c y", Verdict::Deny),
+        ("Bash(cp a /tmp/b)", "cp a /tmp/b", Verdict::Allow),
+        ("Bash(git push)", "git push", Verdict::Deny),
+    ];
+    for (text, line, want) in table {
+        let permissions =
+            Permissions { root: ROOT.into(), rules: vec![rule(List::Allow, text)], ..Permissions::default() };
+        let free = Constraints::default();
+        let rules = Rules { permissions: &permissions, ..Rules::new(Mode::DontAsk, &free) };
+        let judged = judge(&rules, "run_shell", &command(line));
+        assert_eq!(judged.verdict, want, "{text} {line}: {}", judged.rule);
+    }
+    let rules = vec![rule(List::Allow, "Bash(python3 -c x)"), rule(List::Ask, "Bash(python3:*)")];
+    let (permissions, free) =
+        (Permissions { root: ROOT.into(), rules, ..Permissions::default() }, Constraints::default());
+    let rules = Rules { permissions: &permissions, ..Rules::new(Mode::DontAsk, &free) };
+    assert_eq!(judge(&rules, "run_shell", &command("python3 -c x")).verdict, Verdict::Deny, "a rule that asks");
+}
+
+#[test]
+fn constraints_do_not_mean_places_outside_of_the_same_name() {
+    let words = |word: &str| vec![word.to_owned()];
+    let kept = Constraints { allowed_dirs: words("src"), ..Constraints::default() };
+    let named = Constraints { write_patterns: words("src/**"), ..Constraints::default() };
+    let permissions = Permissions { root: ROOT.into(), ..Permissions::default() };
+    let table = [
+        (&kept, Deed::Read, "/src/x", true),
+        (&kept, Deed::Write, "/src/x", true),
+        (&kept, Deed::Read, "src/x", false),
+        (&named, Deed::Write, "/src/x", true),
+        (&named, Deed::Read, "/src/x", false),
+        (&named, Deed::Write, "src/x", false),
+    ];
+    for (constraints, deed, path, is_denied) in table {
+        let rules = Rules { permissions: &permissions, ..Rules::new(Mode::BypassPermissions, constraints) };
+        let judged = judge(&rules, "a_tool", &touch(deed, path));
+        assert_eq!(judged.verdict == Verdict::Deny, is_denied, "{deed:?} {path}: {}", judged.rule);
     }
 }

@@ -137,7 +137,7 @@ pub(super) const ROWS: &[Row] = &[
     row("cksum", Looks, Reads, "-a= --algorithm="),
     dash("go version", Looks, Text, ""),
     dash("go doc", Looks, Text, "-all -src -short -u -c"),
-    row("man", Looks, Text, "-k -f -w -0"),
+    row("man", Looks, Reads, "-k -f -w -0"),
     row(
         "git status",
         Looks,
