@@ -214,9 +214,9 @@ impl Questions {
         any
     }
 
-    /// The rules that a "yes, always" to an open question is remembered as.
-    pub(super) fn rules(&self, id: QuestionId) -> Vec<String> {
-        let own = self.open.iter().find(|question| question.id == id);
+    /// The rules that a "yes, always" is remembered as, to a question that was answered here.
+    pub(super) fn rules_sent(&self, id: QuestionId) -> Vec<String> {
+        let own = self.sent.iter().find(|question| question.id == id);
         match own.map(|question| &question.matter) {
             Some(Matter::Permit(permit)) => permit.memory.rules().to_vec(),
             _ => Vec::new(),
