@@ -97,9 +97,7 @@ impl Terminal {
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
     }
-}
 
-impl Terminal {
     /// `kill -9` of what runs in it.
     pub(crate) fn kill(&mut self) {
         let pid = self.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
