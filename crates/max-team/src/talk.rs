@@ -82,16 +82,32 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     chat(place, &config, &team, Some(chosen), open, seating)
 }
 
+/// A team that is ready to work, with what it works under.
+pub(crate) struct Ready {
+    config: Config,
+    chosen: Chosen,
+    pub(crate) root: PathBuf,
+    pub(crate) seated: Seated,
+}
+
+impl Ready {
+    /// Reads everything, and tells what is odd about it: to be done once.
+    pub(crate) fn read(place: &Place, talk: &Talk) -> anyhow::Result<Self> {
+        let who = Who::read(talk, place)?;
+        let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
+        config.warnings.iter().for_each(|warning| headless::talk(warning));
+        let chosen = models::choose(&config, &place.env)?;
+        let root = setup::project_root(place, &config)?;
+        let settings = setup::settings_for(&chosen, &config, false)?;
+        let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
+        let seated = who.seat(&chosen, &settings, talk.ways())?;
+        Ok(Self { config, chosen, root, seated })
+    }
+}
+
 /// `plan` and `run`: the team at work without a chat.
-pub(crate) fn work(place: &Place, talk: &Talk, task: Task, format: Format) -> anyhow::Result<Exit> {
-    let who = Who::read(talk, place)?;
-    let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
-    config.warnings.iter().for_each(|warning| headless::talk(warning));
-    let chosen = models::choose(&config, &place.env)?;
-    let root = setup::project_root(place, &config)?;
-    let settings = setup::settings_for(&chosen, &config, false)?;
-    let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
-    let Seated { definition, settings, team } = who.seat(&chosen, &settings, talk.ways())?;
+pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format: Format) -> anyhow::Result<Exit> {
+    let Ready { config, chosen, root, seated: Seated { definition, settings, team } } = ready;
     let open = Open { which: Which::New, definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;

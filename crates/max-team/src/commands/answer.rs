@@ -3,11 +3,13 @@
 //! The answer is a letter. Whoever runs the session reads it; then the journal says whose answer counted, and so does
 //! this. Somebody who was slower is told who was faster, and where.
 
+use std::path::PathBuf;
+
 use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed, Memory, Until};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AnsweredRow, Matter, Pending, Reply};
+use max_team_runtime::{AnsweredRow, Matter, Pending, Reply, RuntimeError, Sessions};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -16,7 +18,7 @@ use super::table::short;
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::{self, Place};
+use crate::setup::Place;
 use crate::words::Lang;
 use crate::{agents, permissions, terminal};
 
@@ -27,21 +29,42 @@ pub(crate) fn approve(place: &Place, options: &args::Yes) -> anyhow::Result<Exit
     let desk = Desk::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = yes(&pending, options)?;
-    if let (Matter::Tool { memory, .. }, Some(Until::Repository)) = (&pending.row.matter, options.until) {
-        let root = setup::project_root(place, &place.settings(None, Vec::new())?)?;
-        permissions::remember(&place.home, &root, memory.rules()).map_err(|words| Stop::new(Exit::Failed, words))?;
-    }
     if let Some(name) = &options.by {
         check_member(&desk, place, &pending, name)?;
     }
-    send(&desk, &pending, &reply)
+    let kept = kept(&desk, &pending, options)?;
+    let stands = send(&desk, &pending, &reply)?;
+    match kept {
+        // Only a yes that counts is remembered: somebody may have said no before.
+        Some((root, rules)) if stands => {
+            permissions::remember(&place.home, &root, rules).map_err(|words| Stop::new(Exit::Failed, words))?;
+        }
+        Some(_) => talk(desk.lang.not_remembered()),
+        None => {}
+    }
+    Ok(Exit::Ok)
+}
+
+/// What a yes for the repository leaves there: in the project that is asked about, wherever it is answered.
+fn kept<'p>(desk: &Desk, pending: &'p Pending, options: &args::Yes) -> Result<Option<(PathBuf, &'p [String])>, Stop> {
+    let rules = match (&pending.row.matter, options.until) {
+        (Matter::Tool { memory, .. }, Some(Until::Repository)) => memory.rules(),
+        _ => &[],
+    };
+    if rules.is_empty() {
+        return Ok(None);
+    }
+    let session = pending.session.ok_or_else(|| stop(RuntimeError::NoSession(pending.row.address.clone())))?;
+    let row = Sessions::new(&desk.journal).row(session).map_err(stop)?;
+    Ok(Some((PathBuf::from(row.cwd), rules)))
 }
 
 pub(crate) fn deny(place: &Place, options: &args::No) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let pending = pick(&desk, options.id.as_deref())?;
     let reply = no(&pending, options)?;
-    send(&desk, &pending, &reply)
+    send(&desk, &pending, &reply)?;
+    Ok(Exit::Ok)
 }
 
 /// The question that is meant.
@@ -133,7 +156,8 @@ fn check_member(desk: &Desk, place: &Place, pending: &Pending, name: &str) -> an
     Err(Stop::said(Exit::Usage, |lang| lang.no_member(name, &known.join(", "))).into())
 }
 
-fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<Exit> {
+/// Sends an answer. Returns whether it is known to be the one that counts.
+fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
     if let Some(noted) = &pending.noted {
         let at = rfc3339(noted.at_ms);
         let words = |lang: Lang| {
@@ -147,15 +171,17 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<Exit> {
         let key = EnvelopeId::new(Uuid::now_v7());
         post.reply(&desk.by, key, question, reply).await.map_err(stop)?;
         let Some(owner) = desk.owner(pending.session)? else {
-            return told(desk, pending, reply, &desk.lang.noted(pending.session));
+            // It is the first in the asker's mailbox, and the only one.
+            told(desk, pending, reply, &desk.lang.noted(pending.session))?;
+            return Ok(true);
         };
         let heard = until(&mut watch, |entry| {
             let news = entry.is_none_or(|entry| ANSWERS.contains(&&*entry.event));
             Ok(if news { post.answered(question).map_err(stop)? } else { None })
         });
         match heard.await? {
-            None => told(desk, pending, reply, &desk.lang.unheard(&owner)),
-            Some(row) if is_ours(desk, reply, &row) => told(desk, pending, reply, desk.lang.done_word()),
+            None => told(desk, pending, reply, &desk.lang.unheard(&owner)).map(|()| false),
+            Some(row) if is_ours(desk, reply, &row) => told(desk, pending, reply, desk.lang.done_word()).map(|()| true),
             Some(row) => {
                 let (by, at) = (row.by.name(), rfc3339(row.at_ms));
                 Err(Stop::said(Exit::Denied, |lang| lang.answered_already(&by, &row.said, &at)).into())
@@ -170,10 +196,10 @@ fn is_ours(desk: &Desk, reply: &Reply, row: &AnsweredRow) -> bool {
 }
 
 /// What was answered is data; how it stands is talk.
-fn told(desk: &Desk, pending: &Pending, reply: &Reply, how: &str) -> anyhow::Result<Exit> {
+fn told(desk: &Desk, pending: &Pending, reply: &Reply, how: &str) -> anyhow::Result<()> {
     let asked = terminal::text::clean_line(&inbox::asked_in(pending, desk.lang));
     let word = desk.lang.reply(reply);
     super::print(&format!("{} {word}: {asked}\n", short(&pending.row.question)))?;
     talk(how);
-    Ok(Exit::Ok)
+    Ok(())
 }

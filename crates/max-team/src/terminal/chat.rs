@@ -7,6 +7,7 @@ mod keys;
 
 use std::path::PathBuf;
 
+use max_team_core::id::QuestionId;
 use max_team_runtime::Notice;
 use ratatui::text::{Line, Span};
 
@@ -23,9 +24,9 @@ use super::session::Session;
 use super::slash::{self};
 use super::theme::Theme;
 use super::transcript::Item;
-use crate::figures::since;
 
-/// A question that pops up under somebody's typing is not answered by it: keys answer only after such a pause.
+/// A question that pops up under somebody's typing, or in the place of another, is not answered by keys that were
+/// meant for those: keys answer only after such a pause.
 const QUIET_MS: u64 = 700;
 /// How often the clock of a team at work is looked at, where nothing else shows it.
 const CLOCK_MS: u64 = 1_000;
@@ -66,6 +67,8 @@ pub(super) struct Chat {
     group: Option<Group>,
     finished: Vec<Line<'static>>,
     typed_at_ms: i64,
+    /// When another question last took the place of the first.
+    swapped_at_ms: i64,
     now_ms: i64,
     columns: usize,
     /// Whether the question that is shown has the room it needs.
@@ -91,6 +94,7 @@ impl Chat {
             group: None,
             finished: Vec::new(),
             typed_at_ms: 0,
+            swapped_at_ms: 0,
             now_ms: 0,
             columns,
             question_fits: true,
@@ -181,13 +185,27 @@ impl Chat {
 
     /// Whether keys answer the question rather than write.
     pub(super) fn question_has_focus(&self) -> bool {
-        let quiet = since(self.typed_at_ms, self.now_ms) >= QUIET_MS || self.dialog.is_modal();
+        let quiet = self.now_ms >= self.quiet_at_ms() || self.dialog.is_modal();
         self.session.questions.first().is_some() && quiet && self.question_fits
+    }
+
+    /// When keys may answer.
+    fn quiet_at_ms(&self) -> i64 {
+        self.typed_at_ms.max(self.swapped_at_ms).saturating_add_unsigned(QUIET_MS)
+    }
+
+    /// What came from elsewhere may have put another question first; whoever looks at it needs time to see it.
+    fn face_question(&mut self, before: Option<QuestionId>) {
+        let first = self.session.questions.first();
+        self.dialog.face(first);
+        if before.is_some() && first.is_some() && before != self.dialog.about() {
+            self.swapped_at_ms = self.now_ms;
+        }
     }
 
     /// When something will look different though nothing happens.
     pub(super) fn changes_at_ms(&self) -> Option<i64> {
-        let quiet_at_ms = self.typed_at_ms.saturating_add_unsigned(QUIET_MS);
+        let quiet_at_ms = self.quiet_at_ms();
         let quiet = (self.session.questions.first().is_some() && quiet_at_ms > self.now_ms).then_some(quiet_at_ms);
         let moves = self.session.is_team_at_work();
         let board =
@@ -244,14 +262,18 @@ impl Chat {
     /// Hears a notice. Returns whether it is worth a frame of its own: what members write is shown when the board
     /// is next due.
     pub(super) fn notice(&mut self, notice: &Notice) -> bool {
+        let before = self.session.questions.first().map(|question| question.form);
         let items = self.session.notice(notice, self.now_ms);
+        self.face_question(before);
         self.board.touch();
         self.show(items);
         !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
     pub(super) fn done(&mut self, done: Done) {
+        let before = self.session.questions.first().map(|question| question.form);
         let items = self.session.done(done, self.now_ms);
+        self.face_question(before);
         self.board.touch();
         self.show(items);
         for text in self.session.take_returned() {

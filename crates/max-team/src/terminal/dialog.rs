@@ -4,9 +4,9 @@
 //! turns to the one that fits and starts it afresh when another question comes first.
 
 use crossterm::event::KeyEvent;
-use max_team_core::id::{PlanId, QuestionId};
+use max_team_core::id::QuestionId;
 use max_team_core::plan::Plan;
-use max_team_core::plan::event::{About, Say};
+use max_team_core::plan::event::Say;
 use max_team_core::policy::Answer;
 use max_team_runtime::Team;
 use ratatui::text::{Line, Span};
@@ -37,15 +37,9 @@ pub(super) struct Scene<'a> {
 
 #[derive(Debug, Default)]
 pub(super) struct Dialog {
-    about: Option<Subject>,
+    /// The question whose form it is.
+    about: Option<QuestionId>,
     form: Form,
-}
-
-/// What a form is about: a plan that was changed is asked about anew, and whoever changes it goes on doing so.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Subject {
-    Agent(QuestionId),
-    Plan(PlanId, About),
 }
 
 #[derive(Debug, Default)]
@@ -60,10 +54,7 @@ enum Form {
 impl Dialog {
     /// Turns to the question that is first now.
     pub(super) fn face(&mut self, question: Option<&Question>) {
-        let about = question.map(|question| match &question.matter {
-            Matter::Plan { plan, about } => Subject::Plan(*plan, about.clone()),
-            Matter::Permit(_) | Matter::Words(_) => Subject::Agent(question.id),
-        });
+        let about = question.map(|question| question.form);
         if self.about == about {
             return;
         }
@@ -74,6 +65,11 @@ impl Dialog {
             Some(Matter::Words(_)) => Form::Words(Box::default()),
             Some(Matter::Plan { .. }) => Form::Plan(Box::default()),
         };
+    }
+
+    /// The question it is turned to, by its form.
+    pub(super) fn about(&self) -> Option<QuestionId> {
+        self.about
     }
 
     /// Whether words are being written that go along with the answer, or are it.

@@ -220,9 +220,13 @@ impl Face {
 
     /// Carries out what was ordered, shows the last lines, and gives the terminal back.
     async fn leave(mut self) -> Option<Plan> {
-        self.link.send(self.chat.session_mut().take_acts());
         let carried_out = async {
-            while !self.link.is_empty() {
+            loop {
+                self.link.send(self.chat.session_mut().take_acts());
+                // Something may follow from an answer once the journal has it.
+                if self.link.is_empty() && !self.chat.session().questions.is_answering() {
+                    break;
+                }
                 tokio::select! {
                     done = self.link.next() => self.chat.done(done),
                     // An order that publishes waits for us to listen.

@@ -33,9 +33,9 @@ pub(super) enum Act {
     Answer {
         question: QuestionId,
         answer: Answer,
-        /// Rules that go into the project's local settings with it.
-        rules: Vec<String>,
     },
+    /// Rules that go into the project's local settings: a yes for the repository has counted.
+    Remember(Vec<String>),
     /// Say something about a plan.
     Decide {
         question: QuestionId,
@@ -81,6 +81,7 @@ type Outcome<T> = Result<T, RuntimeError>;
 pub(super) enum Done {
     Said { key: EnvelopeId, outcome: Outcome<()> },
     Answered { question: QuestionId, outcome: Outcome<()> },
+    Remembered(Result<(), String>),
     Decided { question: QuestionId, outcome: Outcome<()> },
     Proposed(Outcome<()>),
     Stopped(Outcome<()>),
@@ -154,14 +155,12 @@ impl Desk {
             Act::Say { key, text } => {
                 Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await }
             }
-            Act::Answer { question, answer, rules } => {
-                if let Err(detail) = self.remember(&rules) {
-                    let path = self.cwd.display().to_string();
-                    return Done::Answered { question, outcome: Err(RuntimeError::Root { path, detail }) };
-                }
+            Act::Answer { question, answer } => {
                 let command = Command::Answer { session, question, answer };
                 Done::Answered { question, outcome: self.command(fresh(), command).await }
             }
+            // A session is opened only where it works, so its project is the one we are in.
+            Act::Remember(rules) => Done::Remembered(permissions::remember(&self.home, &self.cwd, &rules)),
             Act::Decide { question, say } => {
                 Done::Decided { question, outcome: self.command(fresh(), Command::Decide { question, say }).await }
             }
@@ -179,11 +178,6 @@ impl Desk {
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
         }
-    }
-
-    /// A yes for the repository stands in its local settings before it counts.
-    fn remember(&self, rules: &[String]) -> Result<(), String> {
-        if rules.is_empty() { Ok(()) } else { permissions::remember(&self.home, &self.cwd, rules) }
     }
 
     async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 
 use max_team_core::event::QuestionAsked;
 use max_team_core::id::{AgentId, PlanId, QuestionId};
-use max_team_core::plan::event::{About, PlanAsked};
+use max_team_core::plan::event::{About, PlanAsked, Say};
 use max_team_core::policy::{Action, Deed, Memory};
 use max_team_runtime::{Asked, Origin};
 
@@ -23,6 +23,10 @@ pub(super) struct Question {
     pub(super) matter: Matter,
     /// The call it is about.
     key: String,
+    /// The id it was first asked under: a plan that is changed here asks on in the same form.
+    pub(super) form: QuestionId,
+    /// Changes that were sent from here and that the journal may not have yet.
+    edits: Vec<Say>,
 }
 
 /// Who asks.
@@ -87,6 +91,12 @@ impl Asker {
     }
 }
 
+impl Question {
+    fn new(id: QuestionId, by: Asker, matter: Matter) -> Self {
+        Self { id, by, matter, key: String::new(), form: id, edits: Vec::new() }
+    }
+}
+
 impl Matter {
     fn of(tool: &str, action: &Action, rule: &str, memory: &Memory) -> Self {
         if action.deed == Deed::Ask {
@@ -126,35 +136,46 @@ impl Questions {
     /// An agent asks.
     pub(super) fn ask(&mut self, from: &Origin, name: &str, asked: &QuestionAsked) {
         let task = from.task.as_ref().map(|(_, task)| task.clone());
-        self.add(Question {
-            id: asked.question,
-            by: Asker { agent: from.agent, name: name.to_owned(), task },
-            matter: Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory),
-            key: asked.key.clone(),
-        });
+        let by = Asker { agent: from.agent, name: name.to_owned(), task };
+        let matter = Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
+        self.add(Question { key: asked.key.clone(), ..Question::new(asked.question, by, matter) });
     }
 
     /// A question that was open before we came.
     pub(super) fn resume(&mut self, asked: &Asked) {
-        self.add(Question {
-            id: asked.question,
-            by: Asker { name: asked.by.clone(), ..Asker::default() },
-            matter: Matter::of(&asked.tool, &asked.action, "", &asked.memory),
-            key: String::new(),
-        });
+        let by = Asker { name: asked.by.clone(), ..Asker::default() };
+        let matter = Matter::of(&asked.tool, &asked.action, "", &asked.memory);
+        self.add(Question::new(asked.question, by, matter));
     }
 
-    /// A plan that was changed asks the same of what it says now: its question stays where it stands.
+    /// A change to a plan is on its way; until it is made, its question stays on the screen.
+    pub(super) fn edited_here(&mut self, id: QuestionId, edit: Say) {
+        if let Some(question) = self.waiting().find(|question| question.id == id) {
+            question.edits.push(edit);
+        }
+    }
+
+    /// A plan was changed. Whoever changed it here has seen what it says now; from anybody else it is news.
+    pub(super) fn edited(&mut self, id: QuestionId, edit: &Say) {
+        if let Some(question) = self.waiting().find(|question| question.id == id) {
+            question.edits.retain(|sent| sent == edit);
+        }
+    }
+
+    /// A plan that was changed here asks the same of what it says now: its question stays where it stands.
     pub(super) fn renew(&mut self, wanted: PlanId, asked: &PlanAsked) -> bool {
         let same = |question: &&mut Question| match &question.matter {
-            Matter::Plan { plan, about } => *plan == wanted && *about == asked.about,
+            Matter::Plan { plan, about } => *plan == wanted && *about == asked.about && !question.edits.is_empty(),
             Matter::Permit(_) | Matter::Words(_) => false,
         };
-        match self.open.iter_mut().chain(&mut self.parked).find(same) {
-            Some(question) => question.id = asked.question,
-            None => return false,
-        }
+        let Some(question) = self.waiting().find(same) else { return false };
+        question.id = asked.question;
+        question.edits.clear();
         true
+    }
+
+    fn waiting(&mut self) -> impl Iterator<Item = &mut Question> {
+        self.open.iter_mut().chain(&mut self.parked)
     }
 
     /// A plan asks. Returns whether that is news.
@@ -163,12 +184,8 @@ impl Questions {
             About::Start { task } | About::Failure { task, .. } => Some(task.clone()),
             About::Proposal | About::Rest | About::Budget => None,
         };
-        self.add(Question {
-            id: asked.question,
-            by: Asker { task, ..Asker::default() },
-            matter: Matter::Plan { plan, about: asked.about.clone() },
-            key: String::new(),
-        })
+        let matter = Matter::Plan { plan, about: asked.about.clone() };
+        self.add(Question::new(asked.question, Asker { task, ..Asker::default() }, matter))
     }
 
     fn add(&mut self, question: Question) -> bool {
@@ -214,9 +231,9 @@ impl Questions {
         any
     }
 
-    /// The rules that a "yes, always" to an open question is remembered as.
-    pub(super) fn rules(&self, id: QuestionId) -> Vec<String> {
-        let own = self.open.iter().find(|question| question.id == id);
+    /// The rules that a "yes, always" is remembered as, to a question that was answered here.
+    pub(super) fn rules_sent(&self, id: QuestionId) -> Vec<String> {
+        let own = self.sent.iter().find(|question| question.id == id);
         match own.map(|question| &question.matter) {
             Some(Matter::Permit(permit)) => permit.memory.rules().to_vec(),
             _ => Vec::new(),

@@ -216,10 +216,8 @@ impl Session {
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
-        let is_kept = answer.always && answer.until == Until::Repository;
-        let rules = if is_kept { self.questions.rules(question) } else { Vec::new() };
         self.questions.answered_here(question);
-        self.acts.push(Act::Answer { question, answer, rules });
+        self.acts.push(Act::Answer { question, answer });
     }
 
     pub(super) fn next_mode(&mut self) {
@@ -296,6 +294,12 @@ impl Session {
 
     /// Somebody answered a question; if it was not us, that is worth a line.
     fn answered(&mut self, answered: &QuestionAnswered) -> Option<Item> {
+        let answer = &answered.answer;
+        if answer.allow && answer.always && answer.until == Until::Repository {
+            // Whoever said it writes it down, and not before it counts: somebody may have been faster.
+            let rules = self.questions.rules_sent(answered.question);
+            self.acts.extend((!rules.is_empty()).then_some(Act::Remember(rules)));
+        }
         let elsewhere = self.questions.answered(answered.question) && !self.replaying;
         let By::Person(place) = &answered.answer.by else { return None };
         let lang = self.lang;
@@ -313,7 +317,8 @@ impl Session {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
         match done {
             Done::Said { outcome: Ok(()), .. } | Done::Answered { outcome: Ok(()), .. } => Vec::new(),
-            Done::Interrupted(Ok(())) | Done::Configured(Ok(())) => Vec::new(),
+            Done::Interrupted(Ok(())) | Done::Configured(Ok(())) | Done::Remembered(Ok(())) => Vec::new(),
+            Done::Remembered(Err(words)) => failed(&words),
             Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
             Done::Said { key, outcome: Err(error) } => {
                 if let Some(index) = self.queue.iter().position(|queued| queued.key == key) {

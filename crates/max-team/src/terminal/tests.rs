@@ -16,7 +16,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said};
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
-use max_team_core::policy::{Action, Answer, By, Mode};
+use max_team_core::policy::{Action, Answer, By, Mode, Until};
 use max_team_core::recovery::Failure;
 use max_team_runtime::{Delta, Notice, RuntimeError};
 use proptest::prelude::*;
@@ -259,6 +259,27 @@ fn questions_are_answered_one_by_one_with_words_or_elsewhere() {
     stage.done("2.7", Ending::Interrupted, "", true, 0);
     stage.end(End::Interrupted);
     assert!(!stage.glass.screen().contains("waiting for your answer"));
+}
+
+#[test]
+fn a_yes_for_the_repository_is_written_down_once_it_counts() {
+    let yes = Answer { always: true, until: Until::Repository, ..Answer::new(true, By::Person("me".into())) };
+    let no = Answer::new(false, By::Person("ada at cli".into()));
+    for (counted, want) in [(yes, vec![vec!["Edit".to_owned()]]), (no, Vec::new())] {
+        let mut stage = Stage::new(80, 24);
+        conversation(&mut stage);
+        stage.asks(7, "2.0", edit("README.md", DIFF));
+        stage.wait(1_000);
+        for key in [KeyCode::Right, KeyCode::Right, KeyCode::Right, KeyCode::Enter] {
+            stage.key(key);
+        }
+        let Some(Act::Answer { question, answer }) = stage.acts.last().cloned() else { panic!("{:?}", stage.acts) };
+        assert_eq!((answer.allow, answer.until), (true, Until::Repository));
+        stage.event(Event::QuestionAnswered(QuestionAnswered { question, answer: counted }));
+        let kept = |act| if let Act::Remember(rules) = act { Some(rules) } else { None };
+        let rules: Vec<Vec<String>> = stage.acts.into_iter().filter_map(kept).collect();
+        assert_eq!(rules, want);
+    }
 }
 
 #[test]

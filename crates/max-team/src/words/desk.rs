@@ -236,6 +236,18 @@ impl Lang {
         )
     }
 
+    pub(crate) fn not_remembered(self) -> &'static str {
+        match self {
+            Self::En => {
+                "no rule was written for the repository: it is not known yet whether this answer counts; \
+                 to allow it anyway, add the rule to its `.max-team/settings.local.json`"
+            }
+            Self::Zh => {
+                "未为该仓库写入规则：尚不清楚此答复是否生效；如仍要允许，请将规则加入其 `.max-team/settings.local.json`"
+            }
+        }
+    }
+
     pub(crate) fn which_plan(self, ids: &str) -> String {
         say!(
             self,

@@ -97,6 +97,13 @@ impl Terminal {
         let mut rest = Vec::new();
         self.output.read_to_end(&mut rest).unwrap();
     }
+
+    /// `kill -9` of what runs in it.
+    pub(crate) fn kill(&mut self) {
+        let pid = self.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
+        assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+        self.wait_end();
+    }
 }
 
 impl Drop for Terminal {
@@ -178,9 +185,7 @@ fn a_killed_chat_goes_on() {
     terminal.wait("or give a task");
     terminal.keys(&["look", "Enter"]);
     gate.wait_reached();
-    let pid = terminal.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
-    terminal.wait_end();
+    terminal.kill();
     drop(terminal);
     std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
     let mut terminal = Terminal::open(&program, &["-c"]);
@@ -200,9 +205,7 @@ fn a_question_survives_a_kill_and_a_headless_run_refuses_it() {
     terminal.wait("or give a task");
     terminal.keys(&["write", "Enter"]);
     terminal.wait("yes once");
-    let pid = terminal.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
-    assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
-    terminal.wait_end();
+    terminal.kill();
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, ran.out.as_str()), (5, "so be it\n"), "{ran:?}");
     assert!(!program.project().join("b.txt").exists());

@@ -417,6 +417,46 @@ fn a_question_in_a_chat_is_answered_from_another_terminal() {
     assert_eq!(program.read("a.txt"), "one\ntwo\n");
 }
 
+/// A question of a chat that is gone, and its id.
+fn left_asking(server: &ModelServer) -> (Program, String) {
+    let program = Program::with(server).file("../other/a.txt", "x");
+    let mut chat = Terminal::open(&program, &[]);
+    chat.wait("or give a task");
+    chat.keys(&["write", "Enter"]);
+    chat.wait("yes once");
+    chat.kill();
+    let asked = ok(program.run(&["inbox", "--json"])).json();
+    let id = asked[0]["short"].as_str().unwrap().to_owned();
+    (program, id)
+}
+
+/// The rule goes to the project that is asked about, not to where the answer is given.
+#[test]
+fn a_yes_for_the_repository_is_remembered_in_its_own() {
+    let server = ModelServer::start([Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"}))]);
+    let (program, id) = left_asking(&server);
+    let other = program.project().with_file_name("other");
+    let mut command = program.command(&["approve", &id, "--always", "--for", "repository"]);
+    ok(finish(command.current_dir(&other).spawn().unwrap()));
+    let settings: Value = serde_json::from_str(&program.read(".max-team/settings.local.json")).unwrap();
+    assert_eq!(settings["permissions"]["allow"].as_array().map(Vec::len), Some(1), "{settings}");
+    assert!(!other.join(".max-team").exists());
+    let trusted: Value = serde_json::from_slice(&std::fs::read(program.home().join("trusted.json")).unwrap()).unwrap();
+    let project = program.project().canonicalize().unwrap();
+    assert_eq!(trusted[project.to_str().unwrap()], settings["permissions"]["allow"], "{trusted}");
+}
+
+/// Whoever is too late has allowed nothing.
+#[test]
+fn a_yes_that_comes_too_late_is_not_remembered() {
+    let server = ModelServer::start([Reply::new().tool("t1", "write_file", json!({"path": "b.txt", "content": "x"}))]);
+    let (program, id) = left_asking(&server);
+    ok(program.run(&["deny", &id, "-m", "no"]));
+    let late = program.run(&["approve", &id, "--always", "--for", "repository"]);
+    assert!(late.code == 5 && late.err.contains("owner at cli"), "{late:?}");
+    assert!(!program.project().join(".max-team").exists() && !program.home().join("trusted.json").exists());
+}
+
 #[test]
 fn the_audit_file_tells_of_members_plans_and_letters() {
     let server = server(&Gate::new());

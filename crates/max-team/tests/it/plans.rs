@@ -303,6 +303,24 @@ fn a_flawed_plan_file_is_told_line_by_line() {
     assert_eq!(program.run(&["plans", "list", "--json"]).out, "[]\n");
 }
 
+/// What is odd about the team is said once, and a plan is looked at in the folder that it would run in.
+#[test]
+fn a_plan_file_is_read_for_the_project_and_once() {
+    let server = ModelServer::start(Script::new().on(|_| true, Reply::text("Fine.")));
+    let agents = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  \
+                  - {name: leo, role: coder, system_prompt: code, tools: [read_file, web_search]}\n";
+    let plan = "goal: one thing\ntasks:\n  - {id: a, agent: leo, do: A, verify: [make test]}\n";
+    let program = Program::team(&server)
+        .file("one.yaml", plan)
+        .file(".max-team/agents.yaml", agents)
+        .file(".max-team/config.yaml", "project: {root: sub}\n")
+        .file("sub/Makefile", "test:\n\ttrue\n");
+    let shown = program.run(&["run", "one.yaml", "--dry-run"]);
+    assert!(shown.code == 0 && !shown.out.contains("as a check"), "{shown:?}");
+    let ran = program.run(&["run", "one.yaml"]);
+    assert_eq!((ran.code, ran.err.matches("web_search").count()), (5, 1), "{ran:?}");
+}
+
 /// A plan file that runs, fails in part, and says so.
 #[test]
 fn a_plan_file_runs_and_partial_success_is_eight() {

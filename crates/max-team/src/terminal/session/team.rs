@@ -80,7 +80,9 @@ impl Session {
     }
 
     pub(in super::super) fn decide(&mut self, question: QuestionId, say: Say) {
-        if !matches!(say, Say::Edit(_)) {
+        if matches!(say, Say::Edit(_)) {
+            self.questions.edited_here(question, say.clone());
+        } else {
             self.questions.answered_here(question);
         }
         self.acts.push(Act::Decide { question, say });
@@ -114,17 +116,19 @@ impl Session {
         self.crew.counted(id, event);
         let mut items = Vec::new();
         match event {
-            Event::PlanAsked(asked) if self.questions.renew(id, asked) => {}
             Event::PlanAsked(asked) => {
-                if self.questions.ask_about(id, asked) && asked.about == About::Proposal {
+                let is_news = self.questions.renew(id, asked) || self.questions.ask_about(id, asked);
+                if is_news && asked.about == About::Proposal {
                     items.extend(self.sheet(id));
                 }
             }
             // What it says now is asked next; until then the question stays on the screen.
-            Event::PlanAnswered(PlanAnswered { say: Say::Edit(_), .. }) => return items,
+            Event::PlanAnswered(PlanAnswered { question, say: say @ Say::Edit(_), .. }) => {
+                self.questions.edited(*question, say);
+                return items;
+            }
             Event::PlanEdited(_) => {
                 items.push(note(self.lang.changed_plan().to_owned()));
-                items.extend(self.sheet(id));
                 return items;
             }
             Event::PlanAnswered(answered) => {

@@ -162,3 +162,41 @@ fn a_plan_is_edited_and_nonsense_is_refused() {
     house.stage.key(KeyCode::Char('y'));
     assert!(matches!(house.stage.acts.last(), Some(Act::Decide { say: Say::Approve, .. })));
 }
+
+/// Somebody changes the plan elsewhere, just before a key is pressed here.
+#[test]
+fn a_plan_that_somebody_else_changes_is_asked_about_anew() {
+    let edits = || vec![Edit::Assign { task: "writer".into(), agent: "mia".into() }];
+    let decided = |house: &House| house.stage.acts.iter().any(|act| matches!(act, Act::Decide { .. }));
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.edited(edits());
+    let everything = house.stage.glass.everything();
+    assert_eq!(everything.matches("· writer (mia)").count(), 1, "{everything}");
+    house.stage.key(KeyCode::Char('y'));
+    assert!(!decided(&house), "{:?}", house.stage.acts);
+    house.stage.key(KeyCode::Backspace);
+    house.stage.wait(1_000);
+    house.stage.key(KeyCode::Char('y'));
+    let Some(Act::Decide { question, say: Say::Approve }) = house.stage.acts.last() else { panic!() };
+    assert_eq!(house.plan.asked().next().map(|(question, _)| question), Some(*question));
+
+    // What was being chosen or written was about what the plan said before.
+    let mut house = House::proposed(80, 40, Lang::En);
+    house.stage.key(KeyCode::Char('n'));
+    house.stage.write("too dear");
+    house.edited(edits());
+    house.stage.key(KeyCode::Enter);
+    assert!(!decided(&house), "{:?}", house.stage.acts);
+    // Two at once: theirs is made, ours is not, so what it says now is news.
+    let mut house = House::proposed(80, 40, Lang::En);
+    for key in [KeyCode::Char('e'), KeyCode::Enter, KeyCode::Char('s')] {
+        house.stage.key(key);
+    }
+    assert!(decided(&house));
+    house.stage.acts.clear();
+    house.edited(edits());
+    for key in [KeyCode::Esc, KeyCode::Esc, KeyCode::Char('y')] {
+        house.stage.key(key);
+    }
+    assert!(!decided(&house), "{:?}", house.stage.acts);
+}

@@ -10,9 +10,9 @@ use crossterm::event::KeyCode;
 use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, QuestionAsked, TurnStarted};
 use max_team_core::id::{EnvelopeId, PlanId, QuestionId, TurnId};
-use max_team_core::message::Assignment;
-use max_team_core::plan::event::{Approve, Proof, Say, Spent};
-use max_team_core::plan::{Draft, Findings, Input, Now, Plan, Report, Task, edit};
+use max_team_core::message::{Assignment, Principal, Role};
+use max_team_core::plan::event::{Approve, PlanEdited, Proof, Say, Spent};
+use max_team_core::plan::{Draft, Edit, Findings, Input, Now, Plan, Report, Task, edit};
 use max_team_core::policy::{Action, By, Class, Deed, Memory};
 use max_team_core::team::Definition;
 use max_team_runtime::{Delta, Mate, Origin, Team, preview};
@@ -111,18 +111,20 @@ impl House {
     /// Does what was decided last.
     pub(super) fn carry_out(&mut self) {
         let Some(Act::Decide { question, say }) = self.stage.acts.pop() else { panic!("{:?}", self.stage.acts) };
-        if let Say::Edit(edits) = &say {
-            let draft = edits.iter().fold(self.plan.draft().unwrap().clone(), |draft, one| edit(&draft, one).unwrap());
-            let forecast = self.plan.forecast().unwrap().clone();
-            let by = max_team_core::message::Principal {
-                door: "terminal".into(),
-                user: "me".into(),
-                role: max_team_core::message::Role::Owner,
-            };
-            let edited = max_team_core::plan::event::PlanEdited { draft, forecast, risks: None, by };
-            return self.step(Input::Edited { question, edits: edits.clone(), edited: Box::new(edited) });
+        if let Say::Edit(edits) = say {
+            return self.edited(edits);
         }
         self.step(Input::Answered { question, say, by: By::Person("me at terminal".into()) });
+    }
+
+    /// Somebody changes the plan that is proposed.
+    pub(super) fn edited(&mut self, edits: Vec<Edit>) {
+        let (question, _) = self.plan.asked().next().unwrap();
+        let draft = edits.iter().fold(self.plan.draft().unwrap().clone(), |draft, one| edit(&draft, one).unwrap());
+        let forecast = self.plan.forecast().unwrap().clone();
+        let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
+        let edited = PlanEdited { draft, forecast, risks: None, by };
+        self.step(Input::Edited { question, edits, edited: Box::new(edited) });
     }
 
     pub(super) fn index(&self, task: &str) -> usize {
