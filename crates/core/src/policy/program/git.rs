@@ -271,7 +271,7 @@ fn patches(args: &[&str]) -> bool {
         Some(_) => {
             let name = word.split('=').next().unwrap_or(word);
             let is = |known: &&str| name.starts_with(*known) || known.starts_with(name);
-            !matches!(name, "--color" | "--diff") && CONTENT_WORDS.iter().any(|known| is(&known))
+            !matches!(name, "--color" | "--diff") && CONTENT_WORDS.iter().any(is)
         }
         None => word.strip_prefix('-').is_some_and(|letters| letters.contains(CONTENTS)),
     })
