@@ -6,7 +6,7 @@
 
 use max_team_core::policy::line::{self, Line, Part};
 use max_team_core::policy::{Action, Deed, Judgement, Mode, Rules, Verdict, judge};
-use max_team_core::team::Settings;
+use max_team_core::team::{Constraints, Settings};
 
 /// The tool whose rules hold for commands.
 const TOOL: &str = "run_shell";
@@ -53,7 +53,8 @@ pub(super) fn risk(task: &str, line: &str) -> String {
 fn judged(settings: &Settings, mode: Mode, within: &[Mode], argv: &[String]) -> Judgement {
     let part = Part { argv: argv.to_vec(), ..Part::default() };
     let action = Action { deed: Deed::Execute, line: Some(Line::Plain(vec![part])), ..Action::read(line::join(argv)) };
-    let rules =
-        Rules { within, permissions: &settings.permissions, approved: true, ..Rules::new(mode, &settings.constraints) };
+    // The list is of what the owner runs by itself. A check was put before a person, who said yes to this very line.
+    let constraints = Constraints { allowed_commands: None, ..settings.constraints.clone() };
+    let rules = Rules { within, permissions: &settings.permissions, approved: true, ..Rules::new(mode, &constraints) };
     judge(&rules, TOOL, &action)
 }
