@@ -21,6 +21,13 @@ pub(crate) fn plan(place: &Place, goal: String, output: Option<PathBuf>, flags: 
     if goal.trim().is_empty() {
         return Err(Stop::said(Exit::Usage, |lang| lang.plan_for_what().to_owned()).into());
     }
+    // Before a model is paid for what could not be written down.
+    if let Some(path) = &output
+        && let Err(error) = plan_file::has_place(path)
+    {
+        let (shown, why) = (path.display().to_string(), error.to_string());
+        return Err(Stop::said(Exit::Usage, |lang| lang.unwritable(&shown, &why)).into());
+    }
     // A plan that nobody may approve here must not run by itself either.
     let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
     let flags = Talk { team, ..Talk::default() };

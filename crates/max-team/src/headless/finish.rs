@@ -84,7 +84,7 @@ impl Headless {
                     let unwritable = |error: std::io::Error| {
                         Stop::new(Exit::Failed, self.lang.unwritable(&shown, &error.to_string()))
                     };
-                    std::fs::write(path, text).map_err(unwritable)?;
+                    plan_file::put(path, &text).map_err(unwritable)?;
                     talk(&self.lang.plan_written(&shown));
                 }
                 None => crate::commands::print(&text)?,

@@ -1,9 +1,10 @@
 //! Plans as files: YAML that a person writes, reads, compares and runs again.
 //!
 //! [`read`] takes our names and those of other tools, and JSON, which is YAML; [`write()`] writes ours, so that
-//! whatever was written reads back the same. Neither touches the disk. Whether the plan is sound is for
+//! whatever was written reads back the same. Only `place` touches the disk. Whether the plan is sound is for
 //! `core::plan::Graph` to say; where in the file it is not, [`Read`] knows.
 
+mod place;
 mod reader;
 mod scalar;
 #[cfg(test)]
@@ -16,6 +17,7 @@ use crate::config::yaml::Spot;
 use crate::config::{ConfigError, Problem, quote};
 use crate::exit::{Exit, Stop};
 
+pub(crate) use place::{has_place, put};
 pub(crate) use reader::read;
 pub(crate) use writer::write;
 
