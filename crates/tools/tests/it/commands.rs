@@ -201,7 +201,8 @@ fn output_without_end_is_kept_in_bounds() {
     let cut = 6 + bytes + 1 + 5 - OUTPUT_BYTES_MAX;
     assert!(over.output.contains(&format!("[… {cut} bytes cut …]")));
     let endless = ran(dir.path(), &["yes"], Duration::from_millis(300));
-    assert_eq!(endless.ended, Ended::TimedOut);
+    // Whichever comes first on this machine.
+    assert!(matches!(endless.ended, Ended::TimedOut | Ended::Limit(_)), "{:?}", endless.ended);
     assert!(endless.ms < 5_000);
 }
 

@@ -194,7 +194,9 @@ fn how_a_background_command_ended_is_told() {
     let (none, is_error) = desk.over("sh-2");
     assert!(none.contains("the program `no-such-program` was not found") && is_error, "{none}");
     let (late, _) = desk.over("sh-3");
-    assert!(late.contains("TIMED OUT after 1 s"), "{late}");
+    // Whichever comes first on this machine.
+    let (timed, flooded) = ("TIMED OUT after 1 s", "STOPPED for taking too much (output)");
+    assert!(late.contains(timed) || late.contains(flooded), "{}", &late[..200]);
     assert!(fs::metadata(desk._home.path().join("shelf/sh-3.txt")).unwrap().len() <= KEPT_BYTES_MAX as u64);
     assert!(late.contains("; the next come with `since: "), "{}", &late[late.len() - 200..]);
 }
