@@ -162,7 +162,7 @@ fn the_built_in_coder_works_without_questions_and_no_further() {
     let desk = desk(&[]);
     let team = team(None, &desk.place).unwrap();
     let leo = team.members.iter().find(|member| member.definition.name == "leo").unwrap();
-    let root = "/work/project";
+    let root = "/home/u/project";
     let permissions = Permissions { root: root.into(), ..Permissions::default() };
     let rules = |mode| Rules { approved: true, permissions: &permissions, ..Rules::new(mode, &leo.constraints) };
     let judged = |mode, line: &str| judge(&rules(mode), "run_shell", &shell::action(line, root.as_ref()));

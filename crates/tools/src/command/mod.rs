@@ -18,11 +18,12 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use job::Job;
 pub(crate) use kept::Kept;
+pub use max_team_core::policy::line::{join, quote};
 pub(crate) use max_team_sandbox::Out;
 pub use max_team_sandbox::{
     Ended, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, is_secret, probe, supervisor,
 };
-pub use split::{LINE_BYTES_MAX, SplitError, join, quote, split};
+pub use split::{LINE_BYTES_MAX, SplitError, split};
 pub(crate) use walls::OBEYED;
 pub use walls::Walls;
 

@@ -125,25 +125,9 @@ fn is_name(word: &str) -> bool {
     starts && word.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// One word so that [`split`], and any shell, gives it back.
-pub fn quote(word: &str) -> String {
-    let is_option = word.starts_with('-');
-    let plain =
-        |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+^".contains(letter) || (letter == '=' && is_option);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
-}
-
-/// An argv as one line, quoted where it must be.
-pub fn join(argv: &[String]) -> String {
-    argv.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
-}
-
 #[cfg(test)]
 mod tests {
+    use max_team_core::policy::line::join;
     use proptest::prelude::*;
 
     use super::*;

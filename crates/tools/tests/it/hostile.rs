@@ -10,7 +10,7 @@ use max_team_core::policy::{Judgement, Mode, Permissions, Rule, Rules, Verdict, 
 use max_team_core::team::Constraints;
 use max_team_tools::shell;
 
-const ROOT: &str = "/work/project";
+const ROOT: &str = "/home/u/project";
 
 /// What a user who is tired of questions writes into their settings.
 const GENEROUS: &[&str] = &[
@@ -348,7 +348,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("cat src/.ENV", "blocked_patterns"),
     ("cat ./src/../.env", "blocked_patterns"),
     ("cat ../project/.env", "blocked_patterns"),
-    ("cat /work/project/.env", "blocked_patterns"),
+    ("cat /home/u/project/.env", "blocked_patterns"),
     ("cat < .env", "blocked_patterns"),
     ("cat -- .env", "blocked_patterns"),
     ("cat /root/.ssh/id_rsa", "blocked_patterns"),
