@@ -191,8 +191,8 @@ pub struct Member {
     pub constraints: Constraints,
 }
 
-/// What makes an agent itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// What makes an agent itself, whatever file or flag it was read from.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Definition {
     /// What it is called.
     pub name: String,
@@ -202,6 +202,82 @@ pub struct Definition {
     pub prompt: String,
     /// The tools it may use.
     pub tools: Vec<String>,
+    /// What may be done by calling it; empty if nobody said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// What it is in a team.
+    #[serde(default, skip_serializing_if = "Place::is_member")]
+    pub place: Place,
+    /// Tools that are taken from it, whatever else says it has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disallowed_tools: Vec<String>,
+    /// Whom it may call; `None`: nothing is said about that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub may_call: Option<Vec<String>>,
+    /// Skills whose whole text it is given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<String>,
+    /// Whether it works in a copy of the repository.
+    #[serde(default, skip_serializing_if = "Isolation::is_none")]
+    pub isolation: Isolation,
+    /// Whether whoever calls it goes on without waiting.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub background: bool,
+    /// How long what it found may be used again, and for which calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// What it is painted in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub color: Option<String>,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+/// What an agent is in a team.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Place {
+    /// Talks to the user.
+    Lead,
+    /// Owns tasks of plans, and may be given something to do.
+    #[default]
+    Member,
+    /// Speaks when it is called, and is no owner of tasks.
+    Expert,
+}
+
+impl Place {
+    fn is_member(&self) -> bool {
+        *self == Self::Member
+    }
+}
+
+/// Where an agent's changes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Isolation {
+    /// Into the project.
+    #[default]
+    None,
+    /// Into its own copy of the repository, until somebody accepts them.
+    Worktree,
+}
+
+impl Isolation {
+    fn is_none(&self) -> bool {
+        *self == Self::None
+    }
+}
+
+/// How long what an expert found may be used again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Seconds.
+    pub ttl_s: u64,
+    /// The arguments whose values tell one thing from another.
+    pub keys: Vec<String>,
 }
 
 #[cfg(test)]

@@ -158,6 +158,7 @@ pub(crate) fn solo() -> Definition {
         role: "assistant".into(),
         prompt: SOLO_PROMPT.into(),
         tools: SOLO_TOOLS.map(str::to_owned).to_vec(),
+        ..Definition::default()
     }
 }
 

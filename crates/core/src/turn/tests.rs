@@ -77,7 +77,8 @@ impl World {
     }
 
     fn with(settings: Settings, script: Vec<Outcome>) -> Self {
-        let definition = Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools: vec![] };
+        let definition =
+            Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), ..Definition::default() };
         let started = AgentStarted {
             agent: AgentId::new(id(1)),
             session: SessionId::new(id(2)),

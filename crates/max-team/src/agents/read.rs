@@ -126,7 +126,7 @@ impl Reader<'_> {
         let tools = fields.get("tools").map(|node| self.words(&key("tools"), node)).unwrap_or_default();
         let mcp_servers = fields.get("mcp_servers").map(|node| self.servers(&called, node)).unwrap_or_default();
         let constraints = fields.get("constraints").map(|node| self.constraints(&called, node)).unwrap_or_default();
-        let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new() };
+        let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new(), ..Definition::default() };
         let model = model.filter(|model| model != "inherit");
         Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, model_at, tools })
     }

@@ -82,7 +82,8 @@ fn open(which: Which) -> Open {
         price: None,
     };
     let tools = ["read_file", "edit_file"].map(str::to_owned).to_vec();
-    let definition = Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools };
+    let definition =
+        Definition { name: "solo".into(), role: "r".into(), prompt: "p".into(), tools, ..Definition::default() };
     Open { which, definition, settings: Settings::new(model), schema: None, team: None }
 }
 

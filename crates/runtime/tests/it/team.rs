@@ -20,7 +20,13 @@ use super::{house_of, open, order, owner};
 
 pub(crate) fn mate(name: &str, role: &str, tools: &[&str]) -> Mate {
     let tools = tools.iter().map(|tool| (*tool).to_owned()).collect();
-    let definition = Definition { name: name.into(), role: role.into(), prompt: format!("You are {name}."), tools };
+    let definition = Definition {
+        name: name.into(),
+        role: role.into(),
+        prompt: format!("You are {name}."),
+        tools,
+        ..Definition::default()
+    };
     Mate { definition, settings: Settings { retries_max: 0, ..open(Which::New).settings } }
 }
 
@@ -31,6 +37,7 @@ pub(crate) fn with_team(which: Which, approve: Approve) -> Open {
         role: "team_lead".into(),
         prompt: "You are Max.".into(),
         tools: lead.map(str::to_owned).to_vec(),
+        ..Definition::default()
     };
     let members = vec![
         mate("ada", "architect", &["read_file", "need_clarify"]),

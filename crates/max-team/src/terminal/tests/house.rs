@@ -29,6 +29,7 @@ pub(crate) fn team() -> Team {
             role: role.into(),
             prompt: String::new(),
             tools: vec!["read_file".into(), "edit_file".into()],
+            ..Definition::default()
         },
         settings: stage::settings(),
     };
