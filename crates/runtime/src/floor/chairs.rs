@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_journal::Commit;
+use max_team_journal::{Commit, Submitted};
 use tokio::sync::{Notify, mpsc};
 
 use super::Floor;
@@ -49,6 +49,13 @@ pub(super) struct Chair {
 pub(crate) struct Place {
     pub bell: Arc<Notify>,
     pub controls: mpsc::Receiver<Control>,
+}
+
+/// A commit on its way into the journal.
+pub(crate) struct HandedIn {
+    submitted: Submitted,
+    /// Addresses where nobody sat.
+    later: Vec<String>,
 }
 
 impl Floor {
@@ -136,6 +143,13 @@ impl Floor {
     /// stored: what they do about one, they do after a commit of their own that acknowledges it, and the journal
     /// stores that one later or, if this one fails, not at all. `meanwhile` is done while the journal writes.
     pub(crate) async fn commit(self: &Arc<Self>, commit: Commit, meanwhile: impl FnOnce()) -> Result<(), RuntimeError> {
+        let handed = self.hand_in(commit).await?;
+        meanwhile();
+        self.stored(handed).await
+    }
+
+    /// The first half of a commit: it waits in the journal's queue, behind all that were handed in before it.
+    pub(crate) async fn hand_in(self: &Arc<Self>, commit: Commit) -> Result<HandedIn, RuntimeError> {
         let letters = commit.sends.clone();
         let submitted = self.shared.journal.submit(commit).await?;
         let mut later = Vec::new();
@@ -146,10 +160,14 @@ impl Floor {
                 later.push(address);
             }
         }
-        meanwhile();
-        submitted.stored().await?;
+        Ok(HandedIn { submitted, later })
+    }
+
+    /// The second half: it is in the journal.
+    pub(crate) async fn stored(self: &Arc<Self>, handed: HandedIn) -> Result<(), RuntimeError> {
+        handed.submitted.stored().await?;
         // Whoever is to read it is seated, and reads it there.
-        later.iter().for_each(|address| self.ring(address));
+        handed.later.iter().for_each(|address| self.ring(address));
         Ok(())
     }
 

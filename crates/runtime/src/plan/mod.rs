@@ -5,6 +5,7 @@
 //! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
 
 mod check;
+mod commit;
 mod give;
 mod leave;
 pub(crate) mod letters;
@@ -21,24 +22,22 @@ use futures_util::stream::FuturesUnordered;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId};
-use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::plan::event::{About, Cause, Say, Spent, TaskCancelled, TaskDone};
+use max_team_core::plan::event::{About, Spent};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
 use max_team_core::team::Settings;
-use max_team_journal::{Expect, Projection};
 use max_team_tools::git;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
-use crate::agent::{Control, Newcomer, derived};
+use crate::agent::{Control, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor, fold_plan};
+use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin};
-use crate::shared::{append, commit_at, now_ms};
-use crate::{rows, session};
+use crate::session;
+use crate::shared::now_ms;
 
 /// What the log says where the lead has no answer, and who gave it: the user is asked then.
 const UNANSWERED: &str = "The lead has no answer; it is the user's to give.";
@@ -339,146 +338,6 @@ impl PlanLoop {
             cause: None,
             sent_at_ms: now_ms(),
         }
-    }
-
-    async fn commit(&mut self, mut batch: Batch) -> Result<(), RuntimeError> {
-        if batch.events.is_empty() && batch.acks.is_empty() && batch.sends.is_empty() {
-            return Ok(());
-        }
-        let at_ms = now_ms();
-        let mut commit = commit_at(at_ms);
-        commit.fence = Some(self.floor.fence.clone());
-        commit.expect.push((self.stream.clone(), Expect::At(self.head)));
-        commit.actor = "plan".to_owned();
-        let mut newcomers: Vec<Newcomer> = Vec::new();
-        commit.blobs.extend(self.remember(&mut batch.events).await);
-        // Before anybody it lets begin can look.
-        self.floor.plan_purse(self.id, Some(self.plan.budget()));
-        for event in &batch.events {
-            commit.appends.push(append(&self.stream, event, "plan")?);
-            commit.projections.extend(rows::project(&self.stream, at_ms, event));
-            if let Event::TaskAssigned(assigned) = event {
-                let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
-                let newcomer = self.welcome(assigned, letter.as_ref(), &mut commit)?;
-                if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-                    letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
-                } else {
-                    batch.sends.extend(letter);
-                }
-                newcomers.extend(newcomer);
-            }
-            if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
-                batch.sends.push(self.to_lead(kind, text, event, at_ms));
-            }
-            batch.sends.extend(self.replacing(event));
-            batch.sends.extend(self.stopping(event));
-        }
-        let writes = !batch.sends.is_empty();
-        commit.sends = batch.sends;
-        commit.acks = batch.acks;
-        let prepare = || newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
-        self.floor.commit(commit, prepare).await?;
-        self.head += batch.events.len() as u64;
-        // Whoever has just sat down is at work before anybody is told; but nobody who was written to speaks first.
-        let is_told_later = !newcomers.is_empty() && !writes;
-        newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
-        self.after(&batch.events);
-        // Only now: what was given up is in the log.
-        batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
-        if is_told_later {
-            tokio::task::yield_now().await;
-        }
-        for event in batch.events {
-            let from = Arc::clone(&self.origin);
-            let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
-            self.floor.shared.publish(notice).await;
-        }
-        self.snapshot().await
-    }
-
-    /// Keeps folding short: at most one snapshot per doubling, of what the log says rather than of what we hold.
-    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
-        if self.head < PLAN_SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
-            return Ok(());
-        }
-        self.snapshot_at = self.head;
-        let (shared, id) = (Arc::clone(&self.floor.shared), self.id);
-        let fold = move || {
-            let (plan, head) = fold_plan(&shared, id)?;
-            Ok::<_, RuntimeError>((serde_json::to_vec(&plan).ok(), head))
-        };
-        let Ok(folded) = tokio::task::spawn_blocking(fold).await else { return Ok(()) };
-        let (Some(state), stream_seq) = folded? else { return Ok(()) };
-        let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
-        let (stream, version) = (self.stream.clone(), PLAN_SNAPSHOT_VERSION);
-        commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
-        self.floor.shared.keep(commit).await
-    }
-
-    /// What is done about events besides the letters they send.
-    fn after(&mut self, events: &[Event]) {
-        for event in events {
-            let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event
-            else {
-                continue;
-            };
-            let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
-            self.before.remove(&index);
-            // Nobody waits for what a check of it would find.
-            self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
-        }
-    }
-
-    /// Whoever is at a task that is given up, or out of time, is told to stop: in the same commit, so that it also
-    /// stops if this process does.
-    fn stopping(&self, event: &Event) -> Option<Envelope> {
-        let (task, by) = match event {
-            Event::TaskFailed(failed) if failed.cause == Cause::Timeout => (&failed.task, "its time is over"),
-            Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
-            _ => return None,
-        };
-        let view = self.plan.task(self.plan.graph()?.index(task)?)?;
-        Some(Envelope {
-            id: derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(view.agent?),
-            kind: Kind::Shutdown,
-            body: json!({ "by": by }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        })
-    }
-
-    fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
-        let what = serde_json::to_vec(event).unwrap_or_default();
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), &what, &self.head.to_be_bytes()]),
-            from: self.stream.clone(),
-            to: session::agent_stream(self.floor.lead),
-            kind,
-            body: json!({ "text": text, "plan": self.id }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
-    }
-
-    /// An approved revision ends the plan whose place it takes.
-    fn replacing(&self, event: &Event) -> Option<Envelope> {
-        let Event::PlanAnswered(answered) = event else { return None };
-        let old = self.plan.proposed()?.revises?;
-        matches!(answered.say, Say::Approve | Say::FirstWave).then(|| Envelope {
-            id: derived(&[self.stream.as_bytes(), b"replaces"]),
-            from: self.stream.clone(),
-            to: plan_stream(old),
-            kind: Kind::Shutdown,
-            body: json!({ "by": "a new plan", "replaced": true }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        })
     }
 
     fn launch(&mut self) {

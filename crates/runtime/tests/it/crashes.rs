@@ -289,6 +289,28 @@ members:
 }
 
 #[test]
+fn a_wave_that_is_assigned_in_several_commits() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: ada, description: A}, {id: b, agent: ada, description: B}, {id: c, agent: ada, description: C},
+      {id: d, agent: ada, description: D}, {id: e, agent: ada, description: E}, {id: f, agent: ada, description: F},
+      {id: join, agent: ada, description: J, depends_on: [a, b, c, d, e, f]}]}}]
+  - text: All ran.
+members:
+  ada/a: [{text: a is done}]
+  ada/b: [{text: b is done}]
+  ada/c: [{text: c is done}]
+  ada/d: [{text: d is done}]
+  ada/e: [{text: e is done}]
+  ada/f: [{text: f is done}]
+  ada/join: [{text: joined}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!((outcomes.plans[0].0, outcomes.plans[0].1.done), (Some(PlanEnd::Done), 7));
+}
+
+#[test]
 fn a_second_attempt_after_a_failed_check() {
     let recording = r#"
 answers:
