@@ -37,6 +37,9 @@ struct Run {
     makespan: f64,
     /// The longest that an answer left after its time.
     late: f64,
+    /// From a layer's last answer to the next one's first request, and from there to its last: medians.
+    turn: f64,
+    spread: f64,
     /// The median size of a task's request.
     bytes: usize,
     cpu: f64,
@@ -72,6 +75,8 @@ fn report(bench: &mut Bench, ours: &[Run], floor: &[Run]) {
     let more = json!({
         "makespan_ms": tenth(mine), "floor_ms": tenth(other), "ideal_ms": ideal, "floor_to_ideal": other / ideal,
         "tasks": LAYERS * WIDTH, "request_bytes": ours[0].bytes, "runs_ms": all(ours), "floor_runs_ms": all(floor),
+        "turn_ms": of(ours, |run| run.turn), "floor_turn_ms": of(floor, |run| run.turn),
+        "spread_ms": of(ours, |run| run.spread), "floor_spread_ms": of(floor, |run| run.spread),
         "server_late_ms_max": of(ours, |run| run.late), "floor_server_late_ms_max": of(floor, |run| run.late),
         "cpu_ms": of(ours, |run| run.cpu), "floor_cpu_ms": of(floor, |run| run.cpu),
     });
@@ -123,18 +128,31 @@ fn measure(start: impl Fn(&str) -> Command) -> Run {
 /// From a record of tasks in order of arrival.
 fn timed(tasks: &[Recorded]) -> Run {
     let (sent, ended) = (|task: &Recorded| task.send_us.unwrap(), |task: &Recorded| task.end_us.unwrap());
+    let ms = |us: u64| us as f64 / 1e3;
     let layers: Vec<&[Recorded]> = tasks.chunks(WIDTH).collect();
+    let arrived = |layer: &[Recorded]| {
+        layer.iter().map(|task| task.arrive_us).min().zip(layer.iter().map(|task| task.arrive_us).max())
+    };
+    let mut turns = Vec::new();
     for pair in layers.windows(2) {
-        let (before, after) = (pair[0].iter().map(sent).max(), pair[1].iter().map(|task| task.arrive_us).min());
+        let (before, (after, _)) = (pair[0].iter().map(sent).max().unwrap(), arrived(pair[1]).unwrap());
         assert!(before <= after, "a task was started before all that it needs were answered");
+        turns.push(ms(after - before));
     }
+    let spreads = layers.iter().filter_map(|layer| arrived(layer)).map(|(first, last)| ms(last - first));
     let delay = u64::try_from(DELAY.as_micros()).unwrap();
     let last = tasks.iter().map(ended).max().unwrap();
     let late = tasks.iter().map(|task| sent(task) - task.arrive_us - delay).max().unwrap();
-    let ms = |us: u64| us as f64 / 1e3;
     let mut bytes: Vec<usize> = tasks.iter().map(|task| task.bytes).collect();
     bytes.sort_unstable();
-    Run { makespan: ms(last - tasks[0].arrive_us), late: ms(late), bytes: bytes[bytes.len() / 2], cpu: 0.0 }
+    Run {
+        makespan: ms(last - tasks[0].arrive_us),
+        late: ms(late),
+        turn: median(turns.into_iter()),
+        spread: median(spreads),
+        bytes: bytes[bytes.len() / 2],
+        cpu: 0.0,
+    }
 }
 
 fn plan_file() -> String {

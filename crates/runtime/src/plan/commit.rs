@@ -1,0 +1,238 @@
+//! What a plan has decided goes into the journal; then what follows from it is done.
+//!
+//! Whatever was decided because of a letter is in the commit that acknowledges it. The assignments at the end follow
+//! from that and would be decided again without them: they come in several commits, so that the first members are at
+//! work while the journal writes about the last.
+
+use std::sync::Arc;
+
+use max_team_core::event::Event;
+use max_team_core::limits::PLAN_SNAPSHOT_ENTRIES_MIN;
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::plan::event::{Cause, Say, TaskCancelled, TaskDone};
+use max_team_journal::{Commit, Expect, Projection};
+use serde_json::json;
+
+use super::{Batch, PLAN_SNAPSHOT_VERSION, PlanLoop, letters, plan_stream};
+use crate::agent::{Newcomer, derived};
+use crate::error::RuntimeError;
+use crate::floor::fold_plan;
+use crate::handle::Notice;
+use crate::shared::{append, commit_at, now_ms};
+use crate::{rows, session};
+
+/// Tasks that are given to members in one commit.
+const ASSIGNED_TOGETHER_MAX: usize = 4;
+
+/// Where the parts of a decision end that are committed one after the other.
+fn ends(events: &[Event]) -> Vec<usize> {
+    let assigned = events.iter().rev().take_while(|event| matches!(event, Event::TaskAssigned(_))).count();
+    let rest = assigned.saturating_sub(ASSIGNED_TOGETHER_MAX);
+    let first = events.len() - rest;
+    let later = (first + ASSIGNED_TOGETHER_MAX..events.len()).step_by(ASSIGNED_TOGETHER_MAX);
+    let mut ends: Vec<usize> = std::iter::once(first).chain(later).collect();
+    if rest > 0 {
+        ends.push(events.len());
+    }
+    ends
+}
+
+impl PlanLoop {
+    pub(super) async fn commit(&mut self, mut batch: Batch) -> Result<(), RuntimeError> {
+        if batch.events.is_empty() && batch.acks.is_empty() && batch.sends.is_empty() {
+            return Ok(());
+        }
+        let at_ms = now_ms();
+        let mut blobs = self.remember(&mut batch.events).await;
+        // Before anybody it lets begin can look.
+        self.floor.plan_purse(self.id, Some(self.plan.budget()));
+        let mut handed_in = Vec::new();
+        let (mut from, mut writes) = (0, false);
+        for end in ends(&batch.events) {
+            let mut commit = commit_at(at_ms);
+            commit.fence = Some(self.floor.fence.clone());
+            commit.expect.push((self.stream.clone(), Expect::At(self.head + from as u64)));
+            commit.actor = "plan".to_owned();
+            // What was asked for is answered first; all that comes later follows from it.
+            commit.blobs = std::mem::take(&mut blobs);
+            commit.sends = std::mem::take(&mut batch.sends);
+            commit.acks = std::mem::take(&mut batch.acks);
+            let events = batch.events.get(from..end).unwrap_or_default();
+            let newcomers = self.tell(events, &mut commit)?;
+            writes |= !commit.sends.is_empty();
+            handed_in.push((self.floor.hand_in(commit).await?, newcomers, end - from));
+            from = end;
+        }
+        let mut any = false;
+        for (handed, mut newcomers, count) in handed_in {
+            any |= !newcomers.is_empty();
+            newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
+            self.floor.stored(handed).await?;
+            self.head += count as u64;
+            newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
+        }
+        self.after(&batch.events);
+        // Only now: what was given up is in the log.
+        batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
+        // Whoever has just sat down is at work before anybody is told; but nobody who was written to speaks first.
+        if any && !writes {
+            tokio::task::yield_now().await;
+        }
+        for event in batch.events {
+            let from = Arc::clone(&self.origin);
+            let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
+            self.floor.shared.publish(notice).await;
+        }
+        self.snapshot().await
+    }
+
+    /// Adds events, their rows and the letters they send to a commit; hands back whoever begins with it.
+    fn tell(&self, events: &[Event], commit: &mut Commit) -> Result<Vec<Newcomer>, RuntimeError> {
+        let (at_ms, mut newcomers) = (commit.at_ms, Vec::new());
+        for event in events {
+            commit.appends.push(append(&self.stream, event, "plan")?);
+            commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            if let Event::TaskAssigned(assigned) = event {
+                let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
+                let newcomer = self.welcome(assigned, letter.as_ref(), commit)?;
+                if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
+                    letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
+                } else {
+                    commit.sends.extend(letter);
+                }
+                newcomers.extend(newcomer);
+            }
+            if let Some((kind, text)) = letters::news(&self.plan, self.id, event, self.replaced) {
+                commit.sends.push(self.to_lead(kind, text, event, at_ms));
+            }
+            commit.sends.extend(self.replacing(event));
+            commit.sends.extend(self.stopping(event));
+        }
+        Ok(newcomers)
+    }
+
+    /// Keeps folding short: at most one snapshot per doubling, of what the log says rather than of what we hold.
+    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
+        if self.head < PLAN_SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
+            return Ok(());
+        }
+        self.snapshot_at = self.head;
+        let (shared, id) = (Arc::clone(&self.floor.shared), self.id);
+        let fold = move || {
+            let (plan, head) = fold_plan(&shared, id)?;
+            Ok::<_, RuntimeError>((serde_json::to_vec(&plan).ok(), head))
+        };
+        let Ok(folded) = tokio::task::spawn_blocking(fold).await else { return Ok(()) };
+        let (Some(state), stream_seq) = folded? else { return Ok(()) };
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        let (stream, version) = (self.stream.clone(), PLAN_SNAPSHOT_VERSION);
+        commit.projections.push(Projection::Snapshot { stream, stream_seq, version, state });
+        self.floor.shared.keep(commit).await
+    }
+
+    /// What is done about events besides the letters they send.
+    fn after(&mut self, events: &[Event]) {
+        for event in events {
+            let (Event::TaskDone(TaskDone { task, .. }) | Event::TaskCancelled(TaskCancelled { task, .. })) = event
+            else {
+                continue;
+            };
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
+            self.before.remove(&index);
+            // Nobody waits for what a check of it would find.
+            self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
+        }
+    }
+
+    /// Whoever is at a task that is given up, or out of time, is told to stop: in the same commit, so that it also
+    /// stops if this process does.
+    fn stopping(&self, event: &Event) -> Option<Envelope> {
+        let (task, by) = match event {
+            Event::TaskFailed(failed) if failed.cause == Cause::Timeout => (&failed.task, "its time is over"),
+            Event::TaskCancelled(cancelled) => (&cancelled.task, "it was given up"),
+            _ => return None,
+        };
+        let view = self.plan.task(self.plan.graph()?.index(task)?)?;
+        Some(Envelope {
+            id: derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(view.agent?),
+            kind: Kind::Shutdown,
+            body: json!({ "by": by }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        })
+    }
+
+    fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
+        let what = serde_json::to_vec(event).unwrap_or_default();
+        Envelope {
+            id: derived(&[self.stream.as_bytes(), &what, &self.head.to_be_bytes()]),
+            from: self.stream.clone(),
+            to: session::agent_stream(self.floor.lead),
+            kind,
+            body: json!({ "text": text, "plan": self.id }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: at_ms,
+        }
+    }
+
+    /// An approved revision ends the plan whose place it takes.
+    fn replacing(&self, event: &Event) -> Option<Envelope> {
+        let Event::PlanAnswered(answered) = event else { return None };
+        let old = self.plan.proposed()?.revises?;
+        matches!(answered.say, Say::Approve | Say::FirstWave).then(|| Envelope {
+            id: derived(&[self.stream.as_bytes(), b"replaces"]),
+            from: self.stream.clone(),
+            to: plan_stream(old),
+            kind: Kind::Shutdown,
+            body: json!({ "by": "a new plan", "replaced": true }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::id::AgentId;
+    use max_team_core::plan::event::{TaskAssigned, TaskQueued};
+
+    use super::*;
+
+    #[test]
+    fn only_the_assignments_at_the_end_are_parted() {
+        let assigned = || {
+            Event::TaskAssigned(TaskAssigned {
+                task: "a".into(),
+                agent: AgentId::new(uuid::Uuid::nil()),
+                member: "leo".into(),
+                model: None,
+                attempt: 1,
+                deadline_ms: 0,
+                note: String::new(),
+                before: Vec::new(),
+                tree: None,
+            })
+        };
+        let queued = || Event::TaskQueued(TaskQueued { task: "a".into() });
+        for (others, tasks, want) in [
+            (0, 0, vec![0]),
+            (3, 0, vec![3]),
+            (3, 4, vec![7]),
+            (3, 5, vec![7, 8]),
+            (0, 10, vec![4, 8, 10]),
+            (1, 12, vec![5, 9, 13]),
+        ] {
+            let mut events: Vec<Event> = (0..others).map(|_| queued()).collect();
+            events.extend((0..tasks).map(|_| assigned()));
+            assert_eq!(ends(&events), want, "{others} others, {tasks} tasks");
+        }
+        let mixed = [assigned(), queued()];
+        assert_eq!(ends(&mixed), [2], "what comes after an assignment is not told before it");
+    }
+}
