@@ -87,6 +87,13 @@ pub enum Command {
         /// The session.
         session: SessionId,
     },
+    /// These can be called from the next turn or call on, in the place of those before.
+    Experts {
+        /// The session.
+        session: SessionId,
+        /// All of them.
+        experts: Vec<Mate>,
+    },
     /// Work under other settings from the next call on.
     Configure {
         /// The session.
@@ -128,12 +135,21 @@ pub struct Open {
 pub struct Team {
     /// The members.
     pub members: Vec<Mate>,
+    /// Those who speak when they are called and own no tasks: experts, and the types that come with the program.
+    #[serde(default)]
+    pub experts: Vec<Mate>,
     /// When a person is asked while plans are approved and carried out.
     pub approve: Approve,
     /// Tasks that may run at once.
     pub max_parallel: u32,
     /// Models that a plan or a ruling may name.
     pub models: BTreeMap<String, Model>,
+    /// How deep calls go; `0`: nobody calls anybody.
+    #[serde(default)]
+    pub call_depth: u32,
+    /// Whether the lead only coordinates: it calls, goes on with whom it called, and asks the user.
+    #[serde(default)]
+    pub coordinator: bool,
 }
 
 /// A member, resolved.
@@ -239,12 +255,14 @@ pub struct Origin {
     pub lead: bool,
     /// The task that the agent is at: plan and name.
     pub task: Option<(PlanId, String)>,
+    /// The call that the agent works for: whose, and its key.
+    pub call: Option<(AgentId, String)>,
 }
 
 impl Origin {
     /// Something with a name.
     pub fn named(name: &str) -> Self {
-        Self { agent: None, plan: None, name: name.into(), lead: false, task: None }
+        Self { agent: None, plan: None, name: name.into(), lead: false, task: None, call: None }
     }
 
     /// An agent.

@@ -115,11 +115,7 @@ fn hosts(one: &[String], two: &[String]) -> Vec<String> {
                     narrow.len() > above.len() && narrow.ends_with(above)
                 })
         };
-        if names(&two, &one) {
-            Some(one)
-        } else {
-            names(&one, &two).then_some(two)
-        }
+        if names(&two, &one) { Some(one) } else { names(&one, &two).then_some(two) }
     })
 }
 
@@ -202,7 +198,10 @@ mod tests {
         let own = Constraints { write_patterns: words(&["*.rs"]), max_tokens: Some(900), ..Constraints::default() };
         let both = own.meet(&caller);
         assert_eq!((both.max_tokens, both.timeout_ms, both.read_only), (Some(500), Some(9), false));
-        assert_eq!((both.write_patterns.clone(), both.write_within.clone()), (words(&["*.rs"]), vec![words(&["src/**"])]));
+        assert_eq!(
+            (both.write_patterns.clone(), both.write_within.clone()),
+            (words(&["*.rs"]), vec![words(&["src/**"])])
+        );
         assert_eq!(both.meet(&caller), both, "twice is once");
         let looks = Constraints { read_only: true, ..Constraints::default() };
         assert!(looks.meet(&caller).read_only && caller.meet(&looks).read_only);
@@ -237,24 +236,27 @@ mod tests {
             some(&["a.org", "*.a.org", "b.org"]),
             any::<bool>(),
         )
-            .prop_map(|(allowed_dirs, blocked_patterns, write_patterns, allowed_commands, allowed_hosts, read_only)| {
-                let (write_within, max_tokens, timeout_ms) = (Vec::new(), None, None);
-                Constraints {
-                    allowed_dirs,
-                    blocked_patterns,
-                    write_patterns,
-                    write_within,
-                    read_only,
-                    allowed_commands,
-                    allowed_hosts,
-                    max_tokens,
-                    timeout_ms,
-                }
-            })
+            .prop_map(
+                |(allowed_dirs, blocked_patterns, write_patterns, allowed_commands, allowed_hosts, read_only)| {
+                    let (write_within, max_tokens, timeout_ms) = (Vec::new(), None, None);
+                    Constraints {
+                        allowed_dirs,
+                        blocked_patterns,
+                        write_patterns,
+                        write_within,
+                        read_only,
+                        allowed_commands,
+                        allowed_hosts,
+                        max_tokens,
+                        timeout_ms,
+                    }
+                },
+            )
     }
 
     fn permissions() -> impl Strategy<Value = Permissions> {
-        let texts = ["Edit", "Edit(./docs/**)", "Read(./src/**)", "Bash(go test:*)", "WebFetch(domain:a.org)", "Agent(leo)"];
+        let texts =
+            ["Edit", "Edit(./docs/**)", "Read(./src/**)", "Bash(go test:*)", "WebFetch(domain:a.org)", "Agent(leo)"];
         let rule = (select(vec![List::Allow, List::Ask, List::Deny]), select(texts.to_vec()));
         proptest::collection::vec(rule, 0..4).prop_map(|rules| {
             let origin = || Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };

@@ -175,7 +175,8 @@ mod tests {
         assert!(hand(&memory, deeper).contains(&"memory_write".to_owned()));
         let quiet = Definition { background: true, ..custom.clone() };
         assert_eq!(hand(&quiet, deeper), ["memory_read", "read_file"]);
-        let few = Definition { inherits_tools: false, tools: words(&["read_file", "agent", "mcp__*"]), ..custom.clone() };
+        let few =
+            Definition { inherits_tools: false, tools: words(&["read_file", "agent", "mcp__*"]), ..custom.clone() };
         assert_eq!(hand(&few, deeper), ["mcp__x__y", "read_file"]);
         let none = Definition { inherits_tools: false, ..custom.clone() };
         assert!(hand(&none, deeper).is_empty());

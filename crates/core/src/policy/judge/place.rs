@@ -109,10 +109,9 @@ impl Case<'_> {
         match touch {
             Touch::Read => self.sight.hides(&path),
             Touch::ReadLinked => self.sight.shields(&path),
-            Touch::Write | Touch::Delete => self
-                .sight
-                .shields(&path)
-                .or_else(|| lists().find(|list| !pattern::is_named(list, &path)).map(unnamed)),
+            Touch::Write | Touch::Delete => {
+                self.sight.shields(&path).or_else(|| lists().find(|list| !pattern::is_named(list, &path)).map(unnamed))
+            }
         }
     }
 

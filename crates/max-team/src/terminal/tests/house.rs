@@ -149,8 +149,13 @@ impl House {
         self.step(Input::Begun { task: self.index(task), attempt });
         let member = self.member(task);
         let early = Arc::new(Origin { task: None, ..(*member).clone() });
-        let assignment =
-            Some(Assignment { reply_to: String::new(), plan: Some(self.id), task: task.to_owned(), attempt, ..Assignment::default() });
+        let assignment = Some(Assignment {
+            reply_to: String::new(),
+            plan: Some(self.id),
+            task: task.to_owned(),
+            attempt,
+            ..Assignment::default()
+        });
         self.stage.event_from(early.clone(), started(assignment));
         self.stage.event_from(early, stage::intent(1, 1));
     }
