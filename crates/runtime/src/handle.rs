@@ -22,6 +22,7 @@ use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
+use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
 
@@ -350,6 +351,16 @@ impl TeamHandle {
     /// A plan of the journal, as it stands.
     pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
         Ok(fold_plan(&self.house.shared, plan)?.0)
+    }
+
+    /// Everybody who has worked in a session, in the order they began.
+    pub fn agents(&self, session: SessionId) -> Result<Vec<AgentRow>, RuntimeError> {
+        Census::new(&self.house.shared.journal).agents(session)
+    }
+
+    /// Everything that happened to one of them.
+    pub fn agent_events(&self, agent: AgentId) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        Census::new(&self.house.shared.journal).agent_events(agent)
     }
 
     /// What was said in a session, open or not.

@@ -32,8 +32,6 @@ use crate::{beat, session};
 
 /// What an expert is told about the form of what it gets and gives.
 const EXPERT: &str = include_str!("../../../../prompts/expert.md");
-/// Letters of an agent's id that its callers know it by.
-const HANDLE_CHARS: usize = 6;
 
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
@@ -204,14 +202,13 @@ impl Agent {
                 known.push((row, given));
             }
         }
-        let is = |row: &AgentRow| row.name == to || handle(&row.name, row.agent) == to || row.agent.to_string() == to;
-        let mut found = known.iter().filter(|(row, _)| is(row));
+        let mut found = known.iter().filter(|(row, _)| row.is(to));
         let words = match (found.next(), found.next()) {
             (Some((row, given)), None) => return Ok(Ok((row.agent, given.clone()))),
             (Some(_), Some(_)) => format!("several are called `{to}`"),
             (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
         };
-        let names: Vec<String> = known.iter().map(|(row, _)| format!("`{}`", handle(&row.name, row.agent))).collect();
+        let names: Vec<String> = known.iter().map(|(row, _)| format!("`{}`", row.handle())).collect();
         let names = if names.is_empty() { "nobody yet; call somebody first".to_owned() } else { names.join(", ") };
         Ok(Err(format!("{words}; there are {names}")))
     }
@@ -241,7 +238,7 @@ impl Agent {
         words.extend(told.warnings.iter().map(|warning| format!("\n\n[The form of this answer: {warning}.]")));
         let child = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
         if let Some(child) = child.filter(|_| self.frame.registry.get(SEND_MESSAGE).is_some()) {
-            words.push_str(&format!("\n\n[`{SEND_MESSAGE}` to `{}` goes on with it.]", handle(&by, child)));
+            words.push_str(&format!("\n\n[`{SEND_MESSAGE}` to `{}` goes on with it.]", rows::handle(&by, child)));
         }
         (words, is_error)
     }
@@ -307,13 +304,6 @@ impl Agent {
             Landed { flight, input: Some(input) }
         })
     }
-}
-
-/// What a caller knows somebody by whom it has called.
-fn handle(name: &str, agent: AgentId) -> String {
-    let id = agent.to_string();
-    let cut = id.len().saturating_sub(HANDLE_CHARS);
-    format!("{name}-{}", id.get(cut..).unwrap_or_default())
 }
 
 /// Keeps the beginning of a text that is too long for a conversation.

@@ -35,6 +35,9 @@ pub(crate) fn team() -> Team {
     };
     Team {
         members: vec![member("ada", "architect"), member("leo", "developer"), member("mia", "tester")],
+        experts: Vec::new(),
+        call_depth: 1,
+        coordinator: false,
         approve: Approve::Plan,
         max_parallel: 8,
         models: BTreeMap::from([("gpt-5".to_owned(), stage::settings().model)]),
