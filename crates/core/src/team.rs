@@ -127,6 +127,12 @@ pub struct Constraints {
     /// Globs of the files it may change; empty: all that it sees.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub write_patterns: Vec<String>,
+    /// Further lists of such globs, of whoever it works for: each of them must name a file that it changes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub write_within: Vec<Vec<String>>,
+    /// Whether it changes nothing: neither its tools nor its commands find anything that they could write.
+    #[serde(skip_serializing_if = "is_false")]
+    pub read_only: bool,
     /// The commands it may run, each by its first words; `None`: nothing is said about commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_commands: Option<Vec<String>>,
@@ -208,6 +214,9 @@ pub struct Definition {
     /// What it is in a team.
     #[serde(default, skip_serializing_if = "Place::is_member")]
     pub place: Place,
+    /// Whether it comes with the program; no file can say so of itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub builtin: bool,
     /// Tools that are taken from it, whatever else says it has them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disallowed_tools: Vec<String>,
@@ -229,6 +238,9 @@ pub struct Definition {
     /// What it is painted in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<String>,
+    /// Whether it has every tool that somebody who is called may have, because nobody listed any; `tools` is empty then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub inherits_tools: bool,
 }
 
 fn is_false(value: &bool) -> bool {

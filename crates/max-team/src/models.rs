@@ -34,6 +34,8 @@ const PREFERRED: [&str; 3] = ["anthropic", "openai", "deepseek"];
 pub(crate) struct Chosen {
     pub(crate) model: Model,
     pub(crate) fallback: Option<Model>,
+    /// A cheaper one of the same provider, for what needs no better.
+    pub(crate) fast: Option<Model>,
     pub(crate) key_source: String,
     pub(crate) router: Router,
     pub(crate) catalog: Arc<Catalog>,
@@ -171,7 +173,18 @@ fn build(
         ..Options::default()
     };
     let router = Router::http(Arc::clone(catalog), endpoints, options);
-    Ok(Chosen { model: sized(model, config), fallback, key_source, router, catalog: Arc::clone(catalog) })
+    let fast = url.is_none().then(|| cheaper(catalog, row, &model)).flatten().map(|fast| sized(fast, config));
+    let model = sized(model, config);
+    Ok(Chosen { model, fallback, fast, key_source, router, catalog: Arc::clone(catalog) })
+}
+
+/// The provider's quick model, if it costs less than this one. Behind an address of the user's own nobody knows which
+/// models there are.
+fn cheaper(catalog: &Catalog, provider: &Provider, than: &Model) -> Option<Model> {
+    let fast = catalog.resolve(provider.fast_model.as_deref()?, Some(&provider.name)).ok()?;
+    let cost = |model: &Model| model.price.map(|price| (price.input, price.output));
+    let (less, more) = (cost(&fast)?, cost(than)?);
+    (less.0 < more.0 && less.1 < more.1).then_some(fast)
 }
 
 /// Slips that make one model's name of another; their names are more alike than other words.

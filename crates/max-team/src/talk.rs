@@ -51,7 +51,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
-    let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways())?;
+    let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways(&config))?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
         None => None,
@@ -100,7 +100,7 @@ impl Ready {
         let root = setup::project_root(place, &config)?;
         let settings = setup::settings_for(&chosen, &config, false)?;
         let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
-        let seated = who.seat(&chosen, &settings, talk.ways())?;
+        let seated = who.seat(&chosen, &settings, talk.ways(&config))?;
         Ok(Self { config, chosen, root, seated })
     }
 }

@@ -3,12 +3,16 @@
 //! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
 //! catalogue once. It starts nothing.
 
+mod types;
+
 use std::collections::BTreeMap;
 
 use max_team_core::plan::event::Approve;
-use max_team_core::team::{Constraints, Definition, Member, Settings};
+use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
 use max_team_core::turn::SUBMIT_PLAN;
-use max_team_runtime::{ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team};
+use max_team_runtime::{
+    AGENT, ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, SEND_MESSAGE, TASK, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team,
+};
 
 use crate::agents;
 use crate::args::Talk;
@@ -18,7 +22,8 @@ use crate::models::Chosen;
 use crate::setup::Place;
 
 /// The tools of a lead.
-const LEAD_TOOLS: [&str; 6] = [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER];
+const LEAD_TOOLS: [&str; 9] =
+    [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, AGENT, TASK, SEND_MESSAGE];
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 
@@ -50,12 +55,20 @@ impl Who {
     /// What the session is opened with.
     pub(crate) fn seat(self, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Seated, Stop> {
         match self {
-            Self::Alone(agent) => Ok(Seated {
-                definition: agent.definition,
-                settings: settings.clone().under(&agent.constraints),
-                team: None,
-            }),
-            Self::Team(led) => {
+            Self::Alone(agent) => {
+                // Nobody works for it, but whoever it calls.
+                let members = Vec::new();
+                let experts = mates(&types::all(), &BTreeMap::new(), chosen, settings)?;
+                Ok(Seated {
+                    definition: agent.definition,
+                    settings: settings.clone().under(&agent.constraints),
+                    team: Some(ways.team(members, experts, BTreeMap::new())),
+                })
+            }
+            Self::Team(mut led) => {
+                if ways.coordinator {
+                    led.definition = types::coordinator(&led.definition, &led.members);
+                }
                 let team = Some(resolve(&led, chosen, settings, ways)?);
                 Ok(Seated { settings: settings.clone().under(&led.constraints), definition: led.definition, team })
             }
@@ -75,6 +88,17 @@ pub(crate) struct Seated {
 pub(crate) struct Ways {
     pub(crate) approve: Approve,
     pub(crate) max_parallel: u32,
+    /// How deep calls go.
+    pub(crate) call_depth: u32,
+    /// Whether the lead only coordinates.
+    pub(crate) coordinator: bool,
+}
+
+impl Ways {
+    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>) -> Team {
+        let Self { approve, max_parallel, call_depth, coordinator } = self;
+        Team { members, experts, approve, max_parallel, models, call_depth, coordinator }
+    }
 }
 
 /// A lead with its team.
@@ -103,15 +127,44 @@ pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led
 
 /// Resolves the members under the session's settings. Nobody gets more than the session has.
 pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
-    let mut members = Vec::new();
-    for member in &led.members {
+    let mut members = mates(&led.members, &led.models, chosen, settings)?;
+    for Mate { definition, .. } in &mut members {
+        if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            definition.tools.push(NEED_CLARIFY.to_owned());
+        }
+    }
+    let mut types = types::all();
+    // The lead sees nothing itself, so it is from the members that those whom it calls know what nobody sees.
+    let unseen = unseen_by_all(&led.members);
+    types.iter_mut().for_each(|kind| kind.constraints.blocked_patterns.clone_from(&unseen));
+    let experts = mates(&types, &BTreeMap::new(), chosen, settings)?;
+    let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
+    Ok(ways.team(members, experts, known.collect()))
+}
+
+/// The patterns that are blocked for every member.
+fn unseen_by_all(members: &[Member]) -> Vec<String> {
+    let mut all = members.iter().map(|member| &member.constraints.blocked_patterns);
+    let first = all.next().cloned().unwrap_or_default();
+    all.fold(first, |shared, own| shared.into_iter().filter(|pattern| own.contains(pattern)).collect())
+}
+
+/// Resolves some of them; `places` says where each one's model is written down.
+fn mates(
+    members: &[Member],
+    places: &BTreeMap<String, String>,
+    chosen: &Chosen,
+    settings: &Settings,
+) -> Result<Vec<Mate>, Stop> {
+    let mut mates = Vec::new();
+    for member in members {
         let mut own = settings.clone();
         own.structured = false;
         own.budget_nano = None;
+        let who = &member.definition.name;
         if let Some(name) = &member.model {
             let bad = |words: String| {
-                let who = &member.definition.name;
-                let place = led.models.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
+                let place = places.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
                 Stop::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
             };
             own.model = chosen.resolve(name).map_err(|error| bad(error.message))?;
@@ -121,14 +174,10 @@ pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Way
                      settings, or leave the budget out"
                 )));
             }
+        } else if let Some(fast) = chosen.fast.as_ref().filter(|_| member.definition.builtin && who == types::EXPLORE) {
+            own.fallback = Some(std::mem::replace(&mut own.model, fast.clone()));
         }
-        let mut definition = member.definition.clone();
-        if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
-            definition.tools.push(NEED_CLARIFY.to_owned());
-        }
-        members.push(Mate { definition, settings: own.under(&member.constraints) });
+        mates.push(Mate { definition: member.definition.clone(), settings: own.under(&member.constraints) });
     }
-    let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
-    let models: BTreeMap<_, _> = known.collect();
-    Ok(Team { members, approve: ways.approve, max_parallel: ways.max_parallel, models })
+    Ok(mates)
 }

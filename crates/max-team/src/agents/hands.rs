@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use max_team_core::calling::hands::SPAWNING;
 use max_team_core::near::did_you_mean;
 use max_team_tools::Registry;
 
@@ -13,6 +14,8 @@ use crate::config::quote;
 /// What a lead works with.
 pub(super) const TEAM: [&str; 6] =
     ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
+/// What calls others: for a lead, and for whoever has hands and lists it.
+const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
@@ -37,6 +40,9 @@ pub(super) enum Hand {
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
+    if CALLING.contains(&tool) {
+        return Hand::Has(tool.to_owned());
+    }
     match (is_lead, is_team) {
         (true, true) => Hand::Has(tool.to_owned()),
         (true, false) if fits(MEMORY, tool) => Hand::Later,

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
+use max_team_core::calling::hands::SPAWNING;
 use max_team_core::team::{Constraints, Definition, Member};
 use max_team_tools::Registry;
 
@@ -136,6 +137,6 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let Member { mut definition, model, constraints, .. } = member;
     // Alone it has nobody to lead: what only works in a team is left out.
     let known = Registry::builtin();
-    definition.tools.retain(|tool| known.get(tool).is_some());
+    definition.tools.retain(|tool| known.get(tool).is_some() || SPAWNING.contains(&tool.as_str()));
     Ok(Agent { definition, model, constraints })
 }

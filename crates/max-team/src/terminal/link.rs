@@ -15,7 +15,7 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::team::{Definition, Settings};
-use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
+use max_team_runtime::{AgentRow, Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
 use uuid::Uuid;
 
 use crate::permissions;
@@ -56,6 +56,8 @@ pub(super) enum Act {
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
     Status(Reason),
+    /// Who has worked here, and what the one who is meant has done.
+    Show(Option<String>),
     /// List the sessions, or find the one that is meant.
     Sessions(Option<String>),
     /// Leave this session for another one.
@@ -89,9 +91,13 @@ pub(super) enum Done {
     Interrupted(Outcome<()>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
+    Shown { wanted: Option<String>, outcome: Outcome<Shown> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
     Opened(Outcome<Arrival>),
 }
+
+/// Those who were called, and the one who is meant with what it has done.
+pub(super) type Shown = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
 
 /// Another session, and what was said in it.
 type Arrival = (Box<Opened>, Vec<(i64, Event)>);
@@ -175,9 +181,19 @@ impl Desk {
                 Done::Configured(self.command(fresh(), command).await)
             }
             Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
+            Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
         }
+    }
+
+    fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {
+        let called: Vec<AgentRow> =
+            self.handle.agents(self.session)?.into_iter().filter(|row| row.assignment.is_some()).collect();
+        // Of several with one name the last is meant.
+        let meant = wanted.and_then(|wanted| called.iter().rfind(|row| row.is(wanted)).cloned());
+        let shown = meant.map(|row| Ok::<_, RuntimeError>((row.clone(), self.handle.agent_events(row.agent)?)));
+        Ok((called, shown.transpose()?))
     }
 
     async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {
