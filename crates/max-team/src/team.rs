@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Constraints, Definition, Member, Settings};
 use max_team_core::turn::SUBMIT_PLAN;
+use max_team_runtime::skills::SKILL;
 use max_team_runtime::{ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team};
 
 use crate::agents;
@@ -18,7 +19,7 @@ use crate::models::Chosen;
 use crate::setup::Place;
 
 /// The tools of a lead.
-const LEAD_TOOLS: [&str; 6] = [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER];
+const LEAD_TOOLS: [&str; 7] = [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, SKILL];
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 

@@ -20,6 +20,7 @@ mod purse;
 mod rows;
 mod session;
 mod shared;
+pub mod skills;
 mod team_tools;
 pub mod yaml;
 

@@ -12,6 +12,8 @@ use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::skills::SkillTool;
+
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
 
@@ -198,6 +200,7 @@ pub fn with_team(mut tools: Registry) -> Registry {
         // One that somebody has put there before is theirs to answer for.
         drop(tools.add(tool));
     }
+    drop(tools.add(SkillTool::listed()));
     tools
 }
 
