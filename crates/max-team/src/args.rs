@@ -5,6 +5,7 @@
 
 mod desk;
 mod permissions;
+mod skills;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub(crate) const READER: &str = "__read_document";
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use permissions::{Permissions, Why};
+pub(crate) use skills::{RunSkill, Skills};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
@@ -146,6 +148,9 @@ pub(crate) enum Command {
     /// What agents can do: every tool, its input and its class
     #[command(subcommand)]
     Tools(Tools),
+    /// Know-how in folders: what there is, what it needs, and whether it is trusted
+    #[command(subcommand)]
+    Skills(Skills),
     /// What agents may do: rules, why something is allowed or not, and faults in rules
     #[command(subcommand)]
     Permissions(Permissions),

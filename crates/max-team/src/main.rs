@@ -18,6 +18,7 @@ mod plan_file;
 mod setup;
 mod sheet;
 mod signals;
+mod skills;
 mod stdin;
 mod stream_json;
 mod talk;
@@ -114,6 +115,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
+        Some(Command::Skills(command)) => return commands::skills::run(&Place::here()?, command),
         Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),
         Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
         Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),

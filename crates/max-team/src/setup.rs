@@ -12,6 +12,7 @@ use max_team_core::near::nearest;
 use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
+use max_team_runtime::skills::SKILL;
 use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, RuntimeError, TeamHandle, Which};
 use max_team_tools::{Reach, Registry, project};
 use uuid::Uuid;
@@ -22,13 +23,23 @@ use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::words::Lang;
-use crate::{headless, permissions};
+use crate::{headless, permissions, skills};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
 /// The tools of the agent with hands.
-const SOLO_TOOLS: [&str; 9] =
-    ["agent", "edit_file", "list_dir", "read_file", "run_shell", "search_code", "send_message", "task", "write_file"];
+const SOLO_TOOLS: [&str; 10] = [
+    "agent",
+    "edit_file",
+    "list_dir",
+    "read_file",
+    "run_shell",
+    "search_code",
+    "send_message",
+    SKILL,
+    "task",
+    "write_file",
+];
 
 /// Where the program was started, and by whom.
 #[derive(Debug)]
@@ -256,6 +267,7 @@ pub(crate) fn house(
         home: place.home.clone(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: config.project.sandbox,
+        skills: skills::places(place),
         audit: config.audit.enabled.then(|| AuditOptions {
             path: config.audit.output.clone(),
             level: level(config.audit.level),

@@ -6,13 +6,17 @@
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use max_team_core::plan::Draft;
+use max_team_core::team::Definition;
 use max_team_llm::Router;
+use max_team_runtime::skills::Contract;
 use max_team_runtime::{Open, TeamHandle, Which};
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::{Demo, Format, Talk};
+use crate::args::{Demo, Format, RunSkill, Talk};
 use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
@@ -134,6 +138,52 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         verbose: talk.team.verbose,
     };
     drive(&house, |signals| face.run(open, signals))
+}
+
+/// A skill with a contract, carried out by an agent that has the tools it takes and no others. Its answer is held to the
+/// shape that was agreed: what does not fit is sent back, and what never fits is no answer.
+pub(crate) fn skill(
+    place: &Place,
+    name: &str,
+    contract: &Contract,
+    input: &Value,
+    options: &RunSkill,
+) -> anyhow::Result<Exit> {
+    let talk = Talk { team: options.team.clone(), ..Talk::default() };
+    let config = place.settings(options.team.config.as_deref(), setup::overrides(&talk, None))?;
+    config.warnings.iter().for_each(|warning| headless::talk(warning));
+    let chosen = models::choose(&config, &place.env)?;
+    let root = setup::project_root(place, &config)?;
+    let settings = setup::settings_for(&chosen, &config, true)?;
+    let settings = setup::permitted(place, &config, &root, &options.team, settings)?;
+    let definition = Definition {
+        name: name.to_owned(),
+        role: "skill".to_owned(),
+        prompt: contract.prompt.clone(),
+        tools: contract.tools.clone(),
+        ..Definition::default()
+    };
+    let open = Open { which: Which::New, definition, settings, schema: Some(contract.output.clone()), team: None };
+    warm(&chosen.router, &chosen.model.provider);
+    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
+    let face = Headless {
+        handle: house.clone(),
+        by: place.principal("headless"),
+        cwd: root,
+        task: Task::Say(Contract::asked(input)),
+        format: options.output_format,
+        partial: false,
+        key_source: chosen.key_source.clone(),
+        yes: false,
+        lang: place.lang(&config),
+        verbose: options.team.verbose,
+    };
+    let limit = Duration::from_millis(contract.timeout_ms);
+    drive(&house, |signals| async move {
+        let late = |_| Stop::said(Exit::Limit, |lang| lang.skill_timed_out(name, limit.as_secs()));
+        tokio::time::timeout(limit, face.run(open, signals)).await.map_err(late)?
+    })
 }
 
 /// Recorded models against real tools, in a scratch project with a journal of its own.

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
 use max_team_core::turn::SUBMIT_PLAN;
+use max_team_runtime::skills::SKILL;
 use max_team_runtime::{
     AGENT, ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, SEND_MESSAGE, TASK, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team,
 };
@@ -22,8 +23,8 @@ use crate::models::Chosen;
 use crate::setup::Place;
 
 /// The tools of a lead.
-const LEAD_TOOLS: [&str; 9] =
-    [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, AGENT, TASK, SEND_MESSAGE];
+const LEAD_TOOLS: [&str; 10] =
+    [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, AGENT, TASK, SEND_MESSAGE, SKILL];
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 

@@ -47,6 +47,7 @@ pub(crate) fn plural(count: usize, thing: &str) -> String {
 mod begin;
 mod desk;
 mod run;
+mod skills;
 mod team;
 
 phrases! {

@@ -185,6 +185,8 @@ pub struct Opened {
     pub instructions: Vec<(String, usize)>,
     /// What the user should know about them.
     pub notes: Vec<String>,
+    /// Skills that the user can ask for by name.
+    pub skills: Vec<String>,
 }
 
 /// A question that waits for an answer.

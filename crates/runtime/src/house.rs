@@ -35,6 +35,7 @@ use crate::post::{self, Post};
 use crate::rows::{self, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
+use crate::skills::Places;
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -57,6 +58,8 @@ pub struct Options {
     pub walled: bool,
     /// Where the audit lines go, if anywhere.
     pub audit: Option<AuditOptions>,
+    /// Where skills lie.
+    pub skills: Places,
 }
 
 /// All sessions of this process.
@@ -164,6 +167,7 @@ impl House {
             plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
+            skills: self.shared.callable_skills(&floor.root),
         };
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
         lock(&self.desks).insert(session, desk);

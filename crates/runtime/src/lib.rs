@@ -10,6 +10,7 @@ mod beat;
 mod census;
 mod error;
 mod floor;
+pub mod front_matter;
 mod handle;
 mod house;
 mod paths;
@@ -19,7 +20,9 @@ mod purse;
 mod rows;
 mod session;
 mod shared;
+pub mod skills;
 mod team_tools;
+pub mod yaml;
 
 pub use audit::{AuditLevel, AuditOptions};
 pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};

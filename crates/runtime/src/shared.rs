@@ -19,6 +19,7 @@ use crate::audit::Audit;
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::house::Options;
+use crate::skills::Library;
 use crate::{session, team_tools};
 
 /// How long what was read of the instruction files holds.
@@ -38,6 +39,8 @@ pub(crate) struct Shared {
     /// Blobs that this process has put into the journal.
     pub stored: Mutex<HashSet<Hash>>,
     read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
+    /// Skills of whatever is worked on.
+    pub skills: Arc<Library>,
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
 }
@@ -55,6 +58,7 @@ impl Shared {
             walled: options.walled,
             stored: Mutex::new(HashSet::new()),
             read: Mutex::new(None),
+            skills: Arc::new(Library::new(options.skills)),
             audit: options.audit.map(Audit::new),
             watchers: Mutex::new(Vec::new()),
         }
@@ -110,6 +114,12 @@ impl Shared {
         let known = Arc::new(session::instructions::read(root, Some(&self.home)));
         *read = Some((root.to_path_buf(), Instant::now(), Arc::clone(&known)));
         known
+    }
+
+    /// The skills that a user can ask for by name.
+    pub(crate) fn callable_skills(&self, root: &Path) -> Vec<String> {
+        let catalogue = self.skills.of(root);
+        catalogue.all().filter(|skill| skill.is_callable()).map(|skill| skill.name.clone()).collect()
     }
 
     /// Writes the audit lines that wait.

@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Callee, Message, Way, title, tools as calling};
 
+use crate::skills::SkillTool;
+
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
 
@@ -216,6 +218,7 @@ pub fn with_team(mut tools: Registry) -> Registry {
         // One that somebody has put there before is theirs to answer for.
         drop(tools.add(tool));
     }
+    drop(tools.add(SkillTool::listed()));
     tools
 }
 

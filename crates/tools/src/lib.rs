@@ -8,6 +8,7 @@
 pub mod command;
 pub mod document;
 mod files;
+mod gate;
 pub mod git;
 mod logs;
 mod metrics;
@@ -28,6 +29,7 @@ mod web;
 mod when;
 
 pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff};
+pub use gate::Gate;
 pub use logs::QueryLog;
 pub use metrics::QueryMetrics;
 pub use progress::Progress;

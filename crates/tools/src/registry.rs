@@ -26,8 +26,13 @@ const FAULT_BYTES_MAX: usize = 300;
 const COMMAND: &str = "run_shell";
 const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
 /// Other names that tools answer to: an older one, and those that models know from elsewhere.
-const ALIASES: [(&str, &str); 4] =
-    [("exec", COMMAND), ("Bash", COMMAND), ("BashOutput", "shell_output"), ("KillShell", "shell_stop")];
+const ALIASES: [(&str, &str); 5] = [
+    ("exec", COMMAND),
+    ("Bash", COMMAND),
+    ("BashOutput", "shell_output"),
+    ("KillShell", "shell_stop"),
+    ("Skill", "skill"),
+];
 
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
@@ -178,7 +183,8 @@ impl Registry {
         let input = if spec.null_is_absent { without_nulls(input, members, spec) } else { Cow::Borrowed(input) };
         validate(entry, &input)?;
         let action = entry.tool.action(cx, &input)?;
-        Ok(Prepared { tool: Arc::clone(&entry.tool), action, class: spec.class })
+        let class = entry.tool.class(&action);
+        Ok(Prepared { tool: Arc::clone(&entry.tool), action, class })
     }
 
     /// Does what was judged, and bounds the result. Blocking.

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::command::Walls;
 use crate::files::{Opened, Place, Root};
+use crate::gate::Gate;
 use crate::progress::Progress;
 use crate::reach::Reach;
 use crate::shelf::{self, Shelf};
@@ -36,6 +37,11 @@ pub trait Tool: Send + Sync + fmt::Debug {
     /// What this call would do, for the gate to judge. Looks at whatever it must in order to be exact (a write is
     /// told with the hashes before and after, and a diff) and changes nothing. Blocking.
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError>;
+
+    /// What a crash in the middle of such a call means: no more than what the spec says of all calls.
+    fn class(&self, _: &Action) -> Class {
+        self.spec().class
+    }
 
     /// Does it. `intent` is the action that was judged: if the world has moved on since, the call is refused rather
     /// than adapted. `resumed` says that an earlier process may already have done it, wholly or in part. Blocking.
@@ -76,6 +82,12 @@ pub struct Cx {
     pub reach: Arc<Reach>,
     /// Its agent's commands that run on by themselves.
     pub background: Arc<Background>,
+    /// Folders outside that it may read and not change, by the names that a model calls them (`@skill/NAME`).
+    pub folders: Arc<[(String, PathBuf)]>,
+    /// Who judges what it does beyond the call.
+    pub gate: Gate,
+    /// The session that it works in, by its id.
+    pub session: Arc<str>,
 }
 
 impl Cx {
@@ -91,17 +103,35 @@ impl Cx {
             shelf: None,
             reach: Arc::default(),
             background: Arc::default(),
+            folders: Arc::from([]),
+            gate: Gate::default(),
+            session: Arc::from(""),
         }
     }
 
-    /// If the path names an earlier output of this agent: where to look for it, and its name there. All of it can be
-    /// seen: it was told to this agent before.
+    /// If the path names an earlier output of this agent, or lies in a folder that was opened to it: where to look for
+    /// it, and its name there. All of an output can be seen: it was told to this agent before.
     pub(crate) fn shelved<'a>(&self, path: &'a str) -> Result<Option<(Self, &'a str)>, ToolError> {
+        if let Some((folder, name)) = self.handed(path) {
+            let gone = |_| ToolError::correctable(format!("`{}` is not there any more", clip(path, 80)));
+            let root = Root::open(folder).map_err(gone)?;
+            let sight = Arc::new(self.sight.beyond());
+            let cx = Self { root: Arc::new(root), sight, folders: Arc::from([]), ..self.clone() };
+            return Ok(Some((cx, name)));
+        }
         let Some(name) = path.strip_prefix(shelf::PREFIX) else { return Ok(None) };
         let root = self.shelf.as_ref().and_then(|shelf| shelf.root().ok());
         let root = root.ok_or_else(|| ToolError::correctable(format!("there is no output `{}`", clip(path, 80))))?;
         let cx = Self { root: Arc::new(root), sight: Arc::default(), shelf: None, ..self.clone() };
         Ok(Some((cx, name)))
+    }
+
+    /// The folder that was opened to this agent and holds the path, and the path in it.
+    fn handed<'a>(&self, path: &'a str) -> Option<(&Path, &'a str)> {
+        self.folders.iter().find_map(|(name, folder)| {
+            let inside = path.strip_prefix(name.as_str()).or_else(|| path.strip_prefix(folder.to_str()?))?;
+            Some((folder.as_path(), inside.strip_prefix('/')?))
+        })
     }
 
     /// Keeps a text that is too large to be told; words on where to read it.

@@ -47,6 +47,11 @@ impl Sight {
         Self { root, unread, unchanged, guarded, ..Self::of(constraints) }
     }
 
+    /// What is left to see of a folder outside the project that was handed over: blocked names stay blocked.
+    pub fn beyond(&self) -> Self {
+        Self { blocked: self.blocked.clone(), ..Self::default() }
+    }
+
     /// Whether anything is out of sight.
     pub fn is_whole(&self) -> bool {
         self.dirs.is_empty() && self.blocked.is_empty() && self.unread.is_empty()

@@ -402,6 +402,11 @@ impl Turn {
         self.last.as_ref()
     }
 
+    /// What a person has allowed.
+    pub fn grants(&self) -> &[Grant] {
+        &self.grants
+    }
+
     /// The whole history.
     pub fn history(&self) -> &[Message] {
         &self.history

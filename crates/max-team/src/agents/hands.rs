@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use max_team_core::calling::hands::SPAWNING;
 use max_team_core::near::did_you_mean;
+use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
 
 use crate::config::quote;
@@ -38,6 +39,10 @@ pub(super) enum Hand {
 
 /// Judges one tool of the lead's or of a member's.
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
+    // Know-how is for everybody: it gives nobody a hand.
+    if tool == SKILL {
+        return Hand::Has(tool.to_owned());
+    }
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
     if CALLING.contains(&tool) {

@@ -13,6 +13,7 @@ pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod ps;
 pub(crate) mod sessions;
+pub(crate) mod skills;
 pub(crate) mod stop;
 mod table;
 pub(crate) mod tools;

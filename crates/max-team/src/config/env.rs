@@ -17,6 +17,11 @@ impl Env {
         self.0.get(name).map(String::as_str)
     }
 
+    /// The names of all that are set and not empty.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(|(_, value)| !value.is_empty()).map(|(name, _)| name.as_str())
+    }
+
     /// Our folder: `$MAX_TEAM_HOME`, or `.max-team` in the user's own. None when there is no user.
     pub(crate) fn home(&self) -> Option<PathBuf> {
         self.folder("MAX_TEAM_HOME").or_else(|| Some(self.user()?.join(".max-team")))

@@ -22,10 +22,11 @@ mod table;
 mod tests;
 mod time;
 pub(crate) mod trust;
-pub(crate) mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+pub(crate) use max_team_runtime::yaml;
 
 pub(crate) use env::Env;
 pub(crate) use error::{ConfigError, Problem, quote};

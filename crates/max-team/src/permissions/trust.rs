@@ -1,14 +1,15 @@
 //! Permissions of projects that the user has said yes to, rule by rule.
 //!
 //! A project can bring `allow` rules along, also in its local file. They count only if they are written down here, in
-//! the user's own folder: a rule that a later version of the project adds is a stranger's again.
+//! the user's own folder: a rule that a later version of the project adds is a stranger's again. A skill is written
+//! down here in the same way, by its name and the hash of its folder.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::local::write;
 
-/// Rules by the project's folder.
+/// Rules, and skills, by the project's folder.
 #[derive(Debug, Default)]
 pub(crate) struct Trusted {
     path: PathBuf,
@@ -29,6 +30,11 @@ impl Trusted {
             Err(error) => return Err(told(&error)),
         };
         Ok(Self { rules, path })
+    }
+
+    /// Everything that the user has said yes to in a project.
+    pub(crate) fn of(&self, root: &str) -> &[String] {
+        self.rules.get(root).map(Vec::as_slice).unwrap_or_default()
     }
 
     pub(super) fn has(&self, root: &str, rule: &str) -> bool {

@@ -188,11 +188,11 @@ impl<W: Write> Plain<W> {
                 let items = self.session.slash(command);
                 self.print(items)?;
             }
-            Some(Err(unknown)) => {
+            Some(Err(unknown)) if !self.session.has_skill(&unknown.name) => {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
                 self.print(vec![Item::Row(Row::Note(words))])?;
             }
-            None => self.session.say(text),
+            Some(Err(_)) | None => self.session.say(text),
         }
         Ok(false)
     }

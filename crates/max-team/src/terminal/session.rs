@@ -82,6 +82,8 @@ pub(super) struct Session {
     begun: Option<EnvelopeId>,
     last: Option<End>,
     turns: usize,
+    /// Skills that the user can ask for by name.
+    skills: Vec<String>,
 }
 
 impl Session {
@@ -109,6 +111,7 @@ impl Session {
             begun: None,
             last: None,
             turns: 0,
+            skills: opened.skills.clone(),
         }
     }
 
@@ -116,6 +119,7 @@ impl Session {
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
         self.id = opened.session;
         self.turns = 0;
+        self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
         self.queue.clear();
@@ -372,6 +376,11 @@ impl Session {
                 items
             }
         }
+    }
+
+    /// Whether the user can ask for a skill of that name: then it is no command of ours.
+    pub(super) fn has_skill(&self, name: &str) -> bool {
+        self.skills.iter().any(|skill| skill == name)
     }
 
     /// Carries a slash command out. Leaving is the face's own business.

@@ -3,25 +3,29 @@
 //! A flight is started once, whatever `pending` says in between; it knows its name so that a second look does not
 //! start it again. Nothing here writes to the journal.
 
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
-use max_team_core::policy::{Action, Class, Deed};
+use max_team_core::policy::{Action, Class, Deed, Rules, judge};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
 use max_team_llm::{Call, CallError, Transcript};
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
+use max_team_tools::{Cx, Gate, Output, Progress, Registry, ToolError};
 
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::shared::now_ms;
+use crate::skills::{self, State};
 
 /// Calls that are looked at on the loop's own thread; more of them are worth another one.
 const LOOKED_AT_ONCE_MAX: usize = 4;
+/// Skills whose folders one agent can read.
+const SKILL_FOLDERS_MAX: usize = 32;
 
 /// What an effect is called while it is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -149,7 +153,7 @@ impl Agent {
         }
     }
 
-    fn prepare(&self, flight: Flight, keys: &[String]) -> Future {
+    fn prepare(&mut self, flight: Flight, keys: &[String]) -> Future {
         let calls: Vec<(String, String, serde_json::Value)> = keys
             .iter()
             .filter_map(|key| self.turn.call(key))
@@ -170,7 +174,7 @@ impl Agent {
         })
     }
 
-    fn run_tool(&self, flight: Flight, key: String, action: Action, attended: bool) -> Future {
+    fn run_tool(&mut self, flight: Flight, key: String, action: Action, attended: bool) -> Future {
         let Some(call) = self.turn.call(&key) else {
             return Box::pin(async move { Landed { flight, input: None } });
         };
@@ -195,9 +199,45 @@ impl Agent {
         })
     }
 
-    fn context(&self) -> Cx {
+    fn context(&mut self) -> Cx {
         let cx = self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel);
-        Cx { background: Arc::clone(&self.background), ..cx }
+        let folders = self.skill_folders();
+        let reads = folders.iter().map(|(_, folder)| folder.clone()).collect();
+        Cx {
+            background: Arc::clone(&self.background),
+            gate: self.gate(),
+            walls: Arc::new(Walls { reads, ..Walls::clone(&cx.walls) }),
+            folders: folders.into(),
+            session: self.floor.session.to_string().into(),
+            ..cx
+        }
+    }
+
+    /// Judges as the machine does, for what a tool does beyond its call.
+    fn gate(&self) -> Gate {
+        let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
+        Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
+    }
+
+    /// The folders of the skills that the conversation has brought in, as far as they lie outside the project. It
+    /// follows from the history, so it is the same after a crash.
+    fn skill_folders(&mut self) -> Vec<(String, PathBuf)> {
+        let (seen, names) = &mut self.skills;
+        let history = self.turn.history();
+        for name in skills::loaded(history.get(*seen..).unwrap_or_default()) {
+            if !names.contains(&name) && names.len() < SKILL_FOLDERS_MAX {
+                names.push(name);
+            }
+        }
+        *seen = history.len();
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let root = self.frame.root();
+        let catalogue = self.floor.shared.skills.of(root);
+        let usable = names.iter().filter_map(|name| catalogue.get(name)).filter(|skill| skill.state == State::Ready);
+        let outside = usable.filter_map(|skill| Some((format!("@skill/{}", skill.name), skill.folder.clone()?)));
+        outside.filter(|(_, folder)| !folder.starts_with(root)).collect()
     }
 
     /// Where a tool says how far it is: to every face that keeps up.

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
@@ -18,6 +19,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::shared::{Shared, lock};
+use crate::skills::{Hand, SKILL, SkillTool};
 use crate::team_tools::{self, Callee};
 
 #[derive(Debug, Clone)]
@@ -25,7 +27,7 @@ pub(crate) struct Frame {
     root: PathBuf,
     surroundings: String,
     definition: Definition,
-    settings: Settings,
+    settings: Arc<Settings>,
     pub(super) registry: Arc<Registry>,
     /// Whom it may call, as its tools say.
     callees: Vec<Callee>,
@@ -35,6 +37,8 @@ pub(crate) struct Frame {
     pub(super) tools: Arc<[ToolSpec]>,
     files: Vec<(String, usize)>,
     notes: Vec<String>,
+    /// The user wants no skill to be used for the moment.
+    muted: Arc<AtomicBool>,
     blobs: [Blob; 3],
 }
 
@@ -60,10 +64,19 @@ impl Frame {
         callees: Vec<Callee>,
     ) -> Result<Self, RuntimeError> {
         let unusable = |detail: String| RuntimeError::Root { path: root.display().to_string(), detail };
-        let mut registry = shared
-            .tools
-            .subset(definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool)))
-            .map_err(|error| RuntimeError::Definition { agent: definition.name.clone(), detail: error.to_string() })?;
+        let wrong = |error: max_team_tools::RegistryError| RuntimeError::Definition {
+            agent: definition.name.clone(),
+            detail: error.to_string(),
+        };
+        let own = || definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool));
+        let mut registry = shared.tools.subset(own().filter(|tool| *tool != SKILL)).map_err(wrong)?;
+        let muted = Arc::new(AtomicBool::new(false));
+        if own().any(|tool| tool == SKILL) {
+            let tools = registry.specs().map(|spec| spec.name.clone()).collect();
+            let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
+            let hand = Hand { library, tools, shell, muted: Arc::clone(&muted) };
+            registry.add(SkillTool::held(hand)).map_err(wrong)?;
+        }
         if let Some(schema) = schema {
             let bad = |detail: String| RuntimeError::Schema { detail };
             let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
@@ -78,7 +91,7 @@ impl Frame {
             root: root.to_path_buf(),
             surroundings: shared.surroundings.clone(),
             definition,
-            settings,
+            settings: Arc::new(settings),
             registry: Arc::new(registry),
             callees,
             beneath,
@@ -87,13 +100,14 @@ impl Frame {
             tools,
             files: Vec::new(),
             notes: Vec::new(),
+            muted,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
         };
         frame.refresh(shared);
         Ok(frame)
     }
 
-    /// Reads the instruction files again.
+    /// Reads the instruction files again, and what skills there are.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
         let mut system = self.definition.prompt.trim_end().to_owned();
@@ -105,6 +119,9 @@ impl Frame {
         if !read.text.is_empty() {
             system.push_str("\n# Instructions from files\n\n");
             system.push_str(&read.text);
+        }
+        if let Some(skills) = self.skills(shared) {
+            system.push_str(&format!("\n{skills}"));
         }
         if *self.system != *system {
             let [instructions, ..] = &mut self.blobs;
@@ -129,8 +146,25 @@ impl Frame {
         (self.registry, self.callees) = (Arc::new(registry), callees);
     }
 
+    /// What the agent is told about skills, if it can use any.
+    fn skills(&self, shared: &Shared) -> Option<String> {
+        self.registry.get(SKILL)?;
+        let tools: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
+        let listing = shared.skills.of(&self.root).listing(self.settings.model.context_tokens, &tools);
+        Some(listing).filter(|listing| !listing.is_empty())
+    }
+
+    /// Whether the user wants no skill to be used from now on.
+    pub(crate) fn mute(&self, muted: bool) {
+        self.muted.store(muted, Ordering::Release);
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
     pub(crate) fn configure(&mut self, settings: &Settings) {
-        self.settings = settings.clone();
+        self.settings = Arc::new(settings.clone());
         let [.., blob] = &mut self.blobs;
         *blob = settings_blob(settings);
     }
@@ -155,7 +189,7 @@ impl Frame {
     /// The same for another agent of this definition.
     pub(crate) fn under(&self, settings: Settings) -> Self {
         let mut frame = self.clone();
-        if frame.settings != settings {
+        if *frame.settings != settings {
             frame.configure(&settings);
         }
         frame
@@ -189,7 +223,7 @@ impl Frame {
         }
     }
 
-    pub(crate) fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 

@@ -25,6 +25,7 @@ use super::flight::Flight;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
+use crate::skills::{self, Asked};
 
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
@@ -77,13 +78,26 @@ impl Agent {
         self.frame.may_call(self.floor.callees(self.frame.definition(), self.lead));
         let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
         let first = letters.first();
+        let skills = first.filter(|first| self.lead && first.kind == Kind::UserInput).map(|_| self.skills_for(&words));
+        let mut input = vec![Part::text(words.join("\n\n"))];
+        input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
         Input::Begin {
             turn: TurnId::new(Uuid::now_v7()),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
-            input: vec![Part::text(words.join("\n\n"))],
+            input,
             assignment,
         }
+    }
+
+    /// What the user asks for by the name of a skill, to be put behind their words.
+    fn skills_for(&self, words: &[String]) -> String {
+        let session = self.floor.session.to_string();
+        let asked = Asked { root: self.frame.root(), session: &session };
+        let catalogue = self.floor.shared.skills.of(asked.root);
+        let expanded = skills::expand(&words.join("\n"), &catalogue, &asked);
+        self.frame.mute(expanded.none);
+        expanded.text
     }
 
     async fn begin(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {

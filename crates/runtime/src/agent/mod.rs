@@ -117,6 +117,8 @@ pub(crate) struct Agent {
     untold: Vec<(i64, Event)>,
     /// The task that was begun and whose plan does not know.
     begun: Option<Assignment>,
+    /// The skills that its conversation has brought in, and how many of its messages were looked at for that.
+    skills: (usize, Vec<String>),
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
     /// Set until this process has run something itself: what is pending then was left open by another one.
@@ -169,6 +171,7 @@ impl Agent {
             delegated: HashSet::new(),
             untold: Vec::new(),
             begun: None,
+            skills: (0, Vec::new()),
             left_over: false,
             resumed: seat.resumed,
             floor,
@@ -523,7 +526,7 @@ impl Agent {
             window_tokens: self.turn.window_tokens(),
             frame_bytes: self.frame.address().bytes,
             messages: (self.turn.history().len().saturating_sub(self.turn.window().from), self.turn.history().len()),
-            settings: self.frame.settings().clone(),
+            settings: Settings::clone(self.frame.settings()),
             instructions: self.frame.files().to_vec(),
             busy: self.turn.is_busy(),
         }

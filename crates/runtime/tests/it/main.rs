@@ -66,6 +66,7 @@ fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registr
         surroundings: "Platform: test".into(),
         walled: true,
         audit: None,
+        skills: Default::default(),
     })
 }
 

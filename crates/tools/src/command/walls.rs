@@ -28,6 +28,8 @@ pub struct Walls {
     pub also: Vec<PathBuf>,
     /// Whether they write nowhere at all.
     pub read_only: bool,
+    /// Further folders that they only read.
+    pub reads: Vec<PathBuf>,
     /// What the agent can see.
     pub sight: Arc<Sight>,
     /// Whom they can talk to.
@@ -46,6 +48,7 @@ impl Walls {
             root: root.into(),
             also: Vec::new(),
             read_only: false,
+            reads: Vec::new(),
             sight: Arc::default(),
             network: Network::None,
             attended: false,
@@ -70,6 +73,8 @@ impl Walls {
             vars.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| Path::new(home).canonicalize().ok());
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
         readable.push(root.clone());
+        // One that has gone meanwhile is nothing to read.
+        readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
         // What is not there must not appear.
         let mut protected: Vec<PathBuf> = GUARDED.iter().map(|name| root.join(name)).collect();
         protected.extend(self.sight.given().iter().map(PathBuf::from).filter(|file| file.starts_with(&root)));

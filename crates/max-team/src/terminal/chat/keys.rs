@@ -136,12 +136,12 @@ impl Chat {
                 let items = self.session.slash(command);
                 self.show(items);
             }
-            Some(Err(unknown)) => {
+            Some(Err(unknown)) if !self.session.has_skill(&unknown.name) => {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
                 self.show(vec![Item::Row(Row::Note(words))]);
                 self.editor.set(&text);
             }
-            None => {
+            Some(Err(_)) | None => {
                 if modifiers.contains(KeyModifiers::ALT) && self.session.is_busy() {
                     self.session.interrupt();
                 }

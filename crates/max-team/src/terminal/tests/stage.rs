@@ -75,6 +75,7 @@ pub(crate) fn opened() -> Opened {
         asked: Vec::new(),
         plans: Vec::new(),
         instructions: Vec::new(),
+        skills: Vec::new(),
         notes: Vec::new(),
     }
 }

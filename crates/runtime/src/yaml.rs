@@ -1,6 +1,6 @@
 //! YAML text into a small tree that knows where each value was written.
 //!
-//! The only module that knows the YAML crate, so replacing that crate is a change of one file.
+//! The only module of this crate and the binary that knows the YAML crate, so replacing that crate is a change of one file.
 //! A scalar keeps its text as written beside what YAML makes of it: the key that wants it decides
 //! which one counts, so `no` stays a word where a word is wanted and `1.10` keeps its zero.
 //! It knows no keys of ours, reads no files and expands no variables.
@@ -21,58 +21,89 @@ const EVENTS_PER_NODE_MAX: usize = 4;
 
 /// A place in a file, counted from one as editors do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Spot {
-    pub(crate) line: u64,
-    pub(crate) col: u64,
+pub struct Spot {
+    /// The line.
+    pub line: u64,
+    /// The character in it.
+    pub col: u64,
 }
 
-/// A value and where it stands. It prints itself only in tests, because it may hold a key.
-#[derive(Clone)]
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(crate) struct Node {
-    pub(crate) value: Value,
-    pub(crate) spot: Spot,
+/// A value and where it stands. Its content never prints itself, because it may be a key.
+#[derive(Clone, PartialEq)]
+pub struct Node {
+    /// The value.
+    pub value: Value,
+    /// Where it begins.
+    pub spot: Spot,
 }
 
 /// The three things YAML is made of.
-#[derive(Clone)]
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(crate) enum Value {
+#[derive(Clone, PartialEq)]
+pub enum Value {
+    /// A word, a number, a truth or nothing.
     Scalar(Scalar),
+    /// Names and values, in the order of the file.
     Map(Vec<(Name, Node)>),
+    /// Values in order.
     List(Vec<Node>),
 }
 
 /// A scalar as written, and as YAML's core schema understands it.
-#[derive(Clone)]
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(crate) struct Scalar {
-    pub(crate) text: String,
-    pub(crate) json: Json,
+#[derive(Clone, PartialEq)]
+pub struct Scalar {
+    /// As written.
+    pub text: String,
+    /// As understood.
+    pub json: Json,
 }
 
 /// The name of one entry of a map.
-#[derive(Clone)]
-#[cfg_attr(test, derive(Debug, PartialEq))]
-pub(crate) struct Name {
-    pub(crate) text: String,
-    pub(crate) spot: Spot,
+#[derive(Debug, Clone, PartialEq)]
+pub struct Name {
+    /// As written.
+    pub text: String,
+    /// Where.
+    pub spot: Spot,
 }
 
 /// Why a text is not YAML that we take.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Fault {
-    pub(crate) spot: Spot,
-    pub(crate) message: String,
+pub struct Fault {
+    /// Where it was seen.
+    pub spot: Spot,
+    /// What is wrong, in words.
+    pub message: String,
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node").field("value", &self.value).field("spot", &self.spot).finish()
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Scalar(scalar) => scalar.fmt(f),
+            Self::Map(entries) => f.debug_map().entries(entries.iter().map(|(name, node)| (&name.text, node))).finish(),
+            Self::List(items) => f.debug_list().entries(items).finish(),
+        }
+    }
+}
+
+impl fmt::Debug for Scalar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
 }
 
 /// Reads one document of the size of a configuration; an empty one is null.
-pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
+pub fn parse(text: &str) -> Result<Node, Fault> {
     parse_up_to(text, NODES_MAX)
 }
 
 /// The same for a document that may have more in it.
-pub(crate) fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
+pub fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let options = serde_saphyr::options! {
         budget: serde_saphyr::budget! {
@@ -92,17 +123,18 @@ pub(crate) fn parse_up_to(text: &str, nodes_max: usize) -> Result<Node, Fault> {
 
 impl Node {
     /// A word that was not read from a file.
-    pub(crate) fn word(text: &str) -> Self {
+    pub fn word(text: &str) -> Self {
         let json = if text == "null" { Json::Null } else { Json::String(text.to_owned()) };
         Self { value: Value::Scalar(Scalar { text: text.to_owned(), json }), spot: Spot::default() }
     }
 
-    pub(crate) fn is_null(&self) -> bool {
+    /// Whether it is nothing.
+    pub fn is_null(&self) -> bool {
         matches!(&self.value, Value::Scalar(scalar) if scalar.json.is_null())
     }
 
     /// The text of a scalar as written, whatever YAML makes of it; none for null.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub fn text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(scalar) if !scalar.json.is_null() => Some(scalar.text.trim()),
             _ => None,
@@ -110,7 +142,7 @@ impl Node {
     }
 
     /// The whole tree as JSON; what is a number and what a word is YAML's decision here.
-    pub(crate) fn json(&self) -> Json {
+    pub fn json(&self) -> Json {
         match &self.value {
             Value::Scalar(scalar) => scalar.json.clone(),
             Value::Map(entries) => entries.iter().map(|(name, node)| (name.text.clone(), node.json())).collect(),

@@ -1,0 +1,309 @@
+//! `skills`: know-how in folders, as agents and users find it.
+
+use std::path::Path;
+
+use max_team_core::near::nearest;
+use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust};
+use serde_json::{Value, json};
+
+use super::table::{clip, table};
+use crate::args::{RunSkill, Skills};
+use crate::exit::{Exit, Stop};
+use crate::permissions::Trusted;
+use crate::setup::{self, Place};
+use crate::terminal::text::clean;
+use crate::words::Lang;
+use crate::{skills, talk};
+
+/// Characters of a description in a list.
+const LISTED_CHARS: usize = 100;
+/// What a new skill begins with.
+const DRAFT: &str = include_str!("../../../../prompts/new_skill.md");
+
+pub(crate) fn run(place: &Place, command: Skills) -> anyhow::Result<Exit> {
+    let lang = place.speaks();
+    if let Skills::New { name, description, user } = &command {
+        return new(place, lang, name, description.as_deref(), *user);
+    }
+    let named = if let Skills::Run(options) = &command { options.config() } else { None };
+    let config = place.settings(named.map(|path| path.as_path()), Vec::new())?;
+    let root = setup::project_root(place, &config)?;
+    let catalogue = Catalogue::read(&skills::places(place), &root);
+    match command {
+        Skills::New { .. } => Ok(Exit::Ok),
+        Skills::List { json } => list(&catalogue, lang, json),
+        Skills::Show { name, json } => show(&catalogue, lang, &name, json),
+        Skills::Check { name, json } => check(&catalogue, lang, name.as_deref(), json),
+        Skills::Trust { name, yes } => trust(place, &catalogue, lang, name.as_deref(), yes),
+        Skills::Run(options) => carry_out(place, &catalogue, &options),
+    }
+}
+
+fn find<'a>(catalogue: &'a Catalogue, name: &str) -> Result<&'a Skill, Stop> {
+    catalogue.get(name).ok_or_else(|| {
+        let near = nearest(name, catalogue.all().map(|skill| skill.name.as_str())).map(str::to_owned);
+        Stop::said(Exit::Usage, |lang| lang.no_skill(name, near.as_deref()))
+    })
+}
+
+fn state(skill: &Skill, lang: Lang) -> String {
+    lang.skill_state(&skill.state, skill.head.for_users, skill.head.for_models)
+}
+
+fn as_json(skill: &Skill) -> Value {
+    let lacks = if let State::Lacks(missing) = &skill.state { missing.as_slice() } else { &[] };
+    let state = match skill.state {
+        State::Ready => "ready",
+        State::Untrusted => "untrusted",
+        State::Changed => "changed",
+        State::Lacks(_) => "lacks",
+    };
+    json!({
+        "name": skill.name, "description": skill.description, "scope": skill.scope.name(), "file": skill.file,
+        "state": state, "needs": lacks, "for_models": skill.head.for_models, "for_users": skill.head.for_users,
+        "argument_hint": skill.head.argument_hint, "allowed_tools": skill.head.tools,
+        "contract": skill.contract.as_ref().map(|contract| json!({
+            "tools": contract.tools, "input": contract.input, "output": contract.output,
+            "timeout_ms": contract.timeout_ms,
+        })),
+        "without_effect": skill.head.idle, "warnings": skill.warnings,
+    })
+}
+
+/// What is not a skill's own: names that were lost, files that are none.
+fn troubles(catalogue: &Catalogue, lang: Lang) -> Vec<String> {
+    let shadowed = catalogue.shadows.iter().map(|shadow| {
+        lang.skill_shadowed(&shadow.name, &shadow.file.display().to_string(), &shadow.by.display().to_string())
+    });
+    let broken =
+        catalogue.broken.iter().map(|broken| lang.skill_broken(&broken.file.display().to_string(), &broken.why));
+    shadowed.chain(broken).collect()
+}
+
+fn list(catalogue: &Catalogue, lang: Lang, as_lines: bool) -> anyhow::Result<Exit> {
+    if as_lines {
+        let shadows = catalogue.shadows.iter();
+        let shadows: Vec<Value> =
+            shadows.map(|shadow| json!({ "name": shadow.name, "file": shadow.file, "by": shadow.by })).collect();
+        let broken: Vec<Value> =
+            catalogue.broken.iter().map(|broken| json!({ "file": broken.file, "why": broken.why })).collect();
+        let all: Vec<Value> = catalogue.all().map(as_json).collect();
+        super::print(&format!("{:#}\n", json!({ "skills": all, "shadowed": shadows, "broken": broken })))?;
+        return Ok(Exit::Ok);
+    }
+    if catalogue.all().next().is_none() {
+        super::print(&format!("{}\n", lang.no_skills()))?;
+    } else {
+        let heads: Vec<&str> = lang.skill_heads().split(',').collect();
+        let row = |skill: &Skill| {
+            let words = clip(&skill.description, LISTED_CHARS);
+            vec![skill.name.clone(), skill.scope.name().to_owned(), state(skill, lang), words]
+        };
+        super::print(&table(&heads, &catalogue.all().map(row).collect::<Vec<_>>()))?;
+    }
+    for line in troubles(catalogue, lang) {
+        super::print(&format!("{}\n", clean(&line)))?;
+    }
+    Ok(Exit::Ok)
+}
+
+fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow::Result<Exit> {
+    let skill = find(catalogue, name)?;
+    let text = catalogue.text(skill);
+    if as_lines {
+        let mut shown = as_json(skill);
+        shown["text"] = text.ok().into();
+        super::print(&format!("{shown:#}\n"))?;
+        return Ok(Exit::Ok);
+    }
+    let hint = skill.head.argument_hint.as_deref().unwrap_or_default();
+    let mut page = format!("{} {hint}\n\n{}\n\n", skill.name, skill.description);
+    let list = |words: &[String]| words.join(", ");
+    let needs = if let State::Lacks(missing) = &skill.state { list(missing) } else { String::new() };
+    let mut rows = vec![
+        ("file", skill.file.display().to_string()),
+        ("from", skill.scope.name().to_owned()),
+        ("state", state(skill, lang)),
+        ("needs", needs),
+        ("license", skill.head.license.clone().unwrap_or_default()),
+        ("compatibility", skill.head.compatibility.clone().unwrap_or_default()),
+        ("asks for tools", list(&skill.head.tools)),
+        ("without effect here", list(&skill.head.idle)),
+    ];
+    if let Some(contract) = &skill.contract {
+        rows.push(("takes tools", list(&contract.tools)));
+        rows.push(("timeout", format!("{} s", contract.timeout_ms / 1_000)));
+    }
+    rows.extend(skill.warnings.iter().map(|warning| ("warning", warning.clone())));
+    for (head, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
+        page.push_str(&format!("{head}: {words}\n"));
+    }
+    match text {
+        Ok(text) => page.push_str(&format!("\n{}\n", text.trim_end())),
+        Err(why) => page.push_str(&format!("\n{}\n", lang.skill_unusable(name, &why))),
+    }
+    super::print(&clean(&page))?;
+    Ok(Exit::Ok)
+}
+
+fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) -> anyhow::Result<Exit> {
+    let chosen: Vec<&Skill> = match name {
+        Some(name) => vec![find(catalogue, name)?],
+        None => catalogue.all().collect(),
+    };
+    let odd = chosen.iter().flat_map(|skill| skill.warnings.iter().map(|words| (skill.file.clone(), words.clone())));
+    let mut found: Vec<(std::path::PathBuf, String)> = odd.collect();
+    for skill in chosen {
+        if let (State::Ready, Err(why)) = (&skill.state, catalogue.text(skill)) {
+            found.push((skill.file.clone(), why));
+        }
+    }
+    let others = if name.is_none() { troubles(catalogue, lang) } else { Vec::new() };
+    if as_lines {
+        let mut lines: Vec<Value> = found.iter().map(|(file, words)| json!({ "file": file, "words": words })).collect();
+        lines.extend(others.iter().map(|words| json!({ "words": words })));
+        super::print(&format!("{:#}\n", Value::from(lines)))?;
+    } else {
+        for (file, words) in &found {
+            super::print(&format!("{}: {}\n", file.display(), clean(words)))?;
+        }
+        for words in &others {
+            super::print(&format!("{}\n", clean(words)))?;
+        }
+        if found.is_empty() && others.is_empty() {
+            super::print(&format!("{}\n", lang.skills_fine()))?;
+        }
+    }
+    Ok(if found.is_empty() && others.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn new(place: &Place, lang: Lang, name: &str, description: Option<&str>, user: bool) -> anyhow::Result<Exit> {
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_name = !name.is_empty() && name.len() <= 64 && name.bytes().all(fits);
+    if !is_name || name.starts_with('-') || name.ends_with('-') || name.contains("--") {
+        return Err(Stop::said(Exit::Usage, |lang| lang.bad_skill_name(name)).into());
+    }
+    let folder = match user {
+        true => place.home.join("skills"),
+        false => {
+            let config = place.settings(None, Vec::new())?;
+            setup::project_root(place, &config)?.join(".max-team/skills")
+        }
+    };
+    let file = folder.join(name).join("SKILL.md");
+    let words = description.unwrap_or("What it does, and when to use it.").replace(['\n', '\r'], " ");
+    let words = serde_json::to_string(&words)?;
+    let failed = |error: std::io::Error| {
+        let shown = file.display().to_string();
+        match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Stop::said(Exit::Usage, |lang| lang.skill_exists(&shown)),
+            _ => Stop::said(Exit::Failed, |lang| lang.unwritable(&shown, &error.to_string())),
+        }
+    };
+    std::fs::create_dir_all(folder.join(name)).map_err(failed)?;
+    let mut made = std::fs::File::options().write(true).create_new(true).open(&file).map_err(failed)?;
+    let text = DRAFT.replace("{name}", name).replace("{description}", &words);
+    std::io::Write::write_all(&mut made, text.as_bytes()).map_err(failed)?;
+    super::print(&format!("{}\n", lang.skill_made(&file.display().to_string(), name, !user)))?;
+    Ok(Exit::Ok)
+}
+
+fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, yes: bool) -> anyhow::Result<Exit> {
+    let waits = |skill: &&Skill| matches!(skill.state, State::Untrusted | State::Changed);
+    let chosen: Vec<&Skill> = match name {
+        Some(name) => {
+            let skill = find(catalogue, name)?;
+            if skill.scope != Scope::Project {
+                super::print(&format!("{}\n", lang.not_a_projects(name, skill.scope.name())))?;
+                return Ok(Exit::Ok);
+            }
+            Some(skill).filter(waits).into_iter().collect()
+        }
+        None => catalogue.all().filter(waits).collect(),
+    };
+    if chosen.is_empty() {
+        super::print(&format!("{}\n", lang.nothing_to_trust()))?;
+        return Ok(Exit::Ok);
+    }
+    let mut exit = Exit::Ok;
+    for skill in chosen {
+        let name = &skill.name;
+        let pin =
+            Catalogue::pin(skill).map_err(|why| Stop::said(Exit::Failed, |lang| lang.cannot_be_pinned(name, &why)))?;
+        let place_shown = skill.folder.as_deref().unwrap_or(&skill.file);
+        super::print(&clean(&format!("{name}  {}\n  {}\n", place_shown.display(), skill.description)))?;
+        super::print(&clean(&contents(place_shown)))?;
+        if !yes && !agreed(lang)? {
+            super::print(&format!("{}\n", lang.left_untrusted()))?;
+            exit = Exit::Denied;
+            continue;
+        }
+        let root = catalogue.root().to_string_lossy();
+        let mut trusted = Trusted::read(&place.home).map_err(|words| Stop::new(Exit::Failed, words))?;
+        trusted.add(&root, &[Trust::word(name, &pin)])?;
+        super::print(&format!("{}\n", lang.skill_trusted(name, &root)))?;
+    }
+    Ok(exit)
+}
+
+/// What somebody is asked to trust: every file, and every line that would run a command.
+fn contents(path: &Path) -> String {
+    let mut text = String::new();
+    let files = if path.is_dir() { below(path) } else { vec![path.to_path_buf()] };
+    for file in files {
+        let shown = file.strip_prefix(path).unwrap_or(&file).display().to_string();
+        text.push_str(&format!("  - {}\n", if shown.is_empty() { file.display().to_string() } else { shown }));
+        let body = std::fs::read_to_string(&file).unwrap_or_default();
+        for line in body.lines().filter(|line| line.contains("!`") || line.trim_start().starts_with("```!")) {
+            text.push_str(&format!("      {}\n", line.trim()));
+        }
+    }
+    text
+}
+
+fn below(folder: &Path) -> Vec<std::path::PathBuf> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => files.extend(below(&path)),
+            _ => files.push(path),
+        }
+    }
+    files.sort();
+    files
+}
+
+fn agreed(lang: Lang) -> anyhow::Result<bool> {
+    use std::io::IsTerminal;
+    if !std::io::stdin().is_terminal() {
+        return Err(Stop::said(Exit::Denied, |lang| lang.trust_needs_yes().to_owned()).into());
+    }
+    super::print(&format!("{} [y/N] ", lang.trust_these()))?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
+}
+
+fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow::Result<Exit> {
+    let skill = find(catalogue, &options.name)?;
+    let name = &skill.name;
+    if skill.state != State::Ready {
+        return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &state(skill, lang))).into());
+    }
+    let Some(contract) = &skill.contract else {
+        return Err(Stop::said(Exit::Usage, |lang| lang.no_contract(name)).into());
+    };
+    // Checked once more against what stands there now.
+    catalogue.text(skill).map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
+    let wrong = |words: String| Stop::new(Exit::Usage, format!("--input: {words}"));
+    let text = match options.input.strip_prefix('@') {
+        Some(path) => {
+            std::fs::read_to_string(place.cwd.join(path)).map_err(|error| wrong(format!("`{path}`: {error}")))?
+        }
+        None => options.input.clone(),
+    };
+    let input: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("it is not JSON: {error}")))?;
+    contract.takes(&input).map_err(|misfit| wrong(misfit.to_string()))?;
+    talk::skill(place, name, contract, &input, options)
+}

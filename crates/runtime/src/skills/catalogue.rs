@@ -1,0 +1,268 @@
+//! All skills of one project and one user: who wins a name, what is offered to models, and what is wrong.
+//!
+//! The project wins a name, and whoever loses it is told. But what nobody trusts wins nothing: a stranger's folder must
+//! not take a name away from the user's own.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use super::find::{Known, Places, Trust};
+use super::pin::Pin;
+use super::{
+    CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, Scope, Skill, State, builtin, find, read,
+};
+use crate::front_matter;
+use crate::shared::lock;
+
+/// What stands above the list.
+const ABOVE: &str = include_str!("../../../../prompts/skills.md");
+/// Bytes of a token, about.
+const TOKEN_BYTES: u64 = 4;
+/// Bytes of the line that counts the rest.
+const MORE_BYTES: usize = 64;
+/// How long a catalogue holds before the folders are looked at again.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// A file that is no skill, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Broken {
+    /// The file, or the folder.
+    pub file: PathBuf,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A skill whose name belongs to another one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shadow {
+    /// The name.
+    pub name: String,
+    /// The file that is not used.
+    pub file: PathBuf,
+    /// The file that is.
+    pub by: PathBuf,
+}
+
+/// All skills.
+#[derive(Debug, Clone, Default)]
+pub struct Catalogue {
+    skills: BTreeMap<String, Skill>,
+    /// Who lost a name, and to whom.
+    pub shadows: Vec<Shadow>,
+    /// What could not be used.
+    pub broken: Vec<Broken>,
+    root: PathBuf,
+    trust: Trust,
+}
+
+impl Catalogue {
+    /// Looks everywhere.
+    pub fn read(places: &Places, root: &Path) -> Self {
+        Self::again(places, root, &Known::default())
+    }
+
+    /// The same where much is known from before.
+    fn again(places: &Places, root: &Path, known: &Known) -> Self {
+        let mut found = places.find(root, known);
+        if places.builtin {
+            found.skills.extend(builtin::all());
+        }
+        let (root, trust) = (root.to_path_buf(), places.trust.clone());
+        let mut catalogue = Self { broken: found.broken, root, trust, ..Self::default() };
+        let words = if found.skills.iter().any(|skill| skill.scope == Scope::Project) {
+            catalogue.trust.of(&catalogue.root)
+        } else {
+            Vec::new()
+        };
+        for mut skill in found.skills {
+            if skill.scope == Scope::Project {
+                skill.state = trusted(&skill, &words);
+            }
+            let missing = skill.head.needs.missing(&places.machine);
+            if skill.state == State::Ready && !missing.is_empty() {
+                skill.state = State::Lacks(missing);
+            }
+            catalogue.add(skill);
+        }
+        catalogue
+    }
+
+    /// They come in the order of precedence.
+    fn add(&mut self, skill: Skill) {
+        let is_strange = |skill: &Skill| matches!(skill.state, State::Untrusted | State::Changed);
+        if self.skills.len() >= SKILLS_MAX && !self.skills.contains_key(&skill.name) {
+            let why = format!("there are more than {SKILLS_MAX} skills; it is left out");
+            self.broken.push(Broken { file: skill.file, why });
+            return;
+        }
+        match self.skills.get_mut(&skill.name) {
+            Some(first) if is_strange(first) && !is_strange(&skill) => {
+                let lost = std::mem::replace(first, skill);
+                self.shadows.push(Shadow { name: lost.name, file: lost.file, by: first.file.clone() });
+            }
+            Some(first) => {
+                self.shadows.push(Shadow { name: skill.name, file: skill.file, by: first.file.clone() });
+            }
+            None => drop(self.skills.insert(skill.name.clone(), skill)),
+        }
+    }
+
+    /// All that have won their names, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Skill> {
+        self.skills.values()
+    }
+
+    /// The skill of that name.
+    pub fn get(&self, name: &str) -> Option<&Skill> {
+        self.skills.get(name)
+    }
+
+    /// Those that an agent with these tools is told of.
+    pub fn offered<'a>(&'a self, tools: &'a [String]) -> impl Iterator<Item = &'a Skill> {
+        self.all().filter(|skill| skill.is_offered() && is_doable(skill, tools))
+    }
+
+    /// What goes into a prompt: names and descriptions, within the share of the window that is theirs.
+    pub fn listing(&self, window_tokens: u64, tools: &[String]) -> String {
+        let offered: Vec<(&str, &str)> =
+            self.offered(tools).map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
+        if offered.is_empty() {
+            return String::new();
+        }
+        let share = usize::try_from(window_tokens / CATALOGUE_SHARE * TOKEN_BYTES).unwrap_or(usize::MAX);
+        let lines = lines(&offered, share.max(CATALOGUE_BYTES_MIN));
+        format!("{}\n\n{lines}", ABOVE.trim_end())
+    }
+
+    /// The whole text of a skill, without its front. What came with the project is held against its pin once more.
+    pub fn text(&self, skill: &Skill) -> Result<String, String> {
+        if let Some(text) = builtin::text(&skill.file) {
+            return Ok(text.to_owned());
+        }
+        let bytes = find::whole(&skill.file)?;
+        if skill.scope == Scope::Project && trusted(skill, &self.trust.of(&self.root)) != State::Ready {
+            return Err("it has changed since the user trusted it".to_owned());
+        }
+        // What stands there now must still be the skill that was offered.
+        let called = skill.file.file_stem().unwrap_or_default().to_string_lossy();
+        if skill.contract.is_none() {
+            read::read(&bytes, &skill.file, &called, skill.scope)?;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        Ok(front_matter::split(&text).1.trim_start_matches(['\r', '\n']).to_owned())
+    }
+
+    /// What the user would say yes to.
+    pub fn pin(skill: &Skill) -> Result<Pin, String> {
+        Pin::of(skill.folder.as_deref().unwrap_or(&skill.file))
+    }
+
+    /// The folder it was read for.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// Whether an agent with these tools can do what was agreed.
+fn is_doable(skill: &Skill, tools: &[String]) -> bool {
+    skill.contract.as_ref().is_none_or(|contract| contract.tools.iter().all(|tool| tools.contains(tool)))
+}
+
+/// How the user stands to what came with the project. A name that nobody has said yes to is not looked at further.
+fn trusted(skill: &Skill, words: &[String]) -> State {
+    let beginning = format!("skill {} ", skill.name);
+    if !words.iter().any(|word| word.starts_with(&beginning)) {
+        return State::Untrusted;
+    }
+    let pin = Catalogue::pin(skill).ok().map(|pin| Trust::word(&skill.name, &pin));
+    if pin.is_some_and(|word| words.contains(&word)) { State::Ready } else { State::Changed }
+}
+
+/// One line each. If they do not fit, all descriptions are cut to the same length; if even the names do not, the last
+/// are only counted.
+fn lines(offered: &[(&str, &str)], bytes_max: usize) -> String {
+    let line = |(name, description): (&str, &str), chars: usize| {
+        let short: String = description.chars().take(chars).collect();
+        match (chars, short.len() < description.len()) {
+            (0, _) => format!("- {name}\n"),
+            (_, true) => format!("- {name}: {}…\n", short.trim_end()),
+            (_, false) => format!("- {name}: {short}\n"),
+        }
+    };
+    let all = |chars: usize| offered.iter().map(|skill| line(*skill, chars)).collect::<String>();
+    let (mut low, mut high) = (0, LISTED_CHARS_MAX);
+    if all(high).len() > bytes_max {
+        while low < high {
+            let middle = usize::midpoint(low, high + 1);
+            if all(middle).len() <= bytes_max { low = middle } else { high = middle - 1 }
+        }
+        // A few letters say less than none.
+        high = if low < 16 { 0 } else { low };
+    }
+    let whole = all(high);
+    if whole.len() <= bytes_max {
+        return whole;
+    }
+    let (mut text, mut told) = (String::new(), 0);
+    for skill in offered {
+        let line = line(*skill, 0);
+        if text.len() + line.len() + MORE_BYTES > bytes_max {
+            break;
+        }
+        text.push_str(&line);
+        told += 1;
+    }
+    format!("{text}- … and {} more, which load by their names\n", offered.len() - told)
+}
+
+/// The catalogue of whatever project is worked on, made again when it may have changed.
+#[derive(Debug, Default)]
+pub(crate) struct Library {
+    places: Places,
+    known: Known,
+    made: Mutex<Option<(Instant, Arc<Catalogue>)>>,
+}
+
+impl Library {
+    pub(crate) fn new(places: Places) -> Self {
+        Self { places, ..Self::default() }
+    }
+
+    /// The catalogue of a project. Blocking, but for a wave of members only once.
+    pub(crate) fn of(&self, root: &Path) -> Arc<Catalogue> {
+        let mut made = lock(&self.made);
+        if let Some((at, catalogue)) = &*made
+            && catalogue.root() == root
+            && at.elapsed() < FRESH
+        {
+            return Arc::clone(catalogue);
+        }
+        let catalogue = Arc::new(Catalogue::again(&self.places, root, &self.known));
+        *made = Some((Instant::now(), Arc::clone(&catalogue)));
+        catalogue
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_fits_its_share() {
+        let long = "x".repeat(3_000);
+        let skills: Vec<(String, String)> =
+            (0..40).map(|number| (format!("skill-{number:02}"), long.clone())).collect();
+        let offered: Vec<(&str, &str)> = skills.iter().map(|(name, words)| (name.as_str(), words.as_str())).collect();
+        let wide = lines(&offered, usize::MAX);
+        assert!(wide.lines().all(|line| line.chars().count() <= LISTED_CHARS_MAX + 16), "each has its own bound");
+        for bytes_max in [20_000, 4_000, 1_000] {
+            let text = lines(&offered, bytes_max);
+            assert!(text.len() <= bytes_max && text.lines().count() == 40, "{bytes_max}: {}", text.len());
+        }
+        assert_eq!(lines(&offered, 1_000).lines().next(), Some("- skill-00"));
+        let few = lines(&offered, 100);
+        assert!(few.len() <= 100 && few.ends_with("- … and 37 more, which load by their names\n"), "{few}");
+    }
+}

@@ -1,0 +1,203 @@
+//! Skills with a contract: a prompt, the tools it takes, the shape of what goes in and of what comes out, and a time.
+//!
+//! They are written in YAML. A contract is checked when it is read: schemas that cannot be used and tools that are not
+//! named make it no skill. Whoever runs one checks the input before and the output after; nothing here runs anything.
+
+use std::path::Path;
+
+use max_team_core::near::did_you_mean;
+use max_team_core::text::quote;
+use max_team_tools::Structured;
+use serde_json::{Value as Json, json};
+
+use super::{Head, Scope, Skill, State, read::is_name};
+use crate::yaml::{self, Node, Value};
+
+/// Seconds, if the file does not say.
+const TIMEOUT_S_DEFAULT: u64 = 600;
+/// Seconds at most.
+const TIMEOUT_S_MAX: u64 = 24 * 3_600;
+/// Faults of one value that are told at once.
+const FAULTS_MAX: usize = 8;
+/// Bytes of one such fault.
+const FAULT_BYTES_MAX: usize = 300;
+
+const KEYS: [&str; 7] = ["name", "description", "prompt", "tools", "input", "output", "timeout"];
+
+/// What is agreed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Contract {
+    /// What whoever does it is told.
+    pub prompt: String,
+    /// Tools without which it cannot be done.
+    pub tools: Vec<String>,
+    /// JSON Schema of what goes in: an object.
+    pub input: Json,
+    /// JSON Schema of what comes out: an object.
+    pub output: Json,
+    /// How long it may take.
+    pub timeout_ms: u64,
+}
+
+/// A value that does not have the shape that was agreed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the {what} does not fit: {faults}")]
+pub struct Misfit {
+    /// `input` or `output`.
+    pub what: &'static str,
+    /// What is wrong with it.
+    pub faults: String,
+}
+
+impl Contract {
+    /// Whether something can go in.
+    pub fn takes(&self, input: &Json) -> Result<(), Misfit> {
+        fits("input", &self.input, input)
+    }
+
+    /// Whether something can come out.
+    pub fn gives(&self, output: &Json) -> Result<(), Misfit> {
+        fits("output", &self.output, output)
+    }
+
+    /// What goes in, as whoever does it is told.
+    pub fn asked(input: &Json) -> String {
+        format!("# Input\n\n```json\n{input:#}\n```\n")
+    }
+
+    /// All that somebody is told who does it in the middle of something else.
+    pub fn told(&self, input: &Json) -> String {
+        let (prompt, input, output) = (self.prompt.trim_end(), Self::asked(input), &self.output);
+        format!(
+            "{prompt}\n\n{input}\n# Answer\n\nEnd with one JSON object of this shape, and nothing behind it:\n\n\
+             ```json\n{output:#}\n```\n"
+        )
+    }
+}
+
+fn fits(what: &'static str, schema: &Json, value: &Json) -> Result<(), Misfit> {
+    let misfit = |faults: String| Misfit { what, faults };
+    let validator = jsonschema::validator_for(schema).map_err(|error| misfit(error.to_string()))?;
+    let told = |fault: jsonschema::ValidationError<'_>| {
+        let (path, mut words) = (fault.instance_path().to_string(), fault.to_string());
+        words.truncate(words.floor_char_boundary(FAULT_BYTES_MAX));
+        if path.is_empty() { words } else { format!("`{path}`: {words}") }
+    };
+    let faults: Vec<String> = validator.iter_errors(value).take(FAULTS_MAX).map(told).collect();
+    if faults.is_empty() { Ok(()) } else { Err(misfit(faults.join("; "))) }
+}
+
+/// Reads a contract; otherwise why it is none.
+pub(super) fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
+    let text = String::from_utf8_lossy(bytes);
+    let node = yaml::parse(&text)
+        .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.message))?;
+    let Value::Map(entries) = &node.value else { return Err("it must be `key: value` lines".to_owned()) };
+    let mut warnings = Vec::new();
+    for (key, _) in entries.iter().filter(|(key, _)| !KEYS.contains(&meant(&key.text))) {
+        let near = did_you_mean(&key.text, KEYS);
+        warnings.push(format!("line {}: `{}` is no key of a contract{near}", key.spot.line, quote(&key.text)));
+    }
+    let get = |key: &str| entries.iter().find(|(name, _)| meant(&name.text) == key).map(|(_, node)| node);
+    let word = |key: &str| get(key).and_then(Node::text).map(str::to_owned).filter(|text| !text.is_empty());
+    let needed = |key: &str| word(key).ok_or_else(|| format!("it has no `{key}`"));
+    let (description, prompt) = (needed("description")?, needed("prompt")?);
+    let name = word("name").filter(|name| is_name(name)).unwrap_or_else(|| called.to_owned());
+    let tools = match get("tools").map(|node| &node.value) {
+        Some(Value::List(items)) => items.iter().filter_map(Node::text).map(str::to_owned).collect(),
+        Some(Value::Scalar(_)) | None => Vec::new(),
+        Some(Value::Map(_)) => return Err("`tools` must be a list".to_owned()),
+    };
+    let schema = |key: &str| match get(key).map(Node::json) {
+        Some(schema @ Json::Object(_)) => usable(key, schema),
+        Some(_) => Err(format!("`{key}` must be a JSON Schema: a map")),
+        None if key == "input" => Ok(json!({ "type": "object" })),
+        None => Err(format!("it has no `{key}`: the shape of what comes out")),
+    };
+    let contract = Contract {
+        prompt,
+        tools,
+        input: schema("input")?,
+        output: schema("output")?,
+        timeout_ms: word("timeout").map_or(Ok(TIMEOUT_S_DEFAULT), |text| seconds(&text))? * 1_000,
+    };
+    let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (file, contract) = (file.to_path_buf(), Some(Box::new(contract)));
+    let (folder, head, state) = (None, Head::default(), State::Ready);
+    Ok(Skill { name, description, scope, file, folder, head, contract, warnings, state })
+}
+
+/// Keys by the names that others give them.
+fn meant(key: &str) -> &str {
+    match key {
+        "required_tools" | "requiredTools" | "required-tools" => "tools",
+        "input_schema" | "inputSchema" | "input-schema" => "input",
+        "output_schema" | "outputSchema" | "output-schema" => "output",
+        other => other,
+    }
+}
+
+/// A schema that a model can be held to.
+fn usable(key: &str, mut schema: Json) -> Result<Json, String> {
+    Structured::new(schema.clone()).map_err(|error| format!("`{key}`: {error}"))?;
+    if let Some(whole) = schema.as_object_mut() {
+        whole.entry("type").or_insert_with(|| json!("object"));
+    }
+    Ok(schema)
+}
+
+/// `90`, `90s`, `5m`, `1h`.
+fn seconds(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|letter: char| letter.is_ascii_alphabetic());
+    let unit = match text.get(digits.len()..).unwrap_or_default() {
+        "" | "s" => Some(1),
+        "m" => Some(60),
+        "h" => Some(3_600),
+        _ => None,
+    };
+    let whole = digits.trim().parse::<u64>().ok().zip(unit).and_then(|(number, unit)| number.checked_mul(unit));
+    whole
+        .filter(|seconds| (1..=TIMEOUT_S_MAX).contains(seconds))
+        .ok_or_else(|| format!("`timeout: {}` is no time that can be used; write `90s`, `5m` or `1h`", quote(text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "name: count\ndescription: Counts\nprompt: Count them.\nrequired_tools: [read_file]\n\
+        input: {properties: {path: {type: string}}, required: [path]}\n\
+        output: {properties: {n: {type: integer}}, required: [n], additionalProperties: false}\ntimeout: 2m\n";
+
+    fn read(text: &str) -> Result<Skill, String> {
+        super::read(text.as_bytes(), Path::new("count.yaml"), "count", Scope::User)
+    }
+
+    #[test]
+    fn shapes_are_held() {
+        let contract = *read(FILE).unwrap().contract.unwrap();
+        assert_eq!((contract.timeout_ms, contract.tools.as_slice()), (120_000, ["read_file".to_owned()].as_slice()));
+        assert!(contract.takes(&json!({ "path": "x" })).is_ok() && contract.gives(&json!({ "n": 1 })).is_ok());
+        let misfit = contract.gives(&json!({ "n": "one", "m": 1 })).unwrap_err().to_string();
+        assert!(misfit.contains("`/n`") && misfit.contains('m'), "{misfit}");
+        assert!(contract.takes(&json!({})).unwrap_err().to_string().contains("path"));
+        assert!(contract.told(&json!({ "path": "x" })).contains("\"path\": \"x\""));
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_no_contract() {
+        let cases = [
+            ("prompt: Count them.\n", "", "no `prompt`"),
+            ("output: {", "outputs: {", "no `output`"),
+            ("type: integer", "type: intger", "intger"),
+            ("timeout: 2m", "timeout: soon", "no time"),
+            ("description: Counts\n", "", "no `description`"),
+        ];
+        for (from, to, want) in cases {
+            let error = read(&FILE.replace(from, to)).unwrap_err();
+            assert!(error.contains(want), "{to:?}: {error}");
+        }
+        let odd = read(&format!("{FILE}promt: x\n")).unwrap();
+        assert!(odd.warnings[0].contains("did you mean `prompt`"), "{:?}", odd.warnings);
+    }
+}

@@ -1,0 +1,271 @@
+//! A skill's text with its blanks filled in.
+//!
+//! The text is cut into pieces first and filled in afterwards, so that what comes in as an argument is never taken for
+//! a blank or a command. Commands are only found here; whoever runs them judges each by itself.
+
+use std::collections::BTreeMap;
+
+use super::COMMANDS_MAX;
+
+/// What blanks are filled with.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fill<'a> {
+    /// What was written behind the skill's name.
+    pub arguments: &'a str,
+    /// Names that stand for the first, the second … of them.
+    pub names: &'a [String],
+    /// `${NAME}` by name.
+    pub vars: BTreeMap<&'static str, String>,
+}
+
+/// A text cut into pieces.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    /// A command whose output takes its place.
+    Command(String),
+}
+
+/// Cuts a text at its commands: `` !`…` `` outside of code blocks, and blocks that begin with ```` ```! ````.
+pub(super) fn pieces(body: &str) -> Vec<Piece> {
+    let (mut pieces, mut text) = (Vec::new(), String::new());
+    let mut fence: Option<(String, Option<String>)> = None;
+    for line in body.split_inclusive('\n') {
+        let bare = line.trim();
+        if let Some((mark, script)) = &mut fence {
+            let is_end = bare.starts_with(mark.as_str()) && bare.trim_start_matches(['`', '~']).is_empty();
+            match (is_end, script) {
+                (false, Some(script)) => script.push_str(line),
+                (false, None) => text.push_str(line),
+                (true, None) => {
+                    text.push_str(line);
+                    fence = None;
+                }
+                (true, Some(script)) => {
+                    pieces.push(Piece::Text(std::mem::take(&mut text)));
+                    pieces.push(Piece::Command(script.trim().to_owned()));
+                    text.push('\n');
+                    fence = None;
+                }
+            }
+            continue;
+        }
+        let mark: String = bare.chars().take_while(|letter| matches!(letter, '`' | '~')).collect();
+        if mark.len() >= 3 {
+            let is_script = bare.get(mark.len()..).is_some_and(|rest| rest.trim() == "!");
+            if !is_script {
+                text.push_str(line);
+            }
+            fence = Some((mark, is_script.then(String::new)));
+            continue;
+        }
+        inline(line, &mut text, &mut pieces);
+    }
+    if let Some((mark, Some(script))) = fence {
+        // A block without its end is no command.
+        text.push_str(&format!("{mark}!\n{script}"));
+    }
+    pieces.push(Piece::Text(text));
+    pieces.retain(|piece| !matches!(piece, Piece::Text(text) if text.is_empty()));
+    pieces
+}
+
+fn inline(line: &str, text: &mut String, pieces: &mut Vec<Piece>) {
+    let mut rest = line;
+    while let Some(at) = rest.find("!`") {
+        let (before, after) = rest.split_at(at);
+        let inner = after.get(2..).unwrap_or_default();
+        let is_word = before.chars().next_back().is_some_and(|letter| letter.is_alphanumeric() || letter == '`');
+        match inner.split_once('`').filter(|(command, _)| !is_word && !command.trim().is_empty()) {
+            Some((command, after)) => {
+                text.push_str(before);
+                pieces.push(Piece::Text(std::mem::take(text)));
+                pieces.push(Piece::Command(command.trim().to_owned()));
+                rest = after;
+            }
+            None => {
+                text.push_str(before);
+                text.push_str("!`");
+                rest = inner;
+            }
+        }
+    }
+    text.push_str(rest);
+}
+
+/// Fills a skill's text in. `run` gives what stands in for a command; beyond [`COMMANDS_MAX`] it is not asked.
+pub(super) fn fill(body: &str, with: &Fill<'_>, mut run: impl FnMut(&str) -> String) -> String {
+    let words = words(with.arguments);
+    let (mut whole, mut used, mut commands) = (String::with_capacity(body.len()), false, 0);
+    for piece in pieces(body) {
+        match piece {
+            Piece::Text(text) => used |= blanks(&text, with, &words, &mut whole),
+            Piece::Command(text) => {
+                let mut command = String::new();
+                used |= blanks(&text, with, &words, &mut command);
+                commands += 1;
+                if commands > COMMANDS_MAX {
+                    whole.push_str(&unrun(&command, &format!("at most {COMMANDS_MAX} commands are run for a skill")));
+                } else {
+                    whole.push_str(run(&command).trim_end());
+                }
+            }
+        }
+    }
+    if !used && !with.arguments.trim().is_empty() {
+        whole.truncate(whole.trim_end().len());
+        whole.push_str(&format!("\n\nARGUMENTS: {}\n", with.arguments.trim()));
+    }
+    whole
+}
+
+/// What stands in for a command that was not run.
+pub(super) fn unrun(command: &str, why: &str) -> String {
+    format!("[`{command}` was not run: {why}]")
+}
+
+/// The commands of a text as they would be run.
+pub(super) fn commands(body: &str, with: &Fill<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    fill(body, with, |command| {
+        found.push(command.to_owned());
+        String::new()
+    });
+    found
+}
+
+/// Fills blanks in; whether one stood for an argument.
+fn blanks(text: &str, with: &Fill<'_>, words: &[String], into: &mut String) -> bool {
+    let (mut rest, mut used) = (text, false);
+    while let Some(at) = rest.find('$') {
+        let (before, after) = rest.split_at(at);
+        into.push_str(before);
+        let (filled, length, is_argument) = blank(after, with, words).unwrap_or(("$".into(), 1, false));
+        into.push_str(&filled);
+        used |= is_argument;
+        rest = after.get(length..).unwrap_or_default();
+    }
+    into.push_str(rest);
+    used
+}
+
+/// What a `$…` at the beginning of a text stands for, its bytes, and whether it is an argument.
+fn blank(text: &str, with: &Fill<'_>, words: &[String]) -> Option<(String, usize, bool)> {
+    let word = |index: usize| words.get(index).cloned();
+    if let Some(inner) = text.strip_prefix("${").and_then(|rest| rest.split_once('}')).map(|(inner, _)| inner) {
+        return with.vars.get(inner).map(|value| (value.clone(), inner.len() + 3, false));
+    }
+    let rest = text.strip_prefix('$')?;
+    if let Some(after) = rest.strip_prefix("ARGUMENTS") {
+        let index = after.strip_prefix('[').and_then(|after| after.split_once(']')).map(|(index, _)| index);
+        if let Some((index, number)) = index.and_then(|index| Some((index, index.parse::<usize>().ok()?))) {
+            return Some((word(number).unwrap_or_default(), "$ARGUMENTS[]".len() + index.len(), true));
+        }
+        let ends = !after.starts_with(|letter: char| letter.is_alphanumeric() || letter == '_');
+        return ends.then(|| (with.arguments.to_owned(), "$ARGUMENTS".len(), true));
+    }
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    if !digits.is_empty() {
+        // `$5` is a price unless there is a sixth argument.
+        return word(digits.parse().ok()?).map(|word| (word, digits.len() + 1, true));
+    }
+    let name: String =
+        rest.chars().take_while(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-')).collect();
+    let index = with.names.iter().position(|known| *known == name && !name.is_empty())?;
+    Some((word(index).unwrap_or_default(), name.len() + 1, true))
+}
+
+/// Arguments one by one; quotes keep blanks together.
+fn words(text: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in text.chars() {
+        match quote {
+            Some(open) if letter == open => quote = None,
+            None if matches!(letter, '"' | '\'') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            None if letter.is_whitespace() => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn filled(body: &str, arguments: &str) -> String {
+        let names = ["issue".to_owned(), "due".to_owned()];
+        let vars = [("CLAUDE_SKILL_DIR", "/s/x".to_owned()), ("CLAUDE_SESSION_ID", "s1".to_owned())].into();
+        fill(body, &Fill { arguments, names: &names, vars }, |command| format!("<{command}>"))
+    }
+
+    #[test]
+    fn blanks_are_filled() {
+        let cases = [
+            ("Fix $ARGUMENTS now", "a b", "Fix a b now"),
+            ("$ARGUMENTS[1] $0 $1", "a 'b c'", "b c a b c"),
+            ("$ARGUMENTS[7].", "a", "."),
+            ("$issue by $due", "'the bug' friday", "the bug by friday"),
+            ("$issue|$due|", "only", "only||"),
+            ("it costs $5, $HOME and $ARGUMENTSX", "", "it costs $5, $HOME and $ARGUMENTSX"),
+            ("run ${CLAUDE_SKILL_DIR}/x.py in ${CLAUDE_SESSION_ID} ${PATH}", "", "run /s/x/x.py in s1 ${PATH}"),
+            ("no blank", "a b", "no blank\n\nARGUMENTS: a b\n"),
+            ("no blank", "  ", "no blank"),
+            ("$", "x", "$\n\nARGUMENTS: x\n"),
+        ];
+        for (body, arguments, want) in cases {
+            assert_eq!(filled(body, arguments), want, "{body}");
+        }
+    }
+
+    #[test]
+    fn commands_are_found_where_they_are_meant() {
+        let cases = [
+            ("Status: !`git status`\n", "Status: <git status>\n"),
+            ("!`a` and !`b`", "<a> and <b>"),
+            ("```!\ngit log\ngit diff\n```\nafter", "<git log\ngit diff>\nafter"),
+            ("```sh\n!`in a block`\n```\n", "```sh\n!`in a block`\n```\n"),
+            ("wow!`not this` ![image](x) !`", "wow!`not this` ![image](x) !`"),
+            ("!`` nothing", "!`` nothing"),
+            ("```!\nnever closed", "```!\nnever closed"),
+        ];
+        for (body, want) in cases {
+            assert_eq!(filled(body, ""), want, "{body}");
+        }
+    }
+
+    #[test]
+    fn an_argument_is_neither_a_command_nor_a_blank() {
+        assert_eq!(
+            filled("say $ARGUMENTS", "!`rm -rf /` $0 ${CLAUDE_SKILL_DIR}"),
+            "say !`rm -rf /` $0 ${CLAUDE_SKILL_DIR}"
+        );
+        assert_eq!(filled("!`echo $0`", "hi"), "<echo hi>");
+    }
+
+    #[test]
+    fn there_is_an_end_to_commands() {
+        let body = "!`x`\n".repeat(COMMANDS_MAX + 2);
+        let text = filled(&body, "");
+        assert_eq!((text.matches("<x>").count(), text.matches("was not run").count()), (COMMANDS_MAX, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_filled(body in "[-!`~$a-zA-Z0-9{}\\[\\] \n\"']{0,200}", arguments in "[a-z'\" $!`]{0,40}") {
+            let text = filled(&body, &arguments);
+            prop_assert!(text.len() <= (body.len() + 64) * (arguments.len() + 64));
+        }
+
+        #[test]
+        fn without_commands_or_blanks_a_text_stays_as_it_is(body in "[a-z #*`\n]{0,200}") {
+            prop_assert_eq!(filled(&body, ""), body);
+        }
+    }
+}

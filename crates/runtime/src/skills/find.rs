@@ -1,0 +1,293 @@
+//! Where skills lie.
+//!
+//! A project's folders come first, then the user's, then what came with the program. Below each, folders are looked into
+//! down to a depth; one that is a skill is not looked into further. What came with a project must lie in it: a link
+//! that leads out is not followed.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+
+use super::catalogue::Broken;
+use super::needs::Machine;
+use super::pin::Pin;
+use super::{DEPTH_MAX, FILE_BYTES_MAX, FOLDERS_MAX, Scope, Skill, contract, read};
+use crate::front_matter::HEAD_BYTES_MAX;
+use crate::shared::lock;
+
+/// A skill's file in its folder.
+const FILE: &str = "SKILL.md";
+/// The same for one with a contract.
+const CONTRACT: &str = "skill.yaml";
+/// Where a project keeps skills, in the order of precedence.
+const IN_PROJECT: [&str; 4] = ["skills", ".max-team/skills", ".agents/skills", ".claude/skills"];
+/// Bytes of a file that are read to know what it is for.
+const FRONT_BYTES: usize = 4 << 10;
+/// Files whose fronts are remembered.
+const KNOWN_MAX: usize = 4_000;
+/// Folders that hold no skills.
+const PASSED: [&str; 3] = ["node_modules", "target", "__pycache__"];
+
+/// Whether the user trusts what a project's folder holds: the project, the skill's name, and the pin.
+#[derive(Clone)]
+pub struct Trust(Arc<Ask>);
+
+type Ask = dyn Fn(&Path) -> Vec<String> + Send + Sync;
+
+impl Trust {
+    /// What is trusted is read from somewhere: for a project, the words of each yes (see [`Trust::word`]).
+    pub fn new(read: impl Fn(&Path) -> Vec<String> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(read))
+    }
+
+    /// A yes, written down.
+    pub fn word(name: &str, pin: &Pin) -> String {
+        format!("skill {name} {pin}")
+    }
+
+    /// Every yes to what this project brings.
+    pub(super) fn of(&self, project: &Path) -> Vec<String> {
+        (self.0)(project)
+    }
+}
+
+impl Default for Trust {
+    /// Nothing is trusted.
+    fn default() -> Self {
+        Self::new(|_| Vec::new())
+    }
+}
+
+impl fmt::Debug for Trust {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Trust")
+    }
+}
+
+/// Where to look, and what there is to be held against. By default nowhere.
+#[derive(Debug, Clone, Default)]
+pub struct Places {
+    /// Whether the project's folders are looked into.
+    pub project: bool,
+    /// The user's folders, in the order of precedence.
+    pub user: Vec<PathBuf>,
+    /// Whether the ones that come with this program are there.
+    pub builtin: bool,
+    /// What the machine has.
+    pub machine: Machine,
+    /// Whom to ask about a project's skills.
+    pub trust: Trust,
+}
+
+/// Fronts that were read, by file, time and size: a catalogue that is made again reads only what has changed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known(Arc<Mutex<HashMap<PathBuf, (Option<SystemTime>, u64, Result<Skill, String>)>>>);
+
+/// What was found in the folders.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// In the order of precedence.
+    pub skills: Vec<Skill>,
+    pub broken: Vec<Broken>,
+}
+
+impl Places {
+    /// Looks for skills of a project, and those of the user.
+    pub(super) fn find(&self, root: &Path, known: &Known) -> Found {
+        let mut search = Search { known, found: Found::default(), within: None, left: 0 };
+        if self.project {
+            let top = top(root);
+            search.within = Some(top.canonicalize().unwrap_or_else(|_| top.clone()));
+            for folder in root.ancestors().take_while(|folder| folder.starts_with(&top)) {
+                IN_PROJECT.iter().for_each(|place| search.place(&folder.join(place), Scope::Project));
+            }
+        }
+        search.within = None;
+        self.user.iter().for_each(|place| search.place(place, Scope::User));
+        search.found
+    }
+}
+
+/// The nearest folder at or above that holds `.git`: nothing above a project speaks for it.
+fn top(root: &Path) -> PathBuf {
+    root.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(root).to_path_buf()
+}
+
+struct Search<'a> {
+    known: &'a Known,
+    found: Found,
+    /// What a project's files must lie in.
+    within: Option<PathBuf>,
+    /// Folders that may still be looked into.
+    left: usize,
+}
+
+impl Search<'_> {
+    fn place(&mut self, place: &Path, scope: Scope) {
+        self.left = FOLDERS_MAX;
+        self.folder(place, scope, 0);
+        if self.left == 0 {
+            let why = format!("more than {FOLDERS_MAX} folders; the rest was not looked into");
+            self.found.broken.push(Broken { file: place.to_path_buf(), why });
+        }
+    }
+
+    fn folder(&mut self, folder: &Path, scope: Scope, depth: usize) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let Ok(entries) = std::fs::read_dir(folder) else { return };
+        let mut entries: Vec<(PathBuf, bool)> = entries
+            .flatten()
+            .filter_map(|entry| {
+                let (path, kind) = (entry.path(), entry.file_type().ok()?);
+                let is_dir = kind.is_dir() || (kind.is_symlink() && path.is_dir());
+                Some((path, is_dir))
+            })
+            .collect();
+        entries.sort();
+        for (path, is_dir) in entries {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if name.starts_with('.') || PASSED.contains(&name.as_str()) {
+                continue;
+            }
+            match (is_dir, path.extension().and_then(|ending| ending.to_str())) {
+                (true, _) => self.below(&path, &name, scope, depth),
+                (false, Some("md")) if depth == 0 => self.flat(&path, scope),
+                (false, Some("yaml" | "yml")) if depth == 0 => self.take(&path, None, scope),
+                _ => {}
+            }
+        }
+    }
+
+    fn below(&mut self, folder: &Path, name: &str, scope: Scope, depth: usize) {
+        if !self.lies_within(folder) {
+            let why = "it is a link that leads out of the project".to_owned();
+            self.found.broken.push(Broken { file: folder.to_path_buf(), why });
+            return;
+        }
+        for file in [FILE, CONTRACT] {
+            // Not `exists`: a link that leads nowhere, or to where nobody may look, is to be told.
+            if folder.join(file).symlink_metadata().is_ok() {
+                self.take(&folder.join(file), Some((folder, name)), scope);
+                return;
+            }
+        }
+        if depth + 1 < DEPTH_MAX {
+            self.folder(folder, scope, depth + 1);
+        }
+    }
+
+    /// A file that may be a skill by itself; one without a front is some other text.
+    fn flat(&mut self, file: &Path, scope: Scope) {
+        let front = front(file, FRONT_BYTES);
+        if front.is_ok_and(|bytes| bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes).starts_with(b"---")) {
+            self.take(file, None, scope);
+        }
+    }
+
+    fn take(&mut self, file: &Path, own: Option<(&Path, &str)>, scope: Scope) {
+        let called = match own {
+            Some((_, name)) => name.to_owned(),
+            None => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+        };
+        let read = if self.stays(file, own.map(|(folder, _)| folder)) {
+            self.known.read(file, &called, scope)
+        } else {
+            Err("it is a link that leads out of its folder".to_owned())
+        };
+        match read {
+            Ok(mut skill) => {
+                match own {
+                    Some((folder, _)) => skill.folder = Some(folder.to_path_buf()),
+                    None if skill.contract.is_none() => {
+                        skill.warnings.push(format!("a folder `{called}/{FILE}` is what other programs look for"));
+                    }
+                    None => {}
+                }
+                self.found.skills.push(skill);
+            }
+            // A settings file that happens to lie there is nobody's mistake.
+            Err(_) if own.is_none() && file.extension().is_some_and(|ending| ending != "md") => {}
+            Err(why) => self.found.broken.push(Broken { file: file.to_path_buf(), why }),
+        }
+    }
+
+    fn lies_within(&self, path: &Path) -> bool {
+        let Some(within) = &self.within else { return true };
+        path.canonicalize().is_ok_and(|real| real.starts_with(within))
+    }
+
+    /// Whether a project's file is where it says: the user's own may be links.
+    fn stays(&self, file: &Path, folder: Option<&Path>) -> bool {
+        if self.within.is_none() {
+            return true;
+        }
+        let real = file.canonicalize().ok();
+        let home = folder.unwrap_or_else(|| file.parent().unwrap_or(file)).canonicalize().ok();
+        real.zip(home).is_some_and(|(real, home)| real.starts_with(home)) && self.lies_within(file)
+    }
+}
+
+impl Known {
+    fn read(&self, file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
+        let meta = file.metadata().map_err(|error| error.to_string())?;
+        if !meta.is_file() {
+            return Err("it is not a regular file".to_owned());
+        }
+        let (time, size) = (meta.modified().ok(), meta.len());
+        if let Some((known_time, known_size, read)) = lock(&self.0).get(file)
+            && (*known_time, *known_size) == (time, size)
+        {
+            return read.clone();
+        }
+        let read = parse(file, called, scope);
+        let mut known = lock(&self.0);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(file.to_path_buf(), (time, size, read.clone()));
+        read
+    }
+}
+
+fn parse(file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
+    let failed = |error: std::io::Error| format!("it cannot be read: {error}");
+    if file.extension().is_some_and(|ending| ending == "md") {
+        let mut bytes = front(file, FRONT_BYTES).map_err(failed)?;
+        let text = String::from_utf8_lossy(&bytes);
+        let is_whole = crate::front_matter::split(&text).0.is_some() || bytes.len() < FRONT_BYTES;
+        if !is_whole {
+            bytes = front(file, HEAD_BYTES_MAX + 64).map_err(failed)?;
+        }
+        return read::read(&bytes, file, called, scope);
+    }
+    contract::read(&whole(file)?, file, called, scope)
+}
+
+/// All of a skill's file.
+pub(super) fn whole(file: &Path) -> Result<Vec<u8>, String> {
+    let bytes = front(file, FILE_BYTES_MAX + 1).map_err(|error| format!("it cannot be read: {error}"))?;
+    if bytes.len() > FILE_BYTES_MAX {
+        return Err(format!("it has more than {} KiB; put the rest into files beside it", FILE_BYTES_MAX >> 10));
+    }
+    Ok(bytes)
+}
+
+fn front(file: &Path, bytes_max: usize) -> std::io::Result<Vec<u8>> {
+    // A pipe must not keep us waiting for its other end.
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    let opened = File::options().read(true).custom_flags(i32::try_from(flags.bits()).unwrap_or_default()).open(file)?;
+    if !opened.metadata()?.is_file() {
+        return Err(std::io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    opened.take(bytes_max as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

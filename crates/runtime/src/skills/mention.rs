@@ -1,0 +1,209 @@
+//! Skills that a user asks for: `/name arguments` at the beginning of a message, `@skill:name` and `$name` in it,
+//! `@skill:all` and `@skill:none`.
+//!
+//! It is a rule, not a model's guess. The words stay in the message; what they ask for is put behind it. What stands in
+//! code is code.
+
+use super::tool::{Asked, wrapped};
+use super::{Catalogue, MENTIONED_BYTES_MAX, Skill, State, fill, read::is_name};
+use max_team_core::near::did_you_mean;
+
+/// Skills that one message may ask for.
+const MENTIONS_MAX: usize = 32;
+
+/// What a message asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Mentions {
+    /// Every skill there is.
+    pub all: bool,
+    /// No skill at all.
+    pub none: bool,
+    /// These, each with what was written behind it.
+    pub names: Vec<(String, String)>,
+}
+
+/// What is put behind a message.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Expanded {
+    /// The words; empty: nothing was asked for.
+    pub text: String,
+    /// No skill is to be used.
+    pub none: bool,
+}
+
+/// Finds what a message asks for. `known` says whether a bare name is one of a skill.
+pub(super) fn find(message: &str, known: impl Fn(&str) -> bool) -> Mentions {
+    let mut mentions = Mentions::default();
+    if let Some(rest) = message.trim_start().strip_prefix('/') {
+        let (name, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        if known(name) {
+            mentions.names.push((name.to_owned(), arguments.trim().to_owned()));
+            return mentions;
+        }
+    }
+    let prose = prose(message);
+    let mut before = ' ';
+    let mut rest = prose.as_str();
+    while let Some(letter) = rest.chars().next() {
+        let starts = before.is_whitespace() || (!before.is_alphanumeric() && !matches!(before, '$' | '@' | '{' | '/'));
+        let marked = ["@skill:", "$"].iter().find_map(|mark| Some((*mark, rest.strip_prefix(mark)?)));
+        if let Some((mark, after)) = marked.filter(|_| starts) {
+            let name = leading(after);
+            match (mark, name) {
+                (_, "all") => mentions.all = true,
+                (_, "none") => mentions.none = true,
+                ("$", name) if !known(name) => {}
+                (_, "") => {}
+                (_, name) if mentions.names.iter().any(|(known, _)| known == name) => {}
+                (_, name) if mentions.names.len() < MENTIONS_MAX => {
+                    mentions.names.push((name.to_owned(), String::new()));
+                }
+                _ => {}
+            }
+            rest = after.get(name.len()..).unwrap_or_default();
+            before = 'x';
+            continue;
+        }
+        before = letter;
+        rest = rest.get(letter.len_utf8()..).unwrap_or_default();
+    }
+    mentions
+}
+
+/// The name that a text begins with; a full stop or a colon behind it ends the sentence.
+fn leading(text: &str) -> &str {
+    let ends = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':'));
+    let name = text.split(ends).next().unwrap_or_default();
+    name.trim_end_matches(['.', ':', '-'])
+}
+
+/// The message without what stands in code.
+fn prose(message: &str) -> String {
+    let mut text = String::with_capacity(message.len());
+    let mut is_block = false;
+    for line in message.lines() {
+        if line.trim_start().starts_with("```") {
+            is_block = !is_block;
+            continue;
+        }
+        if is_block {
+            continue;
+        }
+        let parts: Vec<&str> = line.split('`').collect();
+        let last = parts.len() - 1;
+        for (index, part) in parts.iter().enumerate() {
+            // An odd piece lies between two marks, unless the second is missing.
+            text.push_str(if index % 2 == 0 || index == last { part } else { " " });
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// What is put behind a user's message.
+pub(crate) fn expand(message: &str, catalogue: &Catalogue, asked: &Asked<'_>) -> Expanded {
+    let known = |name: &str| is_name(name) && catalogue.get(name).is_some();
+    let mut mentions = find(message, known);
+    if mentions.none {
+        let text = "[The user wants no skill to be used for this.]".to_owned();
+        return Expanded { text, none: true };
+    }
+    if mentions.all {
+        let rest = catalogue.all().filter(|skill| skill.is_callable());
+        let rest: Vec<_> = rest.map(|skill| (skill.name.clone(), String::new())).collect();
+        mentions.names.extend(rest);
+        mentions.names.dedup_by(|one, other| one.0 == other.0);
+    }
+    let (mut parts, mut left) = (Vec::new(), MENTIONED_BYTES_MAX);
+    for (name, arguments) in &mentions.names {
+        let told = match catalogue.get(name) {
+            None => {
+                format!("[There is no skill `{name}`{}]", did_you_mean(name, catalogue.all().map(|s| s.name.as_str())))
+            }
+            Some(skill) => told(skill, arguments, catalogue, asked, left),
+        };
+        left = left.saturating_sub(told.len());
+        parts.push(told);
+    }
+    Expanded { text: parts.join("\n\n"), none: false }
+}
+
+fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>, left: usize) -> String {
+    let name = &skill.name;
+    if let Some(why) = unusable(skill).or_else(|| (!skill.head.for_users).then(|| "it is not for users".to_owned())) {
+        return format!("[The user asks for the skill `{name}`, which cannot be used: {why}]");
+    }
+    let behind = if arguments.is_empty() { String::new() } else { format!(" with the arguments `{arguments}`") };
+    let load = format!(
+        "[The user asks for the skill `{name}`: load it with the tool `skill`{behind} before anything else, and follow it.]"
+    );
+    if skill.contract.is_some() {
+        return load;
+    }
+    let text = match catalogue.text(skill) {
+        Ok(text) => text,
+        Err(why) => return format!("[The user asks for the skill `{name}`, which cannot be used: {why}]"),
+    };
+    let with = asked.fill(skill, arguments);
+    // What runs commands is a call of a tool, so that they are judged and written down like any other.
+    if skill.head.for_models && (text.len() > left || !fill::commands(&text, &with).is_empty()) {
+        return load;
+    }
+    let filled = fill::fill(&text, &with, |command| fill::unrun(command, "run it yourself if you need what it prints"));
+    format!("The user asks you to follow this skill:\n{}", wrapped(skill, &filled, asked.root))
+}
+
+/// Why a skill cannot be used, if it cannot.
+pub(super) fn unusable(skill: &Skill) -> Option<String> {
+    let name = &skill.name;
+    match &skill.state {
+        State::Ready => None,
+        State::Untrusted => {
+            Some(format!("it came with the project and the user has not trusted it (`max-team skills trust {name}`)"))
+        }
+        State::Changed => Some(format!("it has changed since the user trusted it (`max-team skills trust {name}`)")),
+        State::Lacks(missing) => Some(format!("it needs {}", missing.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn found(message: &str) -> Mentions {
+        find(message, |name| ["pdf", "react-best-practices", "天气"].contains(&name))
+    }
+
+    #[test]
+    fn what_is_asked_for_is_found() {
+        let names = |message: &str| found(message).names.into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        let cases: [(&str, &[&str]); 12] = [
+            ("write it @skill:react-best-practices.", &["react-best-practices"]),
+            ("use $pdf, please; and $pdf", &["pdf"]),
+            ("查一下 $天气", &["天气"]),
+            ("($pdf)", &["pdf"]),
+            ("@skill:typo", &["typo"]),
+            ("it costs $5 and $HOME is set, x$pdf ${pdf} $$pdf", &[]),
+            ("mail me@skill:pdf", &[]),
+            ("`$pdf` is a variable", &[]),
+            ("```\n$pdf @skill:pdf\n```\n", &[]),
+            ("a lone ` and $pdf", &["pdf"]),
+            ("@skill: nothing", &[]),
+            ("/usr/bin is full", &[]),
+        ];
+        for (message, want) in cases {
+            assert_eq!(names(message), want, "{message}");
+        }
+        assert_eq!(found("/pdf a 'b c'\n").names, [("pdf".to_owned(), "a 'b c'".to_owned())]);
+        assert!(found("@skill:all").all && found("$none").none && !found("all none").all);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_is_looked_at(message in "\\PC{0,200}") {
+            prop_assert!(found(&message).names.len() <= MENTIONS_MAX);
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! `skill`: the text of a skill, when it is needed.
+//!
+//! What stands in for a command in the text is what the command printed, if the agent may run it without a question: it
+//! is judged like a command of the agent's own, by the same rules, and runs inside the same walls. What would need a
+//! question is not run, and the text says so: the agent asks by running it itself. A skill gives an agent no tool, no
+//! right and no command that it does not have.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use max_team_core::chat::{Message, Part, Role};
+use max_team_core::near::did_you_mean;
+use max_team_core::policy::{Action, Class, Deed, Verdict};
+use max_team_core::text::quote;
+use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
+use serde_json::{Value, json};
+
+use super::catalogue::Library;
+use super::fill::{self, Fill};
+use super::mention::unusable;
+use super::{COMMAND_S, Catalogue, NAMED_FILES_MAX, Skill};
+
+/// Its name.
+pub const SKILL: &str = "skill";
+/// The tool that commands are run with.
+const SHELL: &str = "run_shell";
+/// How deep files beside a skill are named.
+const FILES_DEPTH: usize = 3;
+/// What a skill's text begins with.
+const OPENING: &str = "<skill name=\"";
+
+const WORDS: &str = "Load a skill: know-how for particular work, written down by somebody who has done it. Call it \
+    before you begin with what a skill is about, then follow its text. Its further files are read as `@skill/NAME/FILE`. \
+    A skill with a contract takes an `input` of a shape and says what to answer. Skills give you no tools and no rights.";
+
+/// The tool, for one agent.
+#[derive(Debug)]
+pub(crate) struct SkillTool {
+    spec: Spec,
+    /// Whose it is; nobody's where tools are only listed.
+    hand: Option<Hand>,
+}
+
+/// What it works with in an agent's hand.
+#[derive(Debug)]
+pub(crate) struct Hand {
+    /// Where skills come from.
+    pub library: Arc<Library>,
+    /// The names of the agent's tools.
+    pub tools: Vec<String>,
+    /// What runs the agent's commands; none: it runs none.
+    pub shell: Option<Arc<dyn Tool>>,
+    /// The user wants no skill to be used for the moment.
+    pub muted: Arc<AtomicBool>,
+}
+
+/// What blanks are filled in from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Asked<'a> {
+    /// The project.
+    pub root: &'a Path,
+    /// The session.
+    pub session: &'a str,
+}
+
+impl Asked<'_> {
+    pub(super) fn fill<'b>(&self, skill: &'b Skill, arguments: &'b str) -> Fill<'b> {
+        let folder = skill.folder.as_deref().or(skill.file.parent()).unwrap_or(self.root).display().to_string();
+        let vars: BTreeMap<&'static str, String> = [
+            ("CLAUDE_SKILL_DIR", folder.clone()),
+            ("CLAUDE_PLUGIN_ROOT", folder),
+            ("CLAUDE_SESSION_ID", self.session.to_owned()),
+            ("CLAUDE_PROJECT_DIR", self.root.display().to_string()),
+        ]
+        .into();
+        Fill { arguments, names: &skill.head.arguments, vars }
+    }
+}
+
+impl SkillTool {
+    /// As everybody knows it.
+    pub(crate) fn listed() -> Self {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "description": "The skill, as the list of skills calls it." },
+                "arguments": { "type": "string", "description": "What the skill is to be used on, in words." },
+                "input": { "type": "object", "description": "For a skill with a contract: what it takes." },
+                "skill": { "type": "string", "description": "The same as `name`." },
+            },
+        });
+        // What runs commands is told to the journal before; a call that runs none is as pure as reading a file.
+        let (name, description) = (SKILL.to_owned(), WORDS.to_owned());
+        Self { spec: Spec { name, description, schema, class: Class::Opaque, null_is_absent: true }, hand: None }
+    }
+
+    /// In an agent's hand.
+    pub(crate) fn held(hand: Hand) -> Self {
+        Self { hand: Some(hand), ..Self::listed() }
+    }
+
+    fn open(&self, cx: &Cx, args: &Value) -> Result<(Arc<Catalogue>, Skill, String), ToolError> {
+        let hand = self.hand.as_ref().ok_or_else(|| ToolError::correctable("`skill` works only inside a team"))?;
+        if hand.muted.load(Ordering::Acquire) {
+            return Err(ToolError::correctable("the user wants no skill to be used for this"));
+        }
+        let word = |key: &str| args.get(key).and_then(Value::as_str).map(str::trim).filter(|word| !word.is_empty());
+        let name = word("name").or_else(|| word(SKILL)).or_else(|| word("command"));
+        let name = name.ok_or_else(|| ToolError::correctable("say which skill: `name`"))?;
+        let name = name.trim_start_matches('/');
+        let catalogue = hand.library.of(cx.root.path());
+        let Some(skill) = catalogue.get(name).cloned() else {
+            let names: Vec<&str> = catalogue.offered(&hand.tools).map(|skill| skill.name.as_str()).collect();
+            let (name, near) = (quote(name), did_you_mean(name, names.iter().copied()));
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(ToolError::correctable(format!("there is no skill `{name}`{near}; there are: {there}")));
+        };
+        let hidden = (!skill.head.for_models).then(|| "only the user can ask for it".to_owned());
+        if let Some(why) = unusable(&skill).or(hidden) {
+            return Err(ToolError::correctable(format!("the skill `{name}` cannot be used: {why}")));
+        }
+        let unread = |why: String| ToolError::correctable(format!("the skill `{name}` cannot be used: {why}"));
+        let text = catalogue.text(&skill).map_err(unread)?;
+        Ok((catalogue, skill, text))
+    }
+
+    /// What a command printed, or why it was not run.
+    fn run(&self, cx: &Cx, command: &str) -> String {
+        let Some(shell) = self.hand.as_ref().and_then(|hand| hand.shell.as_ref()) else {
+            return fill::unrun(command, "you have no tool that runs commands");
+        };
+        let args = json!({ "command": command, "timeout": COMMAND_S });
+        let ran = shell.action(cx, &args).and_then(|action| {
+            let judged = cx.gate.judge(SHELL, &action);
+            match judged.verdict {
+                Verdict::Allow => shell.call(cx, args, &action, false).map(|output| printed(&output)),
+                Verdict::Ask => Ok(fill::unrun(
+                    command,
+                    &format!("it needs the user's yes ({}); run it with `{SHELL}` if you need it", judged.rule),
+                )),
+                Verdict::Deny => Ok(fill::unrun(command, &format!("not allowed by {}", judged.rule))),
+            }
+        });
+        ran.unwrap_or_else(|error| fill::unrun(command, &error.to_string()))
+    }
+}
+
+impl Tool for SkillTool {
+    fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
+        let (_, skill, text) = self.open(cx, args)?;
+        let arguments = arguments(args);
+        let commands = match skill.contract {
+            None => fill::commands(&text, &asked(cx).fill(&skill, &arguments)),
+            Some(_) => Vec::new(),
+        };
+        Ok(Action { deed: Deed::Query, preview: commands.join("\n"), ..Action::read(skill.name) })
+    }
+
+    fn class(&self, action: &Action) -> Class {
+        if action.preview.is_empty() { Class::Pure } else { self.spec.class }
+    }
+
+    fn call(&self, cx: &Cx, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
+        let (_, skill, text) = self.open(cx, &args)?;
+        if let Some(contract) = &skill.contract {
+            let input = args.get("input").cloned().unwrap_or_else(|| json!({}));
+            contract.takes(&input).map_err(|misfit| ToolError::correctable(misfit.to_string()))?;
+            return Ok(Output::text(contract.told(&input)));
+        }
+        let arguments = arguments(&args);
+        let asked = asked(cx);
+        let with = asked.fill(&skill, &arguments);
+        // What was judged is what runs.
+        if fill::commands(&text, &with).join("\n") != intent.preview {
+            return Err(ToolError::correctable("the skill has changed since it was looked at; load it again"));
+        }
+        let filled = fill::fill(&text, &with, |command| self.run(cx, command));
+        cx.check()?;
+        Ok(Output::text(wrapped(&skill, &filled, asked.root)))
+    }
+}
+
+fn asked(cx: &Cx) -> Asked<'_> {
+    Asked { root: cx.root.path(), session: &cx.session }
+}
+
+/// What was written behind the name: words, or whatever else a model makes of it.
+fn arguments(args: &Value) -> String {
+    match args.get("arguments").or_else(|| args.get("args")) {
+        Some(Value::String(words)) => words.clone(),
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    }
+}
+
+/// What a command printed, without the line that says that all went well.
+fn printed(output: &Output) -> String {
+    let text = output.content.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    let text = text.collect::<Vec<_>>().join("\n");
+    match text.split_once('\n').filter(|_| !output.is_error) {
+        Some((_, printed)) => printed.to_owned(),
+        None => text,
+    }
+}
+
+/// A skill's text as a model gets it.
+pub(super) fn wrapped(skill: &Skill, text: &str, root: &Path) -> String {
+    let name = &skill.name;
+    let mut notes = String::new();
+    if !skill.head.tools.is_empty() {
+        let tools = skill.head.tools.join(", ");
+        notes.push_str(&format!("[It is written for these tools: {tools}. You have your own, judged as always.]\n"));
+    }
+    if !skill.head.without_tools.is_empty() {
+        notes.push_str(&format!("[Do not use with it: {}.]\n", skill.head.without_tools.join(", ")));
+    }
+    let files = skill.folder.as_deref().map(|folder| files(folder, &skill.file)).unwrap_or_default();
+    if !files.is_empty() {
+        // What lies in the project is read there, under the project's rules.
+        let inside = skill.folder.as_deref().and_then(|folder| folder.strip_prefix(root).ok());
+        let place = inside.map_or_else(|| format!("@skill/{name}"), |folder| folder.display().to_string());
+        let named: Vec<String> = files.iter().map(|file| format!("`{place}/{file}`")).collect();
+        notes.push_str(&format!("[Its further files, for `read_file`: {}]\n", named.join(", ")));
+    }
+    // Its own words must not end it.
+    let text = text.replace("</skill>", "<\\/skill>");
+    format!("{OPENING}{name}\">\n{}\n</skill>\n{notes}", text.trim())
+}
+
+/// The files beside a skill, by name.
+fn files(folder: &Path, own: &Path) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open: Vec<(PathBuf, usize)> = vec![(folder.to_path_buf(), 0)];
+    while let Some((at, depth)) = open.pop() {
+        let Ok(entries) = std::fs::read_dir(&at) else { continue };
+        for entry in entries.flatten() {
+            let (path, kind) = (entry.path(), entry.file_type());
+            let is_hidden = entry.file_name().to_string_lossy().starts_with('.');
+            match kind {
+                _ if is_hidden || path == own => {}
+                Ok(kind) if kind.is_dir() && depth < FILES_DEPTH => open.push((path, depth + 1)),
+                Ok(kind) if kind.is_file() => {
+                    found.extend(path.strip_prefix(folder).map(|path| path.display().to_string()));
+                }
+                _ => {}
+            }
+        }
+    }
+    found.sort();
+    found.truncate(NAMED_FILES_MAX);
+    found
+}
+
+/// The skills that a conversation has brought in: by the tool, or because the user asked for them.
+pub(crate) fn loaded(messages: &[Message]) -> Vec<String> {
+    let mut names = Vec::new();
+    for message in messages {
+        let called = message.tool_uses().filter(|(_, tool, _)| tool.eq_ignore_ascii_case(SKILL));
+        let called = called.filter_map(|(.., input)| input.get("name").or_else(|| input.get(SKILL))?.as_str());
+        names.extend(called.map(str::to_owned));
+        let said = message.parts.iter().filter_map(|part| match part {
+            Part::Text { text } if message.role == Role::User => Some(text.as_str()),
+            _ => None,
+        });
+        for piece in said.flat_map(|text| text.split(OPENING).skip(1)) {
+            names.extend(piece.split_once('"').map(|(name, _)| name.to_owned()));
+        }
+    }
+    names
+}

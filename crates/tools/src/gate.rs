@@ -1,0 +1,38 @@
+//! The gate's word on what a tool does beyond the call that was judged.
+
+use std::fmt;
+use std::sync::Arc;
+
+use max_team_core::policy::{Action, Judgement, Mode, Rules, judge};
+use max_team_core::team::Constraints;
+
+type Ask = dyn Fn(&str, &Action) -> Judgement + Send + Sync;
+
+/// Judges by the rules of the agent whose call it is. Asks nobody.
+#[derive(Clone)]
+pub struct Gate(Arc<Ask>);
+
+impl Gate {
+    /// A gate that judges a tool's action so.
+    pub fn new(judge: impl Fn(&str, &Action) -> Judgement + Send + Sync + 'static) -> Self {
+        Self(Arc::new(judge))
+    }
+
+    /// Whether an action may be done as that tool's.
+    pub fn judge(&self, tool: &str, action: &Action) -> Judgement {
+        (self.0)(tool, action)
+    }
+}
+
+impl Default for Gate {
+    /// The strictest mode: for whoever knows no rules.
+    fn default() -> Self {
+        Self::new(|tool, action| judge(&Rules::new(Mode::Plan, &Constraints::default()), tool, action))
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Gate")
+    }
+}
