@@ -39,8 +39,9 @@ const KILL_TICK: Duration = Duration::from_millis(1);
 const KILL_WAIT: Duration = Duration::from_secs(5);
 /// Seconds of processor time between being told that there is no more and being killed.
 const CPU_GRACE_S: u64 = 5;
-/// Processes beyond their limit before the system itself says no.
-const PROCESSES_SLACK: u64 = 64;
+/// Processes beyond their limit before the system itself says no: the supervisor and whatever builds the walls count
+/// too, and a supervisor that sees the limit passed can say so.
+pub(crate) const PROCESSES_SLACK: u64 = 64;
 /// Processes of others that are counted at the start.
 const OTHERS_MAX: u64 = 1 << 16;
 /// The dead that are taken leave of before the living are looked at again.
