@@ -392,8 +392,8 @@ impl Before {
     }
 }
 
-/// Gives something a name under which nobody obeys it.
-fn set_aside(path: &Path) -> Option<PathBuf> {
+/// Gives something a name under which nobody obeys it; says which.
+pub fn set_aside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let free = |count: u32| {
         let other = path.with_file_name(format!("{name}.untrusted-{count}"));
