@@ -39,8 +39,9 @@ const KILL_TICK: Duration = Duration::from_millis(1);
 const KILL_WAIT: Duration = Duration::from_secs(5);
 /// Seconds of processor time between being told that there is no more and being killed.
 const CPU_GRACE_S: u64 = 5;
-/// Processes beyond their limit before the system itself says no.
-const PROCESSES_SLACK: u64 = 64;
+/// Processes beyond their limit before the system itself says no: the supervisor and whatever builds the walls count
+/// too, and a supervisor that sees the limit passed can say so.
+pub(crate) const PROCESSES_SLACK: u64 = 64;
 /// Processes of others that are counted at the start.
 const OTHERS_MAX: u64 = 1 << 16;
 /// The dead that are taken leave of before the living are looked at again.
@@ -391,8 +392,8 @@ impl Before {
     }
 }
 
-/// Gives something a name under which nobody obeys it.
-fn set_aside(path: &Path) -> Option<PathBuf> {
+/// Gives something a name under which nobody obeys it; says which.
+pub fn set_aside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?;
     let free = |count: u32| {
         let other = path.with_file_name(format!("{name}.untrusted-{count}"));

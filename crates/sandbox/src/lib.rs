@@ -27,7 +27,7 @@ mod system;
 mod system;
 
 pub use address::is_public;
-pub use child::child;
+pub use child::{child, set_aside};
 pub use environment::{allowed, is_secret};
 pub use homes::{secrets, tools};
 pub use line::{End, Flow, Join, Step};

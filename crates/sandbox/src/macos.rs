@@ -1,5 +1,6 @@
 //! What macOS can enforce: seatbelt. It has no subreaper, so a process that leaves its group is out of reach there.
 
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::seatbelt;
-use crate::spec::{Engine, Network, Power, SandboxError, Spec, Walls};
+use crate::spec::{Engine, Limit, Network, Power, SandboxError, Spec, Walls};
 use crate::wire::WORD;
 
 const SEATBELT: &str = "/usr/bin/sandbox-exec";
@@ -18,7 +19,12 @@ pub fn probe() -> &'static Power {
     POWER.get_or_init(|| {
         let here = Path::new(SEATBELT).is_file().then_some(()).ok_or_else(|| format!("`{SEATBELT}` is not there"));
         let not = "this is not Linux".to_owned();
-        Power { bubblewrap: Err(not.clone()), landlock: Err(not), seatbelt: here }
+        Power {
+            bubblewrap: Err(not.clone()),
+            landlock: Err(not),
+            seatbelt: here,
+            group: Err("macOS has no control groups".to_owned()),
+        }
     })
 }
 
@@ -35,8 +41,23 @@ pub(crate) fn choose(walls: Option<&Walls>) -> Result<Engine, SandboxError> {
     probe().seatbelt.clone().map(|()| Engine::Seatbelt).map_err(none)
 }
 
-/// The process that builds the walls and becomes the supervisor within.
-pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Command, SandboxError> {
+/// What macOS does not have.
+#[derive(Debug)]
+pub(crate) struct Group;
+
+impl Group {
+    pub(crate) fn passed(&self) -> Option<Limit> {
+        None
+    }
+}
+
+/// Starts the process that builds the walls and becomes the supervisor within, with its standard input and outputs.
+pub(crate) fn start(
+    spec: &Spec,
+    engine: Engine,
+    program: &Path,
+    [input, output, errors]: [OwnedFd; 3],
+) -> Result<(Pid, Option<Group>), SandboxError> {
     let mut command = match (engine, &spec.walls) {
         (Engine::Seatbelt, Some(walls)) => {
             let mut command = Command::new(SEATBELT);
@@ -45,8 +66,9 @@ pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Com
         }
         _ => Command::new(program),
     };
-    command.arg(WORD).env_clear().current_dir("/");
-    Ok(command)
+    command.arg(WORD).env_clear().current_dir("/").stdin(input).stdout(output).stderr(errors);
+    let child = command.spawn().map_err(|error| SandboxError::unstarted(spec, error))?;
+    Ok((Pid::from_child(&child), None))
 }
 
 /// This program.
@@ -70,7 +92,7 @@ pub(crate) fn own() -> std::io::Result<()> {
 }
 
 /// Priorities are left to the system here.
-pub(crate) fn put_first(_: u32) {}
+pub(crate) fn put_first(_: Pid) {}
 
 /// What a tree takes: nobody can tell here without asking the system in ways that it does not document.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]

@@ -7,15 +7,14 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::pin::pin;
-use std::process::{Child, Stdio};
 use std::sync::{Arc, OnceLock};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{getpriority_process, setpriority_process};
+use rustix::io::{Errno, retry_on_intr};
+use rustix::process::{Pid, WaitOptions, getpriority_process, setpriority_process, waitpid};
 use tokio_util::sync::CancellationToken;
 
 use crate::proxy::Proxy;
@@ -82,10 +81,11 @@ pub fn run_by(
     let _ = setpriority_process(None, HURRY);
     let spawned = spawn(engine, spec, apart);
     let _ = setpriority_process(None, nice);
-    let (child, control, pipes) = spawned?;
+    let Spawned { pid, group, control, pipes } = spawned?;
     let order = Order { spec: spec.clone(), engine, nice };
     let mut running = Running {
-        child: Some(child),
+        pid,
+        group,
         control,
         pipes,
         held: Some(Vec::new()),
@@ -97,13 +97,17 @@ pub fn run_by(
     let until = started + spec.limits.time + PATIENCE;
     let said = running.listen(until, spec.limits.output_bytes, cancel, sink).map_err(broken)?;
     let ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    match said {
+    match (said, running.passed()) {
+        // The system has killed something of it, or refused it a process.
+        (Some(Said::Over { code, signal, ended: Ended::Exited, appeared }), Some(limit)) => {
+            Ok(Over { code, signal, ended: Ended::Limit(limit), ms, appeared })
+        }
         // Its pipes were closed: it may have ended of that before its supervisor could end it.
-        Some(Said::Over { code, signal, ended: Ended::Exited, appeared }) if running.is_flooded => {
+        (Some(Said::Over { code, signal, ended: Ended::Exited, appeared }), None) if running.is_flooded => {
             Ok(Over { code, signal, ended: Ended::Limit(Limit::Output), ms, appeared })
         }
-        Some(Said::Over { code, signal, ended, appeared }) => Ok(Over { code, signal, ended, ms, appeared }),
-        Some(Said::Unable(trouble)) => Err(error(trouble, spec, program)),
+        (Some(Said::Over { code, signal, ended, appeared }), _) => Ok(Over { code, signal, ended, ms, appeared }),
+        (Some(Said::Unable(trouble)), _) => Err(error(trouble, spec, program)),
         _ => Err(SandboxError::Broken { program: program.clone(), detail: running.complaint() }),
     }
 }
@@ -145,31 +149,29 @@ fn program(engine: Engine) -> io::Result<PathBuf> {
 
 type Pipes = Vec<(Out, PipeReader)>;
 
-fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<(Child, UnixStream, Pipes), SandboxError> {
-    let name = || spec.argv.first().cloned().unwrap_or_default();
-    let broken = |source| SandboxError::Io { program: name(), source };
-    let mut command = system::command(spec, engine, &program(engine).map_err(broken)?)?;
+/// A supervisor that was started, and our ends of what leads there.
+struct Spawned {
+    pid: Pid,
+    group: Option<system::Group>,
+    control: UnixStream,
+    pipes: Pipes,
+}
+
+fn spawn(engine: Engine, spec: &Spec, apart: bool) -> Result<Spawned, SandboxError> {
+    let broken = |source| SandboxError::io(spec, source);
     let (control, its) = UnixStream::pair().map_err(broken)?;
-    command.stdin(Stdio::from(OwnedFd::from(its)));
-    let (reader, writer) = io::pipe().map_err(broken)?;
+    let (reader, output) = io::pipe().map_err(broken)?;
     let mut pipes = vec![(Out::Output, reader)];
-    if apart {
-        let (reader, writer) = io::pipe().map_err(broken)?;
+    let errors = if apart {
+        let (reader, errors) = io::pipe().map_err(broken)?;
         pipes.push((Out::Error, reader));
-        command.stderr(writer);
+        errors
     } else {
-        command.stderr(writer.try_clone().map_err(broken)?);
-    }
-    command.stdout(writer);
-    let child = command.spawn().map_err(|source| match source.kind() {
-        io::ErrorKind::NotFound => SandboxError::Broken {
-            program: name(),
-            detail: "this program was replaced while it ran; start it again".to_owned(),
-        },
-        _ => broken(source),
-    })?;
-    // `command` goes here, and our copies of its ends with it.
-    Ok((child, control, pipes))
+        output.try_clone().map_err(broken)?
+    };
+    let ends = [OwnedFd::from(its), output.into(), errors.into()];
+    let (pid, group) = system::start(spec, engine, &program(engine).map_err(broken)?, ends)?;
+    Ok(Spawned { pid, group, control, pipes })
 }
 
 /// Rings when nobody wants the result any more.
@@ -185,7 +187,8 @@ impl Wake for Bell {
 
 /// A supervisor at work.
 struct Running {
-    child: Option<Child>,
+    pid: Pid,
+    group: Option<system::Group>,
     control: UnixStream,
     pipes: Pipes,
     /// What came out before the walls stood: complaints of whatever builds them.
@@ -234,7 +237,7 @@ impl Running {
                 match receive::<Said>(&self.control)? {
                     Some(Said::Ready) => {
                         self.held = None;
-                        self.child.as_ref().map(Child::id).into_iter().for_each(system::put_first);
+                        system::put_first(self.pid);
                     }
                     said => {
                         self.drain(&mut chunk, sink)?;
@@ -294,6 +297,11 @@ impl Running {
         let _ = (&self.control).write(&[letter]);
     }
 
+    /// What the system itself stopped it for.
+    fn passed(&self) -> Option<Limit> {
+        self.group.as_ref().and_then(system::Group::passed)
+    }
+
     fn complaint(&self) -> String {
         let said = String::from_utf8_lossy(self.held.as_deref().unwrap_or_default()).trim().to_owned();
         if said.is_empty() { "its supervisor was ended by somebody else".to_owned() } else { said }
@@ -318,9 +326,12 @@ impl Drop for Running {
     /// takes the system a moment that nobody needs to wait for.
     fn drop(&mut self) {
         let _ = self.control.shutdown(std::net::Shutdown::Both);
-        let Some(mut child) = self.child.take() else { return };
+        let (pid, group) = (self.pid, self.group.take());
         // A thread that cannot be had leaves a zombie until we end: nothing else.
-        let _ = thread::Builder::new().name("sees a command off".into()).spawn(move || child.wait());
+        let _ = thread::Builder::new().name("sees a command off".into()).spawn(move || {
+            let _ = retry_on_intr(|| waitpid(Some(pid), WaitOptions::empty()));
+            drop(group);
+        });
     }
 }
 

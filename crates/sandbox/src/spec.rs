@@ -210,6 +210,23 @@ pub enum SandboxError {
     },
 }
 
+impl SandboxError {
+    pub(crate) fn io(spec: &Spec, source: std::io::Error) -> Self {
+        Self::Io { program: spec.argv.first().cloned().unwrap_or_default(), source }
+    }
+
+    /// The supervisor could not be started.
+    pub(crate) fn unstarted(spec: &Spec, source: std::io::Error) -> Self {
+        if source.kind() != std::io::ErrorKind::NotFound {
+            return Self::io(spec, source);
+        }
+        Self::Broken {
+            program: spec.argv.first().cloned().unwrap_or_default(),
+            detail: "this program was replaced while it ran; start it again".to_owned(),
+        }
+    }
+}
+
 /// What holds the walls up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -233,4 +250,6 @@ pub struct Power {
     pub landlock: Result<(), String>,
     /// The same for seatbelt.
     pub seatbelt: Result<(), String>,
+    /// Where control groups cap memory and processes, or why only the supervisor watches them.
+    pub group: Result<PathBuf, String>,
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use max_team_core::hash::Hash;
+use max_team_core::id::AgentId;
 use max_team_core::limits::{KEPT_BYTES_MAX, KEPT_DAYS_MAX, KEPT_TOTAL_BYTES_MAX};
 
 use crate::files::Root;
@@ -31,6 +32,11 @@ impl Shelf {
     /// removed then.
     pub fn new(dir: PathBuf) -> Self {
         Self { dir }
+    }
+
+    /// The shelf of an agent, in the folder that everything is kept in.
+    pub fn of(home: &Path, agent: AgentId) -> Self {
+        Self::new(home.join("output").join(agent.to_string()))
     }
 
     /// Keeps a text, or as much of its beginning as is kept of one; the path by which a model reads it.
@@ -66,6 +72,20 @@ impl Shelf {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Puts a text under a name of its own, in place of what was there.
+    pub(crate) fn put(&self, name: &str, text: &str) -> io::Result<PathBuf> {
+        self.make_dir()?;
+        let path = self.dir.join(name);
+        self.write(&path, text).map(|()| path)
+    }
+
+    /// The texts whose names end so.
+    pub(crate) fn texts(&self, suffix: &str) -> Vec<String> {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let named = entries.filter(|entry| entry.file_name().to_str().is_some_and(|name| name.ends_with(suffix)));
+        named.filter_map(|entry| fs::read_to_string(entry.path()).ok()).collect()
     }
 
     /// The folder, to read from.

@@ -146,6 +146,15 @@ impl Cx {
         !self.sight.sees(&place.to_string())
     }
 
+    /// What is seen by whoever looks at more than one place: what a rule asks about is left out, unless it is the one
+    /// place that was named, because then somebody was asked.
+    pub(crate) fn passing(&self, named: &[String]) -> Sight {
+        match named {
+            [place] if self.sight.asks(place) => Sight::clone(&self.sight),
+            _ => self.sight.in_passing(),
+        }
+    }
+
     /// A path that a model wrote, if it leads to something that can be seen.
     pub(crate) fn seen(&self, text: &str) -> Result<Place, ToolError> {
         let place = self.root.place(text)?;

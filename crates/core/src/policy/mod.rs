@@ -185,12 +185,32 @@ pub struct Permissions {
     /// Files that this run was given by name and obeys (`--config`, `--agents`), absolute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guarded: Vec<String>,
+    /// Folders besides the project's that commands work in (`additionalDirectories`), absolute and without links.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<String>,
+    /// Whether nothing outside these folders is looked at, whoever allows it (`blockReadsOutsideWorkingDirectories`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_reads_outside: bool,
+    /// Whether nothing outside these folders is changed (`blockWritesOutsideWorkingDirectories`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub no_writes_outside: bool,
+    /// Whether what would need a question is refused, in every mode (`denyInsteadOfPrompting`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub never_asks: bool,
 }
 
 impl Permissions {
     /// Nobody says anything.
     pub fn none() -> &'static Self {
-        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new(), guarded: Vec::new() };
+        static NONE: Permissions = Permissions {
+            root: String::new(),
+            rules: Vec::new(),
+            guarded: Vec::new(),
+            also: Vec::new(),
+            no_reads_outside: false,
+            no_writes_outside: false,
+            never_asks: false,
+        };
         &NONE
     }
 

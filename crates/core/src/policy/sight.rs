@@ -20,10 +20,14 @@ pub struct Sight {
     root: String,
     /// Denials of a look at places, by whatever tool.
     unread: Vec<Rule>,
+    /// Questions about a look at places.
+    asked: Vec<Rule>,
     /// Denials of a change.
     unchanged: Vec<Rule>,
     /// Files that this run was given by name and obeys.
     guarded: Vec<String>,
+    /// Folders besides the project's that commands work in.
+    also: Vec<String>,
 }
 
 impl Sight {
@@ -37,14 +41,52 @@ impl Sight {
 
     /// What these constraints leave to see, less what rules deny: for whoever touches more than one place by a call.
     pub fn under(constraints: &Constraints, permissions: &Permissions) -> Self {
-        let denials = |tool: Tool| {
-            let fits =
-                |rule: &&Rule| rule.list == List::Deny && *rule.tool() == tool && rule.reaches(&permissions.root);
-            permissions.rules.iter().filter(fits).cloned().collect()
+        let folders: Vec<&String> = std::iter::once(&permissions.root).chain(&permissions.also).collect();
+        let rules = |list: List, tool: Tool| {
+            let reaches = |rule: &&Rule| folders.iter().any(|folder| rule.reaches(folder));
+            let own = permissions.rules.iter().filter(|rule| rule.list == list && *rule.tool() == tool);
+            own.filter(reaches).cloned().collect()
         };
-        let (unread, unchanged) = (denials(Tool::Read), denials(Tool::Edit));
-        let (root, guarded) = (permissions.root.clone(), permissions.guarded.clone());
-        Self { root, unread, unchanged, guarded, ..Self::of(constraints) }
+        Self {
+            root: permissions.root.clone(),
+            unread: rules(List::Deny, Tool::Read),
+            asked: rules(List::Ask, Tool::Read),
+            unchanged: rules(List::Deny, Tool::Edit),
+            guarded: permissions.guarded.clone(),
+            also: permissions.also.clone(),
+            ..Self::of(constraints)
+        }
+    }
+
+    /// Folders besides the project's that commands work in. Whoever is kept to some folders of the project has none.
+    pub fn also(&self) -> &[String] {
+        if self.dirs.is_empty() { &self.also } else { &[] }
+    }
+
+    /// The same sight for names beneath another folder.
+    pub fn beneath(&self, folder: &str) -> Self {
+        Self { root: folder.to_owned(), ..self.clone() }
+    }
+
+    /// What can be seen in passing, by whoever looks at more than what a person was asked about: what a rule asks about
+    /// is out of sight.
+    pub fn in_passing(&self) -> Self {
+        let mut sight = self.clone();
+        sight.unread.append(&mut sight.asked);
+        sight
+    }
+
+    /// The same where only rules that name places keep something from being changed.
+    pub fn of_places(&self) -> Self {
+        let mut sight = self.clone();
+        sight.unchanged.retain(Rule::is_of_places);
+        sight
+    }
+
+    /// Whether a rule asks about a look at a path.
+    pub fn asks(&self, path: &str) -> bool {
+        let place = self.place(&clean(path));
+        self.asked.iter().any(|rule| rule.fits("", &[], Subject::Read(&place)))
     }
 
     /// What is left to see of a folder outside the project that was handed over: blocked names stay blocked.
@@ -193,6 +235,23 @@ mod tests {
             );
             assert_eq!((sight.sees(path), sight.frees(path)), (seen, free), "{text} {path}");
         }
+    }
+
+    #[test]
+    fn what_a_rule_asks_about_is_seen_when_named_and_not_in_passing() {
+        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
+        let rules = vec![Rule::new(List::Ask, "Read(./secrets/**)", origin, &anchors)];
+        let also = vec!["/home/shared".to_owned()];
+        let permissions = Permissions { root: "/home/p".into(), rules, also, ..Permissions::default() };
+        let sight = Sight::under(&Constraints::default(), &permissions);
+        assert!(sight.is_whole() && sight.sees("secrets/a") && sight.asks("secrets/a") && !sight.asks("src/a"));
+        let passing = sight.in_passing();
+        assert!(!passing.is_whole() && !passing.sees("secrets/a") && passing.sees("src/a"));
+        assert!(passing.beneath("/home/shared").sees("secrets/a"), "the rule names a folder of the project");
+        assert_eq!(sight.also(), ["/home/shared"]);
+        let kept = Constraints { allowed_dirs: vec!["src".into()], ..Constraints::default() };
+        assert!(Sight::under(&kept, &permissions).also().is_empty());
     }
 
     #[test]

@@ -123,6 +123,7 @@ fn walls(is_on: bool, findings: &mut Findings) {
         findings.note(lang.wall(), lang.wall_few_limits().to_owned());
     } else {
         good(findings, lang.wall_limits());
+        good(findings, &lang.wall_caps(&power.group));
     }
 }
 

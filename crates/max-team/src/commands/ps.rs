@@ -2,6 +2,8 @@
 
 use max_team_core::time::rfc3339;
 use max_team_runtime::{Doing, Person};
+use max_team_tools::Shelf;
+use max_team_tools::shell::Job;
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop};
@@ -20,15 +22,38 @@ pub(crate) fn run(place: &Place, options: &args::Ps) -> anyhow::Result<Exit> {
     let now_ms = desk::now_ms();
     let people = desk.census().people(now_ms, options.all).map_err(stop)?;
     let text = if options.json {
-        format!("{}\n", Value::from(people.iter().map(|person| row(person, now_ms)).collect::<Vec<_>>()))
+        let rows = people.iter().map(|person| row(person, &jobs(place, person), now_ms));
+        format!("{}\n", Value::from(rows.collect::<Vec<_>>()))
     } else if people.is_empty() {
         format!("{}\n", desk.lang.nobody_at_work())
     } else {
-        let rows: Vec<_> = people.iter().map(|person| cells(person, now_ms, desk.lang)).collect();
+        let mut rows = Vec::new();
+        for person in &people {
+            rows.push(cells(person, now_ms, desk.lang));
+            rows.extend(jobs(place, person).iter().map(|job| command(job, now_ms, desk.lang)));
+        }
         table(&desk.lang.people_heads(), &rows)
     };
     super::print(&text)?;
     Ok(Exit::Ok)
+}
+
+/// What runs in the background for somebody, as far as a living process looks after it.
+fn jobs(place: &Place, person: &Person) -> Vec<Job> {
+    let Some((agent, pid)) = person.agent.zip(person.pid) else { return Vec::new() };
+    Job::of(&Shelf::of(&place.home, agent), pid)
+}
+
+/// A line beneath whose command it is.
+fn command(job: &Job, now_ms: i64, lang: Lang) -> Vec<String> {
+    let mut cells = vec![String::new(); lang.people_heads().len()];
+    let time = if job.over.is_none() { sheet::duration(between(job.since_ms, now_ms)) } else { String::new() };
+    let over = job.over.iter().map(|over| format!("; {over}"));
+    let doing = clip(&job.command, DOING_CHARS) + &over.collect::<String>();
+    for (at, text) in [(1, format!("└ {}", job.id)), (3, lang.job_state(job).to_owned()), (6, time), (10, doing)] {
+        cells.get_mut(at).into_iter().for_each(|cell| text.clone_into(cell));
+    }
+    cells
 }
 
 fn elapsed(person: &Person, now_ms: i64) -> Option<u64> {
@@ -75,7 +100,11 @@ fn doing(doing: &Doing, now_ms: i64, lang: Lang) -> String {
     }
 }
 
-fn row(person: &Person, now_ms: i64) -> Value {
+fn row(person: &Person, jobs: &[Job], now_ms: i64) -> Value {
+    let background = |job: &Job| {
+        let state = Lang::En.job_state(job);
+        json!({"id": job.id, "command": job.command, "state": state, "since": rfc3339(job.since_ms), "over": job.over})
+    };
     json!({
         "session": person.session,
         "agent": person.agent,
@@ -95,5 +124,6 @@ fn row(person: &Person, now_ms: i64) -> Value {
         "cost_usd": if person.unpriced && person.nano == 0 { None } else { Some(max_team_core::ledger::dollars(person.nano)) },
         "unknown_cost_usd": max_team_core::ledger::dollars(person.unknown_nano),
         "pid": person.pid,
+        "background": jobs.iter().map(background).collect::<Vec<_>>(),
     })
 }

@@ -14,6 +14,8 @@ use crate::config::yaml::{self, Node, Value};
 const BYTES_MAX: u64 = 1 << 20;
 /// Rules of one file.
 const RULES_MAX: usize = 2_000;
+/// Folders besides the project's in one file: each is looked through before a command runs.
+const FOLDERS_MAX: usize = 32;
 /// Keys of a settings file that we or others know.
 const KEYS: &[&str] = &[
     "$schema",
@@ -72,6 +74,11 @@ pub(super) struct File {
     pub(super) rules: Vec<(List, String, u32)>,
     pub(super) mode: Option<Mode>,
     pub(super) no_bypass: bool,
+    /// Folders besides the project's, with their lines.
+    pub(super) also: Vec<(String, u32)>,
+    pub(super) no_reads_outside: bool,
+    pub(super) no_writes_outside: bool,
+    pub(super) never_asks: bool,
     pub(super) warnings: Vec<String>,
     /// What in it may have been meant to forbid or to ask, and could not be read.
     pub(super) lost: Option<String>,
@@ -135,7 +142,18 @@ fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
             file.no_bypass = matches!(node.text(), Some("disable" | "true"));
             return;
         }
-        key if INNER.contains(&key) => return,
+        "additionalDirectories" => return folders(file, node, shown),
+        "blockReadsOutsideWorkingDirectories" => {
+            return switch(file, key, node, shown, |file| &mut file.no_reads_outside);
+        }
+        "blockWritesOutsideWorkingDirectories" => {
+            return switch(file, key, node, shown, |file| &mut file.no_writes_outside);
+        }
+        "denyInsteadOfPrompting" => return switch(file, key, node, shown, |file| &mut file.never_asks),
+        "disableAutoMode" => {
+            let words = "`permissions.disableAutoMode` is not known here; `\"defaultMode\": \"default\"` says the same";
+            return file.warn(shown, node, words.to_owned());
+        }
         key => return file.unknown(shown, node, &format!("permissions.{key}"), INNER),
     };
     // A permission that is lost makes nothing freer.
@@ -151,6 +169,31 @@ fn inner(file: &mut File, key: &str, node: &Node, shown: &str) {
     }
     if items.len() > RULES_MAX {
         tell(file, shown, node, format!("only the first {RULES_MAX} rules are used"));
+    }
+}
+
+/// Folders besides the project's.
+fn folders(file: &mut File, node: &Node, shown: &str) {
+    let Value::List(items) = &node.value else {
+        return file.warn(shown, node, "`permissions.additionalDirectories` is no list of folders".to_owned());
+    };
+    for item in items.iter().take(FOLDERS_MAX) {
+        match item.text() {
+            Some(text) => file.also.push((text.to_owned(), line(item))),
+            None => file.warn(shown, item, "a folder is a text like `../shared`".to_owned()),
+        }
+    }
+    if items.len() > FOLDERS_MAX {
+        file.warn(shown, node, format!("only the first {FOLDERS_MAX} folders are used"));
+    }
+}
+
+/// What is on or off. What cannot be read may have been meant to be on.
+fn switch(file: &mut File, key: &str, node: &Node, shown: &str, own: fn(&mut File) -> &mut bool) {
+    match node.text() {
+        Some("true") => *own(file) = true,
+        Some("false") => {}
+        _ => file.lose(shown, node, format!("`permissions.{key}` is `true` or `false`")),
     }
 }
 

@@ -5,16 +5,17 @@
 //! (`permissions trust`, or a yes that was to be remembered for the repository). This module reads and merges; it
 //! judges nothing.
 
+mod also;
 mod files;
 mod local;
 mod trust;
 
 use std::path::Path;
 
-use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::policy::rule::{Anchors, List, Origin, Scope, escape};
 use max_team_core::policy::{Mode, Permissions, Rule};
 
-use crate::config::Chooser;
+use crate::config::{Chooser, quote};
 use crate::exit::{Exit, Stop};
 use crate::setup::Place;
 use crate::words::Lang;
@@ -124,6 +125,23 @@ fn read(sources: &[Source], place: &Place, root: &Path, flags: &Flags<'_>, trust
                 loaded.permissions.rules.push(rule);
             }
         }
+        for (text, line) in &file.also {
+            let origin = Origin { scope: source.scope, file: shown.clone(), line: *line };
+            match also::folder(text, &anchors, place) {
+                Ok(folder) => {
+                    let rule = Rule::new(List::Allow, &format!("Read(/{}/**)", escape(&folder)), origin, &anchors);
+                    if is_foreign && !trusted.has(&root_text, &rule.text) {
+                        loaded.held.push(rule);
+                    } else if !loaded.permissions.also.contains(&folder) {
+                        loaded.permissions.also.push(folder);
+                    }
+                }
+                Err(why) => loaded.warnings.push(format!("{origin}: `{}` is not used: {why}", quote(text))),
+            }
+        }
+        loaded.permissions.no_reads_outside |= file.no_reads_outside;
+        loaded.permissions.no_writes_outside |= file.no_writes_outside;
+        loaded.permissions.never_asks |= file.never_asks;
         if is_foreign {
             loaded.foreign = stricter(loaded.foreign, file.mode);
         } else {

@@ -199,3 +199,38 @@ fn a_list_of_trust_that_cannot_be_read_is_not_replaced() {
         loaded.warnings
     );
 }
+
+#[test]
+fn further_folders_are_the_users_to_give_and_restrictions_anybodys() {
+    let desk = Desk::new();
+    let at = desk.folder.path().canonicalize().unwrap();
+    for folder in ["shared", "theirs"] {
+        std::fs::create_dir(at.join(folder)).unwrap();
+    }
+    desk.put(
+        "mt/settings.json",
+        r#"{"permissions": {"additionalDirectories": ["~/shared", "../shared", "~", "../nope", "../mt", "/"]}}"#,
+    );
+    desk.put(
+        "p/.claude/settings.json",
+        r#"{"permissions": {"additionalDirectories": ["../theirs"], "denyInsteadOfPrompting": true,
+            "blockReadsOutsideWorkingDirectories": true, "blockWritesOutsideWorkingDirectories": false}}"#,
+    );
+    let loaded = desk.load();
+    let text = |name: &str| at.join(name).to_str().unwrap().to_owned();
+    assert_eq!(loaded.permissions.also, [text("shared")]);
+    let held: Vec<&str> = loaded.held.iter().map(|rule| rule.text.as_str()).collect();
+    let waits = format!("Read(/{}/**)", text("theirs"));
+    assert_eq!(held, [&waits], "what a project gives waits for the user");
+    let told: Vec<&String> = loaded.warnings.iter().filter(|words| words.contains("is not used: ")).collect();
+    assert_eq!(told.len(), 4, "{told:?}");
+    assert!(told[0].contains("the team's journal lies in it; name the folders that you mean"), "{told:?}");
+    let Permissions { no_reads_outside, no_writes_outside, never_asks, .. } = loaded.permissions;
+    assert_eq!((no_reads_outside, no_writes_outside, never_asks), (true, false, true));
+
+    let root = desk.place.cwd.to_string_lossy().into_owned();
+    Trusted::read(&desk.place.home).unwrap().add(&root, &[waits]).unwrap();
+    assert_eq!(desk.load().permissions.also, [text("shared"), text("theirs")]);
+    desk.put("mt/settings.json", r#"{"permissions": {"denyInsteadOfPrompting": "perhaps"}}"#);
+    assert_eq!(desk.try_load().unwrap_err().exit, Exit::Config, "it may have been meant to forbid");
+}

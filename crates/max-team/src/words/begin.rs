@@ -59,14 +59,28 @@ phrases! {
     wall_no_hosts: "hosts: an allow-list cannot be kept; such commands are refused", "主机：无法执行允许列表；此类命令会被拒绝";
     wall_processes: "processes: a supervisor ends the whole tree, at its limits and when we die",
         "进程：监督进程在达到限制或本程序退出时结束整棵进程树";
-    wall_limits: "limits: time, output, processor, file size, open files; memory and processes are watched",
-        "限制：时间、输出、处理器、文件大小、打开的文件；内存和进程数受监视";
+    wall_limits: "limits: time, output, processor, file size, open files",
+        "限制：时间、输出、处理器、文件大小、打开的文件";
     wall_few_limits: "limits: time, output, processor, file size and open files for each process; memory and processes are not counted on macOS",
         "限制：每个进程的时间、输出、处理器、文件大小和打开的文件；macOS 上不统计内存和进程数";
     rebuilt: "lists and mailboxes were made again from the log", "已根据日志重建列表和信箱";
 }
 
 impl Lang {
+    /// Who caps memory and processes: the system, in a folder, or we, and why.
+    pub(crate) fn wall_caps(self, group: &Result<std::path::PathBuf, String>) -> String {
+        match (self, group) {
+            (Self::En, Ok(place)) => {
+                format!("memory and processes: capped by a control group for each command, in `{}`", place.display())
+            }
+            (Self::Zh, Ok(place)) => format!("内存和进程数：每个命令由 `{}` 中的控制组封顶", place.display()),
+            (Self::En, Err(why)) => {
+                format!("memory and processes: counted by the supervisor, which ends what is over its limit ({why})")
+            }
+            (Self::Zh, Err(why)) => format!("内存和进程数：由监督进程统计，超限即结束（{why}）"),
+        }
+    }
+
     pub(crate) fn no_key_for(self, provider: &str, variables: &str) -> String {
         say!(self, "no key for `{provider}`: set {variables}", "没有 `{provider}` 的密钥：请设置 {variables}")
     }

@@ -8,6 +8,7 @@ use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, PlanEnd, Tally};
 use max_team_journal::{Fault, FaultKind, WorkerInfo};
 use max_team_runtime::{Person, Reason, Reply, SpanKind, Standing};
+use max_team_tools::shell::Job;
 
 use super::{Lang, plural};
 use crate::args::CostBy;
@@ -99,13 +100,48 @@ impl Lang {
     pub(crate) fn reason(self, person: &Person) -> Option<String> {
         Some(match person.reason.as_ref()? {
             Reason::Done => self.done_word().to_owned(),
-            Reason::WaitingFor(what) => say!(self, "waiting for {what}", "等待 {what}"),
+            Reason::WaitingFor(what) => {
+                let what = self.phrase(what);
+                say!(self, "waiting for {what}", "等待 {what}")
+            }
             Reason::Blocked(_) if self == Self::Zh && person.pid.is_none() && person.state == Standing::Stopped => {
                 format!("没有进程运行此会话：max-team -r {}", person.session)
             }
-            Reason::Blocked(what) => what.clone(),
-            Reason::Failed(why) => self.failed_with(why, false),
+            Reason::Blocked(what) => match what.strip_prefix(Reason::DECISION) {
+                Some(error) => say!(self, "a decision: {error}", "需要决定：{error}"),
+                None => self.phrase(what).to_owned(),
+            },
+            Reason::Failed(why) => self.failed_with(self.phrase(why), false),
         })
+    }
+
+    /// What is always said in the same words; names and errors stay as they are.
+    fn phrase(self, words: &str) -> &str {
+        const PHRASES: [(&str, &str); 11] = [
+            (Reason::YOU, "你"),
+            (Reason::LEAD, "负责人"),
+            (Reason::USER, "用户"),
+            (Reason::PLACE, "空位"),
+            (Reason::BUDGET, "预算已用完"),
+            (Reason::STOPPED, "被停止"),
+            (Reason::REFUSED, "模型拒绝回答"),
+            (Reason::EMPTY, "模型没有回答"),
+            (Reason::UNSTRUCTURED, "模型始终没有给出结构化的回答"),
+            (Reason::LOOPING, "模型在重复自己"),
+            (Reason::ROUNDS, "达到轮数上限"),
+        ];
+        let own = PHRASES.iter().find(|(en, _)| self == Self::Zh && *en == words);
+        own.map_or(words, |(_, zh)| zh)
+    }
+
+    /// How a command in the background is.
+    pub(crate) fn job_state(self, job: &Job) -> &'static str {
+        match (self, job.over.is_some()) {
+            (Self::En, false) => "running",
+            (Self::En, true) => "ended",
+            (Self::Zh, false) => "运行中",
+            (Self::Zh, true) => "已结束",
+        }
     }
 
     pub(crate) fn calling(self, model: &str, attempt: u32) -> String {

@@ -276,6 +276,31 @@ fn a_session_is_stopped_and_named_by_the_end_of_its_id() {
 }
 
 #[test]
+fn what_runs_in_the_background_is_shown_under_whose_it_is() {
+    let gate = Gate::new();
+    let input = json!({"command": "sleep 600", "background": true, "description": "a server"});
+    let server =
+        ModelServer::start([Reply::new().tool("t1", "run_shell", input), Reply::text("It runs.").gate_before(&gate)]);
+    let program = Program::with(&server);
+    let child = Running(Some(program.start(&["-p", "serve", "--solo", "--allowed-tools", "Bash(sleep:*)"])));
+    gate.wait_reached();
+    let people = ok(program.run(&["ps", "--json"])).json();
+    let job = &people[0]["background"][0];
+    assert_eq!(
+        (&job["id"], &job["state"], &job["over"]),
+        (&json!("sh-1"), &json!("running"), &Value::Null),
+        "{people}"
+    );
+    assert_eq!(job["command"], "`sleep 600`: a server", "{people}");
+    let table = ok(program.run(&["ps"])).out;
+    let line = table.lines().nth(2).unwrap();
+    assert!(line.contains("└ sh-1") && line.contains("running") && line.ends_with("`sleep 600`: a server"), "{table}");
+    gate.open();
+    assert_eq!(child.finish().code, 0);
+    assert_eq!(ok(program.run(&["ps", "--json"])).out, "[]\n");
+}
+
+#[test]
 fn what_nobody_runs_is_stopped_and_says_how_to_go_on() {
     let gate = Gate::new();
     let (_server, program, child) = at_work(&gate);

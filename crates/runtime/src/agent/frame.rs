@@ -217,7 +217,7 @@ impl Frame {
             sight,
             walls: Arc::new(walls),
             cancel: cancel.clone(),
-            shelf: agent.map(|agent| Arc::new(Shelf::new(shared.home.join("output").join(agent.to_string())))),
+            shelf: agent.map(|agent| Arc::new(Shelf::of(&shared.home, agent))),
             reach: Arc::clone(&shared.reach),
             ..Cx::new(Arc::clone(&self.beneath))
         }

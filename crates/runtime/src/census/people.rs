@@ -20,9 +20,6 @@ use crate::team_tools::{self, NEED_CLARIFY};
 
 /// How long sessions without work are shown to whoever asks for all.
 const RECENT_MS: i64 = 24 * 60 * 60 * 1_000;
-/// What somebody waits for who waits for a person.
-const YOU: &str = "you";
-
 /// The stages of an agent's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -64,6 +61,33 @@ pub enum Reason {
     Blocked(String),
     /// It could not do what it was to do.
     Failed(String),
+}
+
+impl Reason {
+    /// Who is waited for: whoever sits at the terminal.
+    pub const YOU: &str = "you";
+    /// Who gives members what they do.
+    pub const LEAD: &str = "the lead";
+    /// Who gives the lead what it does.
+    pub const USER: &str = "the user";
+    /// What a task waits for that could begin.
+    pub const PLACE: &str = "a free place";
+    /// Why no model is called any more.
+    pub const BUDGET: &str = "the budget is used up";
+    /// Somebody said stop.
+    pub const STOPPED: &str = "it was stopped";
+    /// The model would not.
+    pub const REFUSED: &str = "the model refused to answer";
+    /// The model had nothing to say.
+    pub const EMPTY: &str = "the model said nothing";
+    /// The answer has not the shape that was asked for.
+    pub const UNSTRUCTURED: &str = "the model never gave the structured answer";
+    /// The model went in circles.
+    pub const LOOPING: &str = "the model repeated itself";
+    /// There were too many rounds.
+    pub const ROUNDS: &str = "the limit of rounds was reached";
+    /// What stands in front of an error that somebody has to decide about.
+    pub const DECISION: &str = "a decision: ";
 }
 
 /// What somebody is at.
@@ -192,7 +216,7 @@ impl Room<'_> {
         let agents = self.census.agents(self.row.session)?;
         if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
             let turn = self.census.turn(lead.agent)?;
-            let (state, reason, doing) = self.of_turn(lead.agent, &turn, "the user")?;
+            let (state, reason, doing) = self.of_turn(lead.agent, &turn, Reason::USER)?;
             let since_ms = turn.is_busy().then_some(self.row.last_at_ms);
             let person = self.person(lead, &turn);
             self.push(Person { lead: true, state, reason, doing, since_ms, ..person });
@@ -207,7 +231,7 @@ impl Room<'_> {
         for agent in &agents {
             if self.is_delegated(agent)? {
                 let turn = self.census.turn(agent.agent)?;
-                let (state, reason, doing) = self.of_turn(agent.agent, &turn, "the lead")?;
+                let (state, reason, doing) = self.of_turn(agent.agent, &turn, Reason::LEAD)?;
                 let person = self.person(agent, &turn);
                 self.seen.insert(agent.agent);
                 self.push(Person { state, reason, doing, ..person });
@@ -247,7 +271,7 @@ impl Room<'_> {
             let turn = self.census.turn(row.agent)?;
             let (state, reason, doing) = match of_task(&view) {
                 Some(found) => found,
-                None => self.of_turn(row.agent, &turn, "the lead")?,
+                None => self.of_turn(row.agent, &turn, Reason::LEAD)?,
             };
             let person = self.person(row, &turn);
             self.seen.insert(row.agent);
@@ -269,8 +293,8 @@ impl Room<'_> {
                 let state = if plan.is_approved() { Standing::Ready } else { Standing::Created };
                 let reason = Some(Reason::WaitingFor(match &view.waits {
                     Waits::For(needs) => needs.join(", "),
-                    Waits::Approval => YOU.to_owned(),
-                    _ => "a free place".to_owned(),
+                    Waits::Approval => Reason::YOU.to_owned(),
+                    _ => Reason::PLACE.to_owned(),
                 }));
                 let (name, role) = (view.member.to_owned(), known.map_or_else(String::new, |row| row.role.clone()));
                 let (plan, task) = (Some(*id), Some(view.task.id.clone()));
@@ -315,7 +339,7 @@ impl Room<'_> {
         }
         let pending = turn.pending();
         let waits = |effect: &Effect| match effect {
-            Effect::Ask { .. } => Some(YOU.to_owned()),
+            Effect::Ask { .. } => Some(Reason::YOU.to_owned()),
             Effect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
                 NEED_CLARIFY => Some(giver.to_owned()),
                 tool if team_tools::answers_by_mail(tool) => Some(action.target.clone()),
@@ -401,10 +425,10 @@ fn of_task(view: &TaskView<'_>) -> Option<(Standing, Option<Reason>, Option<Doin
             let reason = Reason::Failed(view.error.to_owned());
             Some((Standing::Ready, Some(reason), Some(Doing::Retrying { at_ms: *at_ms })))
         }
-        Waits::Ruling => ready(Reason::Blocked(format!("a decision: {}", view.error))),
-        Waits::Budget => ready(Reason::Blocked("the budget is used up".to_owned())),
-        Waits::Answer(_) => ready(Reason::WaitingFor("the lead".to_owned())),
-        Waits::Place => ready(Reason::WaitingFor("a free place".to_owned())),
+        Waits::Ruling => ready(Reason::Blocked(format!("{}{}", Reason::DECISION, view.error))),
+        Waits::Budget => ready(Reason::Blocked(Reason::BUDGET.to_owned())),
+        Waits::Answer(_) => ready(Reason::WaitingFor(Reason::LEAD.to_owned())),
+        Waits::Place => ready(Reason::WaitingFor(Reason::PLACE.to_owned())),
         Waits::No | Waits::For(_) | Waits::Approval => None,
     }
 }
@@ -427,13 +451,13 @@ fn doing(turn: &Turn, effect: &Effect) -> Doing {
 fn last(turn: &Turn) -> Option<Reason> {
     Some(match &turn.last()?.end {
         End::Answered | End::Proposed | End::Truncated => Reason::Done,
-        End::Budget => Reason::Blocked("the budget is used up".to_owned()),
-        End::Interrupted => Reason::Failed("it was stopped".to_owned()),
+        End::Budget => Reason::Blocked(Reason::BUDGET.to_owned()),
+        End::Interrupted => Reason::Failed(Reason::STOPPED.to_owned()),
         End::Failed { detail, .. } | End::Broken { detail } => Reason::Failed(detail.clone()),
-        End::Refused => Reason::Failed("the model refused to answer".to_owned()),
-        End::Empty => Reason::Failed("the model said nothing".to_owned()),
-        End::Unstructured => Reason::Failed("the model never gave the structured answer".to_owned()),
-        End::Looping => Reason::Failed("the model repeated itself".to_owned()),
-        End::Rounds => Reason::Failed("the limit of rounds was reached".to_owned()),
+        End::Refused => Reason::Failed(Reason::REFUSED.to_owned()),
+        End::Empty => Reason::Failed(Reason::EMPTY.to_owned()),
+        End::Unstructured => Reason::Failed(Reason::UNSTRUCTURED.to_owned()),
+        End::Looping => Reason::Failed(Reason::LOOPING.to_owned()),
+        End::Rounds => Reason::Failed(Reason::ROUNDS.to_owned()),
     })
 }

@@ -60,9 +60,9 @@ enum Put {
     HideFile,
 }
 
-/// Hands the arguments over in a file: there may be more than the system lets a program be started with.
-#[expect(unsafe_code, reason = "the standard library has no safe way to hand on one more file")]
-pub(super) fn hand(command: &mut Command, arguments: &[OsString]) -> io::Result<()> {
+/// Hands the arguments over in a file that whoever is started has to have open: there may be more of them than the system
+/// lets a program be started with.
+pub(super) fn hand(command: &mut Command, arguments: &[OsString]) -> io::Result<File> {
     let mut file = File::from(memfd_create("walls", MemfdFlags::CLOEXEC)?);
     for word in arguments {
         file.write_all(word.as_bytes())?;
@@ -70,11 +70,16 @@ pub(super) fn hand(command: &mut Command, arguments: &[OsString]) -> io::Result<
     }
     file.rewind()?;
     command.arg("--args").arg(file.as_raw_fd().to_string());
+    Ok(file)
+}
+
+/// Leaves a file open in whoever is started.
+#[expect(unsafe_code, reason = "the standard library has no safe way to hand on one more file")]
+pub(super) fn keep(command: &mut Command, file: File) {
     // SAFETY: one system call, nothing is allocated and no lock is taken, so it may be done in a forked process.
     unsafe {
         command.pre_exec(move || Ok(fcntl_setfd(&file, FdFlags::empty())?));
     }
-    Ok(())
 }
 
 /// The arguments, up to the program.

@@ -2,16 +2,24 @@
 
 mod bubblewrap;
 mod filter;
+mod group;
 mod landlock;
+mod spawn;
 mod tree;
 
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use rustix::process::Pid;
+
 use crate::spec::{Engine, Limits, Network, Power, SandboxError, Spec, Walls};
 use crate::wire::WORD;
 
+pub(crate) use group::Group;
 pub(crate) use landlock::enter;
 pub use landlock::renounce;
 pub(crate) use tree::{census, kill_all, own, processes, put_first, threads, ticks_of, usage};
@@ -28,6 +36,7 @@ pub fn probe() -> &'static Power {
         bubblewrap: bubblewrap_here(),
         landlock: landlock::is_here(),
         seatbelt: Err("this is not macOS".to_owned()),
+        group: group::place().clone(),
     })
 }
 
@@ -85,9 +94,35 @@ fn beyond_landlock(walls: &Walls) -> Option<String> {
     Some(format!("cannot hide `{}` in a folder that is written to", shown.display()))
 }
 
-/// The process that builds the walls and becomes the supervisor within.
-pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Command, SandboxError> {
-    let mut command = match (engine, &probe().bubblewrap) {
+/// Starts the process that builds the walls and becomes the supervisor within, with its standard input and outputs: in
+/// a control group of its own where there can be one.
+pub(crate) fn start(
+    spec: &Spec,
+    engine: Engine,
+    program: &Path,
+    ends: [OwnedFd; 3],
+) -> Result<(Pid, Option<Group>), SandboxError> {
+    let (mut command, kept) = command(spec, engine, program)?;
+    if let Some(group) = Group::of(&spec.limits) {
+        let file = kept.as_ref().map(File::as_fd);
+        match spawn::within(&group, &command, file, ends.each_ref().map(OwnedFd::as_fd)) {
+            Ok(pid) => return Ok((pid, Some(group))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(SandboxError::unstarted(spec, error)),
+            // Some systems forbid it, or it was swept between two steps: then the supervisor watches alone.
+            Err(_) => drop(group),
+        }
+    }
+    if let Some(file) = kept {
+        bubblewrap::keep(&mut command, file);
+    }
+    let [input, output, errors] = ends;
+    let child = command.stdin(input).stdout(output).stderr(errors).env_clear().current_dir("/").spawn();
+    child.map(|child| (Pid::from_child(&child), None)).map_err(|error| SandboxError::unstarted(spec, error))
+}
+
+/// The program that builds the walls with its arguments, and a file that it has to have open.
+fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<(Command, Option<File>), SandboxError> {
+    let (mut command, kept) = match (engine, &probe().bubblewrap) {
         (Engine::Bubblewrap, Ok(bwrap)) => {
             let mut command = Command::new(bwrap);
             let arguments = bubblewrap::arguments(spec, Some(program));
@@ -97,19 +132,17 @@ pub(crate) fn command(spec: &Spec, engine: Engine, program: &Path) -> Result<Com
                     advice: "block folders and not each file in them".to_owned(),
                 });
             }
-            let name = || spec.argv.first().cloned().unwrap_or_default();
-            bubblewrap::hand(&mut command, &arguments)
-                .map_err(|source| SandboxError::Io { program: name(), source })?;
+            let file = bubblewrap::hand(&mut command, &arguments).map_err(|source| SandboxError::io(spec, source))?;
             command.arg("--").arg(bubblewrap::INSIDE);
-            command
+            (command, Some(file))
         }
         (Engine::Bubblewrap, Err(why)) => {
             return Err(SandboxError::NoWalls { why: why.clone(), advice: INSTALL.to_owned() });
         }
-        _ => Command::new(program),
+        _ => (Command::new(program), None),
     };
-    command.arg(WORD).env_clear().current_dir("/");
-    Ok(command)
+    command.arg(WORD);
+    Ok((command, kept))
 }
 
 /// This program, whatever has become of its name.

@@ -49,7 +49,8 @@ pub(crate) fn own() -> std::io::Result<()> {
 }
 
 /// The same from outside, for a supervisor that may not do so itself: the first process within what `builder` built.
-pub(crate) fn put_first(builder: u32) {
+pub(crate) fn put_first(builder: Pid) {
+    let builder = builder.as_raw_nonzero();
     let Ok(children) = fs::read_to_string(format!("/proc/{builder}/task/{builder}/children")) else { return };
     for pid in children.split_whitespace() {
         // Nobody but root may.

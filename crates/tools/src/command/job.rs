@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use max_team_sandbox::{Limits, Out, Over, Spec, Step, is_secret, run};
+use max_team_sandbox::{Appeared, Limits, Out, Over, Spec, Step, is_secret, run, set_aside};
 use tokio_util::sync::CancellationToken;
 
 use super::{CommandError, Walls, path};
@@ -52,7 +52,10 @@ impl<'a> Job<'a> {
         cancel: &CancellationToken,
         sink: &mut dyn FnMut(Out, &[u8]) -> bool,
     ) -> Result<Over, CommandError> {
-        let over = run(&self.spec(cancel)?, self.apart, cancel, sink)?;
+        let spec = self.spec(cancel)?;
+        let before = self.walls.and_then(Walls::kept);
+        let mut over = run(&spec, self.apart, cancel, sink)?;
+        over.appeared.extend(before.into_iter().flat_map(|before| self.made_since(&before)));
         for appeared in &over.appeared {
             let now = match &appeared.moved {
                 Some(moved) => format!("was moved to `{}`", moved.display()),
@@ -62,6 +65,14 @@ impl<'a> Job<'a> {
             sink(Out::Output, note.as_bytes());
         }
         Ok(over)
+    }
+
+    /// What has come to be there that rules keep from being changed, moved out of the way: no wall can hold a name that
+    /// only a pattern knows.
+    fn made_since(&self, before: &[PathBuf]) -> Vec<Appeared> {
+        let now = self.walls.and_then(Walls::kept).unwrap_or_default();
+        let is_new = |path: &PathBuf| !before.iter().any(|known| path.starts_with(known));
+        now.into_iter().filter(is_new).map(|path| Appeared { moved: set_aside(&path), path }).collect()
     }
 
     fn spec(&self, cancel: &CancellationToken) -> Result<Spec, CommandError> {

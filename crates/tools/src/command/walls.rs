@@ -24,7 +24,7 @@ pub struct Walls {
     pub on: bool,
     /// The agent's folder: what its commands write.
     pub root: PathBuf,
-    /// Further folders that they write.
+    /// Folders of our own that they write, too.
     pub also: Vec<PathBuf>,
     /// Whether they write nowhere at all.
     pub read_only: bool,
@@ -67,30 +67,33 @@ impl Walls {
             return Ok(None);
         }
         vars.retain(|(name, value)| allowed(name, value));
-        let real = |path: &Path| path.canonicalize().map_err(|_| CommandError::Folder(path.to_owned()));
-        let root = real(&self.root)?;
+        let folders = self.folders()?;
         let home =
             vars.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| Path::new(home).canonicalize().ok());
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
-        readable.push(root.clone());
+        let mut writable: Vec<PathBuf> = folders.iter().map(|(folder, _)| folder.clone()).collect();
+        readable.extend(writable.iter().cloned());
         // One that has gone meanwhile is nothing to read.
         readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
-        // What is not there must not appear.
-        let mut protected: Vec<PathBuf> = GUARDED.iter().map(|name| root.join(name)).collect();
-        protected.extend(self.sight.given().iter().map(PathBuf::from).filter(|file| file.starts_with(&root)));
-        let git = Git::of(&root);
-        readable.extend(git.readable);
-        protected.extend(git.protected);
+        let mut protected: Vec<PathBuf> = self.sight.given().iter().map(PathBuf::from).collect();
+        protected.retain(|file| writable.iter().any(|folder| file.starts_with(folder)));
         let mut hidden = home.as_deref().map(secrets).unwrap_or_default();
-        let survey = Survey::of(&root, &self.sight, cancel)?;
-        protected.extend(survey.repositories.iter().flat_map(|folder| Git::of(folder).protected));
-        protected.extend(survey.kept);
-        hidden.extend(survey.hidden);
-        let mut writable = Vec::new();
-        if !self.read_only {
-            writable.push(root);
+        for (folder, sight) in &folders {
+            // What is not there must not appear.
+            protected.extend(GUARDED.iter().map(|name| folder.join(name)));
+            let git = Git::of(folder);
+            readable.extend(git.readable);
+            protected.extend(git.protected);
+            let survey = Survey::of(folder, sight, cancel)?;
+            protected.extend(survey.repositories.iter().flat_map(|folder| Git::of(folder).protected));
+            protected.extend(survey.kept);
+            hidden.extend(survey.hidden);
+        }
+        if self.read_only {
+            writable.clear();
+        } else {
             for folder in &self.also {
-                writable.push(real(folder)?);
+                writable.push(folder.canonicalize().map_err(|_| CommandError::Folder(folder.clone()))?);
             }
         }
         Ok(Some(max_team_sandbox::Walls {
@@ -102,6 +105,31 @@ impl Walls {
             network: self.network.clone(),
             attended: self.attended,
         }))
+    }
+}
+
+impl Walls {
+    /// The folders that commands write, and what they see there: what a rule asks about only if a person has looked at
+    /// this very command.
+    fn folders(&self) -> Result<Vec<(PathBuf, Sight)>, CommandError> {
+        let root = self.root.canonicalize().map_err(|_| CommandError::Folder(self.root.clone()))?;
+        let sight = if self.attended { Sight::clone(&self.sight) } else { self.sight.in_passing() };
+        // One that has gone since is no reason to run nothing.
+        let also = self.sight.also().iter().filter_map(|folder| Path::new(folder).canonicalize().ok());
+        let also: Vec<_> = also.map(|folder| (folder.clone(), sight.beneath(&folder.to_string_lossy()))).collect();
+        Ok(std::iter::once((root, sight)).chain(also).collect())
+    }
+
+    /// What is there that rules name and keep from being changed; `None` if there are no such rules.
+    pub(super) fn kept(&self) -> Option<Vec<PathBuf>> {
+        let sight = self.sight.of_places();
+        if !self.on || sight.is_free() {
+            return None;
+        }
+        let named = Self { sight: Arc::new(sight), ..self.clone() };
+        // Whether the command is still wanted or not: what it made is there.
+        let look = |(folder, sight): &(PathBuf, Sight)| Survey::of(folder, sight, &CancellationToken::new()).ok();
+        Some(named.folders().ok()?.iter().filter_map(look).flat_map(|survey| survey.kept).collect())
     }
 }
 
@@ -163,7 +191,7 @@ mod tests {
         let anchors = Anchors { root: text, base: text, home: "/" };
         let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
         let guarded = vec![format!("{text}/mine.yaml"), "/elsewhere/mine.yaml".to_owned()];
-        let permissions = Permissions { root: text.to_owned(), rules, guarded };
+        let permissions = Permissions { root: text.to_owned(), rules, guarded, ..Permissions::default() };
         let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
         let built =
             Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();

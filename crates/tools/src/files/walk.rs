@@ -180,6 +180,8 @@ fn text_of(file: File) -> Option<String> {
 #[derive(Debug)]
 pub(crate) struct Walk<'a> {
     cx: &'a Cx,
+    /// What is seen on the way: nobody was asked about what else lies there.
+    sight: Sight,
     stack: Vec<Frame>,
     /// Whether ignore rules count.
     is_ruled: bool,
@@ -201,16 +203,20 @@ impl<'a> Walk<'a> {
     /// A walk from `place`, which was opened as `dir`. The place itself is walked even if it is hidden or ignored:
     /// it was named.
     pub(crate) fn new(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
-        let mut walk = Self { cx, stack: Vec::new(), is_ruled: true, unread: 0, unseen: 0 };
+        let mut walk = Self::at(cx, place, true);
         walk.enter(dir, place.parts().collect(), &Rules::at(&cx.root, place));
         walk
     }
 
     /// The same where nothing is ignored.
     pub(crate) fn unruled(cx: &'a Cx, place: &Place, dir: OwnedFd) -> Self {
-        let mut walk = Self { cx, stack: Vec::new(), is_ruled: false, unread: 0, unseen: 0 };
+        let mut walk = Self::at(cx, place, false);
         walk.enter(dir, place.parts().collect(), &Rules::default());
         walk
+    }
+
+    fn at(cx: &'a Cx, place: &Place, is_ruled: bool) -> Self {
+        Self { cx, sight: cx.passing(&[place.to_string()]), stack: Vec::new(), is_ruled, unread: 0, unseen: 0 }
     }
 
     fn enter(&mut self, dir: OwnedFd, path: PathBuf, above: &Rules) {
@@ -243,7 +249,7 @@ impl Iterator for Walk<'_> {
             if frame.rules.hide(&self.cx.root.path().join(&path), is_dir) {
                 continue;
             }
-            if !self.cx.sight.sees(&path.to_string_lossy()) {
+            if !self.sight.sees(&path.to_string_lossy()) {
                 self.unseen += 1;
                 continue;
             }

@@ -155,7 +155,7 @@ fn state(repo: &Repo<'_>, answer: &Answer, folder: &str) -> String {
 fn differ(cx: &Cx, args: GitDiff, _: &Action, _: bool) -> Result<Output, ToolError> {
     let paths = args.paths.unwrap_or_default();
     seen(cx, &paths)?;
-    let found = diff_seen(cx.root.path(), &paths, &cx.sight, &cx.cancel)?.ok_or_else(no_repository)?;
+    let found = diff_seen(cx.root.path(), &paths, &cx.passing(&paths), &cx.cancel)?.ok_or_else(no_repository)?;
     if found.files.is_empty() {
         let among = if found.hidden == 0 { "" } else { " among what you see" };
         let told = format!("[no changes since the last commit{among}]\n{}", left_out(found.hidden));

@@ -2,12 +2,14 @@
 //!
 //! Each has a thread of its own and a file on the agent's shelf that its output goes to. They belong to one agent and one
 //! process: they end when they are told to, when the agent's work is over, with the session, and with the process,
-//! because their supervisors then do. Nothing here is journalled: after a restart there are none.
+//! because their supervisors then do. Nothing here is journalled: after a restart there are none. Others see them by notes
+//! on the shelf, which go when the agent's work is over.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -19,6 +21,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::job::Job;
 use super::order::Order;
 use super::tool::{SHOWN, ended, is_fine, seconds};
 use crate::text::{clip, plain, visible};
@@ -53,6 +56,8 @@ struct Running {
     /// Where its output is, as a model reads it.
     path: String,
     output: File,
+    /// Where others see it.
+    note: Option<PathBuf>,
     time: Duration,
     started: Instant,
     cancel: CancellationToken,
@@ -83,6 +88,9 @@ impl Background {
         for thread in threads {
             // One that panicked has let go of its command.
             let _ = thread.join();
+        }
+        for note in lock(&self.0).known.values().filter_map(|job| job.note.as_ref()) {
+            let _ = fs::remove_file(note);
         }
     }
 
@@ -130,7 +138,9 @@ impl Jobs {
         }
         while self.known.len() >= BACKGROUND_KNOWN_MAX {
             let Some(id) = self.known.values().find(|job| job.is_over()).map(|job| job.id) else { break };
-            self.known.remove(&id);
+            if let Some(note) = self.known.remove(&id).and_then(|job| job.note.clone()) {
+                let _ = fs::remove_file(note);
+            }
         }
         Ok(())
     }
@@ -228,20 +238,25 @@ pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Out
         .begin("sh", jobs.last + 1)
         .map_err(|error| ToolError::fatal(format!("there is no place for the command's output: {error}")))?;
     let note = if note.is_empty() { String::new() } else { format!(": {}", visible(&clip(note, NAME_BYTES_MAX))) };
+    let name = format!("`{}`{note}", visible(&clip(line, NAME_BYTES_MAX)));
+    let mut seen = Job::begun(format!("sh-{number}"), name.clone());
     let job = Arc::new(Running {
         id: number,
-        name: format!("`{}`{note}", visible(&clip(line, NAME_BYTES_MAX))),
+        name,
         path,
         output: file,
+        note: seen.note(shelf),
         time: order.time(),
         started: Instant::now(),
         cancel: CancellationToken::new(),
         state: Mutex::default(),
         changed: Condvar::new(),
     });
-    let own = Arc::clone(&job);
+    let (own, shelf) = (Arc::clone(&job), Arc::clone(shelf));
     let run = move || {
         let over = order.run(&own.cancel, &mut |bytes| own.push(bytes)).map_err(|error| error.to_string());
+        seen.over = Some(over.as_ref().map_or_else(String::clone, |over| ended(over, own.time)));
+        seen.note(&shelf);
         lock(&own.state).over = Some(over);
         own.changed.notify_all();
     };

@@ -5,6 +5,7 @@
 //! nothing; `tool` runs what was judged, `background` what its agent does not wait for.
 
 mod background;
+mod job;
 mod order;
 mod read;
 mod tool;
@@ -19,6 +20,7 @@ use max_team_core::text::visible;
 
 pub use background::Background;
 pub(crate) use background::{shell_output, shell_stop};
+pub use job::Job;
 pub use read::read;
 pub(crate) use tool::run_shell;
 

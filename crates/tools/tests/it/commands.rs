@@ -2,8 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
+use max_team_core::policy::{Permissions, Rule, Sight};
+use max_team_core::team::Constraints;
 use max_team_tools::command::{CommandError, Ended, OUTPUT_BYTES_MAX, Ran, Walls, is_secret};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -170,6 +174,74 @@ fn a_command_is_kept_in_its_folder() {
         here.display()
     );
     assert!(over.output.ends_with(&told) && !here.join("own/.mcp.json").exists(), "{over:?}");
+}
+
+/// Walls of somebody with rules, and perhaps one more folder.
+fn ruled(root: &Path, also: &[&Path], rules: &[(List, &str)]) -> Walls {
+    let text = root.to_str().unwrap();
+    let anchors = Anchors { root: text, base: text, home: "/" };
+    let origin = || Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let rules = rules.iter().map(|(list, text)| Rule::new(*list, text, origin(), &anchors)).collect();
+    let also = also.iter().map(|folder| folder.to_str().unwrap().to_owned()).collect();
+    let permissions = Permissions { root: text.to_owned(), rules, also, ..Permissions::default() };
+    let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+    Walls { sight, ..Walls::around(root) }
+}
+
+fn ran_in(walls: &Walls, script: &str) -> Ran {
+    let argv = ["sh", "-c", script].map(str::to_owned);
+    max_team_tools::command::run(&argv, &walls.root, LONG, Some(walls), &CancellationToken::new()).unwrap()
+}
+
+#[test]
+fn what_a_rule_keeps_from_being_changed_is_not_made_either() {
+    let dir = TempDir::new().unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    fs::write(here.join("old.sql"), "kept").unwrap();
+    let walls = ruled(&here, &[], &[(List::Deny, "Edit(*.sql)"), (List::Deny, "Edit(./gen/**)")]);
+    let over =
+        ran_in(&walls, "echo x > old.sql; mkdir -p a gen/b; echo x > a/new.sql; echo x > gen/b/c; echo x > a/fine");
+    assert_eq!(fs::read_to_string(here.join("old.sql")).unwrap(), "kept");
+    for (made, is_there) in [("a/new.sql", false), ("a/new.sql.untrusted-1", true), ("gen", false), ("a/fine", true)] {
+        assert_eq!(here.join(made).exists(), is_there, "{made}: {over:?}");
+    }
+    assert!(over.output.contains("a/new.sql` is only for the user to make"), "{over:?}");
+    let blanket = ruled(&here, &[], &[(List::Deny, "Edit")]);
+    ran_in(&blanket, "mkdir target");
+    assert!(here.join("target").is_dir(), "a rule that names no place is for tools that write files");
+}
+
+#[test]
+fn what_a_rule_asks_about_is_open_only_to_a_command_that_somebody_looked_at() {
+    let dir = TempDir::new().unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    fs::write(here.join("key"), "needle").unwrap();
+    let walls = ruled(&here, &[], &[(List::Ask, "Read(./key)")]);
+    let shut = ran_in(&walls, "cat key");
+    assert!(!shut.ok() && !shut.output.contains("needle"), "{shut:?}");
+    let open = ran_in(&Walls { attended: true, ..walls }, "cat key");
+    assert_eq!(open.output, "needle");
+}
+
+#[test]
+fn further_folders_are_read_and_written_but_for_what_others_obey() {
+    // Not in /tmp, which is another one inside the walls.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    for folder in ["own", "shared/.git", "other"] {
+        fs::create_dir_all(here.join(folder)).unwrap();
+    }
+    for file in ["shared/lib", "shared/.git/config", "other/file", "shared/key.pem"] {
+        fs::write(here.join(file), "needle").unwrap();
+    }
+    let script = "cat ../shared/lib; cat ../other/file; cat ../shared/key.pem; echo x > ../shared/new; \
+                  echo x > ../shared/.git/config; echo x > ../shared/.mcp.json";
+    let deny = format!("Read(/{}/shared/*.pem)", here.display());
+    let over = ran_in(&ruled(&here.join("own"), &[&here.join("shared")], &[(List::Deny, &deny)]), script);
+    assert_eq!(over.output.matches("needle").count(), 1, "{over:?}");
+    assert!(here.join("shared/new").exists(), "{over:?}");
+    assert_eq!(fs::read_to_string(here.join("shared/.git/config")).unwrap(), "needle");
+    assert!(here.join("shared/.mcp.json.untrusted-1").exists() && !here.join("shared/.mcp.json").exists(), "{over:?}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use max_team_core::chat::Part;
 use max_team_core::limits::{BACKGROUND_MAX, KEPT_BYTES_MAX};
 use max_team_core::policy::{Deed, Line};
 use max_team_tools::command::Walls;
+use max_team_tools::shell::Job;
 use max_team_tools::{Cx, Output, Progress, Registry, Root, Shelf, ToolError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -170,6 +171,11 @@ fn a_command_in_the_background_is_looked_at_and_ended() {
     let input = json!({ "command": "sh -c 'echo ready; while :; do sleep 1; done'", "background": true, "description": "a server" });
     let (begun, _) = desk.said("run_shell", input);
     assert!(begun.starts_with("runs in the background as `sh-1`."), "{begun}");
+    let jobs = || Job::of(desk.cx.shelf.as_ref().unwrap(), std::process::id());
+    let [job] = jobs().try_into().unwrap();
+    assert_eq!((job.id.as_str(), &job.over), ("sh-1", &None));
+    assert!(job.command.ends_with(": a server"), "{job:?}");
+    assert_eq!(Job::of(desk.cx.shelf.as_ref().unwrap(), 1), [], "what another process left is not believed");
     let (seen, is_error) = desk.said("shell_output", json!({ "id": "sh-1", "wait": 30 }));
     assert!(seen.contains(": a server): runs for ") && seen.contains("\nready\n") && !is_error, "{seen}");
     let (again, _) = desk.said("BashOutput", json!({ "id": "sh-1" }));
@@ -178,10 +184,13 @@ fn a_command_in_the_background_is_looked_at_and_ended() {
     assert!(whole.contains("\nready\n"), "{whole}");
     let (stopped, is_error) = desk.said("shell_stop", json!({ "id": "sh-1" }));
     assert!(stopped.contains("STOPPED after ") && !is_error, "{stopped}");
+    assert!(jobs()[0].over.as_ref().unwrap().starts_with("STOPPED after "));
     assert!(desk.said("KillShell", json!({ "id": "1" })).0.contains("STOPPED after "));
     assert!(desk.said("read_file", json!({ "path": "@output/sh-1.txt" })).0.contains("ready"));
     let unknown = desk.refused("shell_output", json!({ "id": "sh-9" }));
     assert!(unknown.contains("no background command `sh-9`; there are: `sh-1` (`sh -c"), "{unknown}");
+    desk.cx.background.close();
+    assert_eq!(jobs(), [], "over with its agent's work");
 }
 
 #[test]

@@ -158,9 +158,9 @@ impl Case<'_> {
         self.asking(Judgement { hint, memory, ..said(Verdict::Ask, &format!("not to be seen through: {why}")) })
     }
 
-    /// Contents of files that may be out of sight, or denied by a rule.
+    /// Contents of files that may be out of sight, or that a rule denies or asks about.
     fn history(&self) -> Judgement {
-        let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list == List::Deny && rule.is_of_places());
+        let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list != List::Allow && rule.is_of_places());
         if self.sight.is_whole() && !is_denied {
             return said(Verdict::Allow, "reading inside the project is always allowed");
         }

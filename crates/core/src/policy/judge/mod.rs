@@ -69,7 +69,15 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let sight = Sight::of(rules.constraints);
     let modes = std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
     let all = modes.map(|mode| Case { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
-    strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"))
+    let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
+    if judged.verdict == Verdict::Ask && rules.permissions.never_asks { unasked(judged) } else { judged }
+}
+
+/// What would need a question, where nobody is asked.
+fn unasked(judged: Judgement) -> Judgement {
+    let rule = format!("{}; settings say `denyInsteadOfPrompting`", judged.rule);
+    let hint = "only without `denyInsteadOfPrompting`, or with a rule that allows it".to_owned();
+    Judgement { verdict: Verdict::Deny, rule, hint, memory: Memory::Nothing, ..judged }
 }
 
 /// One action under one mode.

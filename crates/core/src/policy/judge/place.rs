@@ -43,6 +43,9 @@ impl Case<'_> {
             return judged;
         }
         let is_change = matches!(touch, Touch::Write | Touch::Delete);
+        if let Some(judged) = self.closed(is_change, &place) {
+            return judged;
+        }
         if is_change && self.rules.mode == Mode::Plan {
             return self.by_mode(Verdict::Deny);
         }
@@ -93,6 +96,31 @@ impl Case<'_> {
         }
     }
 
+    /// The path from a folder of `additionalDirectories`, if it lies beneath one.
+    fn beside(&self, end: &str) -> Option<String> {
+        let beneath = |folder: &String| {
+            let rest = end.strip_prefix(folder.trim_matches('/'))?;
+            if rest.is_empty() { Some(".".to_owned()) } else { rest.strip_prefix('/').map(str::to_owned) }
+        };
+        self.rules.permissions.also.iter().find_map(beneath)
+    }
+
+    /// What settings say of everything outside the folders that are worked in.
+    fn closed(&self, is_change: bool, place: &Place) -> Option<Judgement> {
+        let permissions = self.rules.permissions;
+        let (is_closed, name) = match is_change {
+            true => (permissions.no_writes_outside, "blockWritesOutsideWorkingDirectories"),
+            false => (permissions.no_reads_outside, "blockReadsOutsideWorkingDirectories"),
+        };
+        let is_outside = |end: &str| self.inside(end).is_none() && self.beside(end).is_none();
+        if !is_closed || !place.ends().any(is_outside) {
+            return None;
+        }
+        let hint = "only without that setting, or with the folder among `additionalDirectories`".to_owned();
+        let rule = format!("`{}` is outside the project, and settings say `{name}`", place.path);
+        Some(Judgement { hint, ..said(Verdict::Deny, &rule) })
+    }
+
     /// The constraint that a touch breaks, in words.
     fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
         let is_change = matches!(touch, Touch::Write | Touch::Delete);
@@ -122,7 +150,10 @@ impl Case<'_> {
             (None, Touch::Delete) => Some(format!("it deletes `/{end}`, which is outside the project")),
             (Some(path), Touch::Delete) if path == "." => Some("it deletes the whole project".to_owned()),
             (Some(path), _) => guarded(&path).map(|why| format!("`{path}`: {why}")).or_else(|| named(end)),
-            (None, _) => named(end),
+            (None, _) => {
+                let obeyed = self.beside(end).and_then(|path| guarded(&path)).map(|why| format!("`/{end}`: {why}"));
+                obeyed.or_else(|| named(end))
+            }
         })
     }
 
@@ -134,6 +165,15 @@ impl Case<'_> {
         let path = place.real.as_ref().unwrap_or(&place.path);
         let tool = if matches!(touch, Touch::Read | Touch::ReadLinked) { "Read" } else { "Edit" };
         let rule = format!("{tool}(/{})", escape(path));
+        if place.ends().all(|end| self.inside(end).is_some() || self.beside(end).is_some()) {
+            return match touch {
+                Touch::Read => said(Verdict::Allow, "reading in `additionalDirectories` is always allowed"),
+                Touch::ReadLinked => self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), ""),
+                Touch::Write | Touch::Delete => {
+                    self.mode(Deed::Write, Memory::Rules(vec![rule]), ", or mode `acceptEdits`")
+                }
+            };
+        }
         let judged = self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), "");
         Judgement { rule: format!("`{path}` is outside the project; {}", judged.rule), ..judged }
     }

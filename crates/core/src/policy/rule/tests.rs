@@ -333,3 +333,47 @@ fn constraints_do_not_mean_places_outside_of_the_same_name() {
         assert_eq!(judged.verdict == Verdict::Deny, is_denied, "{deed:?} {path}: {}", judged.rule);
     }
 }
+
+#[test]
+fn folders_besides_the_project_and_what_lies_outside_all_of_them() {
+    let open = Permissions { root: ROOT.into(), also: vec!["/home/u/shared".into()], ..Permissions::default() };
+    let shut = Permissions { no_reads_outside: true, no_writes_outside: true, ..open.clone() };
+    let mute = Permissions { never_asks: true, ..open.clone() };
+    let rules = vec![rule(List::Allow, "Read(//etc/**)"), rule(List::Deny, "Read(~/shared/keys/**)")];
+    let allowed = Permissions { rules, ..shut.clone() };
+    let kept = Constraints { allowed_dirs: vec!["src".into()], ..Constraints::default() };
+    let free = Constraints::default();
+    let read = |path| touch(Deed::Read, path);
+    let write = |path| touch(Deed::Write, path);
+    use Mode::{AcceptEdits, BypassPermissions, Default};
+    use Verdict::{Allow, Ask, Deny};
+    let table = [
+        (&open, &free, Default, read("/home/u/shared/a.rs"), Allow),
+        (&open, &free, Default, read("/home/u/shared"), Allow),
+        (&open, &free, Default, read("/home/u/shared-not/a.rs"), Ask),
+        (&open, &free, Default, read("../shared/a.rs"), Allow),
+        (&open, &free, Default, write("/home/u/shared/a.rs"), Ask),
+        (&open, &free, AcceptEdits, write("/home/u/shared/a.rs"), Allow),
+        (&open, &free, AcceptEdits, write("/home/u/other/a.rs"), Ask),
+        (&open, &free, BypassPermissions, write("/home/u/shared/.git/hooks/x"), Ask),
+        (&open, &kept, Default, read("/home/u/shared/a.rs"), Deny),
+        (&shut, &free, BypassPermissions, read("/etc/hosts"), Deny),
+        (&shut, &free, BypassPermissions, write("/home/u/x"), Deny),
+        (&shut, &free, Default, read("/home/u/shared/a.rs"), Allow),
+        (&shut, &free, Default, read("src/a.rs"), Allow),
+        (&shut, &free, Default, read("/dev/null"), Allow),
+        (&allowed, &free, Default, read("/etc/hosts"), Deny),
+        (&allowed, &free, Default, read("/home/u/shared/keys/a"), Deny),
+        (&mute, &free, Default, write("src/a.rs"), Deny),
+        (&mute, &free, AcceptEdits, write("src/a.rs"), Allow),
+        (&mute, &free, BypassPermissions, command("git push"), Deny),
+    ];
+    for (permissions, constraints, mode, action, want) in table {
+        let judged = judge(&Rules { permissions, ..Rules::new(mode, constraints) }, "run_shell", &action);
+        assert_eq!(judged.verdict, want, "{mode:?} {}: {judged:?}", action.target);
+    }
+    let told = judge(&Rules { permissions: &mute, ..Rules::new(Default, &free) }, "run_shell", &write("src/a.rs"));
+    assert_eq!(told.rule, "permission mode `default`; settings say `denyInsteadOfPrompting`");
+    let back: Permissions = serde_json::from_str(&serde_json::to_string(&shut).unwrap()).unwrap();
+    assert_eq!(back, shut);
+}
