@@ -180,8 +180,8 @@ pub const MEMORY_WRITE_FACTS_MAX: usize = 64;
 pub const MEMORY_FACTS_MAX: usize = 20_000;
 /// Letters of the words that a fact follows from, as they are kept.
 pub const MEMORY_QUOTE_CHARS_MAX: usize = 200;
-/// Letters of such words that prove that somebody said them.
-pub const MEMORY_QUOTE_CHARS_MIN: usize = 4;
+/// Letters of such words that prove that somebody said them; a Chinese character counts for three.
+pub const MEMORY_QUOTE_WEIGHT_MIN: usize = 6;
 /// Terms that a fact is found by.
 pub const MEMORY_TERMS_MAX: usize = 128;
 /// Letters of such a term.

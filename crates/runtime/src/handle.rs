@@ -22,6 +22,7 @@ use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
+use crate::memory::Remember;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
 
@@ -239,12 +240,14 @@ pub struct Origin {
     pub lead: bool,
     /// The task that the agent is at: plan and name.
     pub task: Option<(PlanId, String)>,
+    /// Whether it works beside the session, which is at rest without it.
+    pub aside: bool,
 }
 
 impl Origin {
     /// Something with a name.
     pub fn named(name: &str) -> Self {
-        Self { agent: None, plan: None, name: name.into(), lead: false, task: None }
+        Self { agent: None, plan: None, name: name.into(), lead: false, task: None, aside: false }
     }
 
     /// An agent.
@@ -299,6 +302,13 @@ pub struct TeamHandle {
 }
 
 impl TeamHandle {
+    /// Looks after the memory like this from now on; said once, before the first session is opened. Without it leads are
+    /// told what is remembered, and nobody takes anything from conversations.
+    pub fn remember(&self, remember: Remember) {
+        // Whoever says it twice is held to what they said first.
+        drop(self.house.shared.remember.set(remember));
+    }
+
     /// Opens a session, claims it for this process, and lets whatever was waiting in it go on.
     pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
         self.house.open(by, cwd, open).await

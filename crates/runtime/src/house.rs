@@ -134,8 +134,17 @@ impl House {
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
         let frame = Frame::new(&self.shared, &floor.root, definition, open.settings.clone(), open.schema.clone())?;
-        let mut seat =
-            Seat { agent: lead, head, turn, frame, purse: Arc::clone(&floor.purse), lead: true, resumed: true };
+        let frame = if self.shared.recalls() { frame.recalling() } else { frame };
+        let mut seat = Seat {
+            agent: lead,
+            head,
+            turn,
+            frame,
+            purse: Arc::clone(&floor.purse),
+            lead: true,
+            aside: false,
+            resumed: true,
+        };
         self.settle_in(floor, &mut seat, by, open, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;

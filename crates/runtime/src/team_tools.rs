@@ -12,6 +12,8 @@ use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::memory;
+
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
 
@@ -42,6 +44,7 @@ pub(crate) enum Act {
     Query(Query),
     Dispatch(Dispatch),
     Clarify { question: String },
+    Memory(memory::Ask),
 }
 
 #[derive(Debug, Deserialize)]
@@ -150,6 +153,8 @@ impl Act {
             TASK_UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
             TASK_QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
             DISPATCH_TASK => Self::Dispatch(serde_json::from_value(input).map_err(misfit)?),
+            memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
+            memory::WRITE => Self::Memory(memory::Ask::Write(serde_json::from_value(input).map_err(misfit)?)),
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
             }
@@ -171,7 +176,7 @@ impl Tool for TeamTool {
     }
 
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
-        let words = ["question", "goal", "agent", "agent_name", "task_id", "title"];
+        let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "key"];
         let found = words.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or_default();
         let target: String = found.chars().take(TARGET_CHARS_MAX).collect();
         let preview = if self.deed == Deed::Ask { question(args) } else { String::new() };
@@ -215,7 +220,7 @@ fn all() -> Vec<TeamTool> {
     };
     let only_question =
         || json!({ "type": "object", "required": ["question"], "properties": { "question": { "type": "string" } } });
-    vec![
+    let mut all = vec![
         tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
         tool(TASK_CREATE, Deed::Team, CREATE_WORDS, task_schema()),
         tool(TASK_UPDATE, Deed::Team, UPDATE_WORDS, update_schema()),
@@ -223,7 +228,9 @@ fn all() -> Vec<TeamTool> {
         tool(DISPATCH_TASK, Deed::Team, DISPATCH_WORDS, dispatch_schema()),
         tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
-    ]
+    ];
+    all.extend(memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema)));
+    all
 }
 
 const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";

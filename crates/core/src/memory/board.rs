@@ -147,7 +147,7 @@ mod tests {
                 let at = key(KEYS[which]);
                 let at_ms = i64::try_from(at_ms).unwrap();
                 let steps: Vec<(Step, i64)> = if forgets {
-                    forget(&once, &user, &at).map(|step| (Step::Forget(step), at_ms)).into_iter().collect()
+                    forget(&once, &user, &at, true).map(|step| (Step::Forget(step), at_ms)).into_iter().collect()
                 } else {
                     let writes = set(&once, &user, &at, &json!(value), &Source::default(), true).unwrap();
                     writes.into_iter().map(|step| (Step::Set(step), at_ms)).collect()

@@ -18,7 +18,7 @@ use serde_json::Value;
 pub use board::Board;
 pub use key::{Key, KeyError, Scope, Section};
 pub use lasting::{Exchange, is_due, says_something_lasting};
-pub use quote::occurs;
+pub use quote::{occurs, proof};
 pub use rank::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
 pub use secret::{redact, redact_value};
 pub use write::{EXPERT, Refusal, Writer, forget, may_write, set};

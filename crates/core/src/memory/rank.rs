@@ -146,7 +146,7 @@ fn narrow(letter: char) -> char {
 }
 
 /// Whether it is written without spaces between words.
-fn is_pictured(letter: char) -> bool {
+pub(super) fn is_pictured(letter: char) -> bool {
     matches!(u32::from(letter),
         0x3040..=0x30ff | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xac00..=0xd7af | 0xf900..=0xfaff | 0x2_0000..=0x3_ffff)
 }

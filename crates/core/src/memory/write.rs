@@ -65,8 +65,8 @@ pub enum Refusal {
     },
     /// Nobody has said so.
     #[error(
-        "`{0}` speaks for the user: `quote` must be words that the user said in this conversation, exactly as they \
-         were said; without such words there is nothing to remember"
+        "`{0}` speaks for the user: `quote` must be a phrase that the user said in this conversation, exactly as it was \
+         said (and a `personality` is the user's own words altogether); without it there is nothing to remember"
     )]
     Unquoted(Key),
     /// It is too large.
@@ -120,10 +120,7 @@ pub fn set(
     source: &Source,
     vouched: bool,
 ) -> Result<Vec<MemorySet>, Refusal> {
-    may_write(who, key)?;
-    if *who == Writer::Expert && key.section().is_personal() && !vouched {
-        return Err(Refusal::Unquoted(key.clone()));
-    }
+    allowed(who, key, vouched)?;
     let mut leaves = Vec::new();
     flatten(key, value, &mut leaves)?;
     if leaves.is_empty() {
@@ -143,10 +140,16 @@ pub fn set(
 }
 
 /// What it takes to forget what is under a key.
-pub fn forget(board: &Board, who: &Writer, key: &Key) -> Result<MemoryForgotten, Refusal> {
-    may_write(who, key)?;
+pub fn forget(board: &Board, who: &Writer, key: &Key, vouched: bool) -> Result<MemoryForgotten, Refusal> {
+    allowed(who, key, vouched)?;
     let keys: Vec<Key> = board.under(key).map(|fact| fact.key.clone()).collect();
     if keys.is_empty() { Err(Refusal::Nothing(key.clone())) } else { Ok(MemoryForgotten { keys, by: who.clone() }) }
+}
+
+fn allowed(who: &Writer, key: &Key, vouched: bool) -> Result<(), Refusal> {
+    may_write(who, key)?;
+    let unquoted = *who == Writer::Expert && key.section().is_personal() && !vouched;
+    if unquoted { Err(Refusal::Unquoted(key.clone())) } else { Ok(()) }
 }
 
 fn flatten(key: &Key, value: &Value, leaves: &mut Vec<(Key, Value)>) -> Result<(), Refusal> {
@@ -246,9 +249,9 @@ mod tests {
         let over = write(&board, "user_profile.location.city", json!("Berlin")).unwrap();
         assert_eq!(over[0].over, [key("user_profile.location")]);
         assert_eq!(write(&board, "notes.x", json!({ "a": null })), Err(Refusal::Empty(key("notes.x"))));
-        let forgotten = forget(&board, &user, &key("user_profile")).unwrap();
+        let forgotten = forget(&board, &user, &key("user_profile"), false).unwrap();
         assert_eq!(forgotten.keys.len(), 3);
-        assert_eq!(forget(&board, &user, &key("notes")), Err(Refusal::Nothing(key("notes"))));
+        assert_eq!(forget(&board, &user, &key("notes"), true), Err(Refusal::Nothing(key("notes"))));
     }
 
     #[test]

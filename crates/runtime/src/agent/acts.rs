@@ -13,6 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::turn::{Effect, Input};
+use max_team_journal::Commit;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -27,19 +28,19 @@ use crate::team_tools::{self, Act, DISPATCH_TASK};
 use crate::{beat, session};
 
 /// What a call came to.
-struct Done {
+pub(super) struct Done {
     words: String,
     is_error: bool,
     events: Vec<Event>,
-    extra: Extra,
+    pub(super) extra: Extra,
 }
 
 impl Done {
-    fn said(words: impl Into<String>) -> Self {
+    pub(super) fn said(words: impl Into<String>) -> Self {
         Self { words: words.into(), is_error: false, events: Vec::new(), extra: Extra::default() }
     }
 
-    fn wrong(words: impl Into<String>) -> Self {
+    pub(super) fn wrong(words: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::said(words) }
     }
 }
@@ -69,6 +70,7 @@ impl Agent {
             Ok(Act::Create(task)) => self.note(task),
             Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&query)?,
+            Ok(Act::Memory(ask)) => self.recollect(ask)?,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
                 None => return Ok(()),
                 Some(done) => done,
@@ -211,6 +213,18 @@ impl Agent {
         let mut commit = commit_at(now_ms());
         commit.fence = Some(self.floor.fence.clone());
         commit.actor = format!("agent:{}", self.origin.name);
+        self.welcome(child, mate, assignment, letter, commit).await
+    }
+
+    /// Lets somebody begin with a letter in hand, in one commit with whatever else that holds.
+    pub(super) async fn welcome(
+        &mut self,
+        child: AgentId,
+        mate: &Mate,
+        assignment: Assignment,
+        letter: Envelope,
+        mut commit: Commit,
+    ) -> Result<(), RuntimeError> {
         let settings = mate.settings.clone();
         let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
         if newcomer.as_ref().is_some_and(Newcomer::has_begun) {

@@ -17,6 +17,7 @@ use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
+use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
 
 #[derive(Debug, Clone)]
@@ -33,6 +34,8 @@ pub(crate) struct Frame {
     files: Vec<(String, usize)>,
     notes: Vec<String>,
     blobs: [Blob; 3],
+    /// What a lead is always told from memory; nothing for those who are not.
+    standing: Option<Standing>,
 }
 
 #[derive(Debug, Clone)]
@@ -89,15 +92,36 @@ impl Frame {
             files: Vec::new(),
             notes: Vec::new(),
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
+            standing: None,
         };
         frame.refresh(shared);
         Ok(frame)
     }
 
-    /// Reads the instruction files again.
+    /// The same for a lead that is told what is remembered, from its next turn on.
+    pub(crate) fn recalling(mut self) -> Self {
+        self.standing = Some(Standing::default());
+        self
+    }
+
+    /// What it is always told from memory, if anything is.
+    pub(crate) fn standing(&self) -> Option<&Standing> {
+        self.standing.as_ref()
+    }
+
+    /// Reads the instruction files again, and what is remembered.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
+        if let Some(standing) = &mut self.standing {
+            // What cannot be read is not told; if it is the journal, the next commit says so.
+            *standing = Memories::new(&shared.journal).standing(&project_scope(&self.root)).unwrap_or_default();
+        }
         let mut system = self.definition.prompt.trim_end().to_owned();
+        for part in self.standing.iter().flat_map(|standing| [&standing.personality, &standing.known]) {
+            if !part.is_empty() {
+                system.push_str(&format!("\n\n{}", part.trim_end()));
+            }
+        }
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",
             self.root.display(),

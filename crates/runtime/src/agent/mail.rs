@@ -77,11 +77,14 @@ impl Agent {
         let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
         let first = letters.first();
         let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
+        let words = words.join("\n\n");
+        let recall = self.recall(&words);
         Input::Begin {
             turn: TurnId::new(Uuid::now_v7()),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
-            input: vec![Part::text(words.join("\n\n"))],
+            input: vec![Part::text(words)],
             assignment,
+            recall,
         }
     }
 

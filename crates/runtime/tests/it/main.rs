@@ -4,6 +4,7 @@
 mod crashes;
 mod denials;
 mod limits;
+mod memory;
 mod progress;
 mod questions;
 mod stops;
