@@ -5,6 +5,7 @@
 //! and derives rows, and [`rank`] orders what a question finds. What is recalled is data for a model, never an order.
 
 mod board;
+mod file;
 mod key;
 mod lasting;
 mod quote;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use board::Board;
+pub use file::File;
 pub use key::{Key, KeyError, Scope, Section};
 pub use lasting::{Exchange, is_due, says_something_lasting};
 pub use quote::{occurs, proof};
