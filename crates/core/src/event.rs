@@ -13,6 +13,7 @@ use crate::context::Window;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::ledger::Charge;
+use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
 use crate::plan::event::{
@@ -113,6 +114,12 @@ pub enum Event {
     TaskCancelled(TaskCancelled),
     /// Whoever was at it has stopped (plan stream).
     TaskStopped(TaskStopped),
+    /// Something is remembered from now on (memory stream).
+    MemorySet(MemorySet),
+    /// Something is not remembered any more (memory stream).
+    MemoryForgotten(MemoryForgotten),
+    /// What was said is looked at for what is worth remembering (session stream).
+    MemoryHanded(MemoryHanded),
     /// A letter was put into a mailbox (mail stream).
     Mailed(Envelope),
 }
@@ -162,6 +169,9 @@ impl Event {
             Self::TaskSkipped(_) => "task_skipped",
             Self::TaskCancelled(_) => "task_cancelled",
             Self::TaskStopped(_) => "task_stopped",
+            Self::MemorySet(_) => "memory_set",
+            Self::MemoryForgotten(_) => "memory_forgotten",
+            Self::MemoryHanded(_) => "memory_handed",
             Self::Mailed(_) => "mailed",
         }
     }
@@ -242,6 +252,17 @@ pub struct TurnStarted {
     /// What it is a part of, if somebody other than the user waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<Assignment>,
+    /// What it is told from memory.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recall: Option<Recall>,
+}
+
+impl TurnStarted {
+    /// What the model is told: the words, and beside them what was recalled.
+    pub fn told(&self) -> Vec<Part> {
+        let recalled = self.recall.iter().filter(|recall| !recall.text.is_empty());
+        self.input.iter().cloned().chain(recalled.map(|recall| Part::text(recall.text.clone()))).collect()
+    }
 }
 
 /// What a request was made of, so that it can be made again from the journal alone.

@@ -15,6 +15,7 @@ pub mod hash;
 pub mod id;
 pub mod ledger;
 pub mod limits;
+pub mod memory;
 pub mod message;
 pub mod near;
 pub mod plan;

@@ -178,3 +178,37 @@ pub const CALLS_PARALLEL_MAX: usize = 8;
 pub const CALL_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Letters of what a call is about, as people see it.
 pub const CALL_TITLE_CHARS_MAX: usize = 60;
+/// Bytes of a key of the memory.
+pub const MEMORY_KEY_BYTES_MAX: usize = 128;
+/// Parts of a key of the memory.
+pub const MEMORY_KEY_PARTS_MAX: usize = 8;
+/// Bytes of one remembered value, as JSON.
+pub const MEMORY_VALUE_BYTES_MAX: usize = 4 << 10;
+/// Facts that one write may make.
+pub const MEMORY_WRITE_FACTS_MAX: usize = 64;
+/// Facts in one section of a board.
+pub const MEMORY_FACTS_MAX: usize = 20_000;
+/// Letters of the words that a fact follows from, as they are kept.
+pub const MEMORY_QUOTE_CHARS_MAX: usize = 200;
+/// Letters of such words that prove that somebody said them; a Chinese character counts for three.
+pub const MEMORY_QUOTE_WEIGHT_MIN: usize = 6;
+/// Terms that a fact is found by.
+pub const MEMORY_TERMS_MAX: usize = 128;
+/// Letters of such a term.
+pub const MEMORY_TERM_CHARS_MAX: usize = 32;
+/// Tokens of what a lead is always told about its user …
+pub const MEMORY_STANDING_TOKENS_MAX: u64 = 1_000;
+/// … and of what a turn is told because of its words.
+pub const MEMORY_RECALL_TOKENS_MAX: u64 = 800;
+/// Bytes of a personality.
+pub const MEMORY_PERSONALITY_BYTES_MAX: usize = 4 << 10;
+/// Facts that a turn is told because of its words.
+pub const MEMORY_RECALLED_MAX: usize = 8;
+/// Exchanges after which what was said is looked at, whatever it was.
+pub const MEMORY_EXCHANGES_MAX: usize = 6;
+/// Bytes of a conversation that are handed over for a look.
+pub const MEMORY_HANDED_BYTES_MAX: usize = 32 << 10;
+/// Model rounds of such a look.
+pub const MEMORY_ROUNDS_MAX: u32 = 6;
+/// Bytes of a file that memories are imported from.
+pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;

@@ -73,6 +73,9 @@ pub enum RuntimeError {
         /// When.
         at_ms: i64,
     },
+    /// Something that is not remembered.
+    #[error("{0}")]
+    Memory(#[from] max_team_core::memory::Refusal),
     /// A plan that cannot run.
     #[error("{0}")]
     Plan(String),

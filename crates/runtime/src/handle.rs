@@ -22,6 +22,7 @@ use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
+use crate::memory::Remember;
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
@@ -260,12 +261,14 @@ pub struct Origin {
     pub task: Option<(PlanId, String)>,
     /// The call that the agent works for: whose, and its key.
     pub call: Option<(AgentId, String)>,
+    /// Whether it works beside the session, which is at rest without it.
+    pub aside: bool,
 }
 
 impl Origin {
     /// Something with a name.
     pub fn named(name: &str) -> Self {
-        Self { agent: None, plan: None, name: name.into(), lead: false, task: None, call: None }
+        Self { agent: None, plan: None, name: name.into(), lead: false, task: None, call: None, aside: false }
     }
 
     /// An agent.
@@ -320,6 +323,13 @@ pub struct TeamHandle {
 }
 
 impl TeamHandle {
+    /// Looks after the memory like this from now on; said once, before the first session is opened. Without it leads are
+    /// told what is remembered, and nobody takes anything from conversations.
+    pub fn remember(&self, remember: Remember) {
+        // Whoever says it twice is held to what they said first.
+        drop(self.house.shared.remember.set(remember));
+    }
+
     /// Opens a session, claims it for this process, and lets whatever was waiting in it go on.
     pub async fn open(&self, by: Principal, cwd: &std::path::Path, open: Open) -> Result<Opened, RuntimeError> {
         self.house.open(by, cwd, open).await

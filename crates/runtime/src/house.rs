@@ -143,8 +143,10 @@ impl House {
         let callees = floor.callees(&definition, true);
         let settings = open.settings.clone();
         let frame = Frame::new(&self.shared, &floor.root, definition, settings, open.schema.clone(), callees)?;
+        let frame = if self.shared.recalls() { frame.recalling() } else { frame };
         let purse = Arc::clone(&floor.purse);
-        let mut seat = Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, resumed: true };
+        let mut seat =
+            Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
         self.settle_in(floor, &mut seat, by, open, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;

@@ -6,6 +6,7 @@
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
+use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
@@ -14,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
-use crate::session;
+use crate::{memory, session};
 
 /// The session of each agent.
 pub(crate) const AGENT: &str = "agent";
@@ -173,6 +174,8 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         of_agent(stream, agent, at_ms, event)
     } else if let Some(plan) = stream.strip_prefix("plan/") {
         of_plan(stream, plan, at_ms, event)
+    } else if let Some(scope) = Scope::of_stream(stream) {
+        memory::project(&scope, at_ms, event)
     } else {
         match event {
             Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use max_team_core::context::instructions::Instructions;
@@ -19,6 +19,7 @@ use crate::audit::Audit;
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::house::Options;
+use crate::memory::Remember;
 use crate::skills::Library;
 use crate::{session, team_tools};
 
@@ -41,6 +42,8 @@ pub(crate) struct Shared {
     read: Mutex<Option<(PathBuf, Instant, Arc<Instructions>)>>,
     /// Skills of whatever is worked on.
     pub skills: Arc<Library>,
+    /// How it looks after its memory, once somebody has said so.
+    pub remember: OnceLock<Remember>,
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
 }
@@ -59,9 +62,15 @@ impl Shared {
             stored: Mutex::new(HashSet::new()),
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
+            remember: OnceLock::new(),
             audit: options.audit.map(Audit::new),
             watchers: Mutex::new(Vec::new()),
         }
+    }
+
+    /// Whether leads are told what is remembered.
+    pub(crate) fn recalls(&self) -> bool {
+        self.remember.get().is_none_or(|remember| remember.recall)
     }
 
     /// Commits what only spares work later; if it is refused, nothing is lost.

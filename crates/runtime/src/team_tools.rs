@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Callee, Message, Way, title, tools as calling};
 
+use crate::memory;
 use crate::skills::SkillTool;
 
 /// Characters of a call's summary.
@@ -56,6 +57,7 @@ pub(crate) enum Act {
     Call(Call),
     Message(Message),
     Clarify { question: String },
+    Memory(memory::Ask),
 }
 
 #[derive(Debug, Deserialize)]
@@ -167,6 +169,8 @@ impl Act {
             TASK => Self::Call(Call::task(input)?),
             AGENT => Self::Call(Call::agent(input)?),
             SEND_MESSAGE => Self::Message(Message::read(input)?),
+            memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
+            memory::WRITE => Self::Memory(memory::Ask::Write(serde_json::from_value(input).map_err(misfit)?)),
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
             }
@@ -188,7 +192,7 @@ impl Tool for TeamTool {
     }
 
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
-        let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to"];
+        let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to", "key"];
         let found = match self.spec.name.as_str() {
             AGENT => call::target(args),
             _ => words.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or_default(),
@@ -247,7 +251,8 @@ fn all() -> Vec<TeamTool> {
         tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
     ];
-    own.into_iter().chain(calling(&[])).collect()
+    let memory = memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
+    own.into_iter().chain(calling(&[])).chain(memory).collect()
 }
 
 const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";

@@ -26,12 +26,14 @@ const FAULT_BYTES_MAX: usize = 300;
 const COMMAND: &str = "run_shell";
 const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
 /// Other names that tools answer to: an older one, and those that models know from elsewhere.
-const ALIASES: [(&str, &str); 5] = [
+const ALIASES: [(&str, &str); 7] = [
     ("exec", COMMAND),
     ("Bash", COMMAND),
     ("BashOutput", "shell_output"),
     ("KillShell", "shell_stop"),
     ("Skill", "skill"),
+    ("memory.read", "memory_read"),
+    ("memory.write", "memory_write"),
 ];
 
 /// A tool with its validator, which is made on first use and kept.

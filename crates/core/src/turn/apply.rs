@@ -31,7 +31,7 @@ impl Turn {
             Event::TurnStarted(started) => {
                 self.current = Some(Current::new(started.turn, started.assignment.clone()));
                 self.phase = Phase::Ready;
-                self.push(Message::user(started.input.clone()), true);
+                self.push(Message::user(started.told()), true);
             }
             Event::LlmIntent(intent) => self.intend(intent),
             Event::LlmEnded(ended) => self.end_call(ended),

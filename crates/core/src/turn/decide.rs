@@ -18,10 +18,11 @@ impl Turn {
     pub fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.current) {
             (Input::Configure(settings), _) => self.configure(*settings),
-            (Input::Begin { turn, envelope, input, assignment }, None) if self.settings.is_some() => {
+            (Input::Begin { turn, envelope, input, assignment, recall }, None) if self.settings.is_some() => {
                 let current = Current::new(turn, assignment.clone());
-                let ahead = Ahead::of(&input, true);
-                let mut events = vec![Event::TurnStarted(TurnStarted { turn, envelope, input, assignment })];
+                let started = TurnStarted { turn, envelope, input, assignment, recall };
+                let ahead = Ahead::of(&started.told(), true);
+                let mut events = vec![Event::TurnStarted(started)];
                 events.extend(self.next_call(&current, ahead, now));
                 events
             }

@@ -22,6 +22,7 @@ use crate::event::{LlmIntent, Outcome, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
+use crate::memory::Recall;
 use crate::message::Assignment;
 use crate::plan::Task;
 use crate::policy::{Action, Answer, Class, Grant, Memory};
@@ -254,6 +255,8 @@ pub enum Input {
         input: Vec<Part>,
         /// Who waits for the answer, if not the user.
         assignment: Option<Assignment>,
+        /// What it is told from memory.
+        recall: Option<Recall>,
     },
     /// Other settings from now on.
     Configure(Box<Settings>),

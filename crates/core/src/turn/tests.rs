@@ -128,6 +128,7 @@ impl World {
             envelope: EnvelopeId::new(id(4)),
             input: vec![Part::text("hello")],
             assignment: None,
+            recall: None,
         })
     }
 

@@ -25,11 +25,11 @@ pub(super) struct Done {
     words: String,
     is_error: bool,
     events: Vec<Event>,
-    extra: Extra,
+    pub(super) extra: Extra,
 }
 
 impl Done {
-    fn said(words: impl Into<String>) -> Self {
+    pub(super) fn said(words: impl Into<String>) -> Self {
         Self { words: words.into(), is_error: false, events: Vec::new(), extra: Extra::default() }
     }
 
@@ -63,6 +63,7 @@ impl Agent {
             Ok(Act::Create(task)) => self.note(task),
             Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&query)?,
+            Ok(Act::Memory(ask)) => self.recollect(ask)?,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
                 None => return Ok(()),
                 Some(done) => done,

@@ -16,6 +16,7 @@ use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::{Effect, Input};
+use max_team_journal::Commit;
 use serde_json::json;
 
 use super::acts::Done;
@@ -140,6 +141,18 @@ impl Agent {
         let mut commit = commit_at(now_ms());
         commit.fence = Some(self.floor.fence.clone());
         commit.actor = format!("agent:{}", self.origin.name);
+        self.welcome(child, mate, assignment, letter, commit).await
+    }
+
+    /// Lets somebody begin with a letter in hand, in one commit with whatever else that holds.
+    pub(super) async fn welcome(
+        &mut self,
+        child: AgentId,
+        mate: &Mate,
+        assignment: Assignment,
+        letter: Envelope,
+        mut commit: Commit,
+    ) -> Result<(), RuntimeError> {
         let settings = mate.settings.clone();
         let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
         if newcomer.as_ref().is_some_and(Newcomer::has_begun) {

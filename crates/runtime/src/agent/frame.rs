@@ -18,6 +18,7 @@ use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
+use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
 use crate::skills::{Hand, SKILL, SkillTool};
 use crate::team_tools::{self, Callee};
@@ -40,6 +41,8 @@ pub(crate) struct Frame {
     /// The user wants no skill to be used for the moment.
     muted: Arc<AtomicBool>,
     blobs: [Blob; 3],
+    /// What a lead is always told from memory; nothing for those who are not.
+    standing: Option<Standing>,
 }
 
 #[derive(Debug, Clone)]
@@ -102,15 +105,36 @@ impl Frame {
             notes: Vec::new(),
             muted,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
+            standing: None,
         };
         frame.refresh(shared);
         Ok(frame)
     }
 
-    /// Reads the instruction files again, and what skills there are.
+    /// The same for a lead that is told what is remembered, from its next turn on.
+    pub(crate) fn recalling(mut self) -> Self {
+        self.standing = Some(Standing::default());
+        self
+    }
+
+    /// What it is always told from memory, if anything is.
+    pub(crate) fn standing(&self) -> Option<&Standing> {
+        self.standing.as_ref()
+    }
+
+    /// Reads the instruction files again, what is remembered, and what skills there are.
     pub(crate) fn refresh(&mut self, shared: &Shared) {
         let read = shared.instructions(&self.root);
+        if let Some(standing) = &mut self.standing {
+            // What cannot be read is not told; if it is the journal, the next commit says so.
+            *standing = Memories::new(&shared.journal).standing(&project_scope(&self.root)).unwrap_or_default();
+        }
         let mut system = self.definition.prompt.trim_end().to_owned();
+        for part in self.standing.iter().flat_map(|standing| [&standing.personality, &standing.known]) {
+            if !part.is_empty() {
+                system.push_str(&format!("\n\n{}", part.trim_end()));
+            }
+        }
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",
             self.root.display(),

@@ -79,7 +79,9 @@ impl Agent {
         let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
         let first = letters.first();
         let skills = first.filter(|first| self.lead && first.kind == Kind::UserInput).map(|_| self.skills_for(&words));
-        let mut input = vec![Part::text(words.join("\n\n"))];
+        let words = words.join("\n\n");
+        let recall = self.recall(&words);
+        let mut input = vec![Part::text(words)];
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
         Input::Begin {
@@ -87,6 +89,7 @@ impl Agent {
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
             input,
             assignment,
+            recall,
         }
     }
 

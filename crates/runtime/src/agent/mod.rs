@@ -10,6 +10,7 @@ mod calls;
 mod flight;
 mod frame;
 mod mail;
+mod memory;
 mod newcomer;
 
 use std::collections::HashSet;
@@ -30,7 +31,7 @@ use max_team_core::plan::event::Spent;
 use max_team_core::policy::Class;
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input, Now, Turn};
-use max_team_journal::{Append, Expect, Projection, Strength};
+use max_team_journal::{Expect, Projection, Strength};
 use max_team_tools::shell::Background;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
@@ -82,6 +83,8 @@ pub(crate) struct Seat {
     pub lead: bool,
     /// Whoever has called it, if somebody has: it is never freer than they are.
     pub caller: Option<Address>,
+    /// Whether it works beside the session.
+    pub aside: bool,
     /// Whether the journal held it before: what is pending then was left open by another process.
     pub resumed: bool,
 }
@@ -121,6 +124,8 @@ pub(crate) struct Agent {
     skills: (usize, Vec<String>),
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
+    /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
+    look_back: bool,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
 }
@@ -130,7 +135,8 @@ pub(crate) struct Agent {
 struct Extra {
     acks: Vec<EnvelopeId>,
     sends: Vec<Envelope>,
-    appends: Vec<Append>,
+    /// Events of other streams.
+    others: Vec<(String, Event)>,
     projections: Vec<Projection>,
 }
 
@@ -151,7 +157,12 @@ impl Agent {
         let mut agent = Self {
             stream: session::agent_stream(seat.agent),
             session_stream: session::stream(floor.session),
-            origin: Arc::new(Origin { name: name.into(), lead: seat.lead, ..Origin::agent(seat.agent) }),
+            origin: Arc::new(Origin {
+                name: name.into(),
+                lead: seat.lead,
+                aside: seat.aside,
+                ..Origin::agent(seat.agent)
+            }),
             lead: seat.lead,
             caller: seat.caller,
             purse: seat.purse,
@@ -173,6 +184,7 @@ impl Agent {
             begun: None,
             skills: (0, Vec::new()),
             left_over: false,
+            look_back: seat.lead,
             resumed: seat.resumed,
             floor,
         };
@@ -281,6 +293,9 @@ impl Agent {
                 continue;
             }
             let activity = self.activity();
+            if activity == Activity::Idle && std::mem::take(&mut self.look_back) {
+                self.hand_over().await?;
+            }
             if told != Some(activity) {
                 told = Some(activity);
                 self.floor.report(&self.stream, activity, false).await;
@@ -419,7 +434,7 @@ impl Agent {
     }
 
     async fn commit(&mut self, events: Vec<Event>, mut extra: Extra) -> Result<(), RuntimeError> {
-        if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.appends.is_empty() {
+        if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
             return Ok(());
         }
         let at_ms = now_ms();
@@ -463,7 +478,10 @@ impl Agent {
         }
         commit.acks = extra.acks;
         commit.sends = extra.sends;
-        commit.appends.extend(extra.appends);
+        for (stream, event) in &extra.others {
+            commit.projections.extend(rows::project(stream, at_ms, event));
+            commit.appends.push(append(stream, event, &actor)?);
+        }
         commit.projections.extend(extra.projections);
         self.floor.commit(commit, || ()).await?;
         self.head += events.len() as u64;
@@ -472,6 +490,7 @@ impl Agent {
         }
         self.untold.extend(events.into_iter().chain(replies).map(|event| (at_ms, event)));
         if ended {
+            self.look_back = self.lead;
             self.snapshot().await?;
         }
         Ok(())

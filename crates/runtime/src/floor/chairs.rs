@@ -39,6 +39,8 @@ pub(super) struct Chair {
     activity: Activity,
     /// A plan that waits for the lead's word.
     awaits_lead: bool,
+    /// It works beside the session, which is at rest without it.
+    pub(super) aside: bool,
     /// Letters that were handed over; the mailbox need not be read for them.
     letters: Vec<Envelope>,
     /// There may be more in the mailbox than was handed over.
@@ -82,6 +84,7 @@ impl Floor {
             controls,
             activity: Activity::Busy,
             awaits_lead: false,
+            aside: false,
             letters: Vec::new(),
             look: true,
         };
@@ -264,7 +267,7 @@ impl Floor {
     }
 
     fn becomes_quiet(&self, chairs: &HashMap<String, Chair>) -> Option<bool> {
-        let busy = chairs.values().any(|chair| chair.activity == Activity::Busy);
+        let busy = chairs.values().any(|chair| chair.activity == Activity::Busy && !chair.aside);
         let mut told = lock(&self.quiet);
         if busy || *told {
             return None;

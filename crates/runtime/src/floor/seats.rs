@@ -75,7 +75,12 @@ impl Floor {
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
         let frame = self.frame(&mate, settings)?;
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
-        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, resumed })
+        let waits = self.shared.remember.get().is_some_and(|remember| remember.wait);
+        let aside = frame.definition().background && !waits;
+        if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
+            chair.aside = aside;
+        }
+        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
     }
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.

@@ -20,6 +20,7 @@ use serde_json::json;
 use super::plan_stream;
 use crate::agent::derived;
 use crate::floor::Floor;
+use crate::prompt::fill;
 use crate::shared::now_ms;
 use crate::{rows, session};
 
@@ -36,31 +37,6 @@ const CODE_DIFF: &str = "code_diff";
 const REPORT_TASKS_MAX: usize = 60;
 /// Characters of one task's line in a report.
 const REPORT_CHARS_MAX: usize = 600;
-
-/// Fills a text's `{names}` in, in one pass, so that what is filled in is never read again.
-fn fill(text: &str, values: &[(&str, &str)]) -> String {
-    let mut filled = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(open) = rest.find('{') {
-        let (before, after) = rest.split_at(open);
-        filled.push_str(before);
-        let found = values.iter().find(|(name, _)| {
-            after.get(1..).is_some_and(|after| after.strip_prefix(name).is_some_and(|after| after.starts_with('}')))
-        });
-        match found {
-            Some((name, value)) => {
-                filled.push_str(value);
-                rest = after.get(name.len() + 2..).unwrap_or_default();
-            }
-            None => {
-                filled.push('{');
-                rest = after.get(1..).unwrap_or_default();
-            }
-        }
-    }
-    filled.push_str(rest);
-    filled
-}
 
 /// What a member is told that the lead gives one thing to do.
 pub(crate) fn delegated(description: &str) -> String {

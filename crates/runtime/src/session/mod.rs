@@ -12,6 +12,7 @@ use max_team_journal::{Journal, Projection};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
+use crate::memory;
 use crate::rows::{event_of, put};
 
 /// What each session is: written once.
@@ -92,6 +93,7 @@ pub(crate) fn project(session: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             last(false).into_iter().chain(asked).chain([here]).collect()
         }
         Event::Replied(replied) => last(replied.whole),
+        Event::MemoryHanded(handed) => put(memory::HANDED, session, at_ms, &handed.upto),
         _ => Vec::new(),
     }
 }

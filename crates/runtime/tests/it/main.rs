@@ -5,6 +5,7 @@ mod calls;
 mod crashes;
 mod denials;
 mod limits;
+mod memory;
 mod progress;
 mod questions;
 mod stops;

@@ -94,6 +94,8 @@ impl Session {
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
         let mut items = Vec::new();
         match event {
+            // Whoever works beside the session keeps nobody waiting.
+            Event::TurnStarted(_) if from.aside => {}
             Event::TurnStarted(_) => self.quiet = false,
             Event::QuestionAsked(asked) => self.questions.ask(from, &from.name, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),

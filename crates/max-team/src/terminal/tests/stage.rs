@@ -278,6 +278,7 @@ pub(crate) fn started(text: &str) -> Event {
         envelope: EnvelopeId::new(Uuid::from_u128(99)),
         input: vec![Part::text(text)],
         assignment: None,
+        recall: None,
     })
 }
 

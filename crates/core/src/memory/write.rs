@@ -1,0 +1,268 @@
+//! Who may write what, and what follows from a write.
+//!
+//! One function decides: whatever a prompt, a file or a page says, and whatever tools an agent's file lists, an agent
+//! that is not the one in charge of the memory cannot change it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{Board, Key, MemoryForgotten, MemorySet, Section, Source};
+use crate::limits::{MEMORY_FACTS_MAX, MEMORY_QUOTE_CHARS_MAX, MEMORY_VALUE_BYTES_MAX, MEMORY_WRITE_FACTS_MAX};
+use crate::memory::secret::{redact, redact_value};
+use crate::team::{Definition, Place};
+use crate::text::quote as shown;
+
+/// The expert in charge of the memory.
+pub const EXPERT: &str = "memory";
+
+/// Who writes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Writer {
+    /// The user, by a command.
+    User(String),
+    /// The expert in charge.
+    Expert,
+    /// A session's lead.
+    Lead(String),
+    /// Anybody else.
+    Other(String),
+}
+
+impl Writer {
+    /// What an agent is, as a writer. A lead is a lead whatever it is called, and a member that owns tasks is not in
+    /// charge of the memory because of its name.
+    pub fn of(definition: &Definition, leads: bool) -> Self {
+        let name = definition.name.clone();
+        match (leads, definition.place) {
+            (true, _) | (_, Place::Lead) => Self::Lead(name),
+            (false, Place::Expert) if name == EXPERT => Self::Expert,
+            (false, _) => Self::Other(name),
+        }
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::User(name) | Self::Lead(name) | Self::Other(name) => name,
+            Self::Expert => EXPERT,
+        }
+    }
+}
+
+/// Why nothing is written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It is not theirs to write.
+    #[error("`{who}` may not write `{key}`: {why}")]
+    NotYours {
+        /// Who.
+        who: String,
+        /// What.
+        key: Key,
+        /// The rule, and what to do instead.
+        why: &'static str,
+    },
+    /// Nobody has said so.
+    #[error(
+        "`{0}` speaks for the user: `quote` must be a phrase that the user said in this conversation, exactly as it was \
+         said (and a `personality` is the user's own words altogether); without it there is nothing to remember"
+    )]
+    Unquoted(Key),
+    /// It is too large.
+    #[error("the value of `{key}` has {bytes} bytes; at most {MEMORY_VALUE_BYTES_MAX} are remembered: say it shorter")]
+    TooLarge {
+        /// Which.
+        key: Key,
+        /// Its size.
+        bytes: usize,
+    },
+    /// It is too much at once.
+    #[error("{0} facts at once; at most {MEMORY_WRITE_FACTS_MAX} are written at a time")]
+    TooMany(usize),
+    /// The board is full.
+    #[error("this board holds {MEMORY_FACTS_MAX} facts and no more; `max-team memory forget` makes room")]
+    Full,
+    /// A member's name is no part of a key.
+    #[error("{0}")]
+    Key(#[from] super::KeyError),
+    /// There is nothing there.
+    #[error("nothing is remembered under `{0}`")]
+    Nothing(Key),
+    /// There is nothing to write.
+    #[error("there is nothing in the value of `{0}` to remember")]
+    Empty(Key),
+}
+
+const ONLY_CONTEXT: &str = "a lead writes `dialog_context` only; the `memory` expert writes the rest, by itself, from \
+                            what the user says";
+const ONLY_EXPERT: &str = "everybody reads, only the `memory` expert writes; say in your answer what should be \
+                           remembered";
+
+/// Whether somebody may write under a key.
+pub fn may_write(who: &Writer, key: &Key) -> Result<(), Refusal> {
+    let no = |why| Err(Refusal::NotYours { who: shown(who.name()), key: key.clone(), why });
+    match who {
+        Writer::User(_) | Writer::Expert => Ok(()),
+        Writer::Lead(_) if key.section() == Section::DialogContext => Ok(()),
+        Writer::Lead(_) => no(ONLY_CONTEXT),
+        Writer::Other(_) => no(ONLY_EXPERT),
+    }
+}
+
+/// What it takes to remember a value: an object becomes a fact for each of its members, and what stood above or below
+/// a new fact goes. `vouched`: whether the quote is known to be the user's own words.
+pub fn set(
+    board: &Board,
+    who: &Writer,
+    key: &Key,
+    value: &Value,
+    source: &Source,
+    vouched: bool,
+) -> Result<Vec<MemorySet>, Refusal> {
+    allowed(who, key, vouched)?;
+    let mut leaves = Vec::new();
+    flatten(key, value, &mut leaves)?;
+    if leaves.is_empty() {
+        return Err(Refusal::Empty(key.clone()));
+    }
+    let new = leaves.iter().filter(|(key, _)| board.get(key).is_none()).count();
+    if board.len() + new > MEMORY_FACTS_MAX {
+        return Err(Refusal::Full);
+    }
+    let quote: String = redact(&source.quote).chars().take(MEMORY_QUOTE_CHARS_MAX).collect();
+    let source = Source { quote, ..source.clone() };
+    let facts = leaves.into_iter().map(|(leaf, value)| {
+        let over = board.related(&leaf).map(|fact| fact.key.clone()).collect();
+        MemorySet { key: leaf, value, by: who.clone(), source: source.clone(), over }
+    });
+    Ok(facts.collect())
+}
+
+/// What it takes to forget what is under a key.
+pub fn forget(board: &Board, who: &Writer, key: &Key, vouched: bool) -> Result<MemoryForgotten, Refusal> {
+    allowed(who, key, vouched)?;
+    let keys: Vec<Key> = board.under(key).map(|fact| fact.key.clone()).collect();
+    if keys.is_empty() { Err(Refusal::Nothing(key.clone())) } else { Ok(MemoryForgotten { keys, by: who.clone() }) }
+}
+
+fn allowed(who: &Writer, key: &Key, vouched: bool) -> Result<(), Refusal> {
+    may_write(who, key)?;
+    let unquoted = *who == Writer::Expert && key.section().is_personal() && !vouched;
+    if unquoted { Err(Refusal::Unquoted(key.clone())) } else { Ok(()) }
+}
+
+fn flatten(key: &Key, value: &Value, leaves: &mut Vec<(Key, Value)>) -> Result<(), Refusal> {
+    match value {
+        // What is not known is not remembered.
+        Value::Null => Ok(()),
+        Value::Object(members) => {
+            members.iter().try_for_each(|(name, value)| flatten(&key.member(name)?, value, leaves))
+        }
+        value => {
+            let value = redact_value(value);
+            let bytes = value.to_string().len();
+            if bytes > MEMORY_VALUE_BYTES_MAX {
+                return Err(Refusal::TooLarge { key: key.clone(), bytes });
+            }
+            leaves.push((key.clone(), value));
+            if leaves.len() > MEMORY_WRITE_FACTS_MAX { Err(Refusal::TooMany(leaves.len())) } else { Ok(()) }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn key(text: &str) -> Key {
+        text.parse().unwrap()
+    }
+
+    fn agent(name: &str, place: Place) -> Definition {
+        let tools = vec!["memory_read".to_owned(), "memory_write".to_owned()];
+        Definition { name: name.into(), place, tools, ..Definition::default() }
+    }
+
+    #[test]
+    fn one_writes_everybody_reads() {
+        let user = Writer::User("ada".into());
+        let expert = Writer::of(&agent("memory", Place::Expert), false);
+        let lead = Writer::of(&agent("max", Place::Lead), true);
+        // A lead that calls itself so, and a member with the tool in its file, are what they are.
+        let posing = Writer::of(&agent("memory", Place::Expert), true);
+        let member = Writer::of(&agent("memory", Place::Member), false);
+        let other = Writer::of(&agent("weather", Place::Expert), false);
+        for (_, section) in Section::NAMES {
+            let context = section == Section::DialogContext;
+            let table = [
+                (&user, true),
+                (&expert, true),
+                (&lead, context),
+                (&posing, context),
+                (&member, false),
+                (&other, false),
+            ];
+            for (who, want) in table {
+                assert_eq!(may_write(who, &Key::of(section)).is_ok(), want, "{who:?} {section:?}");
+                let set = set(&Board::default(), who, &Key::of(section), &json!("x"), &Source::default(), true);
+                assert_eq!(set.is_ok(), want, "{who:?} {section:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_speaks_for_the_user_is_the_users_word() {
+        let write = |who: &Writer, at: &str, vouched| {
+            set(&Board::default(), who, &key(at), &json!("x"), &Source::default(), vouched).is_ok()
+        };
+        for personal in ["personality", "user_profile.location", "preferences.tea"] {
+            assert!(!write(&Writer::Expert, personal, false) && write(&Writer::Expert, personal, true), "{personal}");
+            assert!(write(&Writer::User("ada".into()), personal, false));
+        }
+        for free in ["agent_errors.weather", "notes.x", "dialog_context.summary"] {
+            assert!(write(&Writer::Expert, free, false), "{free}");
+        }
+    }
+
+    #[test]
+    fn objects_become_facts_and_leave_no_two_readings() {
+        let user = Writer::User("ada".into());
+        let write =
+            |board: &Board, at: &str, value: Value| set(board, &user, &key(at), &value, &Source::default(), true);
+        let profile = json!({ "location": "北京通州", "allergies": ["花粉"], "mood": null, "home": { "city": "x" } });
+        let facts = write(&Board::default(), "user_profile", profile).unwrap();
+        let got: Vec<_> = facts.iter().map(|fact| (fact.key.as_str(), fact.value.clone())).collect();
+        let want = [
+            ("user_profile.location", json!("北京通州")),
+            ("user_profile.allergies", json!(["花粉"])),
+            ("user_profile.home.city", json!("x")),
+        ];
+        assert_eq!(got, want);
+        let mut board = Board::default();
+        facts.iter().for_each(|fact| board.set(fact, 1));
+        // A value in the place of members, and the other way round.
+        let over = write(&board, "user_profile.home", json!("Berlin")).unwrap();
+        assert_eq!(over[0].over, [key("user_profile.home.city")]);
+        let over = write(&board, "user_profile.location.city", json!("Berlin")).unwrap();
+        assert_eq!(over[0].over, [key("user_profile.location")]);
+        assert_eq!(write(&board, "notes.x", json!({ "a": null })), Err(Refusal::Empty(key("notes.x"))));
+        let forgotten = forget(&board, &user, &key("user_profile"), false).unwrap();
+        assert_eq!(forgotten.keys.len(), 3);
+        assert_eq!(forget(&board, &user, &key("notes"), true), Err(Refusal::Nothing(key("notes"))));
+    }
+
+    #[test]
+    fn bounds_are_refusals_and_secrets_are_not_kept() {
+        let user = Writer::User("ada".into());
+        let write = |value: Value| set(&Board::default(), &user, &key("notes.x"), &value, &Source::default(), true);
+        assert!(matches!(write(json!("x".repeat(MEMORY_VALUE_BYTES_MAX))), Err(Refusal::TooLarge { .. })));
+        let many: serde_json::Map<String, Value> =
+            (0..=MEMORY_WRITE_FACTS_MAX).map(|n| (format!("k{n}"), json!(1))).collect();
+        assert!(matches!(write(Value::Object(many)), Err(Refusal::TooMany(_))));
+        let kept = write(json!("the key is sk-ant-REDACTED")).unwrap();
+        assert_eq!(kept[0].value, json!("the key is [redacted]"));
+    }
+}

@@ -1,0 +1,216 @@
+//! What is remembered: facts in the journal, rows to find them by, and what a prompt is told of them.
+//!
+//! Each board (the user's, a project's) is a stream that many write to; its facts are rows, one look-up away, and the
+//! terms they are found by are rows too, so that a search costs what it finds, in any process, on any engine. All of
+//! them follow from the log. Who may write what is decided in `core::memory` alone.
+
+mod extract;
+mod recall;
+mod rows;
+mod tools;
+
+use std::path::Path;
+
+use max_team_core::event::Event;
+use max_team_core::hash::Hash;
+use max_team_core::id::SessionId;
+use max_team_core::memory::{self, Board, Fact, Key, Scope, Section, Source, Writer, occurs};
+use max_team_journal::{Erase, Journal, Projection, Strength};
+use serde_json::Value;
+
+use crate::error::RuntimeError;
+use crate::rows::event_of;
+use crate::session;
+use crate::shared::{append, commit_at, now_ms};
+
+pub use extract::Remember;
+pub(crate) use extract::{HANDED, expert, handover};
+pub use recall::{Hit, Told};
+pub(crate) use recall::{Standing, recalled};
+pub(crate) use rows::project;
+pub(crate) use tools::{Ask, READ, Read, WRITE, Where, Write, all as tools};
+
+/// Entries of a session that are searched for somebody's words.
+const SAID_ENTRIES_MAX: u64 = 400;
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
+
+/// What the journal remembers; needs no house.
+#[derive(Debug)]
+pub struct Memories<'j> {
+    journal: &'j Journal,
+}
+
+/// What was forgotten.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Forgotten {
+    /// The facts.
+    pub keys: Vec<Key>,
+    /// Entries of the log whose text was erased.
+    pub erased: u64,
+    /// Sessions in which what they follow from was said; it is still there.
+    pub said_in: Vec<SessionId>,
+}
+
+/// The board of the project in a folder.
+pub fn project_scope(root: &Path) -> Scope {
+    Scope::Project(root.display().to_string())
+}
+
+/// A change that somebody is about to commit: events for a board's stream, and rows that they make stale.
+#[derive(Debug, Default)]
+pub(crate) struct Change {
+    pub stream: String,
+    pub events: Vec<Event>,
+    pub stale: Vec<Projection>,
+}
+
+impl<'j> Memories<'j> {
+    /// Looks into a journal.
+    pub fn new(journal: &'j Journal) -> Self {
+        Self { journal }
+    }
+
+    /// Every board on which something was ever written, the last used first.
+    pub fn scopes(&self) -> Result<Vec<Scope>, RuntimeError> {
+        let boards = crate::rows::rows::<Value>(self.journal, rows::BOARDS)?;
+        Ok(boards.into_iter().filter_map(|(scope, _)| scope.parse().ok()).collect())
+    }
+
+    /// A board.
+    pub fn board(&self, scope: &Scope) -> Result<Board, RuntimeError> {
+        let mut board = Board::default();
+        for (_, section) in Section::NAMES {
+            self.facts(scope, section)?.into_iter().for_each(|fact| board.put(fact));
+        }
+        Ok(board)
+    }
+
+    /// A section of a board.
+    pub fn section(&self, scope: &Scope, section: Section) -> Result<Board, RuntimeError> {
+        let mut board = Board::default();
+        self.facts(scope, section)?.into_iter().for_each(|fact| board.put(fact));
+        Ok(board)
+    }
+
+    /// The facts of a section, newest first.
+    fn facts(&self, scope: &Scope, section: Section) -> Result<Vec<Fact>, RuntimeError> {
+        let found = crate::rows::rows::<Fact>(self.journal, &rows::facts(scope, section))?;
+        Ok(found.into_iter().map(|(_, fact)| fact).collect())
+    }
+
+    /// The fact under exactly this key.
+    pub fn fact(&self, scope: &Scope, key: &Key) -> Result<Option<Fact>, RuntimeError> {
+        crate::rows::row(self.journal, &rows::facts(scope, key.section()), key.as_str())
+    }
+
+    /// Remembers something on somebody's word.
+    pub async fn set(
+        &self,
+        scope: &Scope,
+        by: &Writer,
+        key: &Key,
+        value: &Value,
+        source: &Source,
+    ) -> Result<Vec<Key>, RuntimeError> {
+        let (change, keys) = self.setting(scope, by, key, value, source, false)?;
+        self.commit(change, by).await?;
+        Ok(keys)
+    }
+
+    /// Forgets what is under a key, and erases its text from the memory's log; also what it was before.
+    pub async fn forget(&self, scope: &Scope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
+        let (change, keys) = self.forgetting(scope, by, key, true)?;
+        let mut said_in: Vec<SessionId> = Vec::new();
+        let payloads = self.written(scope, &keys, &mut said_in)?;
+        // Forgotten first: whatever happens in between, nobody is told of it any more.
+        self.commit(change, by).await?;
+        let reason = "forgotten from memory".to_owned();
+        let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms() };
+        let erased = self.journal.erase(erase).await?;
+        Ok(Forgotten { keys, erased, said_in })
+    }
+
+    /// The payloads that ever held one of these facts, and where they came from.
+    fn written(&self, scope: &Scope, keys: &[Key], said_in: &mut Vec<SessionId>) -> Result<Vec<Hash>, RuntimeError> {
+        let (mut found, mut after) = (Vec::new(), 0);
+        loop {
+            let entries = self.journal.read(&scope.stream(), after, PAGE)?;
+            let Some(last) = entries.last() else { return Ok(found) };
+            after = last.stream_seq;
+            for entry in &entries {
+                if let Ok(Event::MemorySet(set)) = event_of(entry)
+                    && keys.iter().any(|key| *key == set.key || set.over.contains(key))
+                {
+                    found.push(entry.payload_hash);
+                    said_in.extend(set.source.session.filter(|session| !said_in.contains(session)));
+                }
+            }
+        }
+    }
+
+    /// What it takes to remember something; the caller commits it.
+    pub(crate) fn setting(
+        &self,
+        scope: &Scope,
+        by: &Writer,
+        key: &Key,
+        value: &Value,
+        source: &Source,
+        vouched: bool,
+    ) -> Result<(Change, Vec<Key>), RuntimeError> {
+        let board = self.section(scope, key.section())?;
+        let sets = memory::set(&board, by, key, value, source, vouched)?;
+        let keys = sets.iter().map(|set| set.key.clone()).collect();
+        let stale = sets.iter().flat_map(|set| rows::stale(scope, &board, set)).collect();
+        let events = sets.into_iter().map(Event::MemorySet).collect();
+        Ok((Change { stream: scope.stream(), events, stale }, keys))
+    }
+
+    /// The same for forgetting.
+    pub(crate) fn forgetting(
+        &self,
+        scope: &Scope,
+        by: &Writer,
+        key: &Key,
+        vouched: bool,
+    ) -> Result<(Change, Vec<Key>), RuntimeError> {
+        let board = self.section(scope, key.section())?;
+        let forgotten = memory::forget(&board, by, key, vouched)?;
+        let gone = forgotten.keys.iter().filter_map(|key| board.get(key));
+        let stale = gone.flat_map(|fact| rows::unfind(scope, fact)).collect();
+        let keys = forgotten.keys.clone();
+        Ok((Change { stream: scope.stream(), events: vec![Event::MemoryForgotten(forgotten)], stale }, keys))
+    }
+
+    async fn commit(&self, change: Change, by: &Writer) -> Result<(), RuntimeError> {
+        let mut commit = commit_at(now_ms());
+        // Whoever gave the command is told that it is done.
+        commit.strength = Strength::Full;
+        commit.actor = actor(by);
+        for event in &change.events {
+            commit.projections.extend(crate::rows::project(&change.stream, commit.at_ms, event));
+            commit.appends.push(append(&change.stream, event, &commit.actor)?);
+        }
+        commit.projections.extend(change.stale);
+        self.journal.commit(commit).await?;
+        Ok(())
+    }
+
+    /// Whether the user said these words in a session.
+    pub(crate) fn was_said(&self, session: SessionId, quote: &str) -> Result<bool, RuntimeError> {
+        let stream = session::stream(session);
+        let after = self.journal.head(&stream)?.saturating_sub(SAID_ENTRIES_MAX);
+        let most = usize::try_from(SAID_ENTRIES_MAX).unwrap_or(usize::MAX);
+        let entries = self.journal.read(&stream, after, most)?;
+        let said = |event: Event| matches!(event, Event::Said(said) if occurs(quote, &said.text));
+        Ok(entries.iter().filter_map(|entry| event_of(entry).ok()).any(said))
+    }
+}
+
+fn actor(by: &Writer) -> String {
+    match by {
+        Writer::User(name) => format!("user/{name}"),
+        agent => format!("agent:{}", agent.name()),
+    }
+}

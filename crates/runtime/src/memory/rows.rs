@@ -1,0 +1,69 @@
+//! The rows of the memory: facts by section, and facts by term.
+//!
+//! Like all rows they follow from one entry each. A term that a newer value no longer has is deleted by whoever writes
+//! that value, who knows the old one; where that did not happen (rows made again from the log), the term's row is older
+//! than its fact, and whoever searches passes it over.
+
+use max_team_core::event::Event;
+use max_team_core::memory::{Board, Fact, Key, MemorySet, Posting, Scope, Section, terms};
+use max_team_journal::Projection;
+
+use crate::rows::put;
+
+/// Boards on which something was written.
+pub(super) const BOARDS: &str = "memory_board";
+
+/// The facts of a section.
+pub(super) fn facts(scope: &Scope, section: Section) -> String {
+    format!("memory/{}/{scope}", section.name())
+}
+
+/// The facts that have a term.
+pub(super) fn having(scope: &Scope, term: &str) -> String {
+    format!("memory_term/{term}/{scope}")
+}
+
+/// The rows that an event of a board's stream changes.
+pub(crate) fn project(scope: &Scope, at_ms: i64, event: &Event) -> Vec<Projection> {
+    match event {
+        Event::MemorySet(set) => {
+            let MemorySet { key, value, by, source, over } = set.clone();
+            let mut rows: Vec<Projection> = over.iter().map(|key| delete_fact(scope, key)).collect();
+            for (term, Posting { count, of }) in terms(&key, &value) {
+                rows.extend(put(&having(scope, &term), key.as_str(), at_ms, &(count, of)));
+            }
+            let table = facts(scope, key.section());
+            let text = key.to_string();
+            rows.extend(put(&table, &text, at_ms, &Fact { key, value, by, source, at_ms }));
+            rows.extend(put(BOARDS, &scope.to_string(), at_ms, &()));
+            rows
+        }
+        Event::MemoryForgotten(forgotten) => forgotten.keys.iter().map(|key| delete_fact(scope, key)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn delete_fact(scope: &Scope, key: &Key) -> Projection {
+    Projection::Delete { table: facts(scope, key.section()).into(), key: key.to_string() }
+}
+
+/// The rows of terms that a write leaves without their fact.
+pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projection> {
+    let mut rows: Vec<Projection> =
+        set.over.iter().filter_map(|key| board.get(key)).flat_map(|fact| unfind(scope, fact)).collect();
+    if let Some(old) = board.get(&set.key) {
+        let new = terms(&set.key, &set.value);
+        let gone = terms(&old.key, &old.value).into_keys().filter(|term| !new.contains_key(term));
+        rows.extend(gone.map(|term| delete_term(scope, &term, &set.key)));
+    }
+    rows
+}
+
+/// The rows that a fact is found by, taken away.
+pub(super) fn unfind(scope: &Scope, fact: &Fact) -> Vec<Projection> {
+    terms(&fact.key, &fact.value).into_keys().map(|term| delete_term(scope, &term, &fact.key)).collect()
+}
+
+fn delete_term(scope: &Scope, term: &str, key: &Key) -> Projection {
+    Projection::Delete { table: having(scope, term).into(), key: key.to_string() }
+}
