@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::ledger::Price;
-use max_team_core::plan::event::Approve;
 use max_team_core::limits::CALL_DEPTH_DEFAULT;
+use max_team_core::plan::event::Approve;
 use max_team_core::team::{Model, Settings};
 use max_team_llm::{Catalog, Replay, Router};
 use max_team_runtime::{Open, Which};

@@ -13,8 +13,7 @@ const COORDINATOR_PROMPT: &str = include_str!("../../../../prompts/coordinator.m
 /// The one whose work a cheap and quick model does well.
 pub(super) const EXPLORE: &str = "explore";
 /// What only looks; commands run where nothing can be written.
-const LOOKS: [&str; 7] =
-    ["git_diff", "git_log", "git_status", "list_dir", "read_file", "run_shell", "search_code"];
+const LOOKS: [&str; 7] = ["git_diff", "git_log", "git_status", "list_dir", "read_file", "run_shell", "search_code"];
 
 /// All of them.
 pub(super) fn all() -> Vec<Member> {
@@ -35,7 +34,8 @@ pub(super) fn all() -> Vec<Member> {
         mcp_servers: Vec::new(),
         constraints: constraints.clone(),
     };
-    let explore = "Looks around in the project, quickly, and changes nothing: where something is, how it works, who uses it.";
+    let explore =
+        "Looks around in the project, quickly, and changes nothing: where something is, how it works, who uses it.";
     let plan = "Works out how a change is to be made: state, steps, critical files, risks. Changes nothing.";
     let general = "Does a task of several steps by itself, changes included.";
     vec![

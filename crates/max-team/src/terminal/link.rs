@@ -15,7 +15,9 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::team::{Definition, Settings};
-use max_team_runtime::{AgentRow, Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
+use max_team_runtime::{
+    AgentRow, Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which,
+};
 use uuid::Uuid;
 
 use crate::permissions;

@@ -161,7 +161,8 @@ pub(super) fn called(lang: Lang, rows: &[AgentRow]) -> Row {
         Some(given) => given.task.clone(),
         None => String::new(),
     };
-    let line = |row: &AgentRow| (row.handle(), super::text::cut(&super::text::clean_line(&about(row)), PREVIEW_COLUMNS));
+    let line =
+        |row: &AgentRow| (row.handle(), super::text::cut(&super::text::clean_line(&about(row)), PREVIEW_COLUMNS));
     Row::Table(rows.iter().map(line).collect())
 }
 

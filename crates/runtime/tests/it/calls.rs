@@ -492,3 +492,37 @@ async fn experts_come_and_go_between_turns() {
     let [(words, false)] = came_to(&heard, "max") else { panic!() };
     assert!(words.starts_with("At nine."), "{words}");
 }
+
+/// Whoever has answered and may be gone on with is rows in the journal, not memory.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_idle_agent_costs_next_to_nothing() {
+    const WARM: usize = 5;
+    const TURNS: usize = 25;
+    const IDLE_BYTES_MAX: usize = 40 << 10;
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+    };
+    let call = "{tool: agent, input: {description: d, prompt: p, type: explore}}";
+    let turn = format!("{{parts: [{}]}}, {{text: Done.}}", [call; CALLS_PARALLEL_MAX].join(", "));
+    let answers = vec![turn; WARM + TURNS].join(", ");
+    let recording = format!("answers: [{answers}]\nmembers: {{explore: [{{text: Here.}}]}}");
+    let folder = project();
+    let journal = Journal::open(&folder.path().join("home"), max_team_journal::Options::default()).unwrap();
+    let team = house_of(&journal, folder.path(), &recording);
+    let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
+    rest(&mut notices).await;
+    let mut before = 0;
+    for turn in 1..WARM + TURNS {
+        if turn == WARM {
+            before = resident();
+        }
+        order(&team, Command::Say { session, text: "again".into() }).await.unwrap();
+        rest(&mut notices).await;
+    }
+    let agents = started(&journal, "explore").len();
+    assert_eq!(agents, (WARM + TURNS) * CALLS_PARALLEL_MAX);
+    let each = resident().saturating_sub(before) / (TURNS * CALLS_PARALLEL_MAX);
+    assert!(each <= IDLE_BYTES_MAX, "{each} bytes");
+}

@@ -213,7 +213,9 @@ impl Session {
     }
 
     pub(super) fn show_team(&self) -> Vec<Item> {
-        let Some(team) = self.team.as_ref().filter(|team| !team.members.is_empty()) else { return vec![note(self.lang.no_team().to_owned())] };
+        let Some(team) = self.team.as_ref().filter(|team| !team.members.is_empty()) else {
+            return vec![note(self.lang.no_team().to_owned())];
+        };
         vec![Item::Row(report::team(self.lang, team, &self.crew))]
     }
 
