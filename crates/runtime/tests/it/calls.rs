@@ -526,3 +526,40 @@ async fn an_idle_agent_costs_next_to_nothing() {
     let each = resident().saturating_sub(before) / (TURNS * CALLS_PARALLEL_MAX);
     assert!(each <= IDLE_BYTES_MAX, "{each} bytes");
 }
+
+/// A member at a task has hands, and may call if it lists that: within the plan that stands behind it and its purse.
+#[tokio::test]
+async fn a_member_at_a_task_calls_within_its_plan() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, owns: ["src/**"]}]}}]
+  - text: Report.
+members:
+  leo/a:
+    - parts: [{tool: agent, input: {description: write, prompt: p}}, {tool: agent, input: {description: look, prompt: p, type: explore}}]
+    - text: They did.
+  general:
+    - parts: [{tool: write_file, input: {path: src/a.txt, content: inside}}, {tool: read_file, input: {path: a.txt}}]
+    - text: Written.
+  explore: [{text: Seen.}]
+"#;
+    let folder = super::team::repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = calling(Which::New);
+    let leo = open.team.as_mut().unwrap().members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
+    leo.definition.tools.push(AGENT.to_owned());
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let (question, _) = rest(&mut notices).await.asked();
+    order(&team, Command::Decide { question, say: max_team_core::plan::event::Say::Approve }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting, "an approved plan is the permission of whoever works for it, too: {:?}", heard.names());
+    assert_eq!(heard.last_words().text, "Report.");
+    assert_eq!(std::fs::read_to_string(folder.path().join("src/a.txt")).unwrap(), "inside");
+    let general = one(&journal, GENERAL);
+    let settings = general.settings.unwrap();
+    assert!(settings.approved && settings.owns == ["src/**"]);
+    assert_eq!(general.definition.tools, ["edit_file", "read_file", "write_file"], "leo's own, and nothing that calls");
+    assert!(one(&journal, "explore").settings.unwrap().constraints.read_only);
+    check_rest(&journal);
+}
