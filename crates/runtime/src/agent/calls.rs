@@ -162,6 +162,8 @@ impl Agent {
         }
         let at_ms = commit.at_ms;
         self.floor.commit(commit, || newcomer.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms))).await?;
+        // Whoever watches hears of a call before anything that comes of it.
+        self.tell().await;
         newcomer.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         Ok(())
     }

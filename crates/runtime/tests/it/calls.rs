@@ -492,3 +492,74 @@ async fn experts_come_and_go_between_turns() {
     let [(words, false)] = came_to(&heard, "max") else { panic!() };
     assert!(words.starts_with("At nine."), "{words}");
 }
+
+/// Whoever has answered and may be gone on with is rows in the journal, not memory.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn an_idle_agent_costs_next_to_nothing() {
+    const WARM: usize = 5;
+    const TURNS: usize = 25;
+    const IDLE_BYTES_MAX: usize = 40 << 10;
+    let resident = || {
+        let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
+        statm.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 4_096
+    };
+    let call = "{tool: agent, input: {description: d, prompt: p, type: explore}}";
+    let turn = format!("{{parts: [{}]}}, {{text: Done.}}", [call; CALLS_PARALLEL_MAX].join(", "));
+    let answers = vec![turn; WARM + TURNS].join(", ");
+    let recording = format!("answers: [{answers}]\nmembers: {{explore: [{{text: Here.}}]}}");
+    let folder = project();
+    let journal = Journal::open(&folder.path().join("home"), max_team_journal::Options::default()).unwrap();
+    let team = house_of(&journal, folder.path(), &recording);
+    let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
+    rest(&mut notices).await;
+    let mut before = 0;
+    for turn in 1..WARM + TURNS {
+        if turn == WARM {
+            before = resident();
+        }
+        order(&team, Command::Say { session, text: "again".into() }).await.unwrap();
+        rest(&mut notices).await;
+    }
+    let agents = started(&journal, "explore").len();
+    assert_eq!(agents, (WARM + TURNS) * CALLS_PARALLEL_MAX);
+    let each = resident().saturating_sub(before) / (TURNS * CALLS_PARALLEL_MAX);
+    assert!(each <= IDLE_BYTES_MAX, "{each} bytes");
+}
+
+/// A member at a task has hands, and may call if it lists that: within the plan that stands behind it and its purse.
+#[tokio::test]
+async fn a_member_at_a_task_calls_within_its_plan() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, owns: ["src/**"]}]}}]
+  - text: Report.
+members:
+  leo/a:
+    - parts: [{tool: agent, input: {description: write, prompt: p}}, {tool: agent, input: {description: look, prompt: p, type: explore}}]
+    - text: They did.
+  general:
+    - parts: [{tool: write_file, input: {path: src/a.txt, content: inside}}, {tool: read_file, input: {path: a.txt}}]
+    - text: Written.
+  explore: [{text: Seen.}]
+"#;
+    let folder = super::team::repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = calling(Which::New);
+    let leo = open.team.as_mut().unwrap().members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
+    leo.definition.tools.push(AGENT.to_owned());
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let (question, _) = rest(&mut notices).await.asked();
+    order(&team, Command::Decide { question, say: max_team_core::plan::event::Say::Approve }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting, "an approved plan is the permission of whoever works for it, too: {:?}", heard.names());
+    assert_eq!(heard.last_words().text, "Report.");
+    assert_eq!(std::fs::read_to_string(folder.path().join("src/a.txt")).unwrap(), "inside");
+    let general = one(&journal, GENERAL);
+    let settings = general.settings.unwrap();
+    assert!(settings.approved && settings.owns == ["src/**"]);
+    assert_eq!(general.definition.tools, ["edit_file", "read_file", "write_file"], "leo's own, and nothing that calls");
+    assert!(one(&journal, "explore").settings.unwrap().constraints.read_only);
+    check_rest(&journal);
+}
