@@ -97,6 +97,11 @@ impl Lang {
         )
     }
 
+    /// Words that are nearly a command.
+    pub(crate) fn did_you_mean(self, command: &str) -> String {
+        say!(self, "did you mean `max-team {command}`?", "您是否想用 `max-team {command}`？")
+    }
+
     /// A bare word that is no command.
     pub(crate) fn no_command(self, word: &str, near: Option<&str>) -> String {
         match near {

@@ -243,6 +243,10 @@ fn ctrl_c_stops_a_plan_that_asks_while_it_works() {
     let gate = Gate::new();
     let (_server, program, child) = at_work(&gate);
     signal(child.0.as_ref().unwrap(), "INT");
+    // It is heard before anybody gets any further.
+    let heard = || ok(program.run(&["plans", "list"])).out.contains("stopp");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !heard() && std::time::Instant::now() < until {}
     // Whoever was not told to stop could go on now.
     gate.open();
     let ran = child.finish();
