@@ -92,8 +92,6 @@ struct Batch {
     events: Vec<Event>,
     acks: Vec<EnvelopeId>,
     sends: Vec<Envelope>,
-    /// Plans that may go on now that paths are free.
-    freed: Vec<PlanId>,
 }
 
 /// What somebody is told who had asked.
@@ -310,7 +308,7 @@ impl PlanLoop {
         {
             told.insert(view.task.id.clone(), Reply::new(answer, by, letter));
         }
-        let (events, rung) = self
+        let events = self
             .floor
             .paths
             .decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms: now_ms(), taken }));
@@ -324,7 +322,6 @@ impl PlanLoop {
             }
         }
         batch.events.extend(events);
-        batch.freed.extend(rung);
     }
 
     fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
@@ -384,7 +381,9 @@ impl PlanLoop {
         newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         self.after(&batch.events);
         // Only now: what was given up is in the log.
-        batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
+        for plan in self.floor.paths.settle(self.id, &self.plan) {
+            self.floor.ring(&plan_stream(plan));
+        }
         if is_told_later {
             tokio::task::yield_now().await;
         }
