@@ -518,6 +518,16 @@ fn the_audit_file_tells_of_members_plans_and_letters() {
 }
 
 #[test]
+fn the_doctor_says_what_is_in_the_way() {
+    let program = Program::alone().file("home-file", "");
+    let path = program.project().join("home-file");
+    let program = program.variable("MAX_TEAM_HOME", path.to_str().unwrap());
+    let ran = program.run(&["doctor"]);
+    let told = format!("FAIL  journal: `{}` is a file, and a folder is needed there; move it away", path.display());
+    assert!(ran.code == 1 && ran.out.contains(&told) && !ran.out.contains("ok    place"), "{ran:?}");
+}
+
+#[test]
 fn the_doctor_knows_the_team() {
     let program = Program::alone().variable("ANTHROPIC_API_KEY", "sk-test");
     let ran = program.run(&["doctor"]);
