@@ -44,6 +44,8 @@ pub enum Failure {
     Truncated,
     /// A frame that nobody can read.
     Malformed,
+    /// The answer is larger than one may be.
+    TooLarge,
     /// The recording that plays the model has no answer for this request.
     Unrecorded,
 }
@@ -59,13 +61,15 @@ impl Failure {
             | Self::Timeout
             | Self::Truncated
             | Self::Malformed => true,
+            // The same question gets as much again, and is paid for again.
+            Self::TooLarge => false,
             Self::Auth | Self::ContextOverflow | Self::InvalidRequest | Self::Unrecorded => false,
         }
     }
 
     /// Whether an answer had begun, or may have: what it cost is then unknown.
     pub fn may_have_cost(&self) -> bool {
-        matches!(self, Self::Timeout | Self::Truncated | Self::Malformed)
+        matches!(self, Self::Timeout | Self::Truncated | Self::Malformed | Self::TooLarge)
     }
 
     fn retry_after_ms(&self) -> Option<u64> {
@@ -167,6 +171,7 @@ mod tests {
             (Failure::Network, Attempt { jitter: 250, ..FRESH }, Remedy::Retry { after_ms: 1_000 }),
             (Failure::Auth, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
             (Failure::InvalidRequest, FRESH, Remedy::GiveUp),
+            (Failure::TooLarge, Attempt { fallback: true, ..FRESH }, Remedy::GiveUp),
             (Failure::ContextOverflow, FRESH, Remedy::Shrink),
             (Failure::ContextOverflow, Attempt { can_shrink: false, ..FRESH }, Remedy::GiveUp),
         ];

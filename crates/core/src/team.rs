@@ -136,6 +136,9 @@ pub struct Constraints {
     /// The commands it may run, each by its first words; `None`: nothing is said about commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_commands: Option<Vec<String>>,
+    /// Whether that list came with the project: it takes away, and vouches for nothing.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub foreign_commands: bool,
     /// Hosts it may get pages from without asking; `*.example.org` is everything below that name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed_hosts: Vec<String>,

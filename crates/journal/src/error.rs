@@ -107,6 +107,12 @@ pub enum JournalError {
         /// What the system said.
         detail: String,
     },
+    /// A file is where the folder should be.
+    #[error("`{path}` is a file, and a folder is needed there; move it away, or set `MAX_TEAM_HOME` to a folder")]
+    NoFolder {
+        /// What is in the way.
+        path: PathBuf,
+    },
     /// There is no journal, or nothing in its file.
     #[error(
         "there is no journal in `{path}`, or the file is empty; set `MAX_TEAM_HOME` to where it is, or restore a copy"
@@ -170,6 +176,7 @@ impl JournalError {
             | Self::Malformed { .. } => true,
             Self::DiskFull { .. }
             | Self::Unwritable { .. }
+            | Self::NoFolder { .. }
             | Self::Absent { .. }
             | Self::Corrupt { .. }
             | Self::Newer { .. }

@@ -292,7 +292,7 @@ fn header(headers: &HeaderMap, name: &str) -> Option<String> {
 }
 
 fn too_large() -> Fault {
-    Fault::malformed(format!("the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20))
+    Fault::new(Failure::TooLarge, format!("the answer is larger than {} MiB", ANSWER_BYTES_MAX >> 20))
 }
 
 /// The innermost reason, which is the one that says something.

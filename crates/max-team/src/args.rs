@@ -9,7 +9,8 @@ mod skills;
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use max_team_core::near::nearest;
 use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
 
@@ -33,6 +34,23 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
     #[command(flatten)]
     pub(crate) talk: Talk,
+}
+
+/// The command that was probably meant, if one of the first words is nearly one.
+pub(crate) fn meant(words: impl Iterator<Item = String>) -> Option<String> {
+    let mut command = Cli::command();
+    let mut path: Vec<String> = Vec::new();
+    for word in words {
+        if let Some(inner) = command.find_subcommand(&word).cloned() {
+            path.push(word);
+            command = inner;
+            continue;
+        }
+        let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+        path.push(nearest(&word, names)?.to_owned());
+        return Some(path.join(" "));
+    }
+    None
 }
 
 /// How to talk: the flags of chat, headless and demo.
@@ -100,6 +118,9 @@ pub(crate) enum Command {
         /// The file (YAML); standard output without it
         #[arg(short = 'o', long, value_name = "FILE")]
         output: Option<PathBuf>,
+        /// Replace the file if there is one
+        #[arg(long, requires = "output")]
+        force: bool,
         #[command(flatten)]
         team: TeamFlags,
     },

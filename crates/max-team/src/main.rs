@@ -53,6 +53,10 @@ fn main() -> ExitCode {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };
             // Nobody left to tell if this fails.
             drop(error.print());
+            if let Some(meant) = args::meant(std::env::args().skip(1)).filter(|_| exit == Exit::Usage) {
+                let lang = Place::here().map_or_else(|_| Lang::En, |place| place.speaks());
+                headless::talk(&lang.did_you_mean(&meant));
+            }
             return exit.into();
         }
     };
@@ -119,7 +123,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),
         Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
         Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),
-        Some(Command::Plan { goal, output, team }) => return commands::plan::plan(&Place::here()?, goal, output, team),
+        Some(Command::Plan { goal, output, force, team }) => {
+            return commands::plan::plan(&Place::here()?, goal, output, force, team);
+        }
         Some(Command::Run { file, dry_run, yes, output_format, team }) => {
             let options = commands::plan::RunOptions { dry_run, yes, format: output_format, flags: team };
             return commands::plan::run(&Place::here()?, &file, options);

@@ -23,7 +23,7 @@ use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::words::Lang;
-use crate::{headless, permissions, skills};
+use crate::{headless, permissions, skills, stdin};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -138,6 +138,10 @@ pub(crate) fn check(talk: &Talk) -> Result<(), Stop> {
     let command = Cli::command();
     let names = command.get_subcommands().map(clap::Command::get_name);
     let near = nearest(word, names);
+    // `git diff | max-team review` has something to say it about; only what is nearly a command is not said.
+    if near.is_none() && stdin::is_piped() {
+        return Ok(());
+    }
     Err(Stop::said(Exit::Usage, |lang| match near {
         Some(name) if name == word => lang.command_first(name),
         near => lang.no_command(word, near),

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use max_team_core::limits::STDIN_BYTES_MAX;
+use rustix::fs::FileType;
 use serde_json::Value;
 
 use crate::exit::{Exit, Stop};
@@ -15,6 +16,12 @@ use crate::headless::talk;
 
 /// How long an open pipe may stay silent when there is a prompt anyway.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
+
+/// Whether somebody hands something in: a pipe or a file, not a terminal and not nothing.
+pub(crate) fn is_piped() -> bool {
+    let kind = rustix::fs::fstat(std::io::stdin()).map(|stat| FileType::from_raw_mode(stat.st_mode));
+    matches!(kind, Ok(FileType::Fifo | FileType::RegularFile | FileType::Socket))
+}
 
 /// The prompt with piped text added. Without either there is nothing to do, unless a session is continued.
 pub(crate) fn prompt(given: &str, continues: bool) -> Result<String, Stop> {

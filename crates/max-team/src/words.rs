@@ -54,7 +54,6 @@ phrases! {
     tagline: "a personal team of AI agents", "您的个人 AI 智能体团队";
     hint_start: "Enter sends · \\+Enter for a new line · /help · Ctrl-D leaves",
         "Enter 发送 · \\+Enter 换行 · /help 帮助 · Ctrl-D 退出";
-    placeholder: "Ask Max, or give a task", "向 Max 提问，或交代一项任务";
     sending: "sending", "发送中";
     thinking: "thinking", "思考中";
     writing: "writing", "书写中";
@@ -242,6 +241,16 @@ impl Lang {
         }
     }
 
+    /// What an empty line says, to whoever is talked to.
+    pub(crate) fn placeholder(self, who: &str) -> String {
+        let mut letters = who.chars();
+        let name: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+        match self {
+            Self::En => format!("Ask {name}, or give a task"),
+            Self::Zh => format!("向 {name} 提问，或交代一项任务"),
+        }
+    }
+
     pub(crate) fn failure(self, failure: &Failure) -> &'static str {
         let (en, zh) = match failure {
             Failure::Auth => ("key refused", "密钥被拒绝"),
@@ -254,6 +263,7 @@ impl Lang {
             Failure::Timeout => ("no answer in time", "等待超时"),
             Failure::Truncated => ("answer broke off", "回答中断"),
             Failure::Malformed => ("unreadable answer", "回答无法解析"),
+            Failure::TooLarge => ("answer too large", "回答过大"),
             Failure::Unrecorded => ("nothing recorded for this", "录制中没有此回答"),
         };
         if self == Self::En { en } else { zh }
@@ -274,6 +284,10 @@ impl Lang {
             Failure::Network => {
                 ("Check the network (and the proxy), then say it again.", "请检查网络（和代理），然后再说一次。")
             }
+            Failure::TooLarge => (
+                "Ask for less at once, or set a smaller `max_tokens` for this model.",
+                "请一次少要一些，或为该模型设置更小的 `max_tokens`。",
+            ),
             Failure::Unrecorded => (
                 "The demo answers only what was recorded; set a key to talk to a real model.",
                 "演示只会回答已录制的内容；设置密钥即可使用真实模型。",

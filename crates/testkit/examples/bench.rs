@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
 
+mod judge;
 mod makespan;
 mod steps;
 mod tree;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 10] = [
+    let steps: [(&str, Step); 11] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         ("plan", makespan::plan),
         ("search", tree::search),
         ("walls", walls::walls),
+        ("judge", judge::judge),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));
@@ -92,7 +94,8 @@ impl Bench {
             _ => String::new(),
         };
         let verdict = if ok { "ok    " } else { "MISSED" };
-        println!("{verdict} {name:<22} {ours:>9.3} {unit} (bar {bar} {unit}){against}  {extra}");
+        let of_bar = ours / bar;
+        println!("{verdict} {name:<22} {ours:>9.3} {unit} ({of_bar:.2} of the bar, {bar} {unit}){against}  {extra}");
     }
 
     /// A row for what could not be measured; it misses no bar.

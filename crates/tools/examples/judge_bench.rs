@@ -1,5 +1,5 @@
 //! What judging a command costs: parse, look at links, judge, under sixty rules. Exit 1 if the median
-//! for one command of a line is above the bar.
+//! for one command of a line is above the bar. `--json`: a line of figures for each.
 #![expect(clippy::print_stdout, reason = "a command line program")]
 
 use std::process::ExitCode;
@@ -9,6 +9,7 @@ use max_team_core::policy::rule::{Anchors, List, Origin, Scope};
 use max_team_core::policy::{Line, Mode, Permissions, Rule, Rules, judge};
 use max_team_core::team::Constraints;
 use max_team_tools::shell;
+use serde_json::json;
 
 const BAR: Duration = Duration::from_micros(100);
 const RUNS: usize = 2_000;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
     let constraints =
         Constraints { blocked_patterns: vec!["*.env".into(), "*secret*".into()], ..Constraints::default() };
     let rules = Rules { permissions: &permissions, ..Rules::new(Mode::Default, &constraints) };
+    let is_json = std::env::args().any(|word| word == "--json");
     let mut missed = false;
     for line in LINES {
         let whole = median(|| drop(std::hint::black_box(judge(&rules, "run_shell", &shell::action(line, &root)))));
@@ -47,6 +49,11 @@ fn main() -> ExitCode {
         let each = whole / u32::try_from(commands).unwrap_or(1);
         missed |= each > BAR;
         let us = |time: Duration| time.as_secs_f64() * 1e6;
+        if is_json {
+            let figures = json!({ "line": line, "command_us": us(each), "line_us": us(whole), "read_us": us(read) });
+            println!("{figures}");
+            continue;
+        }
         println!(
             "{:>6.1} µs a command, {:>6.1} the line, {:>6.1} of it reading  {line}",
             us(each),

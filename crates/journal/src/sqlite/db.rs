@@ -159,6 +159,10 @@ fn create(dir: &Path, path: &Path) -> Result<(), JournalError> {
         ErrorKind::StorageFull | ErrorKind::QuotaExceeded => JournalError::DiskFull { path: path.to_owned() },
         _ => JournalError::Unwritable { path: path.to_owned(), detail: error.to_string() },
     };
+    // A file on the way is in the way, too.
+    if let Some(file) = dir.ancestors().find(|folder| folder.exists()).filter(|there| !there.is_dir()) {
+        return Err(JournalError::NoFolder { path: file.to_owned() });
+    }
     DirBuilder::new().recursive(true).mode(0o700).create(dir).map_err(|error| unwritable(dir, error))?;
     match OpenOptions::new().create_new(true).write(true).mode(0o600).open(path) {
         Ok(_) => Ok(()),

@@ -174,7 +174,10 @@ impl Reader<'_> {
                     let time = self.shaped::<Time>(&key, node);
                     made.timeout_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
                 }
-                "allowed_commands" => made.allowed_commands = Some(plain(self.words(&key, node))),
+                "allowed_commands" => {
+                    made.allowed_commands = Some(plain(self.words(&key, node)));
+                    made.foreign_commands = self.is_strange();
+                }
                 "allowed_hosts" => made.allowed_hosts = self.hosts(&key, node),
                 "allowed_dirs" => made.allowed_dirs = self.dirs(&key, node),
                 "blocked_patterns" => made.blocked_patterns = self.globs(&key, node),

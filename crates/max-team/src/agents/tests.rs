@@ -225,6 +225,12 @@ fn hosts_that_need_no_question_are_the_users_to_name() {
     assert!(found.members[0].constraints.allowed_hosts.is_empty());
     let held = "`leo.constraints.allowed_hosts` is held back: a project's file may not loosen what agents may do";
     assert!(found.warnings.iter().any(|warning| warning.contains(held)), "{:?}", found.warnings);
+    let commands = hosts("[]").replace("allowed_hosts: []", "allowed_commands: [make]");
+    let strange = desk(&[("config/agents.yaml", &commands)]);
+    assert!(team(None, &strange.place).unwrap().members[0].constraints.foreign_commands);
+    assert!(!named(&commands).unwrap().members[0].constraints.foreign_commands);
+    let ours = team(None, &desk(&[]).place).unwrap();
+    assert!(ours.members.iter().all(|member| !member.constraints.foreign_commands), "ours vouch for what they name");
     for wrong in ["['http://a']", "['*']", "['a b']", "['*.']"] {
         assert!(named(&hosts(wrong)).is_err(), "{wrong}");
     }

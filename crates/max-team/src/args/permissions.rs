@@ -32,7 +32,7 @@ pub(crate) enum Permissions {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Why {
-    /// The command line; with --tool, the path, host or member
+    /// The command line, or an address of the web; with --tool, the path, host or member
     #[arg(value_name = "WHAT", allow_hyphen_values = true)]
     pub(crate) what: String,
     /// For this member of the team, under its constraints

@@ -23,7 +23,10 @@ const VERIFIED_ENTRIES_MAX: u64 = 100_000;
 pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let mut findings = Findings { text: String::new(), failed: false, lang };
-    findings.good(lang.place(), lang.kept_in(&place.home.display().to_string()));
+    // What is in its way is said below, where it stops the journal.
+    if !place.home.exists() || place.home.is_dir() {
+        findings.good(lang.place(), lang.kept_in(&place.home.display().to_string()));
+    }
     let config = match place.settings(options.config.as_deref(), Vec::new()) {
         Ok(config) => {
             config.warnings.iter().for_each(|warning| findings.warn(lang.settings(), warning.clone()));

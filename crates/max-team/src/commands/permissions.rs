@@ -33,16 +33,35 @@ fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, optio
         Some(name) => constraints(place, options, name)?,
         None => Constraints::default(),
     };
-    let action = match options.tool.as_deref() {
+    // Nobody runs an address: whoever asks about one means a look at it.
+    let is_address = options.tool.is_none() && host(&options.what).is_some();
+    let given = options.tool.as_deref().or(is_address.then_some("http_get"));
+    let action = match given {
         None => shell::action(&options.what, root),
-        Some(tool) => Action { deed: deed(tool)?, ..Action::read(options.what.clone()) },
+        Some(tool) => {
+            let deed = deed(tool)?;
+            let host = host(&options.what).filter(|_| deed == Deed::Fetch);
+            Action { deed, ..Action::read(host.unwrap_or_else(|| options.what.clone())) }
+        }
     };
-    let tool = options.tool.as_deref().unwrap_or("run_shell");
+    let tool = given.unwrap_or("run_shell");
     let rules = Rules { permissions: &loaded.permissions, ..Rules::new(mode, &constraints) };
     let judged = judge(&rules, tool, &action);
     let text = if options.json { format!("{}\n", told_json(&judged)) } else { told(&judged, &action, mode, options) };
     super::print(&text)?;
     Ok(if judged.verdict == Verdict::Allow { Exit::Ok } else { Exit::Denied })
+}
+
+/// The host of an address of the web.
+fn host(text: &str) -> Option<String> {
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"))?;
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let name = authority.rsplit_once('@').map_or(authority, |(_, name)| name);
+    let name = match name.strip_prefix('[') {
+        Some(six) => six.split(']').next().unwrap_or(six),
+        None => name.split(':').next().unwrap_or(name),
+    };
+    (!name.is_empty() && !name.contains(char::is_whitespace)).then(|| name.to_ascii_lowercase())
 }
 
 fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, Stop> {

@@ -17,7 +17,13 @@ use crate::{plan_file, sheet};
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Has the lead propose a plan and writes it down.
-pub(crate) fn plan(place: &Place, goal: String, output: Option<PathBuf>, flags: TeamFlags) -> anyhow::Result<Exit> {
+pub(crate) fn plan(
+    place: &Place,
+    goal: String,
+    output: Option<PathBuf>,
+    force: bool,
+    flags: TeamFlags,
+) -> anyhow::Result<Exit> {
     if goal.trim().is_empty() {
         return Err(Stop::said(Exit::Usage, |lang| lang.plan_for_what().to_owned()).into());
     }
@@ -27,6 +33,10 @@ pub(crate) fn plan(place: &Place, goal: String, output: Option<PathBuf>, flags: 
     {
         let (shown, why) = (path.display().to_string(), error.to_string());
         return Err(Stop::said(Exit::Usage, |lang| lang.unwritable(&shown, &why)).into());
+    }
+    if let Some(path) = output.as_ref().filter(|path| !force && path.exists()) {
+        let shown = path.display().to_string();
+        return Err(Stop::said(Exit::Usage, |lang| lang.already_there(&shown)).into());
     }
     // A plan that nobody may approve here must not run by itself either.
     let team = TeamFlags { approve: Some(Approve::Plan), ..flags };

@@ -11,11 +11,15 @@ use std::path::{Component, Path};
 use max_team_core::limits;
 use max_team_core::policy::Mode;
 
+use super::choice::{Choice as _, Level};
 use super::yaml::{Node, Value};
 
 /// Variables with this beginning are meant for projects. Any other may hold a key, and a model's name travels to the
 /// provider.
 const OPEN_PREFIX: &str = "MAX_TEAM_PROJECT_";
+
+/// Where the audit goes in the first design's example, below the project.
+const AUDIT_FILE: &str = "logs/audit.jsonl";
 
 const KEY: &str = "a project's file may not decide where your key goes";
 pub(crate) const RUN: &str = "a project's file may not choose programs to run";
@@ -23,6 +27,7 @@ const READ: &str = "a project's file may only read variables that begin with `MA
 pub(crate) const FREE: &str = "a project's file may not loosen what agents may do";
 const HOSTS: &str = "a project's file may not choose hosts to ask";
 const OUTSIDE: &str = "a project's file may not point outside the project";
+const AUDIT: &str = "a project's file may not switch off, thin out or move the audit";
 const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
@@ -63,7 +68,17 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
             (!is_tight).then_some(FREE)
         }
         "project.sandbox" => (shown == "false").then_some(FREE),
-        "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
+        "project.root" => (!is_inside(shown)).then_some(OUTSIDE),
+        "audit.enabled" => (shown == "false").then_some(AUDIT),
+        // The place that the first design gives it, unless the user has another in mind.
+        "audit.output" => {
+            let is_usual = Path::new(shown.trim_start_matches("./")) == Path::new(AUDIT_FILE);
+            (!is_usual || chosen(path).is_some()).then_some(AUDIT)
+        }
+        "audit.level" => {
+            let own = chosen(path).and_then(|own| level(&own)).unwrap_or(Level::Info);
+            (!level(shown).is_some_and(|level| level <= own)).then_some(AUDIT)
+        }
         "limits.rounds" | "limits.budget_usd" | "team.call_depth" => {
             // Rounds and calls have a limit even where the user chose none; money has not.
             let usual = || match path {
@@ -88,6 +103,10 @@ pub(super) fn is_harmless(path: &str, node: &Node, chosen: impl Fn(&str) -> Opti
         }
         _ => node.is_null(),
     }
+}
+
+fn level(name: &str) -> Option<Level> {
+    Level::NAMES.iter().find(|(own, _)| *own == name).map(|(_, level)| *level)
 }
 
 fn is_inside(path: &str) -> bool {
@@ -125,8 +144,17 @@ mod tests {
             assert!(held("audit.output", outside, &[]) && held("project.root", outside, &[]), "{outside}");
         }
         for inside in [".", "logs/audit.jsonl", "./a/b"] {
-            assert!(!held("audit.output", inside, &[]), "{inside}");
+            assert!(!held("project.root", inside, &[]), "{inside}");
         }
+    }
+
+    #[test]
+    fn the_audit_stays_as_the_user_has_it() {
+        assert!(held("audit.enabled", "false", &[]) && !held("audit.enabled", "true", &[]));
+        assert!(!held("audit.output", "./logs/audit.jsonl", &[]) && held("audit.output", "a.jsonl", &[]));
+        assert!(held("audit.output", "logs/audit.jsonl", &[("audit.output", "/var/log/max.jsonl")]));
+        assert!(!held("audit.level", "info", &[]) && !held("audit.level", "debug", &[]));
+        assert!(held("audit.level", "error", &[]) && held("audit.level", "info", &[("audit.level", "debug")]));
     }
 
     #[test]

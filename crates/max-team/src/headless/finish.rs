@@ -1,6 +1,6 @@
 //! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
 
-use std::io::{IsTerminal, Write};
+use std::io::Write;
 use std::time::Instant;
 
 use max_team_core::event::TurnEnded;
@@ -118,9 +118,8 @@ impl Headless {
             None => {
                 let mut out = std::io::stdout().lock();
                 let text = ended.text.trim_end();
-                // A script gets the words as they are; a terminal must not be driven by them.
-                let text = if out.is_terminal() { clean(text) } else { text.into() };
-                writeln!(out, "{text}")?;
+                // A terminal must not be driven by them, and what goes through a pipe ends on one, too.
+                writeln!(out, "{}", clean(text))?;
                 Ok(out.flush()?)
             }
         }

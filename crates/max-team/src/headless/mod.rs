@@ -113,7 +113,7 @@ impl Headless {
             tally.ended = opened.last.clone();
             None
         };
-        if stopped == Some(Exit::Interrupted) {
+        if stopped.is_some() {
             talk(&self.lang.interrupted(&session.to_string()));
         }
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
@@ -248,7 +248,11 @@ impl Headless {
                     tally.sent.remove(&asked.question);
                 }
             }
-            self.tell(event);
+            // A plan that is only written down is not refused by anybody.
+            let is_ours = matches!(event, Event::PlanAnswered(_) | Event::PlanEnded(_));
+            if !(is_ours && matches!(self.task, Task::Plan { .. })) {
+                self.tell(event);
+            }
         }
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),

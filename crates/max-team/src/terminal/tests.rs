@@ -320,6 +320,25 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
     assert_eq!(stage.control('d'), Some(Wish::Leave));
 }
 
+/// Half a hint is none.
+#[test]
+fn hints_are_whole_on_a_small_screen() {
+    for lang in [Lang::En, Lang::Zh] {
+        assert!(lang.placeholder("leo").contains("Leo"));
+    }
+    let mut stage = Stage::new(32, 16);
+    stage.write("more");
+    stage.key(KeyCode::Esc);
+    let words = |stage: &Stage| stage.glass.screen().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words(&stage).contains("press Esc again to clear the draft"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Esc);
+    stage.say("go");
+    stage.begin("go");
+    stage.wait(65_000);
+    stage.stream("so far");
+    assert!(words(&stage).contains("esc to interrupt"), "{}", stage.glass.screen());
+}
+
 #[test]
 fn alt_enter_interrupts_first_and_shift_tab_changes_the_mode() {
     let mut stage = Stage::new(80, 24);

@@ -83,14 +83,17 @@ fn draft(chat: &mut Chat, look: Look, rows_max: usize) -> (Vec<Line<'static>>, O
         let line = Line::from(vec![Span::styled(label, prompt), Span::styled(rest, look.theme.faint())]);
         return (vec![line], Some((column, 0)));
     }
-    let empty = if chat.writes_answer() { chat.answer_placeholder() } else { look.lang.placeholder() };
+    let empty = match chat.writes_answer() {
+        true => chat.answer_placeholder().to_owned(),
+        false => look.lang.placeholder(&clean_line(&chat.session().who)),
+    };
     let editor = chat.focused_editor();
     if editor.is_empty() && !writes {
         // Letters answer now; a place to write would say otherwise.
         return (Vec::new(), None);
     }
     if editor.is_empty() {
-        let words = text::cut(empty, look.columns.saturating_sub(PROMPT.len()));
+        let words = text::cut(&empty, look.columns.saturating_sub(PROMPT.len()));
         let line = Line::from(vec![Span::styled(PROMPT, prompt), Span::styled(words, look.theme.faint())]);
         return (vec![line], Some((PROMPT.len(), 0)));
     }
@@ -122,19 +125,16 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     if rows == 0 {
         return Vec::new();
     }
-    let line = match chat.hint() {
-        Some(Hint::EscAgain) => {
-            Line::from(Span::styled(format!("  {}", look.lang.esc_again_clears()), look.theme.warning()))
-        }
-        Some(Hint::CtrlCAgain) => {
-            Line::from(Span::styled(format!("  {}", look.lang.ctrl_c_again_leaves()), look.theme.warning()))
-        }
-        Some(Hint::TeamGoesOn) => {
-            Line::from(Span::styled(format!("  {}", look.lang.stop_hint_long()), look.theme.warning()))
-        }
-        None => footer(chat, look),
+    let words = match chat.hint() {
+        Some(Hint::EscAgain) => look.lang.esc_again_clears(),
+        Some(Hint::CtrlCAgain) => look.lang.ctrl_c_again_leaves(),
+        Some(Hint::TeamGoesOn) => look.lang.stop_hint_long(),
+        None => return vec![footer(chat, look)],
     };
-    vec![line]
+    // Half a hint is none: on a narrow screen it goes on in the next row.
+    let mut lines = text::wrap(&[Span::styled(format!("  {words}"), look.theme.warning())], look.columns);
+    lines.truncate(rows);
+    lines
 }
 
 fn footer(chat: &Chat, look: Look) -> Line<'static> {
@@ -196,6 +196,10 @@ fn status(chat: &Chat, look: Look, now_ms: i64) -> Vec<Line<'static>> {
         parts.push(dollars(nano));
     }
     parts.push(lang.esc_interrupts().to_owned());
+    if text::width(&parts.join(" · ")) + 2 > look.columns {
+        // What to press matters more than the figures.
+        parts.drain(1..parts.len() - 1);
+    }
     let frame = usize::try_from(now_ms.max(0) / 100).unwrap_or(0) % SPINNER.len();
     let spinner = SPINNER.get(frame).copied().unwrap_or("·");
     let words = text::cut(&format!(" {}", parts.join(" · ")), look.columns.saturating_sub(1));

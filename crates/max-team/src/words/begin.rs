@@ -97,6 +97,11 @@ impl Lang {
         )
     }
 
+    /// Words that are nearly a command.
+    pub(crate) fn did_you_mean(self, command: &str) -> String {
+        say!(self, "did you mean `max-team {command}`?", "您是否想用 `max-team {command}`？")
+    }
+
     /// A bare word that is no command.
     pub(crate) fn no_command(self, word: &str, near: Option<&str>) -> String {
         match near {
@@ -224,6 +229,9 @@ impl Lang {
                 "无法写入 `{}`：{detail}；请允许当前用户写入，或将 `MAX_TEAM_HOME` 设为可写的位置",
                 path.display()
             ),
+            JournalError::NoFolder { path } => {
+                format!("`{}` 是文件，此处需要目录；请将其移走，或将 `MAX_TEAM_HOME` 设为目录", path.display())
+            }
             JournalError::Absent { path } => {
                 format!("`{}` 中没有日志，或文件为空；请将 `MAX_TEAM_HOME` 设为其所在位置，或恢复备份", path.display())
             }

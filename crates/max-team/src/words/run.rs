@@ -74,6 +74,14 @@ impl Lang {
         say!(self, "`{path}` cannot be written: {error}", "无法写入 `{path}`：{error}")
     }
 
+    pub(crate) fn already_there(self, path: &str) -> String {
+        say!(
+            self,
+            "`{path}` is there already; `--force` replaces it, or name another file",
+            "`{path}` 已存在；用 `--force` 覆盖，或换一个文件名"
+        )
+    }
+
     pub(crate) fn plan_written(self, path: &str) -> String {
         say!(
             self,

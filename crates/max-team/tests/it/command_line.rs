@@ -1,5 +1,7 @@
 //! What people see of the commands that do not talk.
 
+use max_team_testkit::{ModelServer, Reply};
+
 use crate::program::Program;
 
 #[test]
@@ -35,8 +37,38 @@ fn a_mistyped_command_is_a_usage_error() {
     assert!(Program::alone().run(&["sesions"]).err.contains("did you mean `max-team sessions`"));
     let hi = Program::alone().run(&["hi"]);
     assert!(hi.code == 2 && hi.err.contains("`max-team -p \"hi\"`") && !hi.err.contains("did you mean"), "{hi:?}");
+    let ran = Program::alone().run(&["permisions", "why", "x"]);
+    assert!(ran.code == 2 && ran.err.contains("did you mean `max-team permissions`?"), "{ran:?}");
+    let ran = Program::alone().run(&["permissions", "wy", "x"]);
+    assert!(ran.code == 2 && ran.err.contains("did you mean `max-team permissions why`?"), "{ran:?}");
     // Whole sentences have no spaces in some languages.
     assert_eq!(Program::alone().run(&["你好"]).code, 4);
+}
+
+#[test]
+fn a_word_about_what_is_piped_in_is_a_question() {
+    let server = ModelServer::start([Reply::text("Looks \u{1b}[31mfine\u{7}.")]);
+    let program = Program::team(&server);
+    let ran = program.pipe(&["review"], b"+ a line\n");
+    assert_eq!((ran.code, ran.out.contains("fine")), (0, true), "{ran:?}");
+    assert!(!ran.out.contains(['\u{1b}', '\u{7}']), "nothing that drives a terminal goes through a pipe: {ran:?}");
+    let asked = server.requests();
+    assert!(asked[0].contains("review") && asked[0].contains("+ a line"));
+    let ran = program.pipe(&["sesions"], b"x");
+    assert!(ran.code == 2 && ran.err.contains("did you mean `max-team sessions`"), "{ran:?}");
+}
+
+#[test]
+fn permissions_are_told_of_an_address() {
+    let program = Program::alone();
+    for words in [
+        &["permissions", "why", "https://Docs.rs:443/x?y"][..],
+        &["permissions", "why", "--tool", "http_get", "http://docs.rs/x"],
+    ] {
+        let ran = program.run(words);
+        assert!(ran.code == 5 && ran.out.contains("no rule names the host `docs.rs`"), "{ran:?}");
+        assert!(ran.out.contains("WebFetch(domain:docs.rs)"), "{ran:?}");
+    }
 }
 
 #[test]

@@ -162,6 +162,7 @@ fn sigterm_parks_and_the_turn_goes_on() {
     signal(&child, "TERM");
     let ran = finish(child);
     assert_eq!((ran.code, ran.out.as_str()), (143, ""), "{ran:?}");
+    assert!(ran.err.contains("go on with `max-team -r ses_"), "{ran:?}");
     assert_eq!(program.events().last().map(String::as_str), Some("llm_intent"), "parked, not ended");
     let ran = program.run(&GO_ON);
     assert_eq!((ran.code, ran.out.as_str()), (0, "hi there\n"), "{ran:?}");

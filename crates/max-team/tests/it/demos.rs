@@ -38,10 +38,14 @@ impl Played {
         std::process::Command::new("sh").arg("tests/run.sh").current_dir(&self.root).output().unwrap().status.success()
     }
 
+    fn entries(&self) -> Vec<Value> {
+        let home = self.root.parent().unwrap().join("home");
+        Program::alone().variable("MAX_TEAM_HOME", home.to_str().unwrap()).journal()
+    }
+
     /// The events of plans, with the task that each is about.
     fn steps(&self) -> Vec<(String, String)> {
-        let home = self.root.parent().unwrap().join("home");
-        let entries = Program::alone().variable("MAX_TEAM_HOME", home.to_str().unwrap()).journal();
+        let entries = self.entries();
         let of_plans = entries.iter().filter(|entry| entry["stream"].as_str().unwrap().starts_with("plan/"));
         let step = |entry: &Value| {
             let event = entry["event"].as_str().unwrap();
@@ -126,6 +130,10 @@ fn a_false_done_is_caught_and_tried_again() {
         "fix: done, verified",
         "Leo's first attempt did not pass",
     ]);
+    let found = played.entries().iter().any(|entry| {
+        entry["event"] == "tool_done" && entry["payload"].to_string().contains("lib/total.sh:2:total() {")
+    });
+    assert!(found, "Leo looks around with a real command");
     let chinese = Played::new(&["--lang", "zh"], &[]);
     chinese.says(&["这是一段录制", "已批准", "fix: 失败", "fix: 完成，已验证", "4 个任务执行了 4 个", "第二次通过了"]);
     assert!(chinese.passes() && chinese.file("tests/cart_test.sh").contains("空购物车"));

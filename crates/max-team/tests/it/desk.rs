@@ -243,6 +243,10 @@ fn ctrl_c_stops_a_plan_that_asks_while_it_works() {
     let gate = Gate::new();
     let (_server, program, child) = at_work(&gate);
     signal(child.0.as_ref().unwrap(), "INT");
+    // It is heard before anybody gets any further.
+    let heard = || ok(program.run(&["plans", "list"])).out.contains("stopp");
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while !heard() && std::time::Instant::now() < until {}
     // Whoever was not told to stop could go on now.
     gate.open();
     let ran = child.finish();
@@ -511,6 +515,16 @@ fn the_audit_file_tells_of_members_plans_and_letters() {
     assert_eq!((&answered["data"]["where"], &answered["data"]["what"]), (&json!("rule"), &json!("approved")));
     assert_eq!(of("llm_call").len(), 4, "{text}");
     assert_eq!(of("msg_sent")[0]["data"]["kind"], "plan_approval_request", "{text}");
+}
+
+#[test]
+fn the_doctor_says_what_is_in_the_way() {
+    let program = Program::alone().file("home-file", "");
+    let path = program.project().join("home-file");
+    let program = program.variable("MAX_TEAM_HOME", path.to_str().unwrap());
+    let ran = program.run(&["doctor"]);
+    let told = format!("FAIL  journal: `{}` is a file, and a folder is needed there; move it away", path.display());
+    assert!(ran.code == 1 && ran.out.contains(&told) && !ran.out.contains("ok    place"), "{ran:?}");
 }
 
 #[test]

@@ -345,3 +345,21 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);
     assert!(shown.code == 0 && shown.out.contains("2 tasks in 1 wave,"), "{shown:?}");
 }
+
+#[test]
+fn a_plan_is_only_written_down_and_replaces_nothing_unasked() {
+    let tasks = json!([{"id": "a", "agent": "ada", "description": "Look."}]);
+    let propose = || Reply::new().tool("p", "submit_plan", json!({ "goal": "look", "tasks": tasks }));
+    let server = ModelServer::start([propose(), propose()]);
+    let program = Program::team(&server);
+    let ran = program.run(&["plan", "look", "-o", "look.yaml"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(program.read("look.yaml").contains("goal: look"));
+    assert!(!ran.err.contains("rejected") && ran.err.contains("--dry-run"), "nobody has refused it: {ran:?}");
+    let program = program.file("look.yaml", "mine");
+    let ran = program.run(&["plan", "look", "-o", "look.yaml"]);
+    assert!(ran.code == 2 && ran.err.contains("`look.yaml` is there already; `--force` replaces it"), "{ran:?}");
+    assert_eq!((program.read("look.yaml").as_str(), server.count()), ("mine", 1), "before a model is paid");
+    assert_eq!(program.run(&["plan", "look", "-o", "look.yaml", "--force"]).code, 0);
+    assert!(program.read("look.yaml").contains("goal: look"));
+}

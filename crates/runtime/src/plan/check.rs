@@ -197,7 +197,8 @@ fn passes(look: &Look<'_>, line: &str, cancel: &CancellationToken) -> Evidence {
                 command::Ended::Limit(limit) => format!("took too much ({})", limit.name()),
                 command::Ended::Exited | command::Ended::Cancelled => code,
             };
-            evidence(false, format!("{how}: {}", tail(&ran.output)))
+            let said = Some(tail(&ran.output)).filter(|said| !said.is_empty()).unwrap_or("it printed nothing");
+            evidence(false, format!("{how}: {said}"))
         }
     }
 }

@@ -73,7 +73,9 @@ impl PlanLoop {
         }
         self.after(&batch.events);
         // Only now: what was given up is in the log.
-        batch.freed.iter().for_each(|plan| self.floor.ring(&plan_stream(*plan)));
+        for plan in self.floor.paths.settle(self.id, &self.plan) {
+            self.floor.ring(&plan_stream(plan));
+        }
         // Whoever has just sat down is at work before anybody is told; but nobody who was written to speaks first.
         if any && !writes {
             tokio::task::yield_now().await;

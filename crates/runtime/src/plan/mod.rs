@@ -91,8 +91,6 @@ struct Batch {
     events: Vec<Event>,
     acks: Vec<EnvelopeId>,
     sends: Vec<Envelope>,
-    /// Plans that may go on now that paths are free.
-    freed: Vec<PlanId>,
 }
 
 /// What somebody is told who had asked.
@@ -309,7 +307,7 @@ impl PlanLoop {
         {
             told.insert(view.task.id.clone(), Reply::new(answer, by, letter));
         }
-        let (events, rung) = self
+        let events = self
             .floor
             .paths
             .decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms: now_ms(), taken }));
@@ -323,7 +321,6 @@ impl PlanLoop {
             }
         }
         batch.events.extend(events);
-        batch.freed.extend(rung);
     }
 
     fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {

@@ -219,7 +219,8 @@ fn weigh(
     }
 }
 
-/// Whether a check is among the commands that its owner may run anyway, or only builds and tests.
+/// Whether a check is among the commands that its owner may run anyway, or only builds and tests. A list that came with
+/// the project says nothing here: whoever wrote it may have written the check's program, too.
 fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
     let words: Vec<&str> = argv.iter().map(String::as_str).collect();
     let usual = projects.iter().flat_map(|project| [Some(&project.test), project.build.as_ref()]).flatten();
@@ -227,7 +228,8 @@ fn is_known(owner: &Settings, projects: &[Project], argv: &[String]) -> bool {
     if usual.into_iter().any(|usual| !usual.is_empty() && usual == argv) || is_plain_cargo(&words) {
         return true;
     }
-    owner.constraints.allowed_commands.as_ref().is_some_and(|allowed| pattern::commands(allowed, &words))
+    let own = owner.constraints.allowed_commands.as_ref().filter(|_| !owner.constraints.foreign_commands);
+    own.is_some_and(|allowed| pattern::commands(allowed, &words))
 }
 
 /// Building and testing with nothing but names of packages, tests and profiles: no flag here runs another program.

@@ -120,6 +120,14 @@ fn a_check_is_judged_by_its_owners_rules_when_it_is_proposed() {
     assert!(why.contains("which `leo` may not run: the rule `deny: Bash(cargo test:*)`"), "{why}");
     let kept = |settings: &mut Settings| settings.constraints.allowed_commands = Some(vec!["cargo test".into()]);
     assert_eq!(proposed("cargo test --lib", kept), Ok(vec![]));
+    let known = |settings: &mut Settings| settings.constraints.allowed_commands = Some(vec!["make".into()]);
+    assert_eq!(proposed("make check", known), Ok(vec![]));
+    let strange = |settings: &mut Settings| {
+        known(settings);
+        settings.constraints.foreign_commands = true;
+    };
+    let marked = proposed("make check", strange).unwrap();
+    assert_eq!(marked, ["task `a` runs `make check` as a check"], "a project's own list vouches for nothing");
     // The list is of what the owner runs by itself; what is not on it is for a person to look at.
     assert_eq!(proposed("make", kept).unwrap(), ["task `a` runs `make` as a check"]);
 }

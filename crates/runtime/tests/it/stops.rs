@@ -1,13 +1,15 @@
 //! What ends before its time: who is still at it, what it cost, whose paths are free, and what the next process does.
 
+use std::time::Duration;
+
 use max_team_core::event::{End, Event};
 use max_team_core::id::{EnvelopeId, PlanId, SessionId};
 use max_team_core::ledger::Price;
-use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
+use max_team_core::plan::event::{About, Approve, PlanEnd, Say, TaskStarted};
 use max_team_core::plan::{Draft, Plan, Status};
-use max_team_journal::Journal;
+use max_team_journal::{Append, Commit, Journal, Options};
 use max_team_llm::Replay;
-use max_team_runtime::{Census, Command, Order, Post, TeamHandle, Which};
+use max_team_runtime::{Census, Command, Notice, Order, Post, TeamHandle, Which};
 
 use super::crashes::{check_rest, events};
 use super::limits::{asked_about, begin, block_on, only_plan, plan_of, priced, run_plan, until};
@@ -308,5 +310,56 @@ fn a_long_plan_goes_on_from_its_snapshot() {
         let mut whole = Plan::new();
         census.plan_events(plan).unwrap().iter().for_each(|(at_ms, event)| whole.apply(event, *at_ms));
         assert_eq!((whole.tally().done, &census.plan(plan).unwrap()), (1_400, &whole));
+    });
+}
+
+/// A letter is handed over while the journal writes it. If the journal then refuses the commit that it came with, whoever
+/// took it is refused too, before anything is done about it; the next process does it once.
+#[test]
+fn a_letter_whose_commit_is_refused_is_acted_on_by_nobody() {
+    let recording = "answers: [{text: I shall think of something else.}, {text: No second time.}]";
+    let folder = super::project();
+    let home = tempfile::tempdir().unwrap();
+    block_on(async {
+        let journal = Journal::open(home.path(), Options::default()).unwrap();
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        let opened = team.open(owner(), folder.path(), with_team(Which::New, Approve::Plan)).await.unwrap();
+        let (session, lead) = (opened.session, format!("agent/{}", opened.agent));
+        rest(&mut notices).await;
+        let plan = propose(&team, session, plan_of(r#"[{"id": "a", "agent": "leo", "description": "A"}]"#)).await;
+        let (question, _) = rest(&mut notices).await.asked();
+        let before = journal.head(&lead).unwrap();
+
+        // Somebody writes to the plan's own stream behind its back: what the plan decides next is a lost race.
+        let said = Event::TaskStarted(TaskStarted { task: "no such task".into(), attempt: 1 });
+        let stream = format!("plan/{plan}");
+        let (event, payload) = (said.name().into(), serde_json::to_vec(&said).unwrap());
+        let append = Append { stream, event, version: 1, payload, actor: "a test".into(), cause: None };
+        journal.commit(Commit { appends: vec![append], ..Commit::default() }).await.unwrap();
+        let say = Say::Changes("something else".into());
+        order(&team, Command::Decide { question, say: say.clone() }).await.unwrap();
+        let mut stopped = 0;
+        while stopped < 2 {
+            match tokio::time::timeout(Duration::from_secs(20), notices.recv()).await.unwrap().unwrap() {
+                Notice::Stopped { .. } => stopped += 1,
+                Notice::Event { event, .. } => assert_ne!(event.name(), "turn_started", "nobody acts on it"),
+                Notice::Idle { .. } | Notice::Delta { .. } => {}
+            }
+        }
+        assert_eq!(journal.head(&lead).unwrap(), before, "the lead has written nothing about it");
+        team.shutdown().await.unwrap();
+    });
+    block_on(async {
+        let journal = Journal::open(home.path(), Options::default()).unwrap();
+        let team = house_of(&journal, folder.path(), recording);
+        let mut notices = team.watch();
+        team.open(owner(), folder.path(), with_team(Which::Latest, Approve::Plan)).await.unwrap();
+        // The user's word was stored before, and is heard now.
+        until(&mut notices, "turn_ended", 1).await;
+        rest(&mut notices).await;
+        let turns = events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::TurnStarted(_))).count();
+        assert_eq!(turns, 1);
+        team.shutdown().await.unwrap();
     });
 }

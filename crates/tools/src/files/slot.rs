@@ -175,9 +175,10 @@ impl<'a> Slot<'a> {
 /// Refuses places whose content other programs run or obey: only the user changes them.
 fn guard(sight: &Sight, place: &Place) -> Result<(), ToolError> {
     match sight.guards(&place.to_string()) {
-        Some(why) => {
-            Err(ToolError::correctable(format!("`{place}` may not be written: {why}; only the user changes it")))
-        }
+        Some(why) => Err(ToolError::correctable(format!(
+            "`{place}` may not be written: {why}; only the user changes it. Tell the user what to put there, and go on \
+                 with the rest"
+        ))),
         None => Ok(()),
     }
 }
