@@ -16,6 +16,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use max_team_core::team::{Constraints, Definition, Member};
+use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
 
 use crate::args::Talk;
@@ -136,6 +137,6 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let Member { mut definition, model, constraints, .. } = member;
     // Alone it has nobody to lead: what only works in a team is left out.
     let known = Registry::builtin();
-    definition.tools.retain(|tool| known.get(tool).is_some());
+    definition.tools.retain(|tool| known.get(tool).is_some() || tool == SKILL);
     Ok(Agent { definition, model, constraints })
 }
