@@ -16,6 +16,7 @@ pub(crate) fn places(place: &Place) -> Places {
         user: own.chain(shared.into_iter().flatten()).collect(),
         builtin: true,
         machine: machine(place),
+        index: Some(place.home.join("skills.index.json")),
         // Read each time: a yes in another terminal counts at once. A file that cannot be read says yes to nothing.
         trust: Trust::new(move |root| {
             Trusted::read(&home).map(|trusted| trusted.of(&root.to_string_lossy()).to_vec()).unwrap_or_default()

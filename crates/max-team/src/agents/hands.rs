@@ -53,7 +53,7 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
         (true, false) if fits(MEMORY, tool) => Hand::Later,
         (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
-            list(TEAM.into_iter())
+            list(TEAM.into_iter().chain([SKILL]))
         )),
         (false, true) => {
             let instead =

@@ -17,6 +17,7 @@ use std::path::Path;
 
 use max_team_core::calling::hands::SPAWNING;
 use max_team_core::team::{Constraints, Definition, Member};
+use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
 
 use crate::args::Talk;
@@ -137,6 +138,7 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let Member { mut definition, model, constraints, .. } = member;
     // Alone it has nobody to lead: what only works in a team is left out.
     let known = Registry::builtin();
-    definition.tools.retain(|tool| known.get(tool).is_some() || SPAWNING.contains(&tool.as_str()));
+    let works_alone = |tool: &String| known.get(tool).is_some() || tool == SKILL || SPAWNING.contains(&tool.as_str());
+    definition.tools.retain(works_alone);
     Ok(Agent { definition, model, constraints })
 }

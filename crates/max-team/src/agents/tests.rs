@@ -51,7 +51,7 @@ fn the_built_in_team_loads_and_is_quiet() {
     assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
     assert_eq!(names, ["leo", "ada", "ray", "sam"]);
     assert_eq!(team.warnings, Vec::<String>::new());
-    assert_eq!(team.lead.definition.tools, hands::TEAM);
+    assert_eq!(team.lead.definition.tools, [&hands::TEAM[..], &["skill"]].concat());
     for member in team.members.iter().chain([&team.lead]) {
         let lines = member.definition.prompt.lines().count();
         assert!((25..=60).contains(&lines), "{}: {lines}", member.definition.name);

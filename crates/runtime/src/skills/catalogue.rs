@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::find::{Known, Places, Trust};
+use super::find::{Places, Trust};
+use super::known::Known;
 use super::pin::Pin;
 use super::{
     CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, Scope, Skill, State, builtin, find, read,
@@ -60,7 +61,10 @@ pub struct Catalogue {
 impl Catalogue {
     /// Looks everywhere.
     pub fn read(places: &Places, root: &Path) -> Self {
-        Self::again(places, root, &Known::default())
+        let known = Known::kept_in(places.index.clone());
+        let catalogue = Self::again(places, root, &known);
+        known.keep();
+        catalogue
     }
 
     /// The same where much is known from before.
@@ -227,7 +231,7 @@ pub(crate) struct Library {
 
 impl Library {
     pub(crate) fn new(places: Places) -> Self {
-        Self { places, ..Self::default() }
+        Self { known: Known::kept_in(places.index.clone()), places, made: Mutex::new(None) }
     }
 
     /// The catalogue of a project. Blocking, but for a wave of members only once.
@@ -240,6 +244,7 @@ impl Library {
             return Arc::clone(catalogue);
         }
         let catalogue = Arc::new(Catalogue::again(&self.places, root, &self.known));
+        self.known.keep();
         *made = Some((Instant::now(), Arc::clone(&catalogue)));
         catalogue
     }

@@ -4,21 +4,19 @@
 //! down to a depth; one that is a skill is not looked into further. What came with a project must lie in it: a link
 //! that leads out is not followed.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::SystemTime;
+use std::sync::Arc;
 
 use super::catalogue::Broken;
+use super::known::Known;
 use super::needs::Machine;
 use super::pin::Pin;
 use super::{DEPTH_MAX, FILE_BYTES_MAX, FOLDERS_MAX, Scope, Skill, contract, read};
 use crate::front_matter::HEAD_BYTES_MAX;
-use crate::shared::lock;
 
 /// A skill's file in its folder.
 const FILE: &str = "SKILL.md";
@@ -28,8 +26,6 @@ const CONTRACT: &str = "skill.yaml";
 const IN_PROJECT: [&str; 4] = ["skills", ".max-team/skills", ".agents/skills", ".claude/skills"];
 /// Bytes of a file that are read to know what it is for.
 const FRONT_BYTES: usize = 4 << 10;
-/// Files whose fronts are remembered.
-const KNOWN_MAX: usize = 4_000;
 /// Folders that hold no skills.
 const PASSED: [&str; 3] = ["node_modules", "target", "__pycache__"];
 
@@ -82,11 +78,9 @@ pub struct Places {
     pub machine: Machine,
     /// Whom to ask about a project's skills.
     pub trust: Trust,
+    /// The file in which it is kept what was read before; none: everything is read at each start.
+    pub index: Option<PathBuf>,
 }
-
-/// Fronts that were read, by file, time and size: a catalogue that is made again reads only what has changed.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Known(Arc<Mutex<HashMap<PathBuf, (Option<SystemTime>, u64, Result<Skill, String>)>>>);
 
 /// What was found in the folders.
 #[derive(Debug, Default)]
@@ -198,7 +192,7 @@ impl Search<'_> {
             None => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         };
         let read = if self.stays(file, own.map(|(folder, _)| folder)) {
-            self.known.read(file, &called, scope)
+            self.known.read(file, scope, || parse(file, &called, scope))
         } else {
             Err("it is a link that leads out of its folder".to_owned())
         };
@@ -232,28 +226,6 @@ impl Search<'_> {
         let real = file.canonicalize().ok();
         let home = folder.unwrap_or_else(|| file.parent().unwrap_or(file)).canonicalize().ok();
         real.zip(home).is_some_and(|(real, home)| real.starts_with(home)) && self.lies_within(file)
-    }
-}
-
-impl Known {
-    fn read(&self, file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
-        let meta = file.metadata().map_err(|error| error.to_string())?;
-        if !meta.is_file() {
-            return Err("it is not a regular file".to_owned());
-        }
-        let (time, size) = (meta.modified().ok(), meta.len());
-        if let Some((known_time, known_size, read)) = lock(&self.0).get(file)
-            && (*known_time, *known_size) == (time, size)
-        {
-            return read.clone();
-        }
-        let read = parse(file, called, scope);
-        let mut known = lock(&self.0);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(file.to_path_buf(), (time, size, read.clone()));
-        read
     }
 }
 

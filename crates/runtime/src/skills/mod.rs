@@ -1,6 +1,6 @@
 //! Skills: know-how in folders, for whoever needs it.
 //!
-//! `find` looks in the usual places, `read` takes a file apart, `needs` says what the machine lacks, `pin` what a
+//! `find` looks in the usual places, `known` remembers what was read before, `read` takes a file apart, `needs` says what the machine lacks, `pin` what a
 //! folder held when the user trusted it. The [`Catalogue`] is what came of it: who wins a name, what is offered, what is
 //! broken. Only names and descriptions go into a prompt; the text comes by the `skill` tool (`tool`), filled in (`fill`)
 //! and with its commands run one by one, each judged by itself. `mention` finds what a user asks for. Skills with a
@@ -12,13 +12,18 @@ mod catalogue;
 mod contract;
 mod fill;
 mod find;
+mod known;
 mod mention;
 mod needs;
 mod pin;
 mod read;
+#[cfg(test)]
+mod tests;
 mod tool;
 
 use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
 
 pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
@@ -61,7 +66,7 @@ pub const MENTIONED_BYTES_MAX: usize = 64 << 10;
 pub const NAMED_FILES_MAX: usize = 40;
 
 /// Where a skill comes from. The order is the precedence: the first wins a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Scope {
     /// The project; perhaps from a stranger.
     Project,
@@ -83,7 +88,7 @@ impl Scope {
 }
 
 /// Whether a skill can be used, and if not, why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum State {
     /// It can.
     Ready,
@@ -96,7 +101,7 @@ pub enum State {
 }
 
 /// What the front of a file says besides name and description.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Head {
     /// What to write behind its name.
     pub argument_hint: Option<String>,
@@ -138,7 +143,7 @@ impl Default for Head {
 }
 
 /// One skill, without its text.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Skill {
     /// What it is called.
     pub name: String,

@@ -4,11 +4,13 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 /// Programs of one list that are looked for.
 const NAMED_MAX: usize = 32;
 
 /// What a skill needs.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Needs {
     /// All of these programs.
     pub bins: Vec<String>,
