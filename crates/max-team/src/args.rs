@@ -4,6 +4,7 @@
 //! key: keys come from the environment, a private file or a helper command.
 
 mod desk;
+mod memory;
 mod permissions;
 
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::team::{PARALLEL_DEFAULT, Ways};
 pub(crate) const READER: &str = "__read_document";
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
+pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
@@ -143,6 +145,9 @@ pub(crate) enum Command {
     /// What agents can do: every tool, its input and its class
     #[command(subcommand)]
     Tools(Tools),
+    /// What is remembered about you and your projects, and why a prompt was told of it
+    #[command(subcommand)]
+    Memory(Memory),
     /// What agents may do: rules, why something is allowed or not, and faults in rules
     #[command(subcommand)]
     Permissions(Permissions),

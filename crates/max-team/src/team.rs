@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Constraints, Definition, Member, Settings};
 use max_team_core::turn::SUBMIT_PLAN;
-use max_team_runtime::{ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team};
+use max_team_runtime::{
+    ASK_USER, DISPATCH_TASK, MEMORY_READ, MEMORY_WRITE, Mate, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team,
+};
 
 use crate::agents;
 use crate::args::Talk;
@@ -18,7 +20,8 @@ use crate::models::Chosen;
 use crate::setup::Place;
 
 /// The tools of a lead.
-const LEAD_TOOLS: [&str; 6] = [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER];
+const LEAD_TOOLS: [&str; 8] =
+    [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, MEMORY_READ, MEMORY_WRITE];
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 

@@ -29,6 +29,7 @@ pub use error::RuntimeError;
 pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
 pub use house::{House, Options};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
+pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use plan::propose::preview;
 pub use post::{Noted, Pending, Post, Reply};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};

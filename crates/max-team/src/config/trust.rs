@@ -61,6 +61,8 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
             let is_tight = Mode::named(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
             (!is_tight).then_some(FREE)
         }
+        // It costs money, and it is about the user: a project may only turn it off.
+        "memory.extract" | "memory.recall" => (shown != "false").then_some(SPEND),
         "project.sandbox" => (shown == "false").then_some(FREE),
         "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
         "limits.rounds" | "limits.budget_usd" => {

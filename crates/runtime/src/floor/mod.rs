@@ -18,6 +18,7 @@ use max_team_core::policy::Mode;
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use max_team_journal::Fence;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::agent::Frame;
@@ -49,6 +50,8 @@ pub(crate) struct Floor {
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
+    /// Rings when somebody has less to do than before.
+    changed: Notify,
     /// Whether everybody is told that there is nothing to do.
     quiet: Mutex<bool>,
 }
@@ -78,6 +81,7 @@ impl Floor {
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),
+            changed: Notify::new(),
             quiet: Mutex::new(false),
         }
     }

@@ -185,6 +185,7 @@ pub(super) fn started(assignment: Option<Assignment>) -> Event {
         envelope: EnvelopeId::new(Uuid::from_u128(98)),
         input: vec![Part::text("# Your task")],
         assignment,
+        recall: None,
     })
 }
 
