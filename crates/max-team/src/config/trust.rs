@@ -22,6 +22,7 @@ const READ: &str = "a project's file may only read variables that begin with `MA
 pub(crate) const FREE: &str = "a project's file may not loosen what agents may do";
 const HOSTS: &str = "a project's file may not choose hosts to ask";
 const OUTSIDE: &str = "a project's file may not point outside the project";
+const MEMORY: &str = "a project's file may not have more of you remembered or told";
 const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
@@ -61,8 +62,12 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
             let is_tight = Mode::named(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
             (!is_tight).then_some(FREE)
         }
-        // It costs money, and it is about the user: a project may only turn it off.
-        "memory.extract" | "memory.recall" => (shown != "false").then_some(SPEND),
+        // It costs money, and it is about the user: a project may only have less of it.
+        "memory.extract" | "memory.recall" => {
+            let degree = |value: &str| ["false", "true", "always"].iter().position(|known| *known == value);
+            let own = chosen(path).map_or(degree("true"), |own| degree(&own));
+            (degree(shown) > own).then_some(MEMORY)
+        }
         "project.sandbox" => (shown == "false").then_some(FREE),
         "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
         "limits.rounds" | "limits.budget_usd" => {

@@ -29,6 +29,8 @@ pub(super) struct Mate {
     pub(super) name: String,
     /// Its task in a plan; none if the lead gave it one thing to do.
     pub(super) task: Option<(PlanId, String)>,
+    /// Whether it works beside the session, which is at rest without it.
+    pub(super) aside: bool,
     transcript: Transcript,
     /// What its turn came to, once that is over.
     spent_nano: Option<u64>,
@@ -105,7 +107,7 @@ impl Crew {
                 let mut transcript = Transcript::new(self.lang, self.settings.clone());
                 transcript.join(at_ms);
                 let (name, task) = (from.name.to_string(), from.task.clone());
-                self.mates.push(Mate { agent, name, task, transcript, spent_nano: None });
+                self.mates.push(Mate { agent, name, task, aside: from.aside, transcript, spent_nano: None });
                 self.mates.len() - 1
             }
         };

@@ -51,7 +51,7 @@ fn the_user_writes_reads_finds_and_forgets() {
     ok(program.run(&["memory", "set", "notes.deploy", "Staging is deployed with helm"]));
     ok(program.run(&["memory", "set", "notes.key", "the password is hunter2"]));
     insta::assert_snapshot!("memory_list", timeless(&ok(program.run(&["memory", "list"]))));
-    insta::assert_snapshot!("memory_list_zh", timeless(&ok(program.run(&["memory", "list", "preferences"]))));
+    insta::assert_snapshot!("memory_list_of_a_key", timeless(&ok(program.run(&["memory", "list", "preferences"]))));
     insta::assert_snapshot!("memory_show", timeless(&ok(program.run(&["memory", "show", "preferences.tea"]))));
     let found = program.run(&["memory", "search", "我在通州喝什么茶，龙井？", "--json"]).json();
     let keys: Vec<&str> = found.as_array().unwrap().iter().map(|hit| hit["key"].as_str().unwrap()).collect();
