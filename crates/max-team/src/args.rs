@@ -4,6 +4,7 @@
 //! key: keys come from the environment, a private file or a helper command.
 
 mod desk;
+mod memory;
 mod permissions;
 mod skills;
 
@@ -21,6 +22,7 @@ use crate::team::{PARALLEL_DEFAULT, Ways};
 pub(crate) const READER: &str = "__read_document";
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
+pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
 
@@ -172,6 +174,9 @@ pub(crate) enum Command {
     /// Know-how in folders: what there is, what it needs, and whether it is trusted
     #[command(subcommand)]
     Skills(Skills),
+    /// What is remembered about you and your projects, and why a prompt was told of it
+    #[command(subcommand)]
+    Memory(Memory),
     /// What agents may do: rules, why something is allowed or not, and faults in rules
     #[command(subcommand)]
     Permissions(Permissions),

@@ -13,12 +13,12 @@ use max_team_core::team::{Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::skills::SKILL;
-use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, RuntimeError, TeamHandle, Which};
+use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, Which};
 use max_team_tools::{Reach, Registry, project};
 use uuid::Uuid;
 
 use crate::args::{Cli, Format, READER, Talk, TeamFlags};
-use crate::config::choice::{Language, Level, Strength};
+use crate::config::choice::{Extract, Language, Level, Strength};
 use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
@@ -27,6 +27,8 @@ use crate::{headless, permissions, skills, stdin};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
+/// The expert that comes with the program.
+const MEMORY_EXPERT: &str = include_str!("../../../agents/memory.md");
 /// The tools of the agent with hands.
 const SOLO_TOOLS: [&str; 10] = [
     "agent",
@@ -278,6 +280,35 @@ pub(crate) fn house(
             within: config.is_from_project("audit.output").then(|| config.project.root.clone()),
         }),
     }))
+}
+
+/// How the house looks after its memory.
+pub(crate) fn remember(config: &Config, chosen: &Chosen, is_chat: bool) -> Result<Remember, Stop> {
+    let extracts = match config.memory.extract {
+        Extract::Never => false,
+        Extract::Chat => is_chat,
+        Extract::Always => true,
+    };
+    let bad = |stop: Stop| Stop::new(Exit::Config, format!("memory.model: {}", stop.message));
+    Ok(Remember {
+        recall: config.memory.recall,
+        expert: extracts.then(memory_expert),
+        model: config.memory.model.as_deref().map(|name| chosen.resolve(name)).transpose().map_err(bad)?,
+        every: usize::try_from(config.memory.every).unwrap_or(usize::MAX),
+    })
+}
+
+/// The expert in charge of the memory, as it comes with the program.
+fn memory_expert() -> Definition {
+    let prompt = MEMORY_EXPERT.split_once("\n---\n").map_or(MEMORY_EXPERT, |(_, prompt)| prompt);
+    Definition {
+        name: max_team_core::memory::EXPERT.into(),
+        role: "memory".into(),
+        prompt: prompt.trim_start().into(),
+        place: max_team_core::team::Place::Expert,
+        background: true,
+        ..Definition::default()
+    }
 }
 
 /// What tools may use beyond the project.

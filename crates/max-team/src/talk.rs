@@ -67,6 +67,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let open = Open { which, definition, settings, schema, team: colleagues };
     let what = if prompt.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
+    team.remember(setup::remember(&config, &chosen, prompt.is_none())?);
     if let Some(prompt) = prompt {
         let face = Headless {
             handle: team.clone(),
@@ -116,9 +117,11 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
+    // Where somebody sits, they see the plan and decide.
+    let is_chat = matches!(task, Task::Run { .. }) && is_terminal() && format == Format::Text && !talk.yes_to_plans;
+    house.remember(setup::remember(&config, &chosen, is_chat)?);
     let task = match task {
-        // Where somebody sits, they see the plan and decide.
-        Task::Run { draft, source } if is_terminal() && format == Format::Text && !talk.yes_to_plans => {
+        Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
             let seating = Seating { propose, no_color: talk.no_color, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);

@@ -12,7 +12,8 @@ use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
 use max_team_core::turn::SUBMIT_PLAN;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{
-    AGENT, ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, SEND_MESSAGE, TASK, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team,
+    AGENT, ASK_USER, DISPATCH_TASK, MEMORY_READ, MEMORY_WRITE, Mate, NEED_CLARIFY, SEND_MESSAGE, TASK, TASK_CREATE,
+    TASK_QUERY, TASK_UPDATE, Team,
 };
 
 use crate::agents;
@@ -23,8 +24,20 @@ use crate::models::Chosen;
 use crate::setup::Place;
 
 /// The tools of a lead.
-const LEAD_TOOLS: [&str; 10] =
-    [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, AGENT, TASK, SEND_MESSAGE, SKILL];
+const LEAD_TOOLS: [&str; 12] = [
+    SUBMIT_PLAN,
+    TASK_CREATE,
+    TASK_UPDATE,
+    TASK_QUERY,
+    DISPATCH_TASK,
+    ASK_USER,
+    AGENT,
+    TASK,
+    SEND_MESSAGE,
+    SKILL,
+    MEMORY_READ,
+    MEMORY_WRITE,
+];
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 

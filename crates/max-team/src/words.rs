@@ -46,6 +46,7 @@ pub(crate) fn plural(count: usize, thing: &str) -> String {
 
 mod begin;
 mod desk;
+mod memory;
 mod run;
 mod skills;
 mod team;

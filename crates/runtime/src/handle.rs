@@ -380,6 +380,11 @@ impl TeamHandle {
         Sessions::new(&self.house.shared.journal).events(session)
     }
 
+    /// Waits until nobody in a session is busy, those beside it included: what was said in it has been looked at.
+    pub async fn settle(&self, session: SessionId) {
+        self.house.settle(session).await;
+    }
+
     /// Parks a session: what runs is dropped where it stands and goes on when the session is opened again.
     pub async fn close(&self, session: SessionId) {
         self.house.close_session(session).await;

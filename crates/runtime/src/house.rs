@@ -414,6 +414,12 @@ impl House {
         receiver.await.map_err(|_| RuntimeError::AgentStopped("it ended before it answered".to_owned()))
     }
 
+    pub(crate) async fn settle(&self, session: SessionId) {
+        if let Ok(floor) = self.floor(session) {
+            floor.settle().await;
+        }
+    }
+
     pub(crate) async fn close_session(&self, session: SessionId) {
         let desk = lock(&self.desks).remove(&session);
         if let Some(desk) = desk {

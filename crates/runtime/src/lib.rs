@@ -33,6 +33,7 @@ pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origi
 pub use house::{House, Options};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
+pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use plan::propose::preview;
 pub use post::{Noted, Pending, Post, Reply};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};

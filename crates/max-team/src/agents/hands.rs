@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use max_team_core::calling::hands::SPAWNING;
 use max_team_core::near::did_you_mean;
 use max_team_runtime::skills::SKILL;
+use max_team_runtime::{MEMORY_READ, MEMORY_WRITE};
 use max_team_tools::Registry;
 
 use crate::config::quote;
@@ -20,9 +21,9 @@ const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 3] = ["mcp__*", MEMORY, "web_*"];
-/// The lead may remember, too.
-const MEMORY: &str = "memory_*";
+const LATER: [&str; 2] = ["mcp__*", "web_*"];
+/// What everybody may have, and by what other name files know it. Having it is not being allowed to write.
+const MEMORY: [(&str, &str); 2] = [(MEMORY_READ, "memory.read"), (MEMORY_WRITE, "memory.write")];
 
 /// What becomes of a tool that a member lists.
 #[derive(Debug, PartialEq, Eq)]
@@ -43,6 +44,9 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     if tool == SKILL {
         return Hand::Has(tool.to_owned());
     }
+    if let Some((name, _)) = MEMORY.iter().find(|(name, alias)| tool == *name || tool == *alias) {
+        return Hand::Has((*name).to_owned());
+    }
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
     if CALLING.contains(&tool) {
@@ -50,7 +54,6 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     }
     match (is_lead, is_team) {
         (true, true) => Hand::Has(tool.to_owned()),
-        (true, false) if fits(MEMORY, tool) => Hand::Later,
         (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
             list(TEAM.into_iter().chain([SKILL]))

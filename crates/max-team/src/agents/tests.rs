@@ -356,14 +356,14 @@ fn bounds_hold() {
 #[test]
 fn strange_keys_and_tools_to_come_are_told() {
     let text = "agents:\n- {name: max, role: lead, system_prompt: x, tool: []}\n- name: leo\n  role: x\n  system_prompt: x\n  \
-                tools: [read_file, read_file, need_clarify, mcp__git__log, memory_save]\n  constraints: {timeout: 250ms}\nteam: 1\n";
+                tools: [read_file, read_file, need_clarify, mcp__git__log, web_save]\n  constraints: {timeout: 250ms}\nteam: 1\n";
     let team = named(text).unwrap();
     assert_eq!(
         team.warnings,
         [
             "a.yaml:8:1: unknown key `team`",
             "a.yaml:2:45: unknown key `tool`, did you mean `tools`?",
-            "a.yaml:6:47: `leo`: not available yet: left out `mcp__git__log`, `memory_save`",
+            "a.yaml:6:47: `leo`: not available yet: left out `mcp__git__log`, `web_save`",
         ]
     );
     assert_eq!(team.members[0].definition.tools, ["read_file"]);

@@ -8,6 +8,7 @@ mod desk;
 pub(crate) mod doctor;
 pub(crate) mod inbox;
 pub(crate) mod manual;
+pub(crate) mod memory;
 pub(crate) mod permissions;
 pub(crate) mod plan;
 pub(crate) mod plans;

@@ -64,6 +64,22 @@ impl Choice for Strength {
     const NAMES: &'static [(&'static str, Self)] = &[("normal", Self::Normal), ("full", Self::Full)];
 }
 
+/// When what is worth remembering is taken from conversations.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Extract {
+    /// Never.
+    Never,
+    /// In a chat.
+    Chat,
+    /// Also after a single question.
+    Always,
+}
+
+impl Choice for Extract {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("false", Self::Never), ("true", Self::Chat), ("always", Self::Always)];
+}
+
 /// The language we speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {

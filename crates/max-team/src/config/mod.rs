@@ -33,7 +33,7 @@ pub(crate) use error::{ConfigError, Problem, quote};
 pub(crate) use files::{File, Standing};
 pub(crate) use layers::found;
 pub(crate) use shape::{Count, Shape, Switch, Usd};
-pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Team, Tools, Ui};
+pub(crate) use table::{Audit, Journal, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
 pub(crate) use time::{Time, duration};
 
 use explain::{Source, Trail};
@@ -85,6 +85,8 @@ pub(crate) struct Config {
     /// What agents may do unasked.
     pub(crate) team: Team,
     pub(crate) permissions: Permissions,
+    /// What is remembered.
+    pub(crate) memory: Memory,
     /// What tools may ask beyond the project.
     pub(crate) tools: Tools,
     /// The terminal.
@@ -127,6 +129,7 @@ pub(crate) fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
         limits: Limits::new(&values),
         team: Team::new(&values),
         permissions: Permissions::new(&values),
+        memory: Memory::new(&values),
         tools: Tools::new(&values),
         ui: Ui::new(&values),
         catalog: table::catalog(&values),

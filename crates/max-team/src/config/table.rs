@@ -11,7 +11,7 @@ use max_team_core::{limits, policy};
 use secrecy::SecretString;
 use serde_json::Value as Json;
 
-use super::choice::{Color, Face, Language, Level, Strength};
+use super::choice::{Color, Extract, Face, Language, Level, Strength};
 use super::layers::Values;
 use super::shape::{Command, Count, Hosts, Location, Maybe, OneOf, Port, Secret, Shape, Switch, Text, Tree, Url, Usd};
 use super::time::Time;
@@ -198,6 +198,18 @@ table! {
     permissions: Permissions {
         /// How freely agents act before you have been asked.
         mode: policy::Mode as OneOf<policy::Mode> = policy::Mode::Default;
+    }
+
+    /// What is remembered.
+    memory: Memory {
+        /// Whether what is remembered goes into prompts; `max-team memory why` says what did.
+        recall: bool as Switch = true;
+        /// Whether what you say about yourself is remembered: in chats (`true`), never (`false`), or also with -p (`always`).
+        extract: Extract as OneOf<Extract> = Extract::Chat;
+        /// Exchanges after which a chat is looked at for something to remember, whatever was said.
+        every: u32 as Count<1, 100> = limits::MEMORY_EXCHANGES_MAX as u32;
+        /// The model that looks; null takes the session's. A small one does.
+        model: Option<String> as Maybe<Text> = None;
     }
 
     /// What tools may ask beyond the project.

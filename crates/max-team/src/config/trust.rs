@@ -28,6 +28,7 @@ pub(crate) const FREE: &str = "a project's file may not loosen what agents may d
 const HOSTS: &str = "a project's file may not choose hosts to ask";
 const OUTSIDE: &str = "a project's file may not point outside the project";
 const AUDIT: &str = "a project's file may not switch off, thin out or move the audit";
+const MEMORY: &str = "a project's file may not have more of you remembered or told";
 const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
@@ -66,6 +67,12 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
             let own = chosen(path).and_then(|own| Mode::named(&own)).unwrap_or_default();
             let is_tight = Mode::named(shown).is_some_and(|mode| mode == own || mode.is_stricter(own));
             (!is_tight).then_some(FREE)
+        }
+        // It costs money, and it is about the user: a project may only have less of it.
+        "memory.extract" | "memory.recall" => {
+            let degree = |value: &str| ["false", "true", "always"].iter().position(|known| *known == value);
+            let own = chosen(path).map_or(degree("true"), |own| degree(&own));
+            (degree(shown) > own).then_some(MEMORY)
         }
         "project.sandbox" => (shown == "false").then_some(FREE),
         "project.root" => (!is_inside(shown)).then_some(OUTSIDE),

@@ -9,7 +9,7 @@ mod vigil;
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use max_team_core::event::{End, Ending, Event, Outcome};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
@@ -37,6 +37,8 @@ use vigil::Vigil;
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
 /// What it is told when a turn that was stopped is to go on.
 const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
+/// How long those who work beside a session are waited for once its answer is out.
+const SETTLE_MAX: Duration = Duration::from_secs(60);
 
 /// One headless run.
 pub(crate) struct Headless {
@@ -119,7 +121,17 @@ impl Headless {
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
-        self.finish(&opened, &tally, started, stopped).await
+        let exit = self.finish(&opened, &tally, started, stopped).await?;
+        // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
+        drop(notices);
+        if stopped.is_none() {
+            tokio::select! {
+                () = self.handle.settle(session) => {}
+                () = tokio::time::sleep(SETTLE_MAX) => {}
+                _ = signals.next() => {}
+            }
+        }
+        Ok(exit)
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {

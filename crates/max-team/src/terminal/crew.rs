@@ -31,6 +31,8 @@ pub(super) struct Mate {
     pub(super) task: Option<(PlanId, String)>,
     /// What it was called for, in a few words, if somebody said.
     title: String,
+    /// Whether it works beside the session, which is at rest without it.
+    pub(super) aside: bool,
     transcript: Transcript,
     /// What its turn came to, once that is over.
     spent_nano: Option<u64>,
@@ -119,7 +121,8 @@ impl Crew {
                 let mut transcript = Transcript::new(self.lang, self.settings.clone());
                 transcript.join(at_ms);
                 let (name, task) = (from.name.to_string(), from.task.clone());
-                self.mates.push(Mate { agent, name, task, title: String::new(), transcript, spent_nano: None });
+                let aside = from.aside;
+                self.mates.push(Mate { agent, name, task, title: String::new(), aside, transcript, spent_nano: None });
                 self.mates.len() - 1
             }
         };

@@ -16,6 +16,7 @@ mod documents;
 mod faults;
 mod hands;
 mod headless;
+mod memory;
 mod obeyed;
 mod plans;
 mod program;

@@ -111,6 +111,7 @@ impl Floor {
                 if chairs.get(&address).is_some_and(|chair| chair.controls.is_closed()) {
                     chairs.remove(&address);
                 }
+                floor.changed.notify_waiters();
                 floor.becomes_quiet(&chairs)
             };
             if let Err(crash) = ended {
@@ -254,6 +255,7 @@ impl Floor {
                 chair.activity = if unread { Activity::Busy } else { activity };
                 chair.awaits_lead = awaits_lead;
             }
+            self.changed.notify_waiters();
             if address == session::agent_stream(self.lead) && activity == Activity::Idle {
                 // The lead has said what it had to say: whoever waits for its word goes on without.
                 for chair in chairs.values_mut().filter(|chair| chair.awaits_lead) {
@@ -291,10 +293,24 @@ impl Floor {
                 return false;
             }
             chairs.remove(address);
+            self.changed.notify_waiters();
             self.becomes_quiet(&chairs)
         };
         self.publish_quiet(quiet).await;
         true
+    }
+
+    /// Waits until nobody is busy, those beside the session included.
+    pub(crate) async fn settle(&self) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // What changes from here on is heard.
+            changed.as_mut().enable();
+            if lock(&self.chairs).values().all(|chair| chair.activity != Activity::Busy) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Whether the lead has nothing to do and nothing to read.

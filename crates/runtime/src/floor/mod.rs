@@ -20,6 +20,7 @@ use max_team_core::policy::Mode;
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use max_team_journal::Fence;
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use crate::agent::Frame;
@@ -53,6 +54,8 @@ pub(crate) struct Floor {
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
+    /// Rings when somebody has less to do than before.
+    changed: Notify,
     /// Whether everybody is told that there is nothing to do.
     quiet: Mutex<bool>,
 }
@@ -83,6 +86,7 @@ impl Floor {
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),
+            changed: Notify::new(),
             quiet: Mutex::new(false),
         }
     }

@@ -75,8 +75,7 @@ impl Floor {
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
         let frame = self.frame(&mate, settings)?;
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
-        let waits = self.shared.remember.get().is_some_and(|remember| remember.wait);
-        let aside = frame.definition().background && !waits;
+        let aside = frame.definition().background;
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
             chair.aside = aside;
         }

@@ -2,7 +2,7 @@
 //!
 //! What was said since the last time is in the session's stream; a row says how far it was handed over. The entry that
 //! makes that row and the expert's beginning are one commit, so that every exchange is looked at once, whatever dies in
-//! between. The expert works beside the session and is waited for only where nobody could go on with it later.
+//! between. The expert works beside the session, which is at rest without it.
 
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
@@ -38,8 +38,6 @@ pub struct Remember {
     pub model: Option<Model>,
     /// Exchanges after which it looks, whatever was said.
     pub every: usize,
-    /// Whether a session is at work as long as it is: for those that nobody opens again.
-    pub wait: bool,
 }
 
 /// What was said since the last look, if it is time for one.

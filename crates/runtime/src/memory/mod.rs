@@ -28,7 +28,8 @@ pub(crate) use extract::{HANDED, expert, handover};
 pub use recall::{Hit, Told};
 pub(crate) use recall::{Standing, recalled};
 pub(crate) use rows::project;
-pub(crate) use tools::{Ask, READ, Read, WRITE, Where, Write, all as tools};
+pub(crate) use tools::{Ask, Read, Where, Write, all as tools};
+pub use tools::{READ, WRITE};
 
 /// Entries of a session that are searched for somebody's words.
 const SAID_ENTRIES_MAX: u64 = 400;

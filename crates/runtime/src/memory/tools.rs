@@ -5,9 +5,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// Reads.
-pub(crate) const READ: &str = "memory_read";
+pub const READ: &str = "memory_read";
 /// Writes.
-pub(crate) const WRITE: &str = "memory_write";
+pub const WRITE: &str = "memory_write";
 
 /// What a call asks for.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! What is remembered: who writes it, what a prompt is told of it, and what is left of it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
 use max_team_core::event::{Event, TurnStarted};
 use max_team_core::id::SessionId;
 use max_team_core::memory::{Key, Scope, Source, Why, Writer};
+use max_team_core::plan::event::Approve;
 use max_team_core::team::Definition;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
@@ -15,7 +15,6 @@ use serde_json::{Value, json};
 use super::crashes::events;
 use super::team::{mate, rest, with_team};
 use super::{house_of, house_with, open, order, owner, project};
-use max_team_core::plan::event::Approve;
 
 const LIVES_IN: &str = "我住北京通州，最近花粉过敏厉害";
 
@@ -31,9 +30,9 @@ members:
     - text: location, allergies
 "#;
 
-fn remember(wait: bool) -> Remember {
+fn remember() -> Remember {
     let expert = Definition { name: "memory".into(), prompt: "You keep the memory.".into(), ..Definition::default() };
-    Remember { recall: true, expert: Some(expert), model: None, every: 3, wait }
+    Remember { recall: true, expert: Some(expert), model: None, every: 3 }
 }
 
 fn key(text: &str) -> Key {
@@ -81,16 +80,18 @@ async fn what_the_user_says_is_known_in_the_next_turn() {
     let folder = project();
     let journal = Journal::memory();
     let team = house_of(&journal, folder.path(), LEARNS);
-    team.remember(remember(true));
+    team.remember(remember());
     let (session, mut notices) = begin(&team, folder.path(), open(Which::New)).await;
     say(&team, session, LIVES_IN).await;
     rest(&mut notices).await;
+    team.settle(session).await;
     let memories = Memories::new(&journal);
     let fact = memories.fact(&Scope::User, &key("user_profile.location")).unwrap().unwrap();
     assert_eq!((fact.value, fact.by, fact.source.session), (json!("北京通州"), Writer::Expert, Some(session)));
     assert_eq!(fact.source.quote, "我住北京通州");
     say(&team, session, "今天天气怎么样").await;
     rest(&mut notices).await;
+    team.settle(session).await;
     let turns = started(&journal);
     assert_eq!(turns.first().unwrap().recall, None);
     let recall = turns.last().unwrap().recall.clone().unwrap();
@@ -224,10 +225,11 @@ members:
     - text: nothing
 "#,
     );
-    team.remember(remember(true));
+    team.remember(remember());
     let (session, mut notices) = begin(&team, folder.path(), open(Which::New)).await;
     say(&team, session, "I have a question about the page").await;
     rest(&mut notices).await;
+    team.settle(session).await;
     let memories = Memories::new(&journal);
     assert!(memories.board(&Scope::User).unwrap().is_empty());
     let note = memories.fact(&project_scope(folder.path()), &key("notes.page")).unwrap().unwrap();
@@ -245,7 +247,7 @@ async fn looking_back_keeps_nobody_waiting() {
     let slow =
         LEARNS.replace("    - text: location, allergies", "    - text: location, allergies\n      delta_ms: 3600000");
     let team = house_of(&journal, folder.path(), &slow);
-    team.remember(remember(false));
+    team.remember(remember());
     let (session, mut notices) = begin(&team, folder.path(), open(Which::New)).await;
     say(&team, session, LIVES_IN).await;
     rest(&mut notices).await;
@@ -257,8 +259,9 @@ async fn looking_back_keeps_nobody_waiting() {
 
     let journal = journal.reopen().unwrap();
     let team = house_of(&journal, folder.path(), LEARNS);
-    team.remember(remember(true));
+    team.remember(remember());
     begin(&team, folder.path(), open(Which::Latest)).await;
+    team.settle(session).await;
     let ends = events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::TurnEnded(_))).count();
     assert_eq!(ends, 3, "the expert's turn is over too");
     let handed = events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::MemoryHanded(_))).count();
@@ -275,11 +278,12 @@ async fn a_few_dull_exchanges_are_looked_at_together() {
         folder.path(),
         "answers:\n  - text: a1\n  - text: a2\n  - text: a3\n  - text: a4\nmembers:\n  memory:\n    - text: nothing\n",
     );
-    team.remember(remember(true));
+    team.remember(remember());
     let (session, mut notices) = begin(&team, folder.path(), open(Which::New)).await;
     for question in ["what is one?", "what is two?", "what is three?", "what is four?"] {
         say(&team, session, question).await;
         rest(&mut notices).await;
+        team.settle(session).await;
     }
     let handed: Vec<String> = events(&journal)
         .into_iter()
@@ -298,7 +302,7 @@ async fn a_few_dull_exchanges_are_looked_at_together() {
 /// Killed at every commit: what was said is handed over once, and written once.
 #[test]
 fn every_exchange_is_looked_at_once_whatever_dies() {
-    let play = |journal: &Journal, root: &Path, dies_with: Option<u64>| -> (bool, BTreeSet<(String, u32)>) {
+    let play = |journal: &Journal, root: &Path, dies_with: Option<u64>| -> bool {
         let replay = Replay::read(LEARNS).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let died = dies_with.map(|commit| journal.die_with(commit));
@@ -311,13 +315,14 @@ fn every_exchange_is_looked_at_once_whatever_dies() {
             };
             let scene = async {
                 let team = house_with(journal, root, replay.clone());
-                team.remember(remember(true));
+                team.remember(remember());
                 let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
                 let (session, mut notices) = begin(&team, root, open(which)).await;
                 if started(journal).is_empty() {
                     say(&team, session, LIVES_IN).await;
                     rest(&mut notices).await;
                 }
+                team.settle(session).await;
             };
             tokio::select! {
                 biased;
@@ -326,15 +331,15 @@ fn every_exchange_is_looked_at_once_whatever_dies() {
             }
         });
         drop(runtime);
-        (is_over, replay.calls().into_keys().collect())
+        is_over
     };
     for commit in 1_u64.. {
         let folder = project();
         let mut journal = Journal::memory();
-        let (over, _) = play(&journal, folder.path(), Some(commit));
+        let over = play(&journal, folder.path(), Some(commit));
         if !over {
             journal = journal.reopen().unwrap();
-            assert!(play(&journal, folder.path(), None).0);
+            assert!(play(&journal, folder.path(), None));
         }
         let count = |is: fn(&Event) -> bool| events(&journal).iter().filter(|(_, event)| is(event)).count();
         assert_eq!(count(|event| matches!(event, Event::MemoryHanded(_))), 1, "killed at {commit}");
@@ -452,6 +457,4 @@ async fn what_is_recalled_is_bounded_data() {
     assert!(recall.text.len() < 4_000, "{}", recall.text.len());
     assert_eq!(recall.text.matches("</memory>").count(), 1, "{}", recall.text);
     assert!(recall.text.lines().all(|line| !line.starts_with('#')), "{}", recall.text);
-    let opened = team.status(session).await.unwrap();
-    assert!(opened.frame_bytes > 0);
 }

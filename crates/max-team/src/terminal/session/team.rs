@@ -53,7 +53,7 @@ impl Session {
 
     /// Whether the team does anything.
     pub(in super::super) fn is_team_at_work(&self) -> bool {
-        self.plans.is_moving() || self.crew.busy().next().is_some()
+        self.plans.is_moving() || self.crew.busy().any(|mate| !mate.aside)
     }
 
     /// Whether nothing more is to come: the house knows better than what has been heard so far.

@@ -364,3 +364,17 @@ fn a_resize_shows_a_plan_at_work_once() {
         assert!(everything.matches("● parser").count() <= 1, "{columns}x{rows}:\n{everything}");
     }
 }
+
+/// Whoever looks back at what was said has a line like everybody, and keeps nobody from going on.
+#[test]
+fn somebody_beside_the_session_keeps_nobody_waiting() {
+    for aside in [false, true] {
+        let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &stage::opened());
+        let memory = Origin { name: "memory".into(), aside, ..Origin::agent(AgentId::new(Uuid::from_u128(5))) };
+        let given = Assignment { reply_to: String::new(), plan: None, task: "memory".into(), attempt: 1 };
+        stage.event_from(Arc::new(memory), started(Some(given)));
+        assert!(stage.glass.screen().contains("memory: "), "{}", stage.glass.screen());
+        stage.say("/clear");
+        assert_eq!(stage.acts.iter().any(|act| matches!(act, Act::Open { .. })), aside, "{}", stage.glass.screen());
+    }
+}

@@ -1,0 +1,322 @@
+//! `memory`: what is remembered, why a prompt was told of it, and ways to change it.
+//!
+//! The user may write everything; all of it is on the journal, from any terminal. What agents wrote is shown with the
+//! words it follows from.
+
+use std::path::{Path, PathBuf};
+
+use max_team_core::limits::MEMORY_FILE_BYTES_MAX;
+use max_team_core::memory::{Board, Fact, File, Key, Scope, Source, Writer};
+use max_team_runtime::{Hit, Memories, Sessions, Told, project_scope};
+use serde_json::{Value, json};
+
+use super::desk::{Desk, stop, wait};
+use super::sessions::local;
+use super::table::{clip, table};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::terminal::text::{clean, clean_line};
+use crate::words::Lang;
+
+/// Columns of a value in a list.
+const VALUE_MAX: usize = 80;
+
+pub(crate) fn run(place: &Place, command: &args::Memory) -> anyhow::Result<Exit> {
+    let shelf = Shelf::open(place)?;
+    match command {
+        args::Memory::List { key, scope, json } => shelf.list(key.as_deref(), *scope, *json),
+        args::Memory::Search { words, limit, json } => shelf.search(words, *limit, *json),
+        args::Memory::Show { key, scope, json } => shelf.show(key, *scope, *json),
+        args::Memory::Set { key, value, scope } => shelf.set(key, value, *scope),
+        args::Memory::Forget { key, scope } => shelf.forget(key, *scope),
+        args::Memory::Why { session, all, json } => shelf.why(session.as_deref(), *all, *json),
+        args::Memory::Export { folder, scope, force } => shelf.export(folder.as_deref(), *scope, *force),
+        args::Memory::Import { files, scope, dry_run } => shelf.import(files, *scope, *dry_run),
+    }?;
+    Ok(Exit::Ok)
+}
+
+/// The journal, and which project's memory is meant.
+struct Shelf {
+    desk: Desk,
+    project: Scope,
+}
+
+impl Shelf {
+    fn open(place: &Place) -> Result<Self, Stop> {
+        let config = place.settings(None, Vec::new())?;
+        let project = project_scope(&setup::project_root(place, &config)?);
+        Ok(Self { desk: Desk::open(place)?, project })
+    }
+
+    fn memories(&self) -> Memories<'_> {
+        Memories::new(&self.desk.journal)
+    }
+
+    fn user(&self) -> Writer {
+        Writer::User(self.desk.by.user.clone())
+    }
+
+    /// The boards that are meant, the project's first.
+    fn scopes(&self, only: Option<args::Board>) -> Vec<Scope> {
+        match only {
+            None => vec![self.project.clone(), Scope::User],
+            Some(args::Board::User) => vec![Scope::User],
+            Some(args::Board::Project) => vec![self.project.clone()],
+        }
+    }
+
+    /// The one board that is meant for a key.
+    fn scope(&self, only: Option<args::Board>, key: &Key) -> Scope {
+        let is_users = only.map_or_else(|| key.section().is_users(), |board| board == args::Board::User);
+        if is_users { Scope::User } else { self.project.clone() }
+    }
+
+    /// Facts under a key, with their boards.
+    fn found(&self, key: Option<&Key>, only: Option<args::Board>) -> Result<Vec<(Scope, Fact)>, Stop> {
+        let mut found = Vec::new();
+        for scope in self.scopes(only) {
+            let board = self.memories().board(&scope).map_err(stop)?;
+            let facts = board.facts().filter(|fact| key.is_none_or(|key| fact.key.below(key).is_some()));
+            found.extend(facts.map(|fact| (scope.clone(), fact.clone())));
+        }
+        Ok(found)
+    }
+
+    fn list(&self, key: Option<&str>, only: Option<args::Board>, json: bool) -> Result<(), Stop> {
+        let key = key.map(parse).transpose()?;
+        let found = self.found(key.as_ref(), only)?;
+        if json {
+            return super::print(&lines(found.iter().map(|(scope, fact)| as_json(scope, fact)).collect()));
+        }
+        let lang = self.desk.lang;
+        if found.is_empty() {
+            let words =
+                key.map_or_else(|| lang.nothing_remembered().to_owned(), |key| lang.nothing_under(key.as_str()));
+            return super::print(&format!("{words}\n"));
+        }
+        let rows: Vec<Vec<String>> = found.iter().map(|(scope, fact)| row(scope, fact)).collect();
+        super::print(&table(&lang.memory_heads(), &rows))
+    }
+
+    fn search(&self, words: &str, limit: usize, json: bool) -> Result<(), Stop> {
+        let hits = self.memories().search(&self.scopes(None), words, limit).map_err(stop)?;
+        if json {
+            let as_json = |hit: &Hit| {
+                let mut found = as_json(&hit.scope, &hit.fact);
+                found["terms"] = json!(hit.terms);
+                found["score"] = json!(hit.score);
+                found
+            };
+            return super::print(&lines(hits.iter().map(as_json).collect()));
+        }
+        if hits.is_empty() {
+            return super::print(&format!("{}\n", self.desk.lang.nothing_found()));
+        }
+        let rows: Vec<Vec<String>> = hits.iter().map(|hit| row(&hit.scope, &hit.fact)).collect();
+        super::print(&table(&self.desk.lang.memory_heads(), &rows))
+    }
+
+    fn show(&self, key: &str, only: Option<args::Board>, json: bool) -> Result<(), Stop> {
+        let (lang, key) = (self.desk.lang, parse(key)?);
+        let found = self.found(Some(&key), only)?;
+        if found.is_empty() {
+            return Err(Stop::said(Exit::Failed, |lang| lang.nothing_under(key.as_str())));
+        }
+        if json {
+            return super::print(&lines(found.iter().map(|(scope, fact)| as_json(scope, fact)).collect()));
+        }
+        let pages: Vec<String> = found.iter().map(|(scope, fact)| page(lang, scope, fact)).collect();
+        super::print(&clean(&pages.join("\n")))
+    }
+
+    fn set(&self, key: &str, value: &str, only: Option<args::Board>) -> Result<(), Stop> {
+        let key = parse(key)?;
+        let value = serde_json::from_str(value).unwrap_or_else(|_| Value::from(value));
+        let scope = self.scope(only, &key);
+        let set = async { Ok(self.memories().set(&scope, &self.user(), &key, &value, &Source::default()).await) };
+        let keys = waited(set)?.map_err(stop)?;
+        self.say(self.desk.lang.remembered(), &scope, &keys)
+    }
+
+    fn forget(&self, key: &str, only: Option<args::Board>) -> Result<(), Stop> {
+        let (lang, key) = (self.desk.lang, parse(key)?);
+        let mut is_any = false;
+        for scope in self.scopes(only) {
+            if self.memories().section(&scope, key.section()).map_err(stop)?.under(&key).next().is_none() {
+                continue;
+            }
+            is_any = true;
+            let forgotten =
+                waited(async { Ok(self.memories().forget(&scope, &self.user(), &key).await) })?.map_err(stop)?;
+            self.say(lang.forgotten(), &scope, &forgotten.keys)?;
+            let mut text = format!("{}\n", lang.erased(forgotten.erased));
+            for session in &forgotten.said_in {
+                text.push_str(&format!("{}\n", lang.still_said_in(&session.to_string())));
+            }
+            super::print(&text)?;
+        }
+        if is_any { Ok(()) } else { Err(Stop::said(Exit::Failed, |lang| lang.nothing_under(key.as_str()))) }
+    }
+
+    fn say(&self, verb: &str, scope: &Scope, keys: &[Key]) -> Result<(), Stop> {
+        let text: String = keys.iter().map(|key| format!("{verb} ({}): {key}\n", scope.kind())).collect();
+        super::print(&text)
+    }
+
+    fn why(&self, session: Option<&str>, all: bool, json: bool) -> Result<(), Stop> {
+        let sessions = Sessions::new(&self.desk.journal);
+        let session = match session {
+            Some(id) => setup::session(&self.desk.census(), id)?,
+            None => {
+                let last = sessions.list(1).map_err(stop)?;
+                let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
+                last.first().map(|row| row.session).ok_or_else(none)?
+            }
+        };
+        let mut told = self.memories().told(session).map_err(stop)?;
+        if !all {
+            told = told.pop().into_iter().collect();
+        }
+        if json {
+            let turns = told.iter().map(|told| {
+                let Told { turn, at_ms, said, recall } = told;
+                json!({ "turn": turn, "at_ms": at_ms, "said": said, "facts": recall.facts, "text": recall.text,
+                    "left_out": recall.left_out })
+            });
+            return super::print(&lines(turns.collect()));
+        }
+        let pages: Result<Vec<String>, Stop> = told.iter().map(|told| self.because(told)).collect();
+        super::print(&clean(&pages?.join("\n")))
+    }
+
+    /// What a turn was told, and why.
+    fn because(&self, told: &Told) -> Result<String, Stop> {
+        let lang = self.desk.lang;
+        let mut text = format!("{}  {}\n", local(told.at_ms), clean_line(&clip(&told.said, VALUE_MAX)));
+        if told.recall.facts.is_empty() {
+            text.push_str(&format!("    {}\n", lang.told_nothing()));
+        }
+        for fact in &told.recall.facts {
+            let value = match self.memories().fact(&fact.scope, &fact.key).map_err(stop)? {
+                None => lang.since_forgotten().to_owned(),
+                Some(now) if now.at_ms != fact.at_ms => lang.since_changed().to_owned(),
+                Some(now) => clean_line(&clip(&now.words(), VALUE_MAX)),
+            };
+            text.push_str(&format!("    {}: {value}\n        {}\n", fact.key, lang.told_because(&fact.why)));
+        }
+        if told.recall.left_out > 0 {
+            text.push_str(&format!("    {}\n", lang.no_room(told.recall.left_out)));
+        }
+        Ok(text)
+    }
+
+    fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), Stop> {
+        let scope = self.scopes(Some(scope)).pop().unwrap_or(Scope::User);
+        let board: Board = self.memories().board(&scope).map_err(stop)?;
+        let Some(folder) = folder else {
+            let text = File::Json.write(&board);
+            return super::print(if text.is_empty() { "{}\n" } else { &text });
+        };
+        let files = File::WRITTEN.map(|(file, name)| (folder.join(name), file.write(&board)));
+        let files: Vec<(PathBuf, String)> = files.into_iter().filter(|(_, text)| !text.is_empty()).collect();
+        if let Some((path, _)) = files.iter().find(|(path, _)| !force && path.exists()) {
+            let path = path.display().to_string();
+            return Err(Stop::said(Exit::Failed, |lang| lang.memory_file_exists(&path)));
+        }
+        for (path, text) in files {
+            let shown = path.display().to_string();
+            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+            written.map_err(|error| Stop::new(Exit::Failed, format!("cannot write `{shown}`: {error}")))?;
+            super::print(&format!("{shown}\n"))?;
+        }
+        Ok(())
+    }
+
+    fn import(&self, files: &[PathBuf], only: Option<args::Board>, dry_run: bool) -> Result<(), Stop> {
+        // All of them are read before anything is taken.
+        let mut read = Vec::new();
+        for path in files {
+            read.push((path.display().to_string(), read_file(path)?));
+        }
+        let lang = self.desk.lang;
+        let mut refused = None;
+        for (file, facts) in read {
+            for (key, value) in facts {
+                let scope = self.scope(only, &key);
+                let source = Source { file: file.clone(), ..Source::default() };
+                let shown =
+                    clean_line(&clip(&value.as_str().map_or_else(|| value.to_string(), str::to_owned), VALUE_MAX));
+                let set = async { Ok(self.memories().set(&scope, &self.user(), &key, &value, &source).await) };
+                let verb = match (dry_run, if dry_run { Ok(Vec::new()) } else { waited(set)? }) {
+                    (true, _) => lang.would_take().to_owned(),
+                    (false, Ok(_)) => lang.taken().to_owned(),
+                    (false, Err(error)) => {
+                        let words = format!("{} ({error})", lang.not_taken());
+                        refused = Some(error);
+                        words
+                    }
+                };
+                super::print(&format!("{verb} ({}): {key}: {shown}\n", scope.kind()))?;
+            }
+        }
+        refused.map_or(Ok(()), |error| Err(stop(error)))
+    }
+}
+
+/// The facts of a file.
+fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, Stop> {
+    let shown = path.display().to_string();
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let file = File::named(&name).ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
+    let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
+    let size = std::fs::metadata(path).map_err(|error| bad(error.to_string()))?.len();
+    if size > MEMORY_FILE_BYTES_MAX as u64 {
+        return Err(bad(format!("{size} bytes; at most {MEMORY_FILE_BYTES_MAX}")));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    file.read(&text).map_err(bad)
+}
+
+fn parse(key: &str) -> Result<Key, Stop> {
+    key.parse().map_err(|error: max_team_core::memory::KeyError| Stop::new(Exit::Usage, error.to_string()))
+}
+
+fn waited<T>(work: impl Future<Output = anyhow::Result<T>>) -> Result<T, Stop> {
+    wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))
+}
+
+fn row(scope: &Scope, fact: &Fact) -> Vec<String> {
+    let value = clip(&fact.words(), VALUE_MAX);
+    vec![fact.key.to_string(), scope.kind().to_owned(), fact.by.name().to_owned(), local(fact.at_ms), value]
+}
+
+fn as_json(scope: &Scope, fact: &Fact) -> Value {
+    let Fact { key, value, by, source, at_ms } = fact;
+    json!({ "scope": scope, "key": key, "value": value, "by": by.name(), "at_ms": at_ms, "source": source })
+}
+
+fn lines(items: Vec<Value>) -> String {
+    format!("{:#}\n", Value::from(items))
+}
+
+fn page(lang: Lang, scope: &Scope, fact: &Fact) -> String {
+    let mut text = format!("{}\n", fact.key);
+    let mut line = |name: &str, value: String| text.push_str(&format!("    {name}: {value}\n"));
+    line(lang.value_word(), fact.words());
+    line(lang.board_word(), scope.to_string());
+    line(lang.written_by(), fact.by.name().to_owned());
+    line(lang.written_at(), local(fact.at_ms));
+    let Source { session, quote, file, .. } = &fact.source;
+    if !quote.is_empty() {
+        line(lang.from_words(), quote.clone());
+    }
+    if let Some(session) = session {
+        line(lang.from_session(), session.to_string());
+    }
+    if !file.is_empty() {
+        line(lang.from_file(), file.clone());
+    }
+    text
+}

@@ -1,0 +1,90 @@
+//! The phrases of what is remembered. Keys, values and quotes are passed through as they are.
+
+use max_team_core::memory::Why;
+
+use super::Lang;
+
+phrases! {
+    nothing_remembered: "nothing is remembered yet; say something about yourself, or `max-team memory set KEY VALUE`",
+        "还没有任何记忆；说说你自己，或用 `max-team memory set KEY VALUE`";
+    nothing_found: "nothing that is remembered has to do with that", "没有与此相关的记忆";
+    told_nothing: "(nothing from memory)", "（未使用记忆）";
+    since_forgotten: "(forgotten since)", "（此后已忘记）";
+    since_changed: "(changed since)", "（此后已更改）";
+    remembered: "remembered", "已记住";
+    forgotten: "forgotten", "已忘记";
+    would_take: "would take", "将导入";
+    taken: "taken", "已导入";
+    not_taken: "left out", "未导入";
+    value_word: "value", "内容";
+    board_word: "scope", "范围";
+    written_by: "written by", "记录者";
+    written_at: "written", "记录时间";
+    from_words: "from the words", "依据原话";
+    from_session: "said in", "来自会话";
+    from_file: "from the file", "来自文件";
+}
+
+impl Lang {
+    pub(crate) fn memory_heads(self) -> [&'static str; 5] {
+        match self {
+            Self::En => ["KEY", "SCOPE", "BY", "WHEN", "VALUE"],
+            Self::Zh => ["键", "范围", "记录者", "时间", "内容"],
+        }
+    }
+
+    pub(crate) fn nothing_under(self, key: &str) -> String {
+        say!(
+            self,
+            "nothing is remembered under `{key}`; `max-team memory list` shows what is",
+            "`{key}` 下没有记忆；用 `max-team memory list` 查看"
+        )
+    }
+
+    pub(crate) fn erased(self, entries: u64) -> String {
+        say!(
+            self,
+            "its text is erased from {entries} entries of the memory's log",
+            "已从记忆日志的 {entries} 条记录中抹去其内容"
+        )
+    }
+
+    pub(crate) fn still_said_in(self, session: &str) -> String {
+        say!(
+            self,
+            "what was said in session {session} is still in that session",
+            "会话 {session} 中说过的话仍保留在该会话中"
+        )
+    }
+
+    pub(crate) fn no_room(self, count: usize) -> String {
+        say!(self, "({count} more found no room)", "（另有 {count} 条因篇幅未使用）")
+    }
+
+    pub(crate) fn told_because(self, why: &Why) -> String {
+        match why {
+            Why::Personality => say!(self, "always: how the lead speaks", "始终：主持者的说话方式"),
+            Why::Standing => say!(self, "always: about the user", "始终：关于用户"),
+            Why::Matched { terms, .. } => {
+                let terms = terms.join(", ");
+                say!(self, "same words: {terms}", "相同词语：{terms}")
+            }
+        }
+    }
+
+    pub(crate) fn unknown_memory_file(self, name: &str) -> String {
+        say!(
+            self,
+            "`{name}`: only SOUL.md, USER.md, MEMORY.md (or other .md files) and .json are read",
+            "`{name}`：只能读取 SOUL.md、USER.md、MEMORY.md（或其他 .md 文件）和 .json"
+        )
+    }
+
+    pub(crate) fn memory_file_exists(self, path: &str) -> String {
+        say!(self, "`{path}` is there already; --force replaces it", "`{path}` 已存在；用 --force 覆盖")
+    }
+
+    pub(crate) fn bad_memory_file(self, path: &str, why: &str) -> String {
+        say!(self, "`{path}` cannot be read: {why}", "无法读取 `{path}`：{why}")
+    }
+}
