@@ -216,7 +216,9 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let settings = Settings::new(model.clone());
     let key_source = "none".to_owned();
     let chosen = Chosen { model, fallback: None, key_source, router, catalog: Arc::new(Catalog::builtin().clone()) };
-    let (led, _) = team::read(None, place)?;
+    // What was recorded knows nobody whom the user has added since.
+    let place = Place { env: place.env.of_nobody(), cwd: place.cwd.clone(), home: place.home.clone() };
+    let (led, _) = team::read(None, &place)?;
     let ways = Ways { approve: Approve::Plan, max_parallel: PARALLEL_DEFAULT };
     let Seated { definition, settings, team } = Who::Team(led).seat(&chosen, &settings, ways)?;
     Ok(Open { which: Which::New, definition, settings, schema: None, team })

@@ -26,6 +26,12 @@ const LOCAL_WAIT: Duration = Duration::from_millis(300);
 const LOCAL_BYTES_MAX: u64 = 1 << 20;
 /// Servers that people run on their own machine, by row of the catalogue, port and the path that lists models.
 const LOCAL: [(&str, u16, &str); 2] = [("ollama", 11434, "/api/tags"), ("lmstudio", 1234, "/v1/models")];
+/// What definitions call models that every provider has in some form, and what they are called at the one that named
+/// them.
+const TIERS: [(&str, &str); 3] = [("fast", "haiku"), ("balanced", "sonnet"), ("deep", "opus")];
+/// Names that definitions from elsewhere take for granted.
+const USUAL: [&str; 4] = ["haiku", "sonnet", "opus", "fable"];
+
 /// Providers in the order in which their keys are looked for.
 const PREFERRED: [&str; 3] = ["anthropic", "openai", "deepseek"];
 
@@ -62,6 +68,13 @@ impl Chosen {
         }
         model.thinking_tokens = self.model.thinking_tokens;
         Ok(model)
+    }
+
+    /// The model that a definition wishes for, if there is such a one here.
+    pub(crate) fn wished(&self, name: &str) -> Option<Model> {
+        let name = TIERS.iter().find(|(tier, _)| *tier == name).map_or(name, |(_, usual)| usual);
+        // A name that is only passed on would be nobody's at most providers.
+        self.resolve(name).ok().filter(|model| !USUAL.contains(&name) || model.name != name)
     }
 }
 

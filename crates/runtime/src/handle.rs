@@ -128,6 +128,9 @@ pub struct Open {
 pub struct Team {
     /// The members.
     pub members: Vec<Mate>,
+    /// Those who only speak when they are called.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub experts: Vec<Mate>,
     /// When a person is asked while plans are approved and carried out.
     pub approve: Approve,
     /// Tasks that may run at once.

@@ -11,6 +11,7 @@ mod files;
 pub mod git;
 mod logs;
 mod metrics;
+pub mod names;
 mod progress;
 pub mod project;
 mod reach;

@@ -4,8 +4,10 @@
 //! product will have later are known by name, so that a file written for them loads today.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use max_team_core::near::did_you_mean;
+use max_team_runtime::with_team;
 use max_team_tools::Registry;
 
 use crate::config::quote;
@@ -16,7 +18,9 @@ pub(super) const TEAM: [&str; 6] =
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 3] = ["mcp__*", MEMORY, "web_*"];
+const LATER: [&str; 8] = ["mcp__*", MEMORY, "web_*", "agent", "geocode", "send_message", "skill", "task"];
+/// What a lead may call besides; it needs no listing.
+const CALLS: [&str; 3] = ["agent", "send_message", "task"];
 /// The lead may remember, too.
 const MEMORY: &str = "memory_*";
 
@@ -33,12 +37,19 @@ pub(super) enum Hand {
     Wrong(String),
 }
 
+/// Every tool there is, those that act on the team among them.
+pub(super) fn known() -> &'static Registry {
+    static KNOWN: LazyLock<Registry> = LazyLock::new(|| with_team(Registry::builtin()));
+    &KNOWN
+}
+
 /// Judges one tool of the lead's or of a member's.
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
     match (is_lead, is_team) {
         (true, true) => Hand::Has(tool.to_owned()),
+        (true, false) if CALLS.contains(&tool) => Hand::Anyway,
         (true, false) if fits(MEMORY, tool) => Hand::Later,
         (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",
@@ -50,16 +61,17 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
             Hand::Wrong(format!("`{tool}` belongs to the lead{instead}"))
         }
         (false, false) if tool == CLARIFY => Hand::Anyway,
-        (false, false) if is_later => Hand::Later,
         _ => match known.get(tool) {
             Some(found) if !is_lead => Hand::Has(found.spec().name.clone()),
+            _ if is_later && !is_lead => Hand::Later,
             _ => Hand::Wrong(unknown(known, tool, is_lead)),
         },
     }
 }
 
 fn unknown(known: &Registry, tool: &str, is_lead: bool) -> String {
-    let members = known.specs().map(|spec| spec.name.as_str()).chain(LATER).filter(|name| !name.ends_with('*'));
+    let is_members = |name: &&str| !TEAM.contains(name) && *name != CLARIFY;
+    let members = known.specs().map(|spec| spec.name.as_str()).filter(is_members);
     let names: BTreeSet<&str> = if is_lead { TEAM.into() } else { members.collect() };
     let names: Vec<&str> = names.into_iter().collect();
     let near = did_you_mean(tool, names.iter().copied());

@@ -35,6 +35,7 @@ pub(crate) fn team() -> Team {
     };
     Team {
         members: vec![member("ada", "architect"), member("leo", "developer"), member("mia", "tester")],
+        experts: Vec::new(),
         approve: Approve::Plan,
         max_parallel: 8,
         models: BTreeMap::from([("gpt-5".to_owned(), stage::settings().model)]),
