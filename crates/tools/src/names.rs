@@ -73,15 +73,17 @@ const NOTHING: &[&str] = &[
 
 /// The name of the tool that is meant; the name itself where it is nobody's other name.
 pub fn canonical(name: &str) -> &str {
-    let by_letters = || {
-        let spelt = SPELT.iter().find(|known| is_same(known, name));
-        spelt.or_else(|| ALIASES.iter().find(|(_, others)| is_one_of(others, name)).map(|(meant, _)| meant)).copied()
-    };
-    match EXACT.iter().find(|(exact, _)| *exact == name) {
-        Some((_, meant)) => meant,
-        None if SPELT.contains(&name) => name,
-        None => by_letters().unwrap_or(name),
+    if let Some((_, meant)) = EXACT.iter().find(|(exact, _)| *exact == name) {
+        return meant;
     }
+    if SPELT.contains(&name) {
+        return name;
+    }
+    // Definitions are read by the hundred, so the letters are only looked at once.
+    let letters: String = bare(name).map(char::from).collect();
+    let alias = ALIASES.iter().find(|(_, others)| others.contains(&letters.as_str())).map(|(meant, _)| *meant);
+    let spelt = || SPELT.iter().find(|known| bare(known).eq(letters.bytes())).copied();
+    alias.or_else(spelt).unwrap_or(name)
 }
 
 /// The same for a call.

@@ -4,9 +4,10 @@
 //! wall makes the whole definition unusable. `values` reads single values, `markdown` takes the file apart. Nothing in
 //! it is filled in from the environment but its constraints, which follow the rules of agents files.
 
-use max_team_core::near::did_you_mean;
+use max_team_core::near::{did_you_mean, nearest};
 use max_team_core::policy::Mode;
 use max_team_core::team::{Constraints, Definition, Member, Place};
+use max_team_core::text::visible;
 use max_team_tools::names;
 
 use super::hands::{self, Hand};
@@ -88,7 +89,8 @@ pub(super) fn read(bytes: &[u8], file: &File, env: &Env) -> Result<Option<Card>,
         let good = bytes.get(..error.valid_up_to()).unwrap_or_default();
         broken(good.iter().filter(|byte| **byte == b'\n').count() as u64 + 1, "not valid UTF-8")
     })?;
-    let parts = markdown::split(text, |name| known(name).is_some())
+    // Something like a key of ours is a slip of the pen, and is told as one.
+    let parts = markdown::split(text, |name| known(name).is_some() || nearest(name, KEYS).is_some())
         .map_err(|fault| broken(fault.spot.line, &quote(&fault.message)))?;
     let stem = file.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let bare = ENDINGS.iter().find_map(|ending| stem.strip_suffix(ending)).unwrap_or(&stem);
@@ -182,9 +184,10 @@ impl Maker<'_> {
         let fits = match key {
             "name" => {
                 self.card.line = spot.line;
-                values::text(node).map(|name| own.name = name)
+                node.text().filter(|name| !name.is_empty()).map(|name| own.name = name.to_owned())
             }
-            "description" => values::text(node).map(|words| own.description = words),
+            // It is shown to people and to other agents: nothing hides in it.
+            "description" => values::text(node).map(|words| own.description = visible(&words)),
             "prompt" => values::text(node).map(|words| self.prompt = words),
             "initialPrompt" => values::text(node).map(|words| own.initial_prompt = words),
             "color" => values::text(node).map(|color| own.color = Some(color)),
@@ -292,8 +295,7 @@ impl Maker<'_> {
     }
 
     fn constraints(&mut self, node: &Node) {
-        let called = "constraints";
-        let made = self.reader.constraints(called, node);
+        let made = self.reader.constraints("constraints", node);
         let own = &mut self.card.member.constraints;
         self.card.says_unseen |= !made.blocked_patterns.is_empty();
         values::merge(own, made);
@@ -394,18 +396,30 @@ impl Maker<'_> {
             Hand::Has(name) if own.tools.contains(&name) => {}
             Hand::Has(name) => own.tools.push(name),
             Hand::Anyway => {}
-            Hand::Later => self.card.left_out.push(name.to_owned()),
-            Hand::Wrong(_) if names::is_needless(name) => self.card.left_out.push(word.to_owned()),
-            Hand::Wrong(why) => {
-                self.card.left_out.push(word.to_owned());
-                self.warn(spot, format!("{why}; it is left out"));
+            Hand::Later => self.leave_out(name),
+            Hand::Unknown if names::is_needless(name) => self.leave_out(word),
+            Hand::Unknown => {
+                let near = hands::near(name, is_lead);
+                let rest = if near.is_empty() { "; it is left out" } else { " It is left out" };
+                self.warn(spot, format!("there is no tool `{}`{near}{rest}", quote(word)));
+                self.leave_out(word);
             }
+            Hand::Wrong(why) => {
+                self.warn(spot, format!("{why}; it is left out"));
+                self.leave_out(word);
+            }
+        }
+    }
+
+    fn leave_out(&mut self, tool: &str) {
+        if !self.card.left_out.iter().any(|known| known == tool) {
+            self.card.left_out.push(tool.to_owned());
         }
     }
 }
 
 /// A name as it is said in a call: small letters of any script, digits, `-` and `_`.
-fn slug(written: &str) -> Option<String> {
+pub(crate) fn slug(written: &str) -> Option<String> {
     let mut name = String::new();
     for letter in written.trim().chars().flat_map(char::to_lowercase) {
         match letter {
@@ -424,8 +438,8 @@ fn slug(written: &str) -> Option<String> {
 
 /// The first words of a text, for those who wrote no description.
 fn first_line(text: &str) -> String {
-    let line = text.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty());
-    let line = line.unwrap_or_default();
+    let mut lines = text.lines().map(|line| line.trim_start_matches('#').trim());
+    let line = lines.find(|line| line.chars().any(char::is_alphanumeric)).unwrap_or_default();
     let cut = line.floor_char_boundary(DESCRIPTION_BYTES_MAX);
-    line.get(..cut).unwrap_or_default().to_owned()
+    visible(line.get(..cut).unwrap_or_default())
 }

@@ -33,6 +33,8 @@ pub(super) enum Hand {
     Anyway,
     /// It does not exist yet.
     Later,
+    /// Nobody knows it.
+    Unknown,
     /// It cannot be meant; why, and what would do.
     Wrong(String),
 }
@@ -64,19 +66,28 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
         _ => match known.get(tool) {
             Some(found) if !is_lead => Hand::Has(found.spec().name.clone()),
             _ if is_later && !is_lead => Hand::Later,
-            _ => Hand::Wrong(unknown(known, tool, is_lead)),
+            _ => Hand::Unknown,
         },
     }
 }
 
-fn unknown(known: &Registry, tool: &str, is_lead: bool) -> String {
+/// The tools that somebody could have meant.
+fn names(is_lead: bool) -> Vec<&'static str> {
     let is_members = |name: &&str| !TEAM.contains(name) && *name != CLARIFY;
-    let members = known.specs().map(|spec| spec.name.as_str()).filter(is_members);
-    let names: BTreeSet<&str> = if is_lead { TEAM.into() } else { members.collect() };
-    let names: Vec<&str> = names.into_iter().collect();
-    let near = did_you_mean(tool, names.iter().copied());
-    let rest = if near.is_empty() { format!("; the tools are {}", list(names.into_iter())) } else { near };
+    let members = || known().specs().map(|spec| spec.name.as_str()).filter(is_members).collect();
+    if is_lead { BTreeSet::from(TEAM).into_iter().collect() } else { members() }
+}
+
+/// Words about a tool that nobody knows: the nearest, or all there are.
+pub(super) fn unknown(tool: &str, is_lead: bool) -> String {
+    let near = near(tool, is_lead);
+    let rest = if near.is_empty() { format!("; the tools are {}", list(names(is_lead).into_iter())) } else { near };
     format!("there is no tool `{}`{rest}", quote(tool))
+}
+
+/// `, did you mean `x`?`, or nothing.
+pub(super) fn near(tool: &str, is_lead: bool) -> String {
+    did_you_mean(tool, names(is_lead))
 }
 
 fn fits(later: &str, tool: &str) -> bool {

@@ -10,6 +10,8 @@ use max_team_core::team::{Definition, Member, Place};
 use max_team_tools::Registry;
 
 use super::roster::{Entry, Roster};
+use super::shelf::Scope;
+use super::source::Found;
 use crate::config::Standing;
 
 /// What joins experts to a team.
@@ -17,8 +19,10 @@ use crate::config::Standing;
 pub(crate) struct Desk {
     /// Patterns of what no member sees.
     pub(super) unseen: Vec<String>,
-    /// Whether the team is the built-in one, which gives way.
-    pub(super) is_builtin: bool,
+    /// Who answers for the team's file.
+    pub(super) scope: Scope,
+    /// Where those of the built-in team are written, who give way to others of their names.
+    pub(super) builtin: BTreeMap<String, String>,
 }
 
 /// A team with everybody on it.
@@ -32,12 +36,34 @@ pub(super) struct Joined {
 }
 
 impl Desk {
+    /// For the team of a file.
+    pub(super) fn new(found: &Found, unseen: Vec<String>, places: &BTreeMap<String, String>) -> Self {
+        let scope = match found.file.standing {
+            _ if found.is_builtin => Scope::Builtin,
+            Standing::Trusted => Scope::Flag,
+            Standing::Project | Standing::Shared => Scope::Project,
+        };
+        let builtin = if found.is_builtin { places.clone() } else { BTreeMap::new() };
+        Self { unseen, scope, builtin }
+    }
+
+    /// Whether the team gives way to definitions.
+    fn is_builtin(&self) -> bool {
+        self.scope == Scope::Builtin
+    }
+
+    /// Where the one of the built-in team is written whose place another has taken.
+    pub(super) fn replaced(&self, name: &str) -> Option<&str> {
+        self.builtin.get(name).map(String::as_str)
+    }
+
     /// Brings a team and the definitions together.
     pub(super) fn join(&self, lead: Member, members: Vec<Member>, roster: &Roster) -> Joined {
         let warnings = roster.broken().map(|why| format!("{why}; it is not used")).collect();
         let mut joined = Joined { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new() };
         joined.warnings.extend(roster.odd().map(str::to_owned));
-        let mut has_lead = !self.is_builtin;
+        joined.lead.definition.place = Place::Lead;
+        let mut has_lead = !self.is_builtin();
         for ranked in roster.ranked() {
             let entry = ranked.entry;
             let name = entry.name();
@@ -59,7 +85,7 @@ impl Desk {
                     joined.warnings.push(format!("{}: `{name}` {words}", entry.place()));
                     continue;
                 }
-                _ if at.is_some() && !self.is_builtin => {
+                _ if at.is_some() && !self.is_builtin() => {
                     joined.warnings.push(format!("{}: the team has its own `{name}`; it is not used", entry.place()));
                     continue;
                 }

@@ -4,6 +4,7 @@
 //! can be meant: tabs that indent, a colon in the middle of a sentence, a sentence that goes on in the next line. Lines
 //! keep their numbers, so whatever is said about a file names the right one. It knows no meaning of any key.
 
+use super::plain;
 use crate::config::yaml::{self, Fault, Node};
 
 /// What stands in front of the text, and the text.
@@ -31,6 +32,10 @@ pub(super) fn split(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Parts, 
         return Ok(Parts { front: None, text: body(&lines) });
     };
     let front = inside.get(..end).unwrap_or_default();
+    let text = body(inside.get(end + 1..).unwrap_or_default());
+    if let Some(node) = plain::front(front, begin as u64 + 2) {
+        return Ok(Parts { front: Some(node), text });
+    }
     let above = "\n".repeat(begin + 1);
     let written = format!("{above}{}\n", front.join("\n"));
     let node = match yaml::parse(&written) {
@@ -38,7 +43,7 @@ pub(super) fn split(file: &str, is_key: impl Fn(&str) -> bool) -> Result<Parts, 
         // The first fault is about what the author wrote.
         Err(fault) => yaml::parse(&format!("{above}{}", mended(front, is_key))).map_err(|_| fault)?,
     };
-    Ok(Parts { front: Some(node), text: body(inside.get(end + 1..).unwrap_or_default()) })
+    Ok(Parts { front: Some(node), text })
 }
 
 /// Blank lines, and a comment that says what the file is, may come first.
@@ -59,6 +64,11 @@ fn key(line: &str) -> Option<(&str, &str)> {
     (is_word && (value.is_empty() || value.starts_with([' ', '\t']))).then(|| (name, value.trim()))
 }
 
+/// The same for a key that is written without a blank behind it.
+fn tight<'a>(line: &'a str, is_key: impl Fn(&str) -> bool) -> Option<(&'a str, &'a str)> {
+    line.split_once(':').filter(|(name, value)| is_key(name) && !value.starts_with("//"))
+}
+
 /// The same entries as YAML takes them, in as many lines.
 fn mended(lines: &[&str], is_key: impl Fn(&str) -> bool) -> String {
     let mut out: Vec<String> = Vec::with_capacity(lines.len());
@@ -66,9 +76,11 @@ fn mended(lines: &[&str], is_key: impl Fn(&str) -> bool) -> String {
     let mut open: Option<(usize, String, String)> = None;
     for (at, line) in lines.iter().enumerate() {
         let is_comment = line.trim_start().starts_with('#');
-        let entry = if line.starts_with([' ', '\t']) { None } else { key(line) };
+        let entry = if line.starts_with([' ', '\t']) { None } else { key(line).or_else(|| tight(line, &is_key)) };
         match (entry, &mut open) {
-            (Some((name, value)), open) if is_key(name) || open.is_none() => {
+            (Some((name, value)), open)
+                if is_key(name) || !open.as_ref().is_some_and(|(_, name, _)| is_prose(name)) =>
+            {
                 close(&mut out, open.take());
                 *open = is_sentence(value).then(|| (at, name.to_owned(), value.to_owned()));
                 out.push(indented(line));
@@ -89,9 +101,14 @@ fn mended(lines: &[&str], is_key: impl Fn(&str) -> bool) -> String {
     out.join("\n")
 }
 
+/// Whether a key is followed by sentences, in which any word may have a colon.
+fn is_prose(key: &str) -> bool {
+    key.eq_ignore_ascii_case("description") || key.to_ascii_lowercase().ends_with("prompt")
+}
+
 /// Whether a value stands in its own line, so that what follows can only go on with it.
 fn is_sentence(value: &str) -> bool {
-    !value.is_empty() && !value.starts_with(['|', '>', '#', '&', '!'])
+    !value.is_empty() && !value.starts_with(['|', '>', '#', '&'])
 }
 
 /// Writes an entry whose sentence has ended; quoted, if it is nothing else that YAML knows.
@@ -148,7 +165,9 @@ mod tests {
             ("---\nname: \"a\" b\n---\n", json!({"name": "\"a\" b"})),
             ("---\ndescription: \"say \"hi\" now\"\n---\n", json!({"description": "say \"hi\" now"})),
             ("---\ntools: *\n---\n", json!({"tools": "*"})),
+            ("---\nname: a: b\nother: x\n---\n", json!({"name": "a: b", "other": "x"})),
             ("---\nname: @a\n---\n", json!({"name": "@a"})),
+            ("---\nname:a\nmodel: !x y\n---\n", json!({"name": "a", "model": "!x y"})),
             ("---\ndescription: >\n  a: b\n  c\nname: x: y\n---\n", json!({"description": "a: b c\n", "name": "x: y"})),
         ];
         for (file, want) in table {

@@ -10,11 +10,15 @@ mod card;
 mod hands;
 mod join;
 mod markdown;
+mod people;
+mod plain;
 mod read;
 mod roll;
 mod roster;
 mod shelf;
 mod source;
+#[cfg(test)]
+mod styles;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -31,7 +35,9 @@ use crate::exit::{Exit, Stop};
 use crate::headless;
 use crate::setup::{self, Place};
 
+pub(crate) use card::slug;
 pub(crate) use join::Desk;
+pub(crate) use people::{Person, people};
 pub(crate) use roster::Roster;
 pub(crate) use source::is_text;
 
@@ -82,7 +88,7 @@ pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let unseen = unseen(&roll, path.is_some() && given.is_none(), place).map_err(wrong)?;
     let roll::Led { lead, members, mut warnings, later, models } = roll.led().map_err(wrong)?;
     let roster = Roster::read(place, given.as_ref());
-    let desk = Desk { unseen, is_builtin: found.is_builtin };
+    let desk = Desk::new(&found, unseen, &models);
     let joined = desk.join(lead, members, &roster);
     warnings.extend(joined.warnings);
     let models = models.into_iter().chain(joined.models).collect();
@@ -155,7 +161,7 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
         return Ok(Agent { definition: setup::solo(), model: None, wish: None, constraints });
     };
     let roster = Roster::read(place, given.as_ref());
-    let desk = Desk { unseen, is_builtin: found.is_builtin };
+    let desk = Desk::new(&found, unseen, &BTreeMap::new());
     let names = roll.names();
     let expert = desk.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
     let is_expert = expert.is_some();

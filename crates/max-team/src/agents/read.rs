@@ -133,7 +133,8 @@ impl Reader<'_> {
         let model_at = fields.get("model").map_or(spot, |node| node.spot);
         let tools = fields.get("tools").map(|node| self.words(&key("tools"), node)).unwrap_or_default();
         let mcp_servers = fields.get("mcp_servers").map(|node| self.servers(&called, node)).unwrap_or_default();
-        let constraints = fields.get("constraints").map(|node| self.constraints(&called, node)).unwrap_or_default();
+        let constraints = fields.get("constraints").map(|node| self.constraints(&key("constraints"), node));
+        let constraints = constraints.unwrap_or_default();
         let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new(), ..Definition::default() };
         let model = model.filter(|model| model != "inherit");
         Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, model_at, tools })
@@ -166,14 +167,15 @@ impl Reader<'_> {
         built_in
     }
 
+    /// What somebody may never do; `called` is what it is written under.
     pub(super) fn constraints(&mut self, called: &str, node: &Node) -> Constraints {
         let mut made = Constraints::default();
         let Some((fields, strange)) = self.sorted(called, node, &LIMITS) else { return made };
         for (spot, words) in strange {
-            self.rule(spot, format!("`{called}.constraints`: {words} (a misspelt wall is no wall)"));
+            self.rule(spot, format!("`{called}`: {words} (a misspelt wall is no wall)"));
         }
         for (name, node) in fields {
-            let key = format!("{called}.constraints.{name}");
+            let key = format!("{called}.{name}");
             match name {
                 "max_tokens" => made.max_tokens = self.shaped::<Count<1, 10_000_000>>(&key, node),
                 "timeout" => {

@@ -121,7 +121,11 @@ impl Roll {
                 Hand::Has(name) => has.push(name),
                 Hand::Anyway => {}
                 Hand::Later => later.push((tool, spot)),
-                Hand::Wrong(why) => {
+                wrong @ (Hand::Unknown | Hand::Wrong(_)) => {
+                    let why = match wrong {
+                        Hand::Wrong(why) => why,
+                        _ => hands::unknown(&tool, is_lead),
+                    };
                     problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
                 }
             }

@@ -218,3 +218,146 @@ impl Given {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use tempfile::TempDir;
+
+    use super::*;
+
+    struct Desk {
+        folder: TempDir,
+        place: Place,
+    }
+
+    impl Desk {
+        fn new(files: &[(&str, &str)]) -> Self {
+            let folder = TempDir::new().unwrap();
+            let root = folder.path().canonicalize().unwrap();
+            let (home, cwd) = (root.join("user"), root.join("repo"));
+            fs::create_dir_all(cwd.join(".git")).unwrap();
+            let env: Env = [("HOME", home.to_str().unwrap())].into_iter().collect();
+            let desk = Self { folder, place: Place { env, home: home.join(".max-team"), cwd } };
+            files.iter().for_each(|(name, text)| desk.write(name, text));
+            desk
+        }
+
+        fn path(&self, name: &str) -> PathBuf {
+            self.folder.path().canonicalize().unwrap().join(name)
+        }
+
+        fn write(&self, name: &str, text: &str) {
+            let path = self.path(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+
+        fn roster(&self) -> Roster {
+            Roster::read(&self.place, None)
+        }
+    }
+
+    fn agent(name: &str, description: &str) -> String {
+        format!("---\nname: {name}\ndescription: {description}\n---\nYou are {name}.\n")
+    }
+
+    fn described(roster: &Roster, name: &str) -> Option<String> {
+        let ranked = roster.ranked();
+        let found = ranked.iter().find(|ranked| ranked.entry.name() == name)?;
+        Some(found.entry.card.member.definition.description.clone())
+    }
+
+    #[test]
+    fn the_nearest_counts_and_the_rest_is_remembered() {
+        let places = [
+            "repo/agents/x.md",
+            "repo/.max-team/agents/a/b/x.md",
+            "repo/.claude/agents/x.md",
+            "user/.max-team/agents/x.md",
+            "user/.config/max-team/agents/x.md",
+            "user/.claude/agents/x.md",
+        ];
+        let text = agent("x", "one");
+        let desk = Desk::new(&places.map(|place| (place, text.as_str())));
+        let roster = desk.roster();
+        for (at, place) in places.iter().enumerate() {
+            let mut roster = desk.roster();
+            let ranked = roster.ranked();
+            let x = ranked.iter().find(|ranked| ranked.entry.name() == "x").unwrap();
+            let file = place.strip_prefix("repo/").map_or_else(|| place.replacen("user", "~", 1), str::to_owned);
+            assert_eq!((x.entry.shown, x.shadows.len()), (file.as_str(), places.len() - at - 1));
+            fs::remove_file(desk.path(place)).unwrap();
+            assert!(roster.refresh());
+        }
+        assert!(described(&roster, "explore").is_some());
+    }
+
+    #[test]
+    fn changes_are_seen_when_asked_for_and_only_then() {
+        let desk = Desk::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
+        let mut roster = desk.roster();
+        assert!(!roster.refresh());
+        // The same length, at the same place.
+        desk.write("repo/.claude/agents/x.md", &agent("x", "two"));
+        assert_eq!(described(&roster, "x").unwrap(), "one");
+        assert!(roster.refresh() && !roster.refresh());
+        assert_eq!(described(&roster, "x").unwrap(), "two");
+        // A folder that was not there, one that is new, and a file that goes.
+        desk.write("user/.max-team/agents/y.md", &agent("y", "new"));
+        desk.write("repo/.claude/agents/deep/z.md", &agent("z", "new"));
+        assert!(roster.refresh());
+        assert!(described(&roster, "y").is_some() && described(&roster, "z").is_some());
+        fs::remove_file(desk.path("repo/.claude/agents/x.md")).unwrap();
+        assert!(roster.refresh() && !roster.refresh());
+        assert!(described(&roster, "x").is_none());
+        // What is broken keeps nobody else away, and comes back when it is mended.
+        desk.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: z\n---\n");
+        assert!(roster.refresh() && described(&roster, "z").is_none());
+        assert_eq!(
+            roster.broken().collect::<Vec<_>>(),
+            [".claude/agents/deep/z.md:3: the key `name` is written twice"]
+        );
+        desk.write("repo/.claude/agents/deep/z.md", &agent("z", "mended"));
+        assert!(roster.refresh() && roster.broken().next().is_none());
+        assert_eq!(described(&roster, "z").unwrap(), "mended");
+    }
+
+    #[test]
+    fn links_lead_nowhere_a_stranger_could_choose() {
+        let desk = Desk::new(&[
+            ("repo/.claude/agents/sub/real.md", &agent("real", "r")),
+            ("elsewhere/secret.md", &agent("secret", "s")),
+            ("user/.claude/agents/own.md", &agent("own", "o")),
+        ]);
+        symlink("sub/real.md", desk.path("repo/.claude/agents/inside.md")).unwrap();
+        symlink(desk.path("elsewhere/secret.md"), desk.path("repo/.claude/agents/outside.md")).unwrap();
+        symlink(desk.path("elsewhere"), desk.path("repo/.claude/agents/folder")).unwrap();
+        symlink("/dev/zero", desk.path("repo/.claude/agents/zero.md")).unwrap();
+        symlink("loop.md", desk.path("repo/.claude/agents/loop.md")).unwrap();
+        let roster = desk.roster();
+        assert!(described(&roster, "real").is_some() && described(&roster, "secret").is_none());
+        let broken: Vec<&str> = roster.broken().collect();
+        assert!(broken.contains(&".claude/agents/outside.md: it is a link that leads out of its folder"), "{broken:?}");
+        assert_eq!(broken.len(), 3, "{broken:?}");
+        // The user may keep theirs wherever they like.
+        symlink(desk.path("elsewhere/secret.md"), desk.path("user/.claude/agents/linked.md")).unwrap();
+        assert!(described(&desk.roster(), "secret").is_some());
+    }
+
+    #[test]
+    fn a_folder_of_another_program_is_not_searched() {
+        let desk = Desk::new(&[
+            ("repo/agents/deep/x.md", &agent("x", "x")),
+            ("repo/agents/doc.md", "# A page\n"),
+            ("repo/.claude/agents/.hidden.md", &agent("hidden", "h")),
+            ("repo/.claude/agents/1/2/3/4/5/in.md", &agent("in", "i")),
+            ("repo/.claude/agents/1/2/3/4/5/6/out.md", &agent("out", "o")),
+        ]);
+        let roster = desk.roster();
+        let names: Vec<String> = roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()).collect();
+        assert_eq!(names, ["explore", "general", "in", "plan"]);
+    }
+}

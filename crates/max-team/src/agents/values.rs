@@ -66,7 +66,7 @@ fn split(line: &str) -> Vec<String> {
             ')' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        if depth == 0 && (letter == ',' || letter.is_whitespace()) {
+        if depth == 0 && (matches!(letter, ',' | '，' | '、') || letter.is_whitespace()) {
             words.push(std::mem::take(&mut word));
         } else {
             word.push(letter);
@@ -163,6 +163,7 @@ mod tests {
             ("Bash(git log:*), Read", "Bash(git log:*)|Read"),
             ("Agent(a, b) c", "Agent(a, b)|c"),
             ("'`a`'", "a"),
+            ("a、b，c", "a|b|c"),
             ("\"\"", ""),
         ];
         for (written, want) in table {
