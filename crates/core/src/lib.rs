@@ -7,6 +7,7 @@
 //! `pending(&self) -> Vec<Effect>`. The driver commits what was decided, applies it, then runs what is pending.
 //! Recovery folds `apply` over the log and runs `pending`; it never decides the past again.
 
+pub mod calling;
 pub mod chat;
 pub mod context;
 pub mod event;

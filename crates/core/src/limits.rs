@@ -168,3 +168,13 @@ pub const BACKGROUND_MAX: usize = 8;
 pub const BACKGROUND_KNOWN_MAX: usize = 32;
 /// Seconds that an agent may wait for something to come out of one of them.
 pub const BACKGROUND_WAIT_S_MAX: u32 = 300;
+/// How deep calls go unless the user says otherwise: whoever is called calls nobody …
+pub const CALL_DEPTH_DEFAULT: u32 = 1;
+/// … and how deep they may be set to go.
+pub const CALL_DEPTH_MAX: u32 = 2;
+/// Agents that work for one caller at once.
+pub const CALLS_PARALLEL_MAX: usize = 8;
+/// Bytes of what one call hands over.
+pub const CALL_TEXT_BYTES_MAX: usize = 64 << 10;
+/// Letters of what a call is about, as people see it.
+pub const CALL_TITLE_CHARS_MAX: usize = 60;

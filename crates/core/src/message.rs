@@ -44,7 +44,7 @@ pub enum Kind {
 }
 
 /// What an agent is asked to do, and who waits for it: the head of a `task_assign` letter.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Assignment {
     /// Where the result goes.
     pub reply_to: Address,
@@ -53,8 +53,18 @@ pub struct Assignment {
     pub plan: Option<PlanId>,
     /// The task's name in the plan; or the key of the call that delegated it.
     pub task: String,
-    /// Which attempt.
+    /// Which attempt; of a call, how often it was spoken to.
     pub attempt: u32,
+    /// What it is about, in a few words, if somebody said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub title: String,
+    /// How many calls deep it is: those that a user or a plan gave it to are at none.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub depth: u32,
+}
+
+fn is_none(depth: &u32) -> bool {
+    *depth == 0
 }
 
 /// One letter.

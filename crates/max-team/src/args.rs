@@ -66,6 +66,9 @@ pub(crate) struct Talk {
     /// Talk to one member of the team
     #[arg(long, value_name = "NAME", conflicts_with = "solo")]
     pub(crate) agent: Option<String>,
+    /// The lead only coordinates: it calls others, goes on with them, and asks you
+    #[arg(long, conflicts_with_all = ["solo", "agent"])]
+    pub(crate) coordinator: bool,
     /// Model rounds per turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
@@ -327,10 +330,12 @@ pub(crate) enum Format {
 
 impl Talk {
     /// How the team works.
-    pub(crate) fn ways(&self) -> Ways {
+    pub(crate) fn ways(&self, config: &crate::config::Config) -> Ways {
         Ways {
             approve: self.team.approve.unwrap_or_default(),
             max_parallel: self.team.max_parallel.unwrap_or(PARALLEL_DEFAULT),
+            call_depth: config.team.call_depth,
+            coordinator: self.coordinator || config.team.coordinator,
         }
     }
 }

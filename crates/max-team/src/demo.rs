@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::ledger::Price;
+use max_team_core::limits::CALL_DEPTH_DEFAULT;
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Model, Settings};
 use max_team_llm::{Catalog, Replay, Router};
@@ -215,12 +216,14 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     };
     let settings = Settings::new(model.clone());
     let key_source = "none".to_owned();
-    let chosen = Chosen { model, fallback: None, key_source, router, catalog: Arc::new(Catalog::builtin().clone()) };
+    let catalog = Arc::new(Catalog::builtin().clone());
+    let chosen = Chosen { model, fallback: None, fast: None, key_source, router, catalog };
     // What was recorded knows nobody whom the user has added since.
     let place = Place { env: place.env.of_nobody(), cwd: place.cwd.clone(), home: place.home.clone() };
     let (led, _) = team::read(None, &place)?;
-    let ways = Ways { approve: Approve::Plan, max_parallel: PARALLEL_DEFAULT };
-    let Seated { definition, settings, team } = Who::Team(led).seat(&chosen, &settings, ways)?;
+    let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);
+    let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
+    let Seated { definition, settings, team, .. } = Who::Team(led).seat(&chosen, &settings, ways)?;
     Ok(Open { which: Which::New, definition, settings, schema: None, team })
 }
 

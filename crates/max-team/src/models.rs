@@ -26,9 +26,10 @@ const LOCAL_WAIT: Duration = Duration::from_millis(300);
 const LOCAL_BYTES_MAX: u64 = 1 << 20;
 /// Servers that people run on their own machine, by row of the catalogue, port and the path that lists models.
 const LOCAL: [(&str, u16, &str); 2] = [("ollama", 11434, "/api/tags"), ("lmstudio", 1234, "/v1/models")];
-/// What definitions call models that every provider has in some form, and what they are called at the one that named
-/// them.
-const TIERS: [(&str, &str); 3] = [("fast", "haiku"), ("balanced", "sonnet"), ("deep", "opus")];
+/// What definitions call a quick model, whoever offers it.
+const QUICK: [&str; 2] = ["fast", "haiku"];
+/// What they call the one that does most of the work: the session's.
+const SAME: [&str; 2] = ["balanced", "deep"];
 /// Names that definitions from elsewhere take for granted.
 const USUAL: [&str; 4] = ["haiku", "sonnet", "opus", "fable"];
 
@@ -40,6 +41,8 @@ const PREFERRED: [&str; 3] = ["anthropic", "openai", "deepseek"];
 pub(crate) struct Chosen {
     pub(crate) model: Model,
     pub(crate) fallback: Option<Model>,
+    /// A cheaper one of the same provider, for what needs no better.
+    pub(crate) fast: Option<Model>,
     pub(crate) key_source: String,
     pub(crate) router: Router,
     pub(crate) catalog: Arc<Catalog>,
@@ -72,9 +75,14 @@ impl Chosen {
 
     /// The model that a definition wishes for, if there is such a one here.
     pub(crate) fn wished(&self, name: &str) -> Option<Model> {
-        let name = TIERS.iter().find(|(tier, _)| *tier == name).map_or(name, |(_, usual)| usual);
-        // A name that is only passed on would be nobody's at most providers.
-        self.resolve(name).ok().filter(|model| !USUAL.contains(&name) || model.name != name)
+        if SAME.contains(&name) {
+            return None;
+        }
+        // A usual name that is only passed on would be nobody's at most providers.
+        let is_known = |model: &Model| !USUAL.contains(&name) || model.name != name;
+        let listed = || self.resolve(name).ok().filter(is_known);
+        let quick = || self.fast.clone().filter(|_| QUICK.contains(&name));
+        if name == QUICK[0] { quick() } else { listed().or_else(quick) }
     }
 }
 
@@ -184,7 +192,18 @@ fn build(
         ..Options::default()
     };
     let router = Router::http(Arc::clone(catalog), endpoints, options);
-    Ok(Chosen { model: sized(model, config), fallback, key_source, router, catalog: Arc::clone(catalog) })
+    let fast = url.is_none().then(|| cheaper(catalog, row, &model)).flatten().map(|fast| sized(fast, config));
+    let model = sized(model, config);
+    Ok(Chosen { model, fallback, fast, key_source, router, catalog: Arc::clone(catalog) })
+}
+
+/// The provider's quick model, if it costs less than this one. Behind an address of the user's own nobody knows which
+/// models there are.
+fn cheaper(catalog: &Catalog, provider: &Provider, than: &Model) -> Option<Model> {
+    let fast = catalog.resolve(provider.fast_model.as_deref()?, Some(&provider.name)).ok()?;
+    let cost = |model: &Model| model.price.map(|price| (price.input, price.output));
+    let (less, more) = (cost(&fast)?, cost(than)?);
+    (less.0 < more.0 && less.1 < more.1).then_some(fast)
 }
 
 /// Slips that make one model's name of another; their names are more alike than other words.

@@ -27,7 +27,8 @@ use crate::{agents, headless, permissions};
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
 /// The tools of the agent with hands.
-const SOLO_TOOLS: [&str; 6] = ["edit_file", "list_dir", "read_file", "run_shell", "search_code", "write_file"];
+const SOLO_TOOLS: [&str; 9] =
+    ["agent", "edit_file", "list_dir", "read_file", "run_shell", "search_code", "send_message", "task", "write_file"];
 
 /// Where the program was started, and by whom.
 #[derive(Debug)]

@@ -18,10 +18,13 @@ use crate::words::Lang;
 
 /// The first line.
 pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_source: &str) -> Value {
+    let others = open.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
+    let agents: Vec<&String> =
+        std::iter::once(&open.definition.name).chain(others.map(|mate| &mate.definition.name)).collect();
     json!({
         "type": "system", "subtype": "init", "session_id": opened.session, "uuid": Uuid::now_v7(),
         "cwd": cwd, "model": open.settings.model.name, "permissionMode": open.settings.mode.name(),
-        "tools": open.definition.tools, "mcp_servers": [], "slash_commands": [], "agents": [open.definition.name],
+        "tools": open.definition.tools, "mcp_servers": [], "slash_commands": [], "agents": agents,
         "skills": [], "plugins": [], "apiKeySource": key_source, "output_style": "default",
     })
 }
@@ -53,6 +56,8 @@ pub(crate) fn waits(session: SessionId, plan: PlanId, question: Option<QuestionI
 /// often the current call has failed.
 pub(crate) struct Lines {
     session: SessionId,
+    /// The call that they are made for, if somebody was called.
+    parent: Option<String>,
     retries_max: u32,
     failures: u32,
     /// Id and tool by key.
@@ -61,7 +66,21 @@ pub(crate) struct Lines {
 
 impl Lines {
     pub(crate) fn new(session: SessionId, retries_max: u32) -> Self {
-        Self { session, retries_max, failures: 0, ids: HashMap::new() }
+        Self { session, parent: None, retries_max, failures: 0, ids: HashMap::new() }
+    }
+
+    /// The same for somebody who works for a call.
+    pub(crate) fn of_call(&self, parent: String) -> Self {
+        Self { parent: Some(parent), ..Self::new(self.session, self.retries_max) }
+    }
+
+    /// Whether an event of somebody who was called has a line like one of the lead's.
+    pub(crate) fn tells(event: &Event) -> bool {
+        match event {
+            Event::ToolDone(_) => true,
+            Event::LlmEnded(ended) => matches!(ended.outcome, Outcome::Done(_)),
+            _ => false,
+        }
     }
 
     /// The provider's id of a tool call.
@@ -98,7 +117,7 @@ impl Lines {
         Some(match event {
             Event::LlmEnded(ended) => return self.ended(at_ms, ended),
             Event::ToolDone(done) => json!({
-                "type": "user", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
+                "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
                 "message": { "role": "user", "content": [{
                     "type": "tool_result", "tool_use_id": self.id(&done.key), "is_error": done.is_error,
                     "content": done.content.iter().map(part).collect::<Vec<_>>(),
@@ -135,7 +154,7 @@ impl Lines {
         let session = self.session;
         match &ended.outcome {
             Outcome::Done(answer) => Some(json!({
-                "type": "assistant", "session_id": session, "parent_tool_use_id": null, "uuid": Uuid::now_v7(),
+                "type": "assistant", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
                 "message": {
                     "role": "assistant", "model": answer.model, "content": content(&answer.message),
                     "stop_reason": answer.stop, "usage": usage(answer.usage), "id": answer.request_id,

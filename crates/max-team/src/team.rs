@@ -3,12 +3,17 @@
 //! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
 //! catalogue once. It starts nothing.
 
+mod coordinator;
+mod crew;
+
 use std::collections::BTreeMap;
 
 use max_team_core::plan::event::Approve;
-use max_team_core::team::{Constraints, Definition, Member, Settings};
+use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
 use max_team_core::turn::SUBMIT_PLAN;
-use max_team_runtime::{ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team};
+use max_team_runtime::{
+    AGENT, ASK_USER, DISPATCH_TASK, Mate, NEED_CLARIFY, SEND_MESSAGE, TASK, TASK_CREATE, TASK_QUERY, TASK_UPDATE, Team,
+};
 
 use crate::agents;
 use crate::args::Talk;
@@ -17,8 +22,11 @@ use crate::headless;
 use crate::models::Chosen;
 use crate::setup::Place;
 
+pub(crate) use crew::{Crew, Look};
+
 /// The tools of a lead.
-const LEAD_TOOLS: [&str; 6] = [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER];
+const LEAD_TOOLS: [&str; 9] =
+    [SUBMIT_PLAN, TASK_CREATE, TASK_UPDATE, TASK_QUERY, DISPATCH_TASK, ASK_USER, AGENT, TASK, SEND_MESSAGE];
 /// What is said about definitions before a session; `agents list` says everything.
 const TOLD_MAX: usize = 8;
 /// Tasks that run at once, unless somebody says otherwise.
@@ -56,18 +64,22 @@ impl Who {
     pub(crate) fn seat(self, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Seated, Stop> {
         match self {
             Self::Alone(agent) => {
-                let own = narrowed(settings, &agent.definition);
-                let mut own = Settings { structured: settings.structured, budget_nano: settings.budget_nano, ..own };
-                let wished = agent.wish.as_deref().and_then(|name| chosen.wished(name));
-                if let Some(model) = wished.filter(|model| own.budget_nano.is_none() || model.price.is_some()) {
-                    own.model = model;
-                }
-                let Mate { definition, settings } = seated(agent.definition, own, &agent.constraints);
-                Ok(Seated { definition, settings, team: None })
+                let mut own = narrowed(settings, &agent.definition);
+                (own.structured, own.budget_nano) = (settings.structured, settings.budget_nano);
+                wish(&mut own, agent.wish.as_deref(), chosen);
+                let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
+                // Nobody works for it, but whoever it calls.
+                let crew = agent.crew.mates(chosen, settings);
+                let team = ways.team(Vec::new(), crew, BTreeMap::new());
+                Ok(Seated { definition, settings: own, team: Some(team), crew: agent.crew })
             }
-            Self::Team(led) => {
+            Self::Team(mut led) => {
+                if ways.coordinator {
+                    led.definition = coordinator::lead(&led.definition, &led.members);
+                }
                 let team = Some(resolve(&led, chosen, settings, ways)?);
-                Ok(Seated { settings: settings.clone().under(&led.constraints), definition: led.definition, team })
+                let settings = settings.clone().under(&led.constraints);
+                Ok(Seated { settings, definition: led.definition, team, crew: led.crew })
             }
         }
     }
@@ -78,6 +90,8 @@ pub(crate) struct Seated {
     pub(crate) definition: Definition,
     pub(crate) settings: Settings,
     pub(crate) team: Option<Team>,
+    /// Where those who can be called are written, to look again.
+    pub(crate) crew: Crew,
 }
 
 /// How the team works, as far as flags and settings say.
@@ -85,6 +99,17 @@ pub(crate) struct Seated {
 pub(crate) struct Ways {
     pub(crate) approve: Approve,
     pub(crate) max_parallel: u32,
+    /// How deep calls go.
+    pub(crate) call_depth: u32,
+    /// Whether the lead only coordinates.
+    pub(crate) coordinator: bool,
+}
+
+impl Ways {
+    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>) -> Team {
+        let Self { approve, max_parallel, call_depth, coordinator } = self;
+        Team { members, experts, approve, max_parallel, models, call_depth, coordinator }
+    }
 }
 
 /// A lead with its team.
@@ -93,14 +118,14 @@ pub(crate) struct Led {
     pub(crate) model: Option<String>,
     pub(crate) constraints: Constraints,
     members: Vec<Member>,
-    experts: Vec<Member>,
+    crew: Crew,
     /// Where each member's model is written down.
     models: BTreeMap<String, String>,
 }
 
 /// Reads who is on the team.
 pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
-    let agents::Team { lead, members, experts, warnings, models, .. } = agents::team(file, place)?;
+    let agents::Team { lead, members, warnings, models, roster, desk, .. } = agents::team(file, place)?;
     let Member { mut definition, model, constraints, .. } = lead;
     // Whoever wrote the file may not know all of them; none of them can do anything by itself.
     for tool in LEAD_TOOLS {
@@ -109,18 +134,38 @@ pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led
         }
     }
     definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(&members));
-    Ok((Led { definition, model, constraints, members, experts, models }, warnings))
+    let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
+    let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
+    Ok((Led { definition, model, constraints, members, crew, models }, warnings))
 }
 
 /// Resolves the members under the session's settings. Nobody gets more than the session has.
 pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
-    let mut members = Vec::new();
-    for member in &led.members {
+    let mut members = mates(&led.members, &led.models, chosen, settings)?;
+    for Mate { definition, .. } in &mut members {
+        if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            definition.tools.push(NEED_CLARIFY.to_owned());
+        }
+    }
+    let experts = led.crew.mates(chosen, settings);
+    let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
+    Ok(ways.team(members, experts, known.collect()))
+}
+
+/// Resolves some of them; `places` says where each one's model is written down.
+fn mates(
+    members: &[Member],
+    places: &BTreeMap<String, String>,
+    chosen: &Chosen,
+    settings: &Settings,
+) -> Result<Vec<Mate>, Stop> {
+    let mut mates = Vec::new();
+    for member in members {
         let mut own = narrowed(settings, &member.definition);
+        let who = &member.definition.name;
         if let Some(name) = &member.model {
             let bad = |words: String| {
-                let who = &member.definition.name;
-                let place = led.models.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
+                let place = places.get(who).map(|place| format!("{place}: ")).unwrap_or_default();
                 Stop::new(Exit::Config, format!("{place}the model of member `{who}`: {words}"))
             };
             own.model = chosen.resolve(name).map_err(|error| bad(error.message))?;
@@ -131,28 +176,18 @@ pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Way
                 )));
             }
         }
-        let mut definition = member.definition.clone();
-        if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
-            definition.tools.push(NEED_CLARIFY.to_owned());
-        }
-        members.push(seated(definition, own, &member.constraints));
+        mates.push(seated(member.definition.clone(), own, &member.constraints));
     }
-    let experts = led.experts.iter().map(|expert| mate(expert, chosen, settings)).collect();
-    let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
-    let models: BTreeMap<_, _> = known.collect();
-    Ok(Team { members, experts, approve: ways.approve, max_parallel: ways.max_parallel, models })
+    Ok(mates)
 }
 
-/// An expert under the session's settings. Its definition was written for any session, so a model that this one does
-/// not have is no failure: the session's own answers instead.
-pub(crate) fn mate(expert: &Member, chosen: &Chosen, settings: &Settings) -> Mate {
-    let mut own = narrowed(settings, &expert.definition);
-    if let Some(model) = expert.model.as_deref().and_then(|name| chosen.wished(name))
-        && (model.price.is_some() || settings.budget_nano.is_none())
-    {
-        own.model = model;
+/// The model that a definition wishes for, where this session has it; else the session's own. The definition was written
+/// for any session, so that is no failure.
+fn wish(own: &mut Settings, name: Option<&str>, chosen: &Chosen) {
+    let model = name.and_then(|name| chosen.wished(name));
+    if let Some(model) = model.filter(|model| own.budget_nano.is_none() || model.price.is_some()) {
+        own.fallback = Some(std::mem::replace(&mut own.model, model));
     }
-    seated(expert.definition.clone(), own, &expert.constraints)
 }
 
 /// The session's settings as one agent works under them: never freer, never longer. Money comes out of the session's
@@ -165,6 +200,9 @@ fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     if let Some(mode) = definition.mode.filter(|mode| mode.is_stricter(own.mode)) {
         own.mode = mode;
     }
+    if own.owns.is_empty() {
+        own.owns.clone_from(&definition.owns);
+    }
     own
 }
 
@@ -174,5 +212,7 @@ fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) 
         // Thoughts must leave room for an answer.
         own.model.thinking_tokens = effort.tokens().min(own.model.max_tokens / 2);
     }
-    Mate { definition, settings: own.under(constraints) }
+    let times = [constraints.timeout_ms, definition.budget.wall_ms];
+    let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
+    Mate { definition, settings: own.under(&constraints) }
 }

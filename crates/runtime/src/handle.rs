@@ -22,6 +22,7 @@ use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
+use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
 
@@ -87,6 +88,13 @@ pub enum Command {
         /// The session.
         session: SessionId,
     },
+    /// These can be called from the next turn or call on, in the place of those before.
+    Experts {
+        /// The session.
+        session: SessionId,
+        /// All of them.
+        experts: Vec<Mate>,
+    },
     /// Work under other settings from the next call on.
     Configure {
         /// The session.
@@ -128,8 +136,8 @@ pub struct Open {
 pub struct Team {
     /// The members.
     pub members: Vec<Mate>,
-    /// Those who only speak when they are called.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    /// Those who speak when they are called and own no tasks: experts, and the types that come with the program.
+    #[serde(default)]
     pub experts: Vec<Mate>,
     /// When a person is asked while plans are approved and carried out.
     pub approve: Approve,
@@ -137,6 +145,12 @@ pub struct Team {
     pub max_parallel: u32,
     /// Models that a plan or a ruling may name.
     pub models: BTreeMap<String, Model>,
+    /// How deep calls go; `0`: nobody calls anybody.
+    #[serde(default)]
+    pub call_depth: u32,
+    /// Whether the lead only coordinates: it calls, goes on with whom it called, and asks the user.
+    #[serde(default)]
+    pub coordinator: bool,
 }
 
 /// A member, resolved.
@@ -242,12 +256,14 @@ pub struct Origin {
     pub lead: bool,
     /// The task that the agent is at: plan and name.
     pub task: Option<(PlanId, String)>,
+    /// The call that the agent works for: whose, and its key.
+    pub call: Option<(AgentId, String)>,
 }
 
 impl Origin {
     /// Something with a name.
     pub fn named(name: &str) -> Self {
-        Self { agent: None, plan: None, name: name.into(), lead: false, task: None }
+        Self { agent: None, plan: None, name: name.into(), lead: false, task: None, call: None }
     }
 
     /// An agent.
@@ -335,6 +351,16 @@ impl TeamHandle {
     /// A plan of the journal, as it stands.
     pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
         Ok(fold_plan(&self.house.shared, plan)?.0)
+    }
+
+    /// Everybody who has worked in a session, in the order they began.
+    pub fn agents(&self, session: SessionId) -> Result<Vec<AgentRow>, RuntimeError> {
+        Census::new(&self.house.shared.journal).agents(session)
+    }
+
+    /// Everything that happened to one of them.
+    pub fn agent_events(&self, agent: AgentId) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        Census::new(&self.house.shared.journal).agent_events(agent)
     }
 
     /// What was said in a session, open or not.

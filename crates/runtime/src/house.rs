@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use max_team_core::calling::hands::COORDINATING;
 use max_team_core::event::{AgentStarted, Event, Said, SessionOpened};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
@@ -132,15 +133,20 @@ impl House {
     ) -> Result<Opened, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
-        let definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
-        let frame = Frame::new(&self.shared, &floor.root, definition, open.settings.clone(), open.schema.clone())?;
-        let mut seat =
-            Seat { agent: lead, head, turn, frame, purse: Arc::clone(&floor.purse), lead: true, resumed: true };
+        let mut definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
+        if open.team.as_ref().is_some_and(|team| team.coordinator) {
+            definition.tools = COORDINATING.map(str::to_owned).to_vec();
+        }
+        let callees = floor.callees(&definition, true);
+        let settings = open.settings.clone();
+        let frame = Frame::new(&self.shared, &floor.root, definition, settings, open.schema.clone(), callees)?;
+        let purse = Arc::clone(&floor.purse);
+        let mut seat = Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, resumed: true };
         self.settle_in(floor, &mut seat, by, open, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let plans = if resumed { Census::new(&self.shared.journal).open_plans(Some(session))? } else { Vec::new() };
-        if !plans.is_empty() && open.team.is_none() {
+        if !plans.is_empty() && open.team.as_ref().is_none_or(|team| team.members.is_empty()) {
             let words = "this session has a plan at work, which needs its team: leave --solo and --agent out";
             return Err(RuntimeError::Plan(words.to_owned()));
         }
@@ -161,6 +167,7 @@ impl House {
         };
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
         lock(&self.desks).insert(session, desk);
+        floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
         floor.seat_plans(&plans)?;
         // Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over
@@ -278,6 +285,10 @@ impl House {
             }
             Command::Propose { session, ref draft, ref source } => {
                 self.propose(session, &order, (**draft).clone(), source).await
+            }
+            Command::Experts { session, experts } => {
+                self.floor(session)?.set_experts(experts);
+                Ok(())
             }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {

@@ -26,6 +26,7 @@ pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, Spa
 pub use error::RuntimeError;
 pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
 pub use house::{House, Options};
+pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use plan::propose::preview;
 pub use post::{Noted, Pending, Post, Reply};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};

@@ -58,6 +58,29 @@ pub struct AgentRow {
     pub at_ms: i64,
 }
 
+impl AgentRow {
+    /// What whoever called it knows it by: short, and nobody else's in the session.
+    pub fn handle(&self) -> String {
+        handle(&self.name, self.agent)
+    }
+
+    /// Whether somebody means it: by its handle, its name, or the end of its id.
+    pub fn is(&self, text: &str) -> bool {
+        let id = self.agent.to_string();
+        self.name == text || self.handle() == text || (text.len() >= HANDLE_CHARS && id.ends_with(text))
+    }
+}
+
+/// Letters of an agent's id that it is known by.
+const HANDLE_CHARS: usize = 6;
+
+/// A name and the end of an id.
+pub(crate) fn handle(name: &str, agent: AgentId) -> String {
+    let id = agent.to_string();
+    let cut = id.len().saturating_sub(HANDLE_CHARS);
+    format!("{name}-{}", id.get(cut..).unwrap_or_default())
+}
+
 /// A plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanRow {

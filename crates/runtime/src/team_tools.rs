@@ -3,6 +3,9 @@
 //! They are tools like any other to a registry (a name, a schema, an action to judge), but they are carried out by
 //! the agent's loop, in the same commit as their result. The names and fields that design documents use are read too.
 
+mod call;
+
+use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::Ruling;
 use max_team_core::plan::{Draft, Status, Task};
@@ -11,6 +14,8 @@ use max_team_core::turn::SUBMIT_PLAN;
 use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+pub(crate) use call::{Call, Callee, Message, Way, title, tools as calling};
 
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
@@ -24,13 +29,18 @@ pub const TASK_UPDATE: &str = "task_update";
 /// Looks at tasks.
 pub const TASK_QUERY: &str = "task_query";
 /// Asks the user.
-pub const ASK_USER: &str = "ask_user";
+pub use max_team_core::calling::hands::ASK_USER;
 /// Asks whoever gave the task.
 pub const NEED_CLARIFY: &str = "need_clarify";
 
 /// Whether a call's result comes by mail.
 pub(crate) fn answers_by_mail(tool: &str) -> bool {
-    matches!(tool, DISPATCH_TASK | NEED_CLARIFY)
+    is_call(tool) || tool == NEED_CLARIFY
+}
+
+/// Whether somebody else works for the call.
+pub(crate) fn is_call(tool: &str) -> bool {
+    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE)
 }
 
 /// What a call asks for.
@@ -41,6 +51,8 @@ pub(crate) enum Act {
     Update(Update),
     Query(Query),
     Dispatch(Dispatch),
+    Call(Call),
+    Message(Message),
     Clarify { question: String },
 }
 
@@ -150,6 +162,9 @@ impl Act {
             TASK_UPDATE => Self::Update(serde_json::from_value(input).map_err(misfit)?),
             TASK_QUERY => Self::Query(serde_json::from_value(input).map_err(misfit)?),
             DISPATCH_TASK => Self::Dispatch(serde_json::from_value(input).map_err(misfit)?),
+            TASK => Self::Call(Call::task(input)?),
+            AGENT => Self::Call(Call::agent(input)?),
+            SEND_MESSAGE => Self::Message(Message::read(input)?),
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
             }
@@ -171,8 +186,11 @@ impl Tool for TeamTool {
     }
 
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
-        let words = ["question", "goal", "agent", "agent_name", "task_id", "title"];
-        let found = words.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or_default();
+        let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to"];
+        let found = match self.spec.name.as_str() {
+            AGENT => call::target(args),
+            _ => words.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or_default(),
+        };
         let target: String = found.chars().take(TARGET_CHARS_MAX).collect();
         let preview = if self.deed == Deed::Ask { question(args) } else { String::new() };
         Ok(Action { deed: self.deed, preview, ..Action::read(target) })
@@ -201,21 +219,23 @@ pub fn with_team(mut tools: Registry) -> Registry {
     tools
 }
 
+/// A tool of the team.
+fn tool(name: &str, deed: Deed, description: &str, schema: Value) -> TeamTool {
+    let spec = Spec {
+        name: name.to_owned(),
+        description: description.to_owned(),
+        schema,
+        class: Class::Pure,
+        null_is_absent: true,
+    };
+    TeamTool { spec, deed }
+}
+
 /// All of them.
 fn all() -> Vec<TeamTool> {
-    let tool = |name: &str, deed, description: &str, schema: Value| TeamTool {
-        spec: Spec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            schema,
-            class: Class::Pure,
-            null_is_absent: true,
-        },
-        deed,
-    };
     let only_question =
         || json!({ "type": "object", "required": ["question"], "properties": { "question": { "type": "string" } } });
-    vec![
+    let own = [
         tool(SUBMIT_PLAN, Deed::Team, SUBMIT_WORDS, submit_schema()),
         tool(TASK_CREATE, Deed::Team, CREATE_WORDS, task_schema()),
         tool(TASK_UPDATE, Deed::Team, UPDATE_WORDS, update_schema()),
@@ -223,7 +243,8 @@ fn all() -> Vec<TeamTool> {
         tool(DISPATCH_TASK, Deed::Team, DISPATCH_WORDS, dispatch_schema()),
         tool(ASK_USER, Deed::Ask, ASK_WORDS, ask_schema()),
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
-    ]
+    ];
+    own.into_iter().chain(calling(&[])).collect()
 }
 
 const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";

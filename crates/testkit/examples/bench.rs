@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
 
+mod defs;
 mod makespan;
 mod steps;
 mod tree;
@@ -51,7 +52,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 10] = [
+    let steps: [(&str, Step); 11] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         ("plan", makespan::plan),
         ("search", tree::search),
         ("walls", walls::walls),
+        ("defs", defs::defs),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));

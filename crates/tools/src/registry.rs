@@ -107,6 +107,16 @@ impl Registry {
         Ok(())
     }
 
+    /// Adds a tool, in the place of one of that name.
+    pub fn put(&mut self, tool: impl Tool + 'static) {
+        self.insert(Arc::new(tool));
+    }
+
+    /// Takes a tool away.
+    pub fn remove(&mut self, name: &str) {
+        self.entries.remove(name);
+    }
+
     fn insert(&mut self, tool: Arc<dyn Tool>) {
         let name = tool.spec().name.clone();
         self.entries.insert(name, Arc::new(Entry { tool, validator: OnceLock::new() }));

@@ -13,7 +13,7 @@ pub mod lint;
 pub mod pattern;
 pub mod program;
 pub mod rule;
-mod sight;
+pub(crate) mod sight;
 
 use serde::{Deserialize, Serialize};
 

@@ -143,12 +143,12 @@ pub(super) fn quoted(words: &[String]) -> String {
 }
 
 /// A path without `.` and doubled slashes; the root is empty.
-fn clean(path: &str) -> String {
+pub(crate) fn clean(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
     parts.join("/")
 }
 
-fn is_within(path: &str, dir: &str) -> bool {
+pub(crate) fn is_within(path: &str, dir: &str) -> bool {
     path.strip_prefix(dir).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

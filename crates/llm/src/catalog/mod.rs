@@ -86,6 +86,8 @@ pub struct Provider {
     pub notes: String,
     /// The model that answers when none is named.
     pub default_model: Option<String>,
+    /// A quick and cheap model, for what needs no better.
+    pub fast_model: Option<String>,
     /// Its models' names look like `vendor/model`.
     vendor_names: bool,
     quirks: Quirks,

@@ -28,6 +28,7 @@ const PROVIDER: &[&str] = &[
     "no_stream_options",
     "notes",
     "default_model",
+    "fast_model",
 ];
 const MODEL: &[&str] =
     &["provider", "name", "aliases", "context_tokens", "max_tokens", "thinking", "thinking_tokens", "price"];
@@ -90,6 +91,7 @@ fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<P
             requests_per_minute: None,
             notes: String::new(),
             default_model: None,
+            fast_model: None,
             vendor_names: false,
             quirks: Quirks::default(),
         },
@@ -101,6 +103,7 @@ fn provider(name: &str, fields: &Fields<'_>, old: Option<&Provider>) -> Result<P
     set(&mut row.local, fields.flag("local")?);
     set(&mut row.notes, fields.text("notes")?);
     row.default_model = fields.text("default_model")?.or(row.default_model.take());
+    row.fast_model = fields.text("fast_model")?.or(row.fast_model.take());
     set(&mut row.vendor_names, fields.flag("vendor_names")?);
     set(&mut row.quirks.completion_tokens, fields.flag("max_completion_tokens")?);
     set(&mut row.quirks.no_stream_options, fields.flag("no_stream_options")?);

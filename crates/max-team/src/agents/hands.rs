@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use max_team_core::calling::hands::SPAWNING;
 use max_team_core::near::did_you_mean;
 use max_team_runtime::with_team;
 use max_team_tools::Registry;
@@ -15,12 +16,12 @@ use crate::config::quote;
 /// What a lead works with.
 pub(super) const TEAM: [&str; 6] =
     ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
+/// What calls others: for a lead, and for whoever has hands and lists it.
+const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 8] = ["mcp__*", MEMORY, "web_*", "agent", "geocode", "send_message", "skill", "task"];
-/// What a lead may call besides; it needs no listing.
-const CALLS: [&str; 3] = ["agent", "send_message", "task"];
+const LATER: [&str; 5] = ["mcp__*", MEMORY, "web_*", "geocode", "skill"];
 /// The lead may remember, too.
 const MEMORY: &str = "memory_*";
 
@@ -49,9 +50,11 @@ pub(super) fn known() -> &'static Registry {
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
     let is_later = LATER.iter().any(|later| fits(later, tool));
     let is_team = TEAM.contains(&tool);
+    if CALLING.contains(&tool) {
+        return Hand::Has(tool.to_owned());
+    }
     match (is_lead, is_team) {
         (true, true) => Hand::Has(tool.to_owned()),
-        (true, false) if CALLS.contains(&tool) => Hand::Anyway,
         (true, false) if fits(MEMORY, tool) => Hand::Later,
         (true, false) if known.get(tool).is_some() || is_later => Hand::Wrong(format!(
             "the lead has no hands: `{tool}` belongs to a member; a lead may have {}",

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use max_team_core::calling::hands::SPAWNING;
 use max_team_core::team::{Definition, Member, Place};
 use max_team_tools::Registry;
 
@@ -106,14 +107,11 @@ impl Desk {
         Some((self.member(&found.entry), found.entry.card.warnings.clone()))
     }
 
-    /// Experts as the roster has them now.
-    pub(crate) fn experts(&self, roster: &Roster, lead: &str, members: &[&str]) -> Vec<Member> {
+    /// Experts as the roster has them now, but those whose names somebody else has.
+    pub(crate) fn experts(&self, roster: &Roster, taken: &[String]) -> Vec<Member> {
         let ranked = roster.ranked();
         let mates = ranked.iter().map(|ranked| self.member(&ranked.entry));
-        let is_free = |definition: &Definition| {
-            let name = definition.name.as_str();
-            definition.place == Place::Expert && name != lead && !members.contains(&name)
-        };
+        let is_free = |own: &Definition| own.place == Place::Expert && !taken.contains(&own.name);
         mates.filter(|member| is_free(&member.definition)).collect()
     }
 
@@ -163,6 +161,8 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
         tools = known.specs().map(|spec| spec.name.clone()).collect();
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
-    tools.retain(|tool| known.get(tool).is_some() && !is_taken(tool));
+    // Whoever lists them may call others.
+    let is_there = |tool: &str| known.get(tool).is_some() || SPAWNING.contains(&tool);
+    tools.retain(|tool| is_there(tool) && !is_taken(tool));
     tools
 }

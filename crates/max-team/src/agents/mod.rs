@@ -34,6 +34,7 @@ use crate::args::Talk;
 use crate::exit::{Exit, Stop};
 use crate::headless;
 use crate::setup::{self, Place};
+use crate::team::Crew;
 
 pub(crate) use card::slug;
 pub(crate) use join::Desk;
@@ -132,6 +133,8 @@ pub(crate) struct Agent {
     pub(crate) model: Option<String>,
     /// The model it would like, where the session has it.
     pub(crate) wish: Option<String>,
+    /// Whom it may call.
+    pub(crate) crew: Crew,
     pub(crate) constraints: Constraints,
 }
 
@@ -156,12 +159,14 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let roll = read::roll(&found, &place.env).map_err(wrong)?;
     let is_named = talk.team.agents.is_some() && given.is_none();
     let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
-    let Some(wanted) = talk.agent.as_ref().filter(|_| !talk.solo) else {
-        let constraints = Constraints { blocked_patterns: unseen, ..Constraints::default() };
-        return Ok(Agent { definition: setup::solo(), model: None, wish: None, constraints });
-    };
     let roster = Roster::read(place, given.as_ref());
     let desk = Desk::new(&found, unseen, &BTreeMap::new());
+    let Some(wanted) = talk.agent.as_ref().filter(|_| !talk.solo) else {
+        let constraints = Constraints { blocked_patterns: desk.unseen.clone(), ..Constraints::default() };
+        let definition = setup::solo();
+        let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+        return Ok(Agent { definition, model: None, wish: None, crew, constraints });
+    };
     let names = roll.names();
     let expert = desk.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
     let is_expert = expert.is_some();
@@ -177,7 +182,8 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     // Alone it has nobody to lead: what only works in a team is left out.
     definition.tools = join::alone_tools(&definition);
     let (model, wish) = if is_expert { (None, model) } else { (model, None) };
-    Ok(Agent { definition, model, wish, constraints })
+    let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+    Ok(Agent { definition, model, wish, crew, constraints })
 }
 
 fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &Roster) -> String {

@@ -1,9 +1,11 @@
 //! Everybody on a team with where they come from: what `agents list` and `agents show` tell.
 
-use max_team_core::team::Member;
+use max_team_core::calling::hands::{self as calling, Caller, Hands};
+use max_team_core::team::{Member, Place as Position};
 use serde_json::{Value, json};
 
 use super::Team;
+use super::hands;
 use super::join::alone_tools;
 use super::roster::Ranked;
 use super::shelf::Scope;
@@ -80,8 +82,18 @@ impl Person<'_> {
     /// The tools it has when it works, as far as they do not depend on who calls it.
     pub(crate) fn tools(&self) -> Vec<String> {
         let own = &self.member.definition;
-        // A lead's act on the team, and are no hands.
-        if own.place == max_team_core::team::Place::Lead { own.tools.clone() } else { alone_tools(own) }
+        match own.place {
+            // A lead's act on the team, and are no hands.
+            Position::Lead => own.tools.clone(),
+            Position::Member => alone_tools(own),
+            Position::Expert => self.hands().tools,
+        }
+    }
+
+    /// What is left to it when it is called, and which layer took the rest.
+    pub(crate) fn hands(&self) -> Hands {
+        let there = hands::known().specs().map(|spec| spec.name.as_str());
+        calling::hands(there, &self.member.definition, Caller::default())
     }
 
     /// All of it but its words.
@@ -94,6 +106,10 @@ impl Person<'_> {
             "disallowed_tools": own.disallowed_tools, "left_out": self.left_out, "notes": self.notes,
             "constraints": self.member.constraints,
         });
+        if let (Some(told), Position::Expert) = (told.as_object_mut(), own.place) {
+            let taken = self.hands().taken.into_iter().map(|(layer, tools)| json!({ "layer": layer, "tools": tools }));
+            told.insert("taken".to_owned(), taken.collect::<Vec<_>>().into());
+        }
         // What it says besides; most say nothing.
         if let (Some(told), Ok(Value::Object(more))) = (told.as_object_mut(), serde_json::to_value(own)) {
             let known: Vec<String> = told.keys().cloned().chain(["prompt".to_owned()]).collect();

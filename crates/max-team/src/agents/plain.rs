@@ -38,7 +38,12 @@ pub(super) fn front(lines: &[&str], first: u64) -> Option<Node> {
             let spot = Spot { line, col: indent as u64 + 1 };
             (!items.is_empty()).then_some(Node { value: Value::List(items), spot })?
         } else {
-            scalar(rest.strip_prefix(' ')?, Spot { line, col: key.len() as u64 + 3 })?
+            let words = rest.strip_prefix(' ')?.trim_end_matches(' ');
+            let spot = Spot { line, col: key.len() as u64 + 3 };
+            match words.strip_prefix('[') {
+                Some(words) => row(words.strip_suffix(']')?, spot)?,
+                None => scalar(words, spot)?,
+            }
         };
         entries.push((Name { text: key.to_owned(), spot }, node));
     }
@@ -56,12 +61,44 @@ fn is_key(key: &str) -> bool {
         && !NO_WORDS.iter().any(|word| key.eq_ignore_ascii_case(word))
 }
 
-/// Words that begin with a letter and hold nothing that could mean anything else.
+/// `a, "b"` of `[a, "b"]`, which begins at this spot.
+fn row(words: &str, spot: Spot) -> Option<Node> {
+    let mut items = Vec::new();
+    let mut col = spot.col + 1;
+    for piece in words.split(',') {
+        let word = piece.trim_start_matches(' ');
+        let indent = piece.len() - word.len();
+        let word = word.trim_end_matches(' ');
+        // Within brackets these mean something else.
+        let is_open = word.contains(['[', ']', '{', '}', ':', '#']);
+        let spot = Spot { col: col + indent as u64, ..spot };
+        items.push((!is_open).then(|| scalar(word, spot)).flatten()?);
+        col += piece.chars().count() as u64 + 1;
+    }
+    Some(Node { value: Value::List(items), spot })
+}
+
+/// The words between two marks of the same kind that hold nothing that has to be undone.
+fn quoted(words: &str) -> Option<&str> {
+    let within = |mark: char| words.strip_prefix(mark).and_then(|words| words.strip_suffix(mark));
+    let inner = within('"').or_else(|| within('\''))?;
+    (!inner.contains(['"', '\'', '\\']) && !inner.contains(is_odd)).then_some(inner)
+}
+
+/// What ends a line, or cannot be seen.
+fn is_odd(letter: char) -> bool {
+    letter.is_control() || matches!(letter, '\u{feff}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Words that begin with a letter and hold nothing that could mean anything else, or that are quoted.
 fn scalar(words: &str, spot: Spot) -> Option<Node> {
     let words = words.trim_end_matches(' ');
+    if let Some(inner) = quoted(words) {
+        let value = Value::Scalar(Scalar { text: inner.to_owned(), json: Json::String(inner.to_owned()) });
+        return Some(Node { value, spot });
+    }
     let is_plain = words.starts_with(char::is_alphabetic)
-        && !words.contains(char::is_control)
-        && !words.contains(['\u{feff}', '\u{2028}', '\u{2029}'])
+        && !words.contains(is_odd)
         && !words.contains(": ")
         && !words.contains(" #")
         && !words.ends_with(':')
@@ -92,6 +129,7 @@ mod tests {
             "name: 审查\ntools:\n  - Read\n  - Bash(git log:*)\n\nmodel: x\n",
             "tools:\n - a\n - b c\nname: Yes\n",
             "name: a\r\ntools: Read, Grep\r\n",
+            "name: \"a: b\"\ndescription: 'x # y'\ntools: [Read,  \"Grep\", '中 文' ]\nmodel: \"\"\n",
         ] {
             assert!(same(text), "{text}");
         }
@@ -126,6 +164,8 @@ mod tests {
             same(&pieces.concat());
             same(&format!("name: {}\n", pieces.concat()));
             same(&format!("name: a\ntools:\n  - {}\n", pieces.concat()));
+            same(&format!("name: [a, {}]\n", pieces.concat()));
+            same(&format!("name: \"{}\"\ntools: '{0}'\n", pieces.concat()));
         }
     }
 }

@@ -102,8 +102,13 @@ fn page(person: &Person<'_>, lang: Lang) -> String {
     }
     let tools = person.tools();
     rows.push((lang.tools_word(), if tools.is_empty() { lang.no_tools().to_owned() } else { tools.join(", ") }));
+    if own.place == Position::Expert {
+        let taken = person.hands().taken.into_iter().filter(|(_, tools)| !tools.is_empty());
+        rows.extend(
+            taken.map(|(layer, tools)| (lang.taken_word(), format!("{}: {}", lang.layer(layer), tools.join(", ")))),
+        );
+    }
     let lists = [
-        (lang.left_out_word(), own.disallowed_tools.as_slice()),
         (lang.left_out_word(), person.left_out.as_slice()),
         (lang.skills_word(), own.skills.as_slice()),
         (lang.calls_word(), own.may_call.as_deref().unwrap_or_default()),

@@ -1,8 +1,9 @@
 //! `cost`: what was spent, added up by agent, task, model, day or session.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use max_team_core::chat::Usage;
+use max_team_core::id::AgentId;
 use max_team_runtime::Cost;
 use serde_json::{Value, json};
 
@@ -40,13 +41,20 @@ pub(crate) fn run(place: &Place, options: &args::Cost) -> anyhow::Result<Exit> {
     let since_ms = options.since.map_or(i64::MIN, |ms| now_ms.saturating_sub(ms));
     let costs = census.costs(session, since_ms, now_ms).map_err(stop)?;
     let (rows, total) = add_up(&costs, options.by);
+    let callers = if options.by == CostBy::Agent { with_calls(&costs) } else { BTreeMap::new() };
     let text = if options.json {
-        let rows: Vec<Value> = rows.iter().map(|(name, sum)| json_of(name, sum)).collect();
-        format!("{}\n", json!({ "by": name_of(options.by), "rows": rows, "total": json_of("total", &total) }))
+        let all = |rows: &mut dyn Iterator<Item = (&String, &Sum)>| {
+            rows.map(|(name, sum)| json_of(name, sum)).collect::<Vec<Value>>()
+        };
+        let (rows, callers) = (all(&mut rows.iter().map(|(name, sum)| (name, sum))), all(&mut callers.iter()));
+        let total = json_of("total", &total);
+        format!("{}\n", json!({ "by": name_of(options.by), "rows": rows, "with_calls": callers, "total": total }))
     } else if rows.is_empty() {
         format!("{}\n", desk.lang.nothing_spent())
     } else {
-        let lines = rows.iter().map(|(name, sum)| cells(name, sum)).chain([cells(desk.lang.total(), &total)]);
+        let own = rows.iter().map(|(name, sum)| cells(name, sum));
+        let callers = callers.iter().map(|(name, sum)| cells(&desk.lang.with_calls(name), sum));
+        let lines = own.chain(callers).chain([cells(desk.lang.total(), &total)]);
         let mut text = table(&desk.lang.cost_heads(options.by), &lines.collect::<Vec<_>>());
         if total.unknown_nano > 0 {
             text.push_str(&format!("{}\n", desk.lang.unknown_outcome(&money(total.unknown_nano))));
@@ -70,6 +78,22 @@ fn add_up(costs: &[Cost], by: CostBy) -> (Vec<(String, Sum)>, Sum) {
         rows.sort_by_key(|(_, sum)| std::cmp::Reverse((sum.nano, sum.usage.input_total() + sum.usage.output)));
     }
     (rows, total)
+}
+
+/// What those who called somebody have spent, together with whom they called.
+fn with_calls(costs: &[Cost]) -> BTreeMap<String, Sum> {
+    let agents: BTreeMap<AgentId, &Cost> = costs.iter().map(|cost| (cost.agent, cost)).collect();
+    let callers = |cost: &Cost| std::iter::successors(cost.caller, |id| agents.get(id).and_then(|by| by.caller));
+    let all: BTreeSet<AgentId> = costs.iter().flat_map(callers).collect();
+    let mut sums: BTreeMap<String, Sum> = BTreeMap::new();
+    for cost in costs {
+        for id in std::iter::once(cost.agent).chain(callers(cost)).filter(|id| all.contains(id)) {
+            if let Some(caller) = agents.get(&id) {
+                sums.entry(caller.name.clone()).or_default().add(cost);
+            }
+        }
+    }
+    sums
 }
 
 fn key(cost: &Cost, by: CostBy) -> String {
@@ -121,7 +145,7 @@ fn json_of(name: &str, sum: &Sum) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use max_team_core::id::{AgentId, PlanId, SessionId};
+    use max_team_core::id::{PlanId, SessionId};
 
     use super::*;
 
@@ -133,6 +157,7 @@ mod tests {
             name: name.into(),
             plan: task.map(|_| PlanId::new(id)),
             task: task.map(str::to_owned),
+            caller: None,
             model: "m".into(),
             calls: 2,
             usage: Usage { input: 10, output: 1, cache_read: 5, cache_write: 0 },
@@ -140,6 +165,25 @@ mod tests {
             unknown_nano: nano / 2,
             at_ms: 0,
         }
+    }
+
+    #[test]
+    fn what_was_spent_for_somebody_is_added_up_for_them() {
+        let agent = |id| AgentId::new(uuid::Uuid::from_u128(id));
+        let of = |name: &str, id, caller: Option<u128>, nano| Cost {
+            agent: agent(id),
+            caller: caller.map(agent),
+            ..cost(name, None, nano)
+        };
+        let costs = [
+            of("max", 1, None, 1),
+            of("max", 1, None, 2),
+            of("general", 2, Some(1), 10),
+            of("explore", 3, Some(2), 100),
+            of("leo", 4, None, 1_000),
+        ];
+        let sums: Vec<(String, u64)> = with_calls(&costs).into_iter().map(|(name, sum)| (name, sum.nano)).collect();
+        assert_eq!(sums, [("general".to_owned(), 110), ("max".to_owned(), 113)]);
     }
 
     #[test]

@@ -32,7 +32,7 @@ pub(crate) use error::{ConfigError, Problem, quote};
 pub(crate) use files::{File, Standing};
 pub(crate) use layers::found;
 pub(crate) use shape::{Count, Shape, Switch, Usd};
-pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Tools, Ui};
+pub(crate) use table::{Audit, Journal, Limits, Llm, Permissions, Project, Server, Team, Tools, Ui};
 pub(crate) use time::{Time, duration};
 
 use explain::{Source, Trail};
@@ -82,6 +82,7 @@ pub(crate) struct Config {
     /// Where work stops.
     pub(crate) limits: Limits,
     /// What agents may do unasked.
+    pub(crate) team: Team,
     pub(crate) permissions: Permissions,
     /// What tools may ask beyond the project.
     pub(crate) tools: Tools,
@@ -123,6 +124,7 @@ pub(crate) fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
         project: Project::new(&values),
         journal: Journal::new(&values),
         limits: Limits::new(&values),
+        team: Team::new(&values),
         permissions: Permissions::new(&values),
         tools: Tools::new(&values),
         ui: Ui::new(&values),
@@ -185,6 +187,7 @@ impl fmt::Debug for Config {
             .field("project", &self.project)
             .field("journal", &self.journal)
             .field("limits", &self.limits)
+            .field("team", &self.team)
             .field("permissions", &self.permissions)
             .field("ui", &self.ui)
             .field("warnings", &self.warnings)

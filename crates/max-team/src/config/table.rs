@@ -186,6 +186,14 @@ table! {
         budget_usd: Option<f64> as Maybe<Usd> = None;
     }
 
+    /// Who works, and how.
+    team: Team {
+        /// Whether the lead only coordinates: it calls others, goes on with them and asks you, and does nothing else.
+        coordinator: bool as Switch = false;
+        /// How deep calls go: 1 means that whoever is called calls nobody, 0 that nobody is called at all.
+        call_depth: u32 as Count<0, 2> = limits::CALL_DEPTH_DEFAULT;
+    }
+
     /// What agents may do unasked.
     permissions: Permissions {
         /// How freely agents act before you have been asked.

@@ -8,6 +8,7 @@
 
 use std::path::{Component, Path};
 
+use max_team_core::limits;
 use max_team_core::policy::Mode;
 
 use super::yaml::{Node, Value};
@@ -63,9 +64,13 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
         }
         "project.sandbox" => (shown == "false").then_some(FREE),
         "project.root" | "audit.output" => (!is_inside(shown)).then_some(OUTSIDE),
-        "limits.rounds" | "limits.budget_usd" => {
-            // Rounds have a limit even where the user chose none; money has not.
-            let usual = || (path == "limits.rounds").then(|| max_team_core::limits::ROUNDS_MAX_DEFAULT.to_string());
+        "limits.rounds" | "limits.budget_usd" | "team.call_depth" => {
+            // Rounds and calls have a limit even where the user chose none; money has not.
+            let usual = || match path {
+                "limits.rounds" => Some(limits::ROUNDS_MAX_DEFAULT.to_string()),
+                "team.call_depth" => Some(limits::CALL_DEPTH_DEFAULT.to_string()),
+                _ => None,
+            };
             let own: f64 = chosen(path).or_else(usual)?.parse().ok()?;
             (!shown.parse().is_ok_and(|value: f64| value <= own)).then_some(SPEND)
         }

@@ -83,7 +83,7 @@ impl Headless {
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
         let key = EnvelopeId::new(Uuid::now_v7());
         let mut tally = Tally::new(session, open.settings.retries_max);
-        tally.team = open.team.is_some();
+        tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         let command = match &self.task {
             Task::Say(text) if text.is_empty() => {
                 let stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
@@ -265,7 +265,8 @@ impl Headless {
             _ => {}
         }
         if !from.lead {
-            return self.emit_stream_some(|| stream_json::of_team(session, from, at_ms, event));
+            let called = tally.of_call(from, at_ms, event);
+            return self.emit_stream_some(|| called.or_else(|| stream_json::of_team(session, from, at_ms, event)));
         }
         match event {
             Event::TurnStarted(_) => tally.rounds = 0,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use max_team_core::event::{Event, TurnEnded};
-use max_team_core::id::{EnvelopeId, PlanId, QuestionId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
 use max_team_runtime::Origin;
 use serde_json::{Value, json};
@@ -13,6 +13,8 @@ use crate::stream_json;
 /// What is known when it is over.
 pub(super) struct Tally {
     pub(super) lines: stream_json::Lines,
+    /// The lines of those who were called.
+    pub(super) called: HashMap<AgentId, stream_json::Lines>,
     pub(super) rounds: u32,
     pub(super) api_ms: u64,
     pub(super) first_ms: Option<u64>,
@@ -35,6 +37,7 @@ impl Tally {
     pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
         Self {
             lines: stream_json::Lines::new(session, retries_max),
+            called: HashMap::new(),
             rounds: 0,
             api_ms: 0,
             first_ms: None,
@@ -47,6 +50,20 @@ impl Tally {
             heard: Vec::new(),
             plans: Vec::new(),
         }
+    }
+
+    /// The line for what somebody did who works for a call, if it is one like the lead's.
+    pub(super) fn of_call(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Value> {
+        let (agent, (caller, key)) = (from.agent?, from.call.as_ref()?);
+        let parent = self.called.get(caller).unwrap_or(&self.lines).id(key);
+        let fresh = self.lines.of_call(parent);
+        let lines = self.called.entry(agent).or_insert(fresh);
+        lines.hear(event);
+        if let Event::TurnEnded(_) = event {
+            self.called.remove(&agent);
+            return None;
+        }
+        stream_json::Lines::tells(event).then(|| self.called.get(&agent)?.line(at_ms, event)).flatten()
     }
 
     /// Whether what we asked for has been taken up.

@@ -29,6 +29,8 @@ pub(super) struct Mate {
     pub(super) name: String,
     /// Its task in a plan; none if the lead gave it one thing to do.
     pub(super) task: Option<(PlanId, String)>,
+    /// What it was called for, in a few words, if somebody said.
+    title: String,
     transcript: Transcript,
     /// What its turn came to, once that is over.
     spent_nano: Option<u64>,
@@ -57,6 +59,18 @@ impl Mate {
             Activity::Paced { until_ms } => lang.pacing(wait(until_ms)),
             Activity::Stopping => lang.stopping().to_owned(),
         }
+    }
+
+    /// Who it is, and what it was called for.
+    pub(super) fn called(&self) -> String {
+        let name = clean_line(&self.name);
+        if self.title.is_empty() { name } else { format!("{name} ({})", clean_line(&self.title)) }
+    }
+
+    /// The tokens that its turn has used so far.
+    pub(super) fn tokens(&self) -> u64 {
+        let (usage, _) = self.transcript.used();
+        usage.input_total().saturating_add(usage.output)
     }
 
     /// What its turn has cost so far, as far as prices are known.
@@ -105,7 +119,7 @@ impl Crew {
                 let mut transcript = Transcript::new(self.lang, self.settings.clone());
                 transcript.join(at_ms);
                 let (name, task) = (from.name.to_string(), from.task.clone());
-                self.mates.push(Mate { agent, name, task, transcript, spent_nano: None });
+                self.mates.push(Mate { agent, name, task, title: String::new(), transcript, spent_nano: None });
                 self.mates.len() - 1
             }
         };
@@ -114,6 +128,8 @@ impl Crew {
             // The member's own notices say so only from the next one on.
             let given = started.assignment.as_ref();
             mate.task = given.and_then(|given| Some((given.plan?, given.task.clone())));
+            // What the lead gives a member to do begins with the words themselves.
+            mate.title = given.filter(|given| given.depth > 0).map(|given| given.title.clone()).unwrap_or_default();
             mate.spent_nano = None;
         }
         let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
@@ -127,7 +143,7 @@ impl Crew {
         let money = if nano > 0 { format!(" · {}", dollars(nano)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, End::Answered | End::Proposed);
-        Some(Row::Member { words: self.lang.member_done(&clean_line(&mate.name), ok, &figures), ok })
+        Some(Row::Member { words: self.lang.member_done(&mate.called(), ok, &figures), ok })
     }
 
     pub(super) fn delta(&mut self, from: &Origin, delta: &Delta, now_ms: i64) {

@@ -15,10 +15,13 @@ use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::team::{Definition, Settings};
-use max_team_runtime::{Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which};
+use max_team_runtime::{
+    AgentRow, Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which,
+};
 use uuid::Uuid;
 
 use crate::permissions;
+use crate::team::Look;
 
 /// Sessions that `/resume` lists.
 pub(super) const SESSIONS_MAX: usize = 10;
@@ -56,6 +59,8 @@ pub(super) enum Act {
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
     Status(Reason),
+    /// Who has worked here, and what the one who is meant has done.
+    Show(Option<String>),
     /// List the sessions, or find the one that is meant.
     Sessions(Option<String>),
     /// Leave this session for another one.
@@ -89,9 +94,13 @@ pub(super) enum Done {
     Interrupted(Outcome<()>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
+    Shown { wanted: Option<String>, outcome: Outcome<Shown> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
     Opened(Outcome<Arrival>),
 }
+
+/// Those who were called, and the one who is meant with what it has done.
+pub(super) type Shown = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
 
 /// Another session, and what was said in it.
 type Arrival = (Box<Opened>, Vec<(i64, Event)>);
@@ -112,6 +121,8 @@ pub(super) struct Desk {
     pub(super) home: PathBuf,
     pub(super) definition: Definition,
     pub(super) team: Option<Team>,
+    /// Asks again who can be called.
+    pub(super) look: Option<Look>,
     pub(super) session: SessionId,
 }
 
@@ -153,6 +164,12 @@ impl Desk {
         let session = self.session;
         match act {
             Act::Say { key, text } => {
+                // A definition that was changed meanwhile counts from here on.
+                if let Some(experts) = self.look.as_ref().and_then(Look::again)
+                    && let Err(error) = self.command(fresh(), Command::Experts { session, experts }).await
+                {
+                    return Done::Said { key, outcome: Err(error) };
+                }
                 Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await }
             }
             Act::Answer { question, answer } => {
@@ -175,9 +192,19 @@ impl Desk {
                 Done::Configured(self.command(fresh(), command).await)
             }
             Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
+            Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
         }
+    }
+
+    fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {
+        let called: Vec<AgentRow> =
+            self.handle.agents(self.session)?.into_iter().filter(|row| row.assignment.is_some()).collect();
+        // Of several with one name the last is meant.
+        let meant = wanted.and_then(|wanted| called.iter().rfind(|row| row.is(wanted)).cloned());
+        let shown = meant.map(|row| Ok::<_, RuntimeError>((row.clone(), self.handle.agent_events(row.agent)?)));
+        Ok((called, shown.transpose()?))
     }
 
     async fn command(&self, key: EnvelopeId, command: Command) -> Outcome<()> {
@@ -187,7 +214,11 @@ impl Desk {
 
     /// The other session is opened first: if that fails, this one is still there.
     async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
-        let open = Open { which, definition: self.definition.clone(), settings, schema: None, team: self.team.clone() };
+        let mut team = self.team.clone();
+        if let (Some(team), Some(look)) = (&mut team, &self.look) {
+            team.experts = look.now();
+        }
+        let open = Open { which, definition: self.definition.clone(), settings, schema: None, team };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.

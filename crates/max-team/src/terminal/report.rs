@@ -6,7 +6,7 @@
 use max_team_core::ledger::Ledger;
 use max_team_core::plan::event::About;
 use max_team_core::team::Model;
-use max_team_runtime::{Mate, SessionRow, Status, Team};
+use max_team_runtime::{AgentRow, Mate, SessionRow, Status, Team};
 
 use super::crew::Crew;
 use super::plans::Plans;
@@ -149,6 +149,21 @@ pub(super) fn team(lang: Lang, team: &Team, crew: &Crew) -> Row {
         (definition.name.clone(), about)
     };
     Row::Table(team.members.iter().map(row).collect())
+}
+
+/// Those who were called, with what for.
+pub(super) fn called(lang: Lang, rows: &[AgentRow]) -> Row {
+    if rows.is_empty() {
+        return Row::Note(lang.nobody_was_called().to_owned());
+    }
+    let about = |row: &AgentRow| match &row.assignment {
+        Some(given) if !given.title.is_empty() => given.title.clone(),
+        Some(given) => given.task.clone(),
+        None => String::new(),
+    };
+    let line =
+        |row: &AgentRow| (row.handle(), super::text::cut(&super::text::clean_line(&about(row)), PREVIEW_COLUMNS));
+    Row::Table(rows.iter().map(line).collect())
 }
 
 /// What waits for the user.

@@ -360,6 +360,8 @@ impl Session {
             }
             Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
+            Done::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
+            Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
             Done::Sessions { outcome: Err(error), .. } => failed(&error),
             Done::Opened(Err(error)) => failed(&self.lang.runtime_failure(&error)),
@@ -398,6 +400,7 @@ impl Session {
             }
             Slash::Plan => self.show_plan(),
             Slash::Team => self.show_team(),
+            Slash::Show(wanted) => self.ask(Act::Show(wanted)),
             Slash::Stop(task) => self.stop(task),
             Slash::Inbox => self.show_inbox(),
             Slash::Clear => self.open(Which::New),

@@ -17,6 +17,8 @@ pub(super) enum Slash {
     /// The plan, and the question about it.
     Plan,
     Team,
+    /// What somebody who was called has done.
+    Show(Option<String>),
     /// Stop the plan, or one task of it.
     Stop(Option<String>),
     /// What waits for the user.
@@ -54,7 +56,7 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [Entry; 11] = [
+pub(super) const ENTRIES: [Entry; 12] = [
     entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
@@ -62,6 +64,7 @@ pub(super) const ENTRIES: [Entry; 11] = [
     entry("context", "", "what fills the model's window", "模型窗口的占用"),
     entry("plan", "", "show the plan, and decide about it", "查看计划并作决定"),
     entry("team", "", "who is on the team, and what they do", "团队成员及其状态"),
+    entry("show", "[name]", "what somebody who was called has done", "查看被调用者的完整记录"),
     entry("stop", "[task]", "stop the plan, or one task of it", "停止计划或其中一个任务"),
     entry("inbox", "", "what waits for you", "等待您处理的事项"),
     entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
@@ -85,6 +88,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "resume" => Slash::Resume(argument),
         "plan" => Slash::Plan,
         "team" | "agents" => Slash::Team,
+        "show" => Slash::Show(argument),
         "stop" => Slash::Stop(argument),
         "inbox" => Slash::Inbox,
         "quit" | "exit" => Slash::Quit,

@@ -388,7 +388,7 @@ fn brief(input: &Value) -> String {
     line.chars().take(BRIEF_CHARS).collect()
 }
 
-fn text_of(parts: &[Part]) -> String {
+pub(super) fn text_of(parts: &[Part]) -> String {
     let texts = parts.iter().filter_map(|part| match part {
         Part::Text { text } => Some(text.as_str()),
         _ => None,

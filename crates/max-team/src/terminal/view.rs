@@ -275,9 +275,14 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     }
     let now_ms = chat.now_ms();
     for mate in session.crew().delegated().take(MEMBER_ROWS_MAX) {
-        let name = Span::styled(format!("⏺ {}: ", clean_line(&mate.name)), look.theme.faint());
-        let room = look.columns.saturating_sub(text::width(&name.content));
-        work.push(Line::from(vec![name, Span::raw(text::cut(&mate.doing(look.lang, now_ms), room))]));
+        let name = Span::styled(format!("⏺ {}: ", mate.called()), look.theme.faint());
+        let used = match mate.tokens() {
+            0 => String::new(),
+            used => format!(" · {}", look.lang.so_many_tokens(&tokens(used))),
+        };
+        let room = look.columns.saturating_sub(text::width(&name.content) + text::width(&used));
+        let doing = Span::raw(text::cut(&mate.doing(look.lang, now_ms), room));
+        work.push(Line::from(vec![name, doing, Span::styled(used, look.theme.faint())]));
     }
     let sent = match (session.queue(), transcript.is_busy()) {
         ([only], false) => Row::Said(only.text.clone()).lines(look),

@@ -1,5 +1,7 @@
 //! The phrases about definitions of agents.
 
+use max_team_core::calling::hands::Layer;
+
 use super::Lang;
 
 phrases! {
@@ -10,6 +12,7 @@ phrases! {
     shadows_word: "shadows", "遮盖";
     model_word: "model", "模型";
     tools_word: "tools", "工具";
+    taken_word: "not for it", "不提供";
     left_out_word: "left out", "未采用";
     limits_word: "limits", "限制";
     cache_word: "cache", "缓存";
@@ -26,6 +29,22 @@ phrases! {
 }
 
 impl Lang {
+    /// Why somebody who is called does not have a tool.
+    pub(crate) fn layer(self, layer: Layer) -> &'static str {
+        match (layer, self) {
+            (Layer::Meta, Self::En) => "steers the team",
+            (Layer::Meta, Self::Zh) => "用于管理团队",
+            (Layer::Custom, Self::En) => "only for what comes with the program",
+            (Layer::Custom, Self::Zh) => "仅限内置智能体",
+            (Layer::Background, Self::En) => "nobody can be asked in the background",
+            (Layer::Background, Self::Zh) => "后台无人可问",
+            (Layer::Own, Self::En) => "by its definition",
+            (Layer::Own, Self::Zh) => "定义所限",
+            (Layer::Caller, Self::En) => "its caller has none",
+            (Layer::Caller, Self::Zh) => "调用者没有",
+        }
+    }
+
     pub(crate) fn more_about_agents(self, more: usize) -> String {
         say!(
             self,

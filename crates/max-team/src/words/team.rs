@@ -8,6 +8,7 @@ use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally};
 use super::{Lang, plural};
 
 phrases! {
+    nobody_was_called: "nobody has been called in this session yet", "本会话中尚未调用任何人";
     asks: "asks", "提问";
     reply_keys: "Write your answer · Enter sends · Esc: no answer", "请输入答复 · Enter 发送 · Esc 不作答复";
     reply_keys_options: "A digit picks one, or write your own · Enter sends · Esc: no answer",
@@ -321,6 +322,21 @@ impl Lang {
 
     pub(crate) fn plan_parked(self, goal: &str) -> String {
         say!(self, "plan waits for you: {goal}", "计划等待您处理：{goal}")
+    }
+
+    /// Nobody is meant by a name.
+    pub(crate) fn nobody_called(self, name: &str) -> String {
+        say!(self, "nobody here is called `{name}`", "这里没有名为 `{name}` 的成员")
+    }
+
+    /// How many tokens.
+    pub(crate) fn so_many_tokens(self, tokens: &str) -> String {
+        say!(self, "{tokens} tokens", "{tokens} 个 token")
+    }
+
+    /// Somebody together with whom they called, in a list of costs.
+    pub(crate) fn with_calls(self, name: &str) -> String {
+        say!(self, "{name}, with those it called", "{name}（含其调用）")
     }
 
     /// Money and time of a member that was given one thing to do.

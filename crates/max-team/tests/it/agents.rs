@@ -1,8 +1,9 @@
 //! Definitions in folders: who there is, where each is written, and that each is who it says it is.
 
-use max_team_testkit::{ModelServer, Reply, Script};
+use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::{Program, Ran};
 
 const REVIEWER: &str = "---\nname: reviewer\ndescription: Reviews code: all of it\ntools: Read, Grep, TodoWrite\n\
@@ -71,7 +72,7 @@ fn a_new_one_is_written_once_and_loads() {
     let shown = program.run(&["agents", "show", "poet", "--json"]).json();
     assert_eq!(shown["description"], "Writes poems: short ones");
     assert_eq!((&shown["notes"], &shown["left_out"]), (&json!([]), &json!([])), "{shown}");
-    assert_eq!(shown["tools"], json!(["read_file", "list_dir", "search_code"]));
+    assert_eq!(shown["tools"], json!(["list_dir", "read_file", "search_code"]));
     let before = program.read(".max-team/agents/poet.md");
     let ran = new(&["poet"]);
     assert!(ran.code == 2 && ran.err.contains("stays as it is"), "{ran:?}");
@@ -104,7 +105,7 @@ fn tools(body: &Value) -> Vec<&str> {
 
 #[test]
 fn one_is_put_to_the_test_and_only_looks() {
-    let server = ModelServer::start(Script::new().when(|request: &max_team_testkit::Recorded| {
+    let server = ModelServer::start(Script::new().when(|request: &Recorded| {
         Some(match request.tool_results() {
             0 => Reply::new().tool("t1", "write_file", json!({ "path": "x.txt", "content": "x" })),
             _ => Reply::text("done"),
@@ -168,4 +169,43 @@ fn definitions_are_found_up_to_the_repositorys_root_and_no_further() {
     let found = |name: &str| all.as_array().unwrap().iter().find(|agent| agent["name"] == name).cloned();
     assert_eq!(found("near").unwrap()["description"], "near");
     assert!(found("root").is_some() && found("above").is_none(), "{all}");
+}
+
+const POET: &str =
+    "---\nname: poet\ndescription: Writes poems\ntools: Read, Write\nmaxTurns: 3\n---\nYou are a poet.\n";
+
+#[test]
+fn an_expert_is_called_under_its_own_words_and_tools() {
+    let script = Script::new().when(|request: &Recorded| {
+        let is_poet = request.body["system"].to_string().contains("You are a poet.");
+        Some(match (is_poet, request.tool_results()) {
+            (true, _) => Reply::text("Roses are red."),
+            (false, 0) => {
+                Reply::new().tool("t1", "task", json!({ "agent": "poet", "arguments": { "about": "roses" } }))
+            }
+            (false, _) => Reply::text("He says: roses are red."),
+        })
+    });
+    let server = ModelServer::start(script);
+    let program = Program::team(&server).file("agents/poet-sub.md", POET);
+    let ran = program.run(&["-p", "a poem"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "He says: roses are red.\n"), "{ran:?}");
+    let requests = server.requests();
+    let poet = requests.iter().find(|request| request.contains("You are a poet.")).unwrap();
+    assert!(poet.contains("roses") && tools(&poet.body) == ["read_file", "write_file"], "{:?}", tools(&poet.body));
+}
+
+#[test]
+fn an_expert_that_is_written_during_a_chat_can_be_called() {
+    let server = ModelServer::start(Script::new().then(Reply::text("First.")).then(Reply::text("Second.")));
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["one", "Enter"]);
+    terminal.wait("First.");
+    let program = program.file(".max-team/agents/poet.md", POET);
+    terminal.keys(&["two", "Enter"]);
+    terminal.wait("Second.");
+    let told: Vec<bool> = server.requests().iter().map(|request| request.contains("Writes poems")).collect();
+    assert_eq!(told, [false, true], "{:?}", program.project());
 }

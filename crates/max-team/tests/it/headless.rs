@@ -113,7 +113,8 @@ fn instructions_and_tools_are_in_the_request() {
     assert!(system.contains("Be brief.") && system.contains("Also kind."), "{system}");
     let tools: Vec<&str> =
         body["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-    let hands = "edit_file list_dir read_file run_shell search_code shell_output shell_stop write_file";
+    let hands =
+        "agent edit_file list_dir read_file run_shell search_code send_message shell_output shell_stop task write_file";
     assert_eq!(tools.join(" "), hands);
     let marked = body.to_string().matches("cache_control").count();
     assert!((2..=4).contains(&marked), "{marked} cache breakpoints");

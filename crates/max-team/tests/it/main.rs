@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod calls;
 mod chat;
 mod command_line;
 mod crash;

@@ -1,33 +1,27 @@
-//! What an agent does to the team itself: proposes, delegates, asks a colleague, notes a task.
+//! What an agent does to the team itself: proposes, asks a colleague, notes a task; `calls` lets others work for it.
 //!
 //! Such a call has no effect outside the journal: what it does is committed together with its result, so it can be
-//! made again after a crash without harm. A delegation's result comes by mail; until then the call holds nothing.
+//! made again after a crash without harm.
 //! Nothing here runs anything that was not approved.
-
-use std::sync::Arc;
-use std::time::Duration;
 
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, PlanSubmitted};
-use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::turn::{Effect, Input};
+use max_team_core::id::PlanId;
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::turn::Input;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::flight::{Flight, Landed};
+use super::flight::Flight;
 use super::mail::derived;
-use super::{Agent, Control, Extra, Newcomer};
+use super::{Agent, Extra};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
 use crate::plan::{letters, plan_stream, propose};
-use crate::shared::{commit_at, now_ms};
-use crate::team_tools::{self, Act, DISPATCH_TASK};
-use crate::{beat, session};
+use crate::shared::now_ms;
+use crate::team_tools::{self, Act, Call, Way};
 
 /// What a call came to.
-struct Done {
+pub(super) struct Done {
     words: String,
     is_error: bool,
     events: Vec<Event>,
@@ -39,7 +33,7 @@ impl Done {
         Self { words: words.into(), is_error: false, events: Vec::new(), extra: Extra::default() }
     }
 
-    fn wrong(words: impl Into<String>) -> Self {
+    pub(super) fn wrong(words: impl Into<String>) -> Self {
         Self { is_error: true, ..Self::said(words) }
     }
 }
@@ -70,6 +64,14 @@ impl Agent {
             Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&query)?,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
+                None => return Ok(()),
+                Some(done) => done,
+            },
+            Ok(Act::Call(call)) => match self.call(&key, &call).await? {
+                None => return Ok(()),
+                Some(done) => done,
+            },
+            Ok(Act::Message(message)) => match self.message(&key, &message).await? {
                 None => return Ok(()),
                 Some(done) => done,
             },
@@ -154,7 +156,7 @@ impl Agent {
         Ok(Done { extra: Extra::send(letter), ..Done::said("The plan goes on accordingly.") })
     }
 
-    fn no_member(&self, name: &str) -> String {
+    pub(super) fn no_member(&self, name: &str) -> String {
         let team = self.floor.team();
         let members = team.iter().flat_map(|team| &team.members);
         let names: Vec<&str> = members.map(|mate| mate.definition.name.as_str()).collect();
@@ -168,60 +170,9 @@ impl Agent {
     /// Gives one member something to do. The result comes by mail.
     async fn dispatch(&mut self, key: &str, dispatch: &team_tools::Dispatch) -> Result<Option<Done>, RuntimeError> {
         let drafted = dispatch.task_id.as_ref().and_then(|id| self.turn.drafts().iter().find(|draft| draft.id == *id));
-        let name = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str());
-        let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str());
-        let Some(mate) = self.floor.mate(name) else {
-            return Ok(Some(Done::wrong(self.no_member(name))));
-        };
-        if text.trim().is_empty() {
-            return Ok(Some(Done::wrong("`description` is missing: the member sees nothing of this conversation")));
-        }
-        let places = self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1));
-        if self.delegated.len() >= places && !self.delegated.contains(key) {
-            let words =
-                format!("{places} members are at work for you already; wait for their answers, then call again");
-            return Ok(Some(Done::wrong(words)));
-        }
-        self.delegated.insert(key.to_owned());
-        let child = self.delegate(key);
-        if self.floor.shared.journal.head(&session::agent_stream(child))? == 0 {
-            let text = letters::delegated(text);
-            self.start(child, key, &mate, &text).await?;
-        } else {
-            self.floor.seat_agent(child)?;
-        }
-        let timeout = mate.settings.constraints.timeout_ms.map(Duration::from_millis);
-        self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout))));
-        Ok(None)
-    }
-
-    /// Lets somebody begin to exist with what a call has delegated.
-    async fn start(&mut self, child: AgentId, key: &str, mate: &Mate, text: &str) -> Result<(), RuntimeError> {
-        let assignment = Assignment { reply_to: self.stream.clone(), plan: None, task: key.to_owned(), attempt: 1 };
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(child),
-            kind: Kind::TaskAssign,
-            body: json!({ "text": text, "assignment": assignment }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
-        let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
-        commit.actor = format!("agent:{}", self.origin.name);
-        let settings = mate.settings.clone();
-        let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
-        if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-            self.floor.shared.audit_letter(&letter);
-        } else {
-            commit.sends.push(letter);
-        }
-        let at_ms = commit.at_ms;
-        self.floor.commit(commit, || newcomer.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms))).await?;
-        newcomer.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
-        Ok(())
+        let who = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str()).to_owned();
+        let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str()).to_owned();
+        self.call(key, &Call { way: Way::Dispatch, who, title: team_tools::title(&text), text }).await
     }
 
     /// Asks whoever gave the task. The answer comes by mail.
@@ -247,59 +198,6 @@ impl Agent {
         }
         self.flights.push(self.cancelled(key.to_owned(), None));
         Ok(None)
-    }
-
-    /// Who does what a call has delegated.
-    fn delegate(&self, key: &str) -> AgentId {
-        AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
-    }
-
-    /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
-    pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
-        let pending = self.turn.pending().into_iter();
-        let keys = pending.filter_map(|effect| match effect {
-            Effect::RunTool { key, .. } => Some(key),
-            _ => None,
-        });
-        let delegated = keys.filter(|key| self.turn.call(key).is_some_and(|call| call.tool == DISPATCH_TASK));
-        let letters = delegated.map(|key| Envelope {
-            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(self.delegate(&key)),
-            kind: Kind::Shutdown,
-            body: json!({ "by": by }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        });
-        letters.collect()
-    }
-
-    /// Lands when the turn is stopped.
-    fn cancelled(&self, key: String, child: Option<(AgentId, Option<Duration>)>) -> super::flight::Future {
-        let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
-        Box::pin(async move {
-            if let Some((child, Some(timeout))) = child {
-                let address = session::agent_stream(child);
-                tokio::select! {
-                    () = cancel.cancelled() => {}
-                    () = beat::worked(timeout, || floor.is_waiting(&address)) => {
-                        let stop = Control::Interrupt { by: "its time is over".to_owned() };
-                        // One that has just gone home needs no telling.
-                        drop(floor.tell(&address, stop).await);
-                    }
-                }
-            }
-            cancel.cancelled().await;
-            if floor.is_closing() {
-                // Parked, not stopped: it goes on in the next process.
-                return Landed { flight: Flight::Tool(key), input: None };
-            }
-            let content = vec![Part::text("Stopped before there was an answer.")];
-            let flight = Flight::Tool(key.clone());
-            let input = Input::ToolEnded { key, content, is_error: true, interrupted: true, fatal: None, ms: 0 };
-            Landed { flight, input: Some(input) }
-        })
     }
 }
 

@@ -139,10 +139,12 @@ impl Agent {
         &self.wire.insert(wire).transcript
     }
 
-    /// Whose words they are: the member's, at its task.
+    /// Whose words they are: the member's, at its task, or of whoever was called, at that call.
     fn speaker(&self) -> String {
-        match &self.origin.task {
-            Some((_, task)) => format!("{}/{task}", self.origin.name),
+        let called =
+            self.turn.assignment().filter(|assignment| assignment.depth > 0).map(|assignment| &assignment.task);
+        match self.origin.task.as_ref().map(|(_, task)| task).or(called) {
+            Some(task) => format!("{}/{task}", self.origin.name),
             None => self.origin.name.to_string(),
         }
     }

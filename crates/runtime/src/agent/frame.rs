@@ -13,11 +13,12 @@ use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
 use max_team_tools::command::{Network, Walls};
-use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
+use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::shared::{Shared, lock};
+use crate::team_tools::{self, Callee};
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
@@ -26,6 +27,8 @@ pub(crate) struct Frame {
     definition: Definition,
     settings: Settings,
     pub(super) registry: Arc<Registry>,
+    /// Whom it may call, as its tools say.
+    callees: Vec<Callee>,
     beneath: Arc<Root>,
     walled: bool,
     pub(super) system: Arc<str>,
@@ -54,6 +57,7 @@ impl Frame {
         definition: Definition,
         settings: Settings,
         schema: Option<serde_json::Value>,
+        callees: Vec<Callee>,
     ) -> Result<Self, RuntimeError> {
         let unusable = |detail: String| RuntimeError::Root { path: root.display().to_string(), detail };
         let mut registry = shared
@@ -65,15 +69,9 @@ impl Frame {
             let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
         }
+        offer(&mut registry, &callees);
         let beneath = Arc::new(Root::open(root).map_err(|error| unusable(error.to_string()))?);
-        let tools: Arc<[ToolSpec]> = registry
-            .specs()
-            .map(|spec| ToolSpec {
-                name: spec.name.clone(),
-                description: spec.description.clone(),
-                schema: spec.schema.clone(),
-            })
-            .collect();
+        let tools = specs(&registry);
         let tools_blob = Blob::new(serde_json::to_vec(&tools).unwrap_or_default());
         let settings_blob = settings_blob(&settings);
         let mut frame = Self {
@@ -82,6 +80,7 @@ impl Frame {
             definition,
             settings,
             registry: Arc::new(registry),
+            callees,
             beneath,
             walled: shared.walled,
             system: Arc::from(""),
@@ -113,6 +112,21 @@ impl Frame {
             self.system = Arc::from(system);
         }
         (self.files, self.notes) = (read.files.clone(), read.notes.clone());
+    }
+
+    /// Others may be called from now on; the tools that call say so. One that had nobody to call has no such tool.
+    pub(crate) fn may_call(&mut self, callees: Vec<Callee>) {
+        if self.callees == callees || self.callees.is_empty() {
+            return;
+        }
+        let mut registry = (*self.registry).clone();
+        offer(&mut registry, &callees);
+        self.tools = specs(&registry);
+        let [_, blob, _] = &mut self.blobs;
+        *blob = Blob::new(serde_json::to_vec(&self.tools).unwrap_or_default());
+        // What is on the wire goes by the system text: another one has it made again.
+        self.system = Arc::from(&*self.system);
+        (self.registry, self.callees) = (Arc::new(registry), callees);
     }
 
     pub(crate) fn configure(&mut self, settings: &Settings) {
@@ -158,7 +172,13 @@ impl Frame {
             [] => Network::None,
             hosts => Network::Hosts(hosts.to_vec()),
         };
-        let walls = Walls { on: self.walled, sight: Arc::clone(&sight), network, ..Walls::around(self.beneath.path()) };
+        let walls = Walls {
+            on: self.walled,
+            read_only: self.settings.constraints.read_only,
+            sight: Arc::clone(&sight),
+            network,
+            ..Walls::around(self.beneath.path())
+        };
         Cx {
             sight,
             walls: Arc::new(walls),
@@ -180,6 +200,27 @@ impl Frame {
     pub(crate) fn notes(&self) -> &[String] {
         &self.notes
     }
+}
+
+/// The tools that call are told whom they reach; without anybody there are none.
+fn offer(registry: &mut Registry, callees: &[Callee]) {
+    for tool in team_tools::calling(callees) {
+        let name = tool.spec().name.clone();
+        if callees.is_empty() {
+            registry.remove(&name);
+        } else if registry.get(&name).is_some() {
+            registry.put(tool);
+        }
+    }
+}
+
+fn specs(registry: &Registry) -> Arc<[ToolSpec]> {
+    let spec = |spec: &Spec| ToolSpec {
+        name: spec.name.clone(),
+        description: spec.description.clone(),
+        schema: spec.schema.clone(),
+    };
+    registry.specs().map(spec).collect()
 }
 
 fn settings_blob(settings: &Settings) -> Blob {

@@ -74,6 +74,7 @@ impl Agent {
         self.cancel = CancellationToken::new();
         self.began = Instant::now();
         self.frame.refresh(&self.floor.shared);
+        self.frame.may_call(self.floor.callees(self.frame.definition(), self.lead));
         let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
         let first = letters.first();
         let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
@@ -113,9 +114,9 @@ impl Agent {
     async fn take_result(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let asked = letter.reply_to.and_then(|asked| self.asked_with(asked));
         let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
-        let is_error = letter.body.get("is_error").and_then(Value::as_bool).unwrap_or_default();
+        let (words, is_error) = self.told(&key, letter);
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
-        let content = vec![Part::text(text_at(&letter.body, "text"))];
+        let content = vec![Part::text(words)];
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.delegated.remove(&key);
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
@@ -177,7 +178,7 @@ impl Agent {
             body: json!({
                 "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
                 "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-                "left": left, "own": own,
+                "left": left, "own": own, "by": &*self.origin.name,
             }),
             reply_to: None,
             cause: None,
@@ -185,11 +186,15 @@ impl Agent {
         }
     }
 
-    /// Faces are told whose task it is.
+    /// Faces are told whose task or call it is.
     pub(super) fn know_task(&mut self) {
-        let task = self.turn.assignment().and_then(|assignment| Some((assignment.plan?, assignment.task.clone())));
-        if self.origin.task != task {
-            self.origin = Arc::new(Origin { task, ..(*self.origin).clone() });
+        let given = self.turn.assignment();
+        let task = given.and_then(|given| Some((given.plan?, given.task.clone())));
+        let caller =
+            |given: &Assignment| Some((given.reply_to.strip_prefix("agent/")?.parse().ok()?, given.task.clone()));
+        let call = given.and_then(caller);
+        if self.origin.task != task || self.origin.call != call {
+            self.origin = Arc::new(Origin { task, call, ..(*self.origin).clone() });
         }
     }
 }

@@ -1,11 +1,12 @@
 //! One agent's loop: decide, commit, apply, do.
 //!
 //! The loop owns its [`Turn`] and is the only writer of the agent's stream. It starts what is pending (`flight`),
-//! acts on the team where a call asks for it (`acts`), waits for something to land, for mail (`mail`) or for an
+//! acts on the team where a call asks for it (`acts`, `calls`), waits for something to land, for mail (`mail`) or for an
 //! order, and turns each into exactly one decision and one commit. A commit that fails drops the loop: the log is the
 //! truth and the next process folds it again. A turn that waits for a person holds nothing but rows.
 
 mod acts;
+mod calls;
 mod flight;
 mod frame;
 mod mail;
@@ -24,7 +25,7 @@ use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
-use max_team_core::message::{Assignment, Envelope};
+use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::plan::event::Spent;
 use max_team_core::policy::Class;
 use max_team_core::team::Settings;
@@ -79,6 +80,8 @@ pub(crate) struct Seat {
     pub frame: Frame,
     pub purse: Arc<Purse>,
     pub lead: bool,
+    /// Whoever has called it, if somebody has: it is never freer than they are.
+    pub caller: Option<Address>,
     /// Whether the journal held it before: what is pending then was left open by another process.
     pub resumed: bool,
 }
@@ -89,6 +92,7 @@ pub(crate) struct Agent {
     session_stream: String,
     origin: Arc<Origin>,
     lead: bool,
+    caller: Option<Address>,
     purse: Arc<Purse>,
     head: u64,
     snapshot_at: u64,
@@ -147,6 +151,7 @@ impl Agent {
             session_stream: session::stream(floor.session),
             origin: Arc::new(Origin { name: name.into(), lead: seat.lead, ..Origin::agent(seat.agent) }),
             lead: seat.lead,
+            caller: seat.caller,
             purse: seat.purse,
             head: seat.head,
             snapshot_at: seat.head,
@@ -382,15 +387,16 @@ impl Agent {
     /// Works under other settings from now on.
     async fn configure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
         self.frame.configure(&settings);
+        self.floor.rebind(&self.stream, &settings);
         let events = self.decide(Input::Configure(Box::new(settings)));
         self.commit(events, Extra::default()).await
     }
 
-    /// A member is as free as its session and its definition are now, not as they were when the task began: what has
-    /// become stricter holds from the next judgement on.
+    /// A member is as free as its session, its definition and its caller are now, not as they were when the task began:
+    /// what has become stricter holds from the next judgement on.
     async fn follow(&mut self) -> Result<(), RuntimeError> {
         let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
-        match self.floor.settings_now(&self.origin.name, settings) {
+        match self.floor.settings_now(&self.origin.name, settings, self.caller.as_deref())? {
             Some(settings) => self.configure(settings).await,
             None => Ok(()),
         }

@@ -39,7 +39,8 @@ impl Newcomer {
         letter: &Envelope,
         commit: &mut Commit,
     ) -> Result<Option<Self>, RuntimeError> {
-        let (stream, plan) = (session::agent_stream(id), assignment.plan);
+        let stream = session::agent_stream(id);
+        let given = assignment.clone();
         let started = Event::AgentStarted(AgentStarted {
             agent: id,
             session: floor.session,
@@ -49,7 +50,7 @@ impl Newcomer {
         });
         let mut turn = Turn::new();
         turn.apply(&started);
-        let Some((mut agent, controls)) = floor.seat_newcomer(id, plan, turn)? else { return Ok(None) };
+        let Some((mut agent, controls)) = floor.seat_newcomer(id, &given, turn)? else { return Ok(None) };
         let mut events = agent.opening(letter);
         if events.iter().any(|event| matches!(event, Event::TurnEnded(_))) {
             // It would be over before it began: it reads the letter and says so itself.

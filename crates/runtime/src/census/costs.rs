@@ -21,6 +21,8 @@ pub struct Cost {
     pub plan: Option<PlanId>,
     /// What it worked on: the task's name, or the key of the call that delegated it.
     pub task: Option<String>,
+    /// Whoever had called it, if somebody had: what it spent was spent for them.
+    pub caller: Option<AgentId>,
     /// The model.
     pub model: String,
     /// Settled calls.
@@ -75,6 +77,7 @@ fn cost(agent: &AgentRow, charge: Charge, at_ms: i64) -> Cost {
         name: agent.name.clone(),
         plan: assignment.and_then(|assignment| assignment.plan),
         task: assignment.map(|assignment| assignment.task.clone()),
+        caller: assignment.and_then(|assignment| assignment.reply_to.strip_prefix("agent/")?.parse().ok()),
         model: charge.model,
         calls: charge.calls,
         usage: charge.usage,

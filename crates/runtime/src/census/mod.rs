@@ -65,6 +65,11 @@ impl<'j> Census<'j> {
         self.events(&plan_stream(plan))
     }
 
+    /// Everything that happened to an agent, with the time.
+    pub fn agent_events(&self, agent: AgentId) -> Result<Vec<(i64, Event)>, RuntimeError> {
+        self.events(&session::agent_stream(agent))
+    }
+
     /// An agent as it stands.
     pub fn turn(&self, agent: AgentId) -> Result<Turn, RuntimeError> {
         Ok(fold_agent(self.journal, agent)?.0)

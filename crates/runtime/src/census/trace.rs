@@ -180,13 +180,15 @@ impl Census<'_> {
             else {
                 continue;
             };
-            let inner = self.turns(child.agent, &child.name, &[])?;
-            let prefix = format!("{} ", assignment.task);
-            let call = turns.iter_mut().find_map(|(_, turn)| {
-                turn.children.iter_mut().find(|span| span.kind == SpanKind::Tool && span.name.starts_with(&prefix))
-            });
-            if let Some(call) = call {
-                inner.into_iter().for_each(|(_, turn)| call.add(turn));
+            // Each of its turns was for a call of its own.
+            for (given, inner) in self.turns(child.agent, &child.name, agents)? {
+                let prefix = format!("{} ", given.as_ref().unwrap_or(assignment).task);
+                let call = turns.iter_mut().find_map(|(_, turn)| {
+                    turn.children.iter_mut().find(|span| span.kind == SpanKind::Tool && span.name.starts_with(&prefix))
+                });
+                if let Some(call) = call {
+                    call.add(inner);
+                }
             }
         }
         for (_, turn) in &mut turns {

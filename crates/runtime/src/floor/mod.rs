@@ -1,8 +1,10 @@
 //! One open session's floor: its team, what there is to spend, and who sits where.
 //!
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
-//! plans sit down, from the journal or with their first letter in hand.
+//! plans sit down, from the journal or with their first letter in hand; `calls` knows who can be called, and by what
+//! whoever was is bound.
 
+mod calls;
 mod chairs;
 mod seats;
 
@@ -46,6 +48,8 @@ pub(crate) struct Floor {
     plan_purses: Mutex<HashMap<PlanId, Arc<Purse>>>,
     pub paths: Paths,
     frames: Mutex<HashMap<String, Frame>>,
+    /// What those who have called somebody work under now, by address.
+    bonds: Mutex<HashMap<String, Arc<Settings>>>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
@@ -75,6 +79,7 @@ impl Floor {
             plan_purses: Mutex::new(HashMap::new()),
             paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
+            bonds: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),
@@ -92,26 +97,9 @@ impl Floor {
         let mut team = lock(&self.team);
         if let Some(known) = &*team {
             let mut changed = (**known).clone();
-            changed.members.iter_mut().for_each(|mate| mate.settings.mode = mode);
+            changed.members.iter_mut().chain(&mut changed.experts).for_each(|mate| mate.settings.mode = mode);
             *team = Some(Arc::new(changed));
         }
-    }
-
-    /// What a member works under now, if that is something else. Where nobody may be asked, an approved plan asks
-    /// nobody.
-    pub(crate) fn settings_now(&self, member: &str, known: &Settings) -> Option<Settings> {
-        let team = lock(&self.team);
-        let team = team.as_ref()?;
-        let now = &team.members.iter().find(|mate| mate.definition.name == member)?.settings;
-        let mode = if known.approved { under(team.approve, now.mode) } else { now.mode };
-        let same = mode == known.mode && now.permissions == known.permissions && now.constraints == known.constraints;
-        let (permissions, constraints) = (&now.permissions, &now.constraints);
-        (!same).then(|| Settings {
-            mode,
-            permissions: permissions.clone(),
-            constraints: constraints.clone(),
-            ..known.clone()
-        })
     }
 
     /// A member by name.
@@ -138,7 +126,8 @@ impl Floor {
         if let Some(frame) = frames.get(&mate.definition.name).filter(|frame| *frame.definition() == mate.definition) {
             return Ok(frame.under(settings));
         }
-        let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None)?;
+        let callees = self.callees(&mate.definition, false);
+        let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None, callees)?;
         frames.insert(mate.definition.name.clone(), frame.clone());
         Ok(frame)
     }
@@ -147,7 +136,7 @@ impl Floor {
     pub(crate) fn charge(&self, only: Option<PlanId>) -> Result<(), RuntimeError> {
         let journal = &self.shared.journal;
         for (key, agent) in rows::rows::<rows::AgentRow>(journal, &rows::agents_of(&self.session.to_string()))? {
-            let plan = agent.assignment.as_ref().and_then(|assignment| assignment.plan);
+            let plan = self.plan_behind(&crate::session::agent_stream(agent.agent));
             if agent.agent == self.lead || only.is_some_and(|only| plan != Some(only)) {
                 continue;
             }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use max_team_core::id::{AgentId, PlanId};
+use max_team_core::message::Assignment;
 use max_team_core::plan::Plan;
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
@@ -43,7 +44,7 @@ impl Floor {
     pub(crate) fn seat_newcomer(
         self: &Arc<Self>,
         agent: AgentId,
-        plan: Option<PlanId>,
+        given: &Assignment,
         turn: Turn,
     ) -> Result<Option<Seated>, RuntimeError> {
         let address = session::agent_stream(agent);
@@ -51,28 +52,30 @@ impl Floor {
         if let Some(chair) = lock(&self.chairs).get_mut(&address) {
             chair.look = false;
         }
-        let seat = self.prepare_agent(agent, Some((turn, 1, plan))).inspect_err(|_| self.vacate(&address))?;
+        let seat = self.prepare_agent(agent, Some((turn, 1, given.clone()))).inspect_err(|_| self.vacate(&address))?;
         Ok(Some((Box::new(Agent::new(Arc::clone(self), seat, &place.bell)), place.controls)))
     }
 
-    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Option<PlanId>)>) -> Result<Seat, RuntimeError> {
+    fn prepare_agent(&self, agent: AgentId, fresh: Option<(Turn, u64, Assignment)>) -> Result<Seat, RuntimeError> {
         let resumed = fresh.is_none();
-        let (turn, head, plan) = match fresh {
+        let (turn, head, given) = match fresh {
             // Nothing of it is in the journal yet that could be asked.
-            Some(fresh) => fresh,
+            Some((turn, head, given)) => (turn, head, Some(given)),
             None => {
                 let (turn, head) = self.shared.fold_agent(agent)?;
-                let plan = turn.assignment().and_then(|assignment| assignment.plan).or_else(|| self.plan_of(agent));
-                (turn, head, plan)
+                let given = turn.assignment().cloned().or_else(|| self.row_of(agent)?.assignment);
+                (turn, head, given)
             }
         };
+        let caller = given.as_ref().filter(|given| given.plan.is_none()).map(|given| given.reply_to.clone());
+        let plan = given.as_ref().and_then(|given| given.plan).or_else(|| self.plan_behind(caller.as_ref()?));
         let unknown = || RuntimeError::AgentStopped(format!("the journal does not know what `{agent}` is"));
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
         let frame = self.frame(&mate, settings)?;
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
-        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, resumed })
+        Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, resumed })
     }
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.
@@ -86,9 +89,12 @@ impl Floor {
     }
 
     fn plan_of(&self, agent: AgentId) -> Option<PlanId> {
+        self.row_of(agent)?.assignment?.plan
+    }
+
+    pub(super) fn row_of(&self, agent: AgentId) -> Option<rows::AgentRow> {
         let table = rows::agents_of(&self.session.to_string());
-        let row: rows::AgentRow = rows::row(&self.shared.journal, &table, &agent.to_string()).ok()??;
-        row.assignment?.plan
+        rows::row(&self.shared.journal, &table, &agent.to_string()).ok()?
     }
 
     /// Seats the plans of a session that is opened: none of them decides before it is known what each of them holds.

@@ -42,6 +42,7 @@ impl PlanLoop {
             plan: Some(self.id),
             task: assigned.task.clone(),
             attempt: assigned.attempt,
+            ..Assignment::default()
         };
         Newcomer::welcome(&self.floor, assigned.agent, &mate, settings, assignment, letter, commit)
     }

@@ -90,8 +90,8 @@ pub(super) fn assignment(floor: &Floor, plan: &Plan, id: PlanId, assigned: &Task
     let index = plan.graph()?.index(&assigned.task)?;
     let view = plan.task(index)?;
     let stream = plan_stream(id);
-    let assignment =
-        Assignment { reply_to: stream.clone(), plan: Some(id), task: assigned.task.clone(), attempt: assigned.attempt };
+    let (task, attempt) = (assigned.task.clone(), assigned.attempt);
+    let assignment = Assignment { reply_to: stream.clone(), plan: Some(id), task, attempt, ..Assignment::default() };
     let text = task_text(floor, plan, id, &view, &assigned.note);
     let budget_nano = plan.task_budget(index).nano;
     Some(Envelope {

@@ -17,7 +17,8 @@ use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Order, Pending, Post, TeamHandle, Which};
 
-use super::team::{rest, with_team};
+use super::calls::calling;
+use super::team::rest;
 use super::{house_with, owner, yes};
 
 /// Processes that one play may take; a team that needs more does not come forward.
@@ -62,7 +63,7 @@ fn approve(_: &About, _: usize) -> Say {
     Say::Approve
 }
 
-fn key(words: &str) -> EnvelopeId {
+pub(crate) fn key(words: &str) -> EnvelopeId {
     EnvelopeId::new(Hash::of(words).uuid())
 }
 
@@ -75,7 +76,9 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     let team = house_with(journal, root, replay);
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
-    let opened = team.open(owner(), root, with_team(which, scene.approve)).await.unwrap();
+    let mut open = calling(which);
+    open.team.iter_mut().for_each(|team| team.approve = scene.approve);
+    let opened = team.open(owner(), root, open).await.unwrap();
     let session = opened.session;
     loop {
         let heard = rest(&mut notices).await;
@@ -149,7 +152,7 @@ fn answers(journal: &Journal) -> BTreeSet<(String, u32)> {
     for (stream, event) in events(journal) {
         match event {
             Event::AgentStarted(started) => {
-                let task = started.assignment.filter(|assignment| assignment.plan.is_some());
+                let task = started.assignment.filter(|given| given.plan.is_some() || given.depth > 0);
                 let name = started.definition.name;
                 speakers.insert(stream, task.map_or(name.clone(), |task| format!("{name}/{}", task.task)));
             }
@@ -426,6 +429,40 @@ fn a_lead_that_is_interrupted_while_its_delegate_asks() {
     let recording = r#"
 answers:
   - parts: [{tool: dispatch_task, input: {agent: leo, description: Change}}]
+  - text: Never said.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::InterruptTheLead });
+    assert_eq!(outcomes.files["a.txt"], "one\n");
+    assert_eq!(outcomes.words, [""]);
+}
+
+#[test]
+fn three_experts_at_once_and_one_gone_on_with() {
+    let recording = r#"
+answers:
+  - parts:
+      - {tool: task, input: {agent: weather, arguments: {city: Berlin}}}
+      - {tool: agent, input: {description: look, prompt: Look at a., type: explore}}
+      - {tool: agent, input: {description: read, prompt: Read b., type: ada}}
+  - parts: [{tool: send_message, input: {to: explore, message: And b?}}]
+  - text: All of them answered.
+members:
+  weather: [{text: "---RESULT---\n{\"temp\": 5}\n---TEXT---\nFive degrees."}]
+  explore: [{parts: [{tool: read_file, input: {path: a.txt}}, {tool: run_shell, input: {command: "cat b.txt"}}]}, {text: One.}, {text: The same.}]
+  ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: One too.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.words, ["All of them answered."]);
+    assert_eq!(outcomes.answers.len(), 9, "{:?}", outcomes.answers);
+}
+
+#[test]
+fn a_call_that_asks_while_its_caller_is_interrupted() {
+    let recording = r#"
+answers:
+  - parts: [{tool: agent, input: {description: change, prompt: Change it., type: leo}}]
   - text: Never said.
 members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]

@@ -44,7 +44,15 @@ pub(crate) fn with_team(which: Which, approve: Approve) -> Open {
         mate("leo", "coder", &["read_file", "write_file", "edit_file", "need_clarify"]),
         mate("ray", "tester", &["read_file", "write_file", "need_clarify"]),
     ];
-    let team = Team { members, experts: Vec::new(), approve, max_parallel: 4, models: BTreeMap::new() };
+    let team = Team {
+        members,
+        experts: Vec::new(),
+        approve,
+        max_parallel: 4,
+        models: BTreeMap::new(),
+        call_depth: 1,
+        coordinator: false,
+    };
     Open { definition, team: Some(team), ..open(which) }
 }
 

@@ -26,6 +26,8 @@ pub struct Walls {
     pub root: PathBuf,
     /// Further folders that they write.
     pub also: Vec<PathBuf>,
+    /// Whether they write nowhere at all.
+    pub read_only: bool,
     /// What the agent can see.
     pub sight: Arc<Sight>,
     /// Whom they can talk to.
@@ -43,6 +45,7 @@ impl Walls {
             on: true,
             root: root.into(),
             also: Vec::new(),
+            read_only: false,
             sight: Arc::default(),
             network: Network::None,
             attended: false,
@@ -78,9 +81,12 @@ impl Walls {
         protected.extend(survey.repositories.iter().flat_map(|folder| Git::of(folder).protected));
         protected.extend(survey.kept);
         hidden.extend(survey.hidden);
-        let mut writable = vec![root];
-        for folder in &self.also {
-            writable.push(real(folder)?);
+        let mut writable = Vec::new();
+        if !self.read_only {
+            writable.push(root);
+            for folder in &self.also {
+                writable.push(real(folder)?);
+            }
         }
         Ok(Some(max_team_sandbox::Walls {
             readable,
@@ -204,5 +210,8 @@ mod tests {
         }
         let off = Walls { on: false, ..Walls::around(root.join("project")) };
         assert_eq!(off.build(&mut vars, &CancellationToken::new()).unwrap(), None);
+        let looks = Walls { read_only: true, also: vec![root.join("home")], ..Walls::around(root.join("project")) };
+        let built = looks.build(&mut vars, &CancellationToken::new()).unwrap().unwrap();
+        assert!(built.writable.is_empty() && built.readable.contains(&root.join("project")));
     }
 }

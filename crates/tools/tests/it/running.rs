@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use max_team_core::chat::Part;
 use max_team_core::limits::{BACKGROUND_MAX, KEPT_BYTES_MAX};
 use max_team_core::policy::{Deed, Line};
+use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Output, Progress, Registry, Root, Shelf, ToolError};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -218,4 +219,27 @@ fn there_are_so_many_and_they_end_with_the_work() {
     }
     let closed = desk.refused("run_shell", json!({ "command": "ls", "background": true }));
     assert_eq!(closed, "your work is over; nothing more is started");
+}
+
+#[test]
+fn within_walls_that_only_look_nothing_is_written() {
+    let mut desk = Desk::new();
+    fs::write(desk.root().join("a.txt"), "one\n").unwrap();
+    let walls = Walls { read_only: true, ..Walls::clone(&desk.cx.walls) };
+    desk.cx.walls = Arc::new(walls);
+    assert_eq!(desk.ran("cat a.txt | wc -l"), ("exit code 0".into(), "1".into(), false));
+    let tries = [
+        "touch b.txt",
+        "echo two > a.txt",
+        "rm a.txt",
+        "mv a.txt c.txt",
+        "mkdir d",
+        "sh -c 'for name in a b; do echo x > $name.txt; done; exit 3'",
+    ];
+    for line in tries {
+        let (ended, said, is_error) = desk.ran(line);
+        assert!(is_error && ended != "exit code 0", "{line}: {ended} {said}");
+    }
+    assert_eq!(fs::read_to_string(desk.root().join("a.txt")).unwrap(), "one\n");
+    assert_eq!(fs::read_dir(desk.root()).unwrap().count(), 1);
 }

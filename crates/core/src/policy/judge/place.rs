@@ -6,6 +6,7 @@ use super::{Case, Judgement, constrained, danger, said, strictest};
 use crate::policy::guard::{given, guarded};
 use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
+use crate::team::Constraints;
 
 /// What is done to a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,21 +95,23 @@ impl Case<'_> {
 
     /// The constraint that a touch breaks, in words.
     fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
-        let only = &self.rules.constraints.write_patterns;
-        let unnamed = || format!("the member's `write_patterns` ({})", sight::quoted(only));
         let is_change = matches!(touch, Touch::Write | Touch::Delete);
+        if is_change && self.rules.constraints.read_only {
+            return Some("the member's `read_only`".to_owned());
+        }
+        let Constraints { write_patterns, write_within, .. } = self.rules.constraints;
+        let lists = || std::iter::once(write_patterns).chain(write_within).filter(|list| !list.is_empty());
+        let unnamed = |list: &Vec<String>| format!("the member's `write_patterns` ({})", sight::quoted(list));
         let Some(path) = self.inside(end) else {
             // Constraints name paths of the project: none of them is meant by one outside.
-            let is_unnamed = is_change && !only.is_empty();
-            return self.sight.bars(end).or_else(|| is_unnamed.then(unnamed));
+            return self.sight.bars(end).or_else(|| lists().next().filter(|_| is_change).map(unnamed));
         };
         match touch {
             Touch::Read => self.sight.hides(&path),
             Touch::ReadLinked => self.sight.shields(&path),
-            Touch::Write | Touch::Delete => self.sight.shields(&path).or_else(|| {
-                let free = only.is_empty() || pattern::is_named(only, &path);
-                (!free).then(unnamed)
-            }),
+            Touch::Write | Touch::Delete => {
+                self.sight.shields(&path).or_else(|| lists().find(|list| !pattern::is_named(list, &path)).map(unnamed))
+            }
         }
     }
 

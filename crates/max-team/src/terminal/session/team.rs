@@ -11,13 +11,16 @@ use max_team_core::plan::{Draft, Plan, Status};
 use max_team_runtime::{Opened, Origin, Team};
 
 use super::super::crew::Crew;
-use super::super::link::Act;
+use super::super::link::{Act, Shown};
 use super::super::plans::{Drawn, Heard, Known, Plans};
 use super::super::report;
 use super::super::rows::Row;
-use super::super::transcript::Item;
+use super::super::transcript::{Item, Transcript, text_of};
 use super::{Session, note};
 use crate::sheet;
+
+/// Rows and pieces of text that are shown of what somebody has done; the last ones.
+const SHOWN_ITEMS_MAX: usize = 200;
 
 impl Session {
     /// Who works for the lead.
@@ -210,8 +213,36 @@ impl Session {
     }
 
     pub(super) fn show_team(&self) -> Vec<Item> {
-        let Some(team) = &self.team else { return vec![note(self.lang.no_team().to_owned())] };
+        let Some(team) = self.team.as_ref().filter(|team| !team.members.is_empty()) else {
+            return vec![note(self.lang.no_team().to_owned())];
+        };
         vec![Item::Row(report::team(self.lang, team, &self.crew))]
+    }
+
+    /// Everything that somebody has done who was called, or a list of them.
+    pub(super) fn shown(&self, wanted: Option<&str>, (called, shown): &Shown) -> Vec<Item> {
+        let Some((row, events)) = shown else {
+            let words = wanted.map(|wanted| note(self.lang.nobody_called(wanted)));
+            return words.into_iter().chain([Item::Row(report::called(self.lang, called))]).collect();
+        };
+        let mut transcript = Transcript::new(self.lang, self.settings.clone());
+        let mut items = Vec::new();
+        for (at_ms, event) in events {
+            let told = transcript.event(*at_ms, event);
+            match event {
+                // Here it is the caller who speaks.
+                Event::TurnStarted(started) => items.push(Item::Row(Row::Said(text_of(&started.input)))),
+                _ => items.extend(told),
+            }
+        }
+        let hidden = items.len().saturating_sub(SHOWN_ITEMS_MAX);
+        let mut all = vec![note(format!("── {}", row.handle()))];
+        if hidden > 0 {
+            all.push(note(format!("… {}", self.lang.earlier_left_out())));
+        }
+        all.extend(items.split_off(hidden));
+        all.push(note("──".to_owned()));
+        all
     }
 
     pub(super) fn show_inbox(&self) -> Vec<Item> {

@@ -36,6 +36,8 @@ pub(crate) fn team() -> Team {
     Team {
         members: vec![member("ada", "architect"), member("leo", "developer"), member("mia", "tester")],
         experts: Vec::new(),
+        call_depth: 1,
+        coordinator: false,
         approve: Approve::Plan,
         max_parallel: 8,
         models: BTreeMap::from([("gpt-5".to_owned(), stage::settings().model)]),
@@ -150,8 +152,13 @@ impl House {
         self.step(Input::Begun { task: self.index(task), attempt });
         let member = self.member(task);
         let early = Arc::new(Origin { task: None, ..(*member).clone() });
-        let assignment =
-            Some(Assignment { reply_to: String::new(), plan: Some(self.id), task: task.to_owned(), attempt });
+        let assignment = Some(Assignment {
+            reply_to: String::new(),
+            plan: Some(self.id),
+            task: task.to_owned(),
+            attempt,
+            ..Assignment::default()
+        });
         self.stage.event_from(early.clone(), started(assignment));
         self.stage.event_from(early, stage::intent(1, 1));
     }

@@ -230,7 +230,8 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
     stage.answer(vec![stage::tool_use("dispatch_task", serde_json::json!({"agent": "leo"}))]);
     stage.runs("1.0", "dispatch_task", Action { deed: Deed::Team, ..Action::read("leo") });
     let leo = Arc::new(Origin { name: "leo".into(), ..Origin::agent(AgentId::new(Uuid::from_u128(5))) });
-    let given = Assignment { reply_to: String::new(), plan: None, task: "1.0".into(), attempt: 1 };
+    let given =
+        Assignment { reply_to: String::new(), plan: None, task: "1.0".into(), attempt: 1, ..Assignment::default() };
     stage.event_from(leo.clone(), started(Some(given)));
     stage.event_from(leo.clone(), stage::intent(1, 1));
     stage.delta_from(leo.clone(), Delta::Text("some secret words".into()));

@@ -1,0 +1,151 @@
+//! What an expert answers: data that is kept, and words for whoever called it.
+//!
+//! `---RESULT---` begins the data (JSON, never for the caller), `---TEXT---` the words; an older form has words first and
+//! the data behind `---CACHE---`. A mark stands alone on its line. An answer without marks is all words. What is not as it
+//! should be is taken as words, with a warning: an expert's slip costs nobody its answer.
+
+use serde_json::Value;
+
+/// An expert's answer, taken apart.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Told {
+    /// What the caller is told; may be empty.
+    pub text: String,
+    /// The data, for whoever keeps them.
+    pub result: Option<Value>,
+    /// What was wrong with the form.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    Result,
+    Text,
+    Cache,
+}
+
+impl Mark {
+    fn of(line: &str) -> Option<Self> {
+        match line.trim().trim_matches('*').trim() {
+            "---RESULT---" => Some(Self::Result),
+            "---TEXT---" => Some(Self::Text),
+            "---CACHE---" => Some(Self::Cache),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Result => "RESULT",
+            Self::Text => "TEXT",
+            Self::Cache => "CACHE",
+        }
+    }
+}
+
+impl Told {
+    /// Takes an answer apart.
+    pub fn read(answer: &str) -> Self {
+        let (before, parts) = split(answer);
+        if parts.is_empty() {
+            return Self { text: answer.trim().to_owned(), ..Self::default() };
+        }
+        let mut told = Self::default();
+        let (mut texts, mut broken) = (Vec::new(), Vec::new());
+        for (mark, body) in parts {
+            match (mark, data(&body)) {
+                (Mark::Text, _) => texts.push(body.trim().to_owned()),
+                (_, Ok(value)) if told.result.is_none() => told.result = Some(value),
+                (_, Ok(_)) => told.warnings.push(format!("a second ---{}--- was left out", mark.name())),
+                (_, Err(why)) => {
+                    told.warnings.push(format!("---{}--- is no JSON: {why}", mark.name()));
+                    broken.push(body.trim().to_owned());
+                }
+            }
+        }
+        // What stands before the first mark is only in the way of words that have a mark of their own.
+        if texts.is_empty() {
+            texts.push(before.trim().to_owned());
+            texts.extend(broken);
+        }
+        texts.retain(|text| !text.is_empty());
+        told.text = texts.join("\n\n");
+        told
+    }
+}
+
+/// What stands before the first mark, and what follows each.
+fn split(answer: &str) -> (String, Vec<(Mark, String)>) {
+    let (mut before, mut parts) = (String::new(), Vec::<(Mark, String)>::new());
+    for line in answer.lines() {
+        match Mark::of(line) {
+            Some(mark) => parts.push((mark, String::new())),
+            None => {
+                let into = parts.last_mut().map_or(&mut before, |(_, body)| body);
+                into.push_str(line);
+                into.push('\n');
+            }
+        }
+    }
+    (before, parts)
+}
+
+/// The JSON of a part, which models like to put into a fence.
+fn data(body: &str) -> Result<Value, String> {
+    let body = body.trim();
+    let inner = body.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let inner = inner.map_or(body, |rest| rest.strip_prefix("json").unwrap_or(rest));
+    serde_json::from_str(inner.trim()).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_in_every_form() {
+        let data = json!({ "temp": 5 });
+        // The answer, the words, the data, how many warnings.
+        let table = [
+            ("Sunny.", "Sunny.", None, 0),
+            ("  \n", "", None, 0),
+            ("---RESULT---\n{\"temp\":5}\n---TEXT---\nSunny, 5 °C.", "Sunny, 5 °C.", Some(&data), 0),
+            ("---TEXT---\nSunny.\n---RESULT---\n{\"temp\": 5}\n", "Sunny.", Some(&data), 0),
+            ("Here you are.\n---RESULT---\n{\"temp\":5}\n---TEXT---\nSunny.", "Sunny.", Some(&data), 0),
+            ("---RESULT---\n```json\n{\"temp\":5}\n```\n---TEXT---\nSunny.", "Sunny.", Some(&data), 0),
+            ("**---RESULT---**\r\n{\"temp\":5}\r\n**---TEXT---**\r\nSunny.", "Sunny.", Some(&data), 0),
+            ("Sunny.\n---CACHE---\n{\"temp\":5}", "Sunny.", Some(&data), 0),
+            ("晴天。\n---CACHE---\nnot json", "晴天。\n\nnot json", None, 1),
+            ("---RESULT---\n{temp: 5\n---TEXT---\nSunny.", "Sunny.", None, 1),
+            ("---RESULT---\n{temp: 5", "{temp: 5", None, 1),
+            ("---RESULT---\n{\"temp\":5}", "", Some(&data), 0),
+            ("---RESULT---\n---TEXT---\n", "", None, 1),
+            ("---RESULT---\n{\"temp\":5}\n---CACHE---\n[1]\n---TEXT---\nA\n---TEXT---\nB", "A\n\nB", Some(&data), 1),
+            ("It writes ---TEXT--- inline.", "It writes ---TEXT--- inline.", None, 0),
+        ];
+        for (answer, text, result, warnings) in table {
+            let told = Told::read(answer);
+            assert_eq!((told.text.as_str(), told.result.as_ref()), (text, result), "{answer}");
+            assert_eq!(told.warnings.len(), warnings, "{answer}: {:?}", told.warnings);
+        }
+    }
+
+    proptest! {
+        /// No data that can be read reach the caller, and no answer breaks the reader.
+        #[test]
+        fn data_never_reach_the_caller(text in "[a-z \n]{0,40}", secret in "[A-Z]{8}") {
+            let told = Told::read(&format!("---RESULT---\n{{\"key\":\"{secret}\"}}\n---TEXT---\n{text}"));
+            prop_assert!(!told.text.contains(&secret));
+            prop_assert_eq!(told.text.as_str(), text.trim());
+        }
+
+        #[test]
+        fn any_text_is_an_answer(text in "(---(RESULT|TEXT|CACHE)---|[{}\"a\n]){0,12}") {
+            let told = Told::read(&text);
+            prop_assert!(told.text.len() <= text.len() + 16);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Calling somebody: `dispatch_task`, `task` and `agent` start one, `send_message` goes on with one.
+//!
+//! A call is a task with an address to answer to. Whoever is called begins to exist in one commit with what they are told;
+//! their answer comes by mail and is the call's result. Until then the call holds nothing, so a crash changes nothing: who
+//! does it follows from the caller and the call's key.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use max_team_core::calling::answer::Told;
+use max_team_core::calling::hands::{Caller, SEND_MESSAGE};
+use max_team_core::chat::Part;
+use max_team_core::hash::Hash;
+use max_team_core::id::AgentId;
+use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::{Effect, Input};
+use serde_json::json;
+
+use super::acts::Done;
+use super::flight::{Flight, Landed};
+use super::mail::{derived, text_at};
+use super::{Agent, Control, Extra, Newcomer};
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::plan::letters;
+use crate::rows::{self, AgentRow};
+use crate::shared::{commit_at, now_ms};
+use crate::team_tools::{self, Call, Message, Way};
+use crate::{beat, session};
+
+/// What an expert is told about the form of what it gets and gives.
+const EXPERT: &str = include_str!("../../../../prompts/expert.md");
+
+impl Agent {
+    /// Lets somebody do something. The result comes by mail.
+    pub(super) async fn call(&mut self, key: &str, call: &Call) -> Result<Option<Done>, RuntimeError> {
+        let (mate, depth) = match self.callee(call) {
+            Ok(found) => found,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
+        let child = self.delegate(key);
+        let is_new = self.floor.shared.journal.head(&session::agent_stream(child))? == 0;
+        if let Some(words) = self.crowded(key, call.way).filter(|_| is_new) {
+            return Ok(Some(Done::wrong(words)));
+        }
+        let timeout = mate.settings.constraints.timeout_ms;
+        if is_new {
+            let assignment = Assignment {
+                reply_to: self.stream.clone(),
+                task: key.to_owned(),
+                attempt: 1,
+                title: call.title.clone(),
+                depth,
+                ..Assignment::default()
+            };
+            let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
+            self.start(child, assignment, &mate, &text).await?;
+        } else {
+            self.floor.seat_agent(child)?;
+        }
+        self.wait_for(key, child, timeout);
+        Ok(None)
+    }
+
+    /// Whom a call means, as they are for this caller, and how deep they then are.
+    fn callee(&self, call: &Call) -> Result<(Mate, u32), String> {
+        if call.text.trim().is_empty() {
+            return Err("`description` is missing: the member sees nothing of this conversation".to_owned());
+        }
+        let depth = self.turn.assignment().map_or(0, |assignment| assignment.depth);
+        let mine = self.frame.settings();
+        if call.way == Way::Dispatch {
+            let mate = self.floor.mate(&call.who).ok_or_else(|| self.no_member(&call.who))?;
+            let settings = mate.settings.clone().bounded_by(mine);
+            return Ok((Mate { settings, ..mate }, depth));
+        }
+        let callees = self.floor.callees(self.frame.definition(), self.lead);
+        let known = callees.iter().any(|callee| callee.name == call.who);
+        let mate = self.floor.callee(&call.who).filter(|_| known).ok_or_else(|| {
+            let names: Vec<String> = callees.iter().map(|callee| format!("`{}`", callee.name)).collect();
+            format!("there is nobody `{}` whom you may call; there are {}", call.who, names.join(", "))
+        })?;
+        let deepest = self.floor.call_depth();
+        if depth >= deepest {
+            return Err(format!("calls go at most {deepest} deep, and this is as deep: do it yourself"));
+        }
+        // A lead of members has no hands; what those whom it calls may do is what the session may.
+        let leads = self.lead && self.floor.team().is_some_and(|team| !team.members.is_empty());
+        let own = &self.frame.definition().tools;
+        let caller = Caller { tools: (!leads).then_some(own.as_slice()), deeper: depth + 1 < deepest };
+        let mut mate = self.floor.called(mate, caller);
+        if call.way == Way::Arguments && !mate.definition.builtin {
+            let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
+            mate.definition = Definition { prompt, ..mate.definition };
+        }
+        let settings = mate.settings.clone().bounded_by(mine);
+        let budget_nano = self.allotted(settings.budget_nano);
+        Ok((Mate { settings: Settings { budget_nano, structured: false, ..settings }, ..mate }, depth + 1))
+    }
+
+    /// What somebody who is called may spend: its share of what this agent's own budget leaves. What a session or a plan
+    /// leaves is in their purse, which everybody draws from.
+    fn allotted(&self, own: Option<u64>) -> Option<u64> {
+        let left = self.turn.ledger().left_nano().filter(|_| !self.lead);
+        let sharing = u64::try_from(self.calls_at_work().count()).unwrap_or(u64::MAX).max(1);
+        match (own, left.map(|left| left / sharing)) {
+            (Some(own), Some(share)) => Some(own.min(share)),
+            (own, share) => own.or(share),
+        }
+    }
+
+    /// Why nobody more can work for this agent now.
+    fn crowded(&self, key: &str, way: Way) -> Option<String> {
+        let places = match way {
+            Way::Dispatch => self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1)),
+            Way::Arguments | Way::Words => CALLS_PARALLEL_MAX,
+        };
+        let full = self.delegated.len() >= places && !self.delegated.contains(key);
+        full.then(|| format!("{places} are at work for you already; wait for their answers, then call again"))
+    }
+
+    fn wait_for(&mut self, key: &str, child: AgentId, timeout_ms: Option<u64>) {
+        self.delegated.insert(key.to_owned());
+        let timeout = timeout_ms.map(Duration::from_millis);
+        self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout))));
+    }
+
+    /// Lets somebody begin to exist with what a call is about.
+    async fn start(
+        &mut self,
+        child: AgentId,
+        assignment: Assignment,
+        mate: &Mate,
+        text: &str,
+    ) -> Result<(), RuntimeError> {
+        self.floor.bind(&self.stream, self.frame.settings());
+        let letter = self.assigning(child, &assignment, text, b"dispatch");
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        commit.actor = format!("agent:{}", self.origin.name);
+        let settings = mate.settings.clone();
+        let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
+        if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
+            self.floor.shared.audit_letter(&letter);
+        } else {
+            commit.sends.push(letter);
+        }
+        let at_ms = commit.at_ms;
+        self.floor.commit(commit, || newcomer.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms))).await?;
+        // Whoever watches hears of a call before anything that comes of it.
+        self.tell().await;
+        newcomer.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
+        Ok(())
+    }
+
+    fn assigning(&self, child: AgentId, assignment: &Assignment, text: &str, what: &[u8]) -> Envelope {
+        Envelope {
+            id: derived(&[self.stream.as_bytes(), assignment.task.as_bytes(), what]),
+            from: self.stream.clone(),
+            to: session::agent_stream(child),
+            kind: Kind::TaskAssign,
+            body: json!({ "text": text, "assignment": assignment }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        }
+    }
+
+    /// Goes on with somebody who was called before. The result comes by mail.
+    pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
+        let (child, given) = match self.addressed(key, &message.to)? {
+            Ok(found) => found,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
+        self.floor.bind(&self.stream, self.frame.settings());
+        // More than one attempt says that it had been done with what it was started for.
+        let title = team_tools::title(&message.message);
+        let assignment = Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, ..given };
+        let letter = self.assigning(child, &assignment, &message.message, b"message");
+        if self.floor.shared.journal.has_mail(letter.id)? {
+            self.floor.seat_agent(child)?;
+        } else {
+            if let Some(words) = self.crowded(key, Way::Words) {
+                return Ok(Some(Done::wrong(words)));
+            }
+            self.commit(Vec::new(), Extra::send(letter)).await?;
+        }
+        self.wait_for(key, child, None);
+        Ok(None)
+    }
+
+    /// Somebody whom this agent has called in an earlier answer. Those of the same answer do not count, so that a name
+    /// means the same somebody however often it is looked up.
+    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentId, Assignment), String>, RuntimeError> {
+        let answer = |key: &str| key.split_once('.').and_then(|(answer, _)| answer.parse::<u32>().ok());
+        let (to, now) = (to.trim(), answer(key));
+        let table = rows::agents_of(&self.floor.session.to_string());
+        let mut known = Vec::new();
+        for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
+            let own = row.assignment.as_ref().filter(|given| given.reply_to == self.stream && given.plan.is_none());
+            if let Some(given) = own.filter(|given| answer(&given.task) < now).cloned() {
+                known.push((row, given));
+            }
+        }
+        let mut found = known.iter().filter(|(row, _)| row.is(to));
+        let words = match (found.next(), found.next()) {
+            (Some((row, given)), None) => return Ok(Ok((row.agent, given.clone()))),
+            (Some(_), Some(_)) => format!("several are called `{to}`"),
+            (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
+        };
+        let names: Vec<String> = known.iter().map(|(row, _)| format!("`{}`", row.handle())).collect();
+        let names = if names.is_empty() { "nobody yet; call somebody first".to_owned() } else { names.join(", ") };
+        Ok(Err(format!("{words}; there are {names}")))
+    }
+
+    /// What a call's result says to the model, and whether it went wrong.
+    pub(super) fn told(&self, key: &str, letter: &Envelope) -> (String, bool) {
+        let is_error = letter.body.get("is_error").and_then(serde_json::Value::as_bool).unwrap_or_default();
+        let text = text_at(&letter.body, "text");
+        let tool = self.turn.call(key).map(|call| call.tool.as_str());
+        let by = text_at(&letter.body, "by");
+        if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool)) {
+            return (text, is_error);
+        }
+        let told = Told::read(&text_at(&letter.body, "output"));
+        let is_silent = letter.body.get("end").and_then(serde_json::Value::as_str) == Some("empty");
+        let mut words = match (is_error && !is_silent, told.text.is_empty(), told.result.is_some()) {
+            (false, true, true) => format!("`{by}` found something and said nothing about it."),
+            (false, true, false) => format!("`{by}` answered nothing."),
+            (false, false, _) => told.text,
+            (true, empty, _) => {
+                let error = text_at(&letter.body, "error");
+                let so_far = if empty { String::new() } else { format!("\n\nSo far it had said:\n{}", told.text) };
+                format!("`{by}` did not finish: {error}.{so_far}")
+            }
+        };
+        clip(&mut words, TOOL_RESULT_BYTES_MAX);
+        words.extend(told.warnings.iter().map(|warning| format!("\n\n[The form of this answer: {warning}.]")));
+        let child = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
+        if let Some(child) = child.filter(|_| self.frame.registry.get(SEND_MESSAGE).is_some()) {
+            words.push_str(&format!("\n\n[`{SEND_MESSAGE}` to `{}` goes on with it.]", rows::handle(&by, child)));
+        }
+        (words, is_error)
+    }
+
+    /// Who does what a call has delegated.
+    fn delegate(&self, key: &str) -> AgentId {
+        AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
+    }
+
+    /// The calls for which somebody is, or is about to be, at work.
+    fn calls_at_work(&self) -> impl Iterator<Item = String> {
+        let keys = self.turn.pending().into_iter().filter_map(|effect| match effect {
+            Effect::RunTool { key, .. } => Some(key),
+            _ => None,
+        });
+        keys.filter(|key| self.turn.call(key).is_some_and(|call| team_tools::is_call(&call.tool)))
+    }
+
+    /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
+    pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
+        let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
+            Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(child, _)| child),
+            None => Some(self.delegate(key)),
+        };
+        let letter = |key: String| {
+            Some(Envelope {
+                id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
+                from: self.stream.clone(),
+                to: session::agent_stream(worker(&key)?),
+                kind: Kind::Shutdown,
+                body: json!({ "by": by }),
+                reply_to: None,
+                cause: None,
+                sent_at_ms: now_ms(),
+            })
+        };
+        self.calls_at_work().filter_map(letter).collect()
+    }
+
+    /// Lands when the turn is stopped.
+    pub(super) fn cancelled(&self, key: String, child: Option<(AgentId, Option<Duration>)>) -> super::flight::Future {
+        let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
+        Box::pin(async move {
+            if let Some((child, Some(timeout))) = child {
+                let address = session::agent_stream(child);
+                tokio::select! {
+                    () = cancel.cancelled() => {}
+                    () = beat::worked(timeout, || floor.is_waiting(&address)) => {
+                        let stop = Control::Interrupt { by: "its time is over".to_owned() };
+                        // One that has just gone home needs no telling.
+                        drop(floor.tell(&address, stop).await);
+                    }
+                }
+            }
+            cancel.cancelled().await;
+            if floor.is_closing() {
+                // Parked, not stopped: it goes on in the next process.
+                return Landed { flight: Flight::Tool(key), input: None };
+            }
+            let content = vec![Part::text("Stopped before there was an answer.")];
+            let flight = Flight::Tool(key.clone());
+            let input = Input::ToolEnded { key, content, is_error: true, interrupted: true, fatal: None, ms: 0 };
+            Landed { flight, input: Some(input) }
+        })
+    }
+}
+
+/// Keeps the beginning of a text that is too long for a conversation.
+fn clip(text: &mut String, most: usize) {
+    if text.len() > most {
+        let bytes = text.len();
+        text.truncate(text.floor_char_boundary(most));
+        text.push_str(&format!("\n\n[The answer has {bytes} bytes; this is its beginning.]"));
+    }
+}

@@ -1,0 +1,123 @@
+//! Who can be called on a floor, and what those who were called are bound by.
+
+use std::sync::Arc;
+
+use max_team_core::calling::hands::{Caller, hands, may_call};
+use max_team_core::id::PlanId;
+use max_team_core::limits::CALL_DEPTH_MAX;
+use max_team_core::team::{Definition, Settings};
+
+use super::{Floor, under};
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::shared::lock;
+use crate::team_tools::Callee;
+
+impl Floor {
+    /// Others can be called from now on.
+    pub(crate) fn set_experts(&self, experts: Vec<Mate>) {
+        let mut team = lock(&self.team);
+        if let Some(known) = &*team {
+            *team = Some(Arc::new(crate::handle::Team { experts, ..(**known).clone() }));
+        }
+    }
+
+    /// Whom somebody may call now, with what each is for.
+    pub(crate) fn callees(&self, caller: &Definition, is_lead: bool) -> Vec<Callee> {
+        let Some(team) = self.team().filter(|team| team.call_depth > 0) else { return Vec::new() };
+        let has_members = is_lead && !team.coordinator && !team.members.is_empty();
+        let all = team.experts.iter().chain(&team.members).map(|mate| &mate.definition);
+        let named = all.filter(|definition| may_call(caller, definition, has_members));
+        let callee = |definition: &Definition| {
+            let about = if definition.description.is_empty() { &definition.role } else { &definition.description };
+            Callee { name: definition.name.clone(), about: about.clone() }
+        };
+        named.map(callee).collect()
+    }
+
+    /// Somebody who can be called, by name.
+    pub(crate) fn callee(&self, name: &str) -> Option<Mate> {
+        let team = self.team()?;
+        team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name).cloned()
+    }
+
+    /// How deep calls go here.
+    pub(crate) fn call_depth(&self) -> u32 {
+        self.team().map_or(0, |team| team.call_depth.min(CALL_DEPTH_MAX))
+    }
+
+    /// The same somebody with the tools that are left to whoever is called.
+    pub(crate) fn called(&self, mate: Mate, caller: Caller<'_>) -> Mate {
+        let there = self.shared.tools.specs().map(|spec| spec.name.as_str());
+        let tools = hands(there, &mate.definition, caller).tools;
+        Mate { definition: Definition { tools, inherits_tools: false, ..mate.definition }, ..mate }
+    }
+
+    /// Somebody calls others, or may: what they work under binds whom they call.
+    pub(crate) fn bind(&self, address: &str, settings: &Settings) {
+        let mut bonds = lock(&self.bonds);
+        if bonds.get(address).is_none_or(|known| **known != *settings) {
+            bonds.insert(address.to_owned(), Arc::new(settings.clone()));
+        }
+    }
+
+    /// The same for somebody who has called others before; nobody else is waited for.
+    pub(crate) fn rebind(&self, address: &str, settings: &Settings) {
+        if lock(&self.bonds).contains_key(address) {
+            self.bind(address, settings);
+        }
+    }
+
+    /// What a caller works under now. One that has not sat down yet is read from the journal.
+    fn bond(&self, address: &str) -> Result<Option<Arc<Settings>>, RuntimeError> {
+        if let Some(known) = lock(&self.bonds).get(address) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { return Ok(None) };
+        let (turn, _) = self.shared.fold_agent(agent)?;
+        if let Some(settings) = turn.settings() {
+            self.bind(address, settings);
+        }
+        Ok(lock(&self.bonds).get(address).cloned())
+    }
+
+    /// What a member or somebody who was called works under now, if that is something else. Where nobody may be asked,
+    /// an approved plan asks nobody.
+    pub(crate) fn settings_now(
+        &self,
+        name: &str,
+        known: &Settings,
+        caller: Option<&str>,
+    ) -> Result<Option<Settings>, RuntimeError> {
+        let Some(team) = self.team() else { return Ok(None) };
+        let mate = match caller {
+            Some(_) => self.callee(name),
+            None => self.mate(name),
+        };
+        let mut next = known.clone();
+        if let Some(Mate { settings: now, .. }) = &mate {
+            next.permissions.clone_from(&now.permissions);
+            next.constraints.clone_from(&now.constraints);
+            next.mode = if known.approved && caller.is_none() { under(team.approve, now.mode) } else { now.mode };
+        }
+        if let Some(caller) = caller.map(|caller| self.bond(caller)).transpose()?.flatten() {
+            next.within.clear();
+            next = next.bounded_by(&caller);
+        }
+        Ok((next != *known).then_some(next))
+    }
+
+    /// The plan that somebody works for, directly or through calls.
+    pub(crate) fn plan_behind(&self, address: &str) -> Option<PlanId> {
+        let mut address = address.to_owned();
+        for _ in 0..=CALL_DEPTH_MAX {
+            let row = self.row_of(address.strip_prefix("agent/")?.parse().ok()?)?;
+            let assignment = row.assignment?;
+            if assignment.plan.is_some() {
+                return assignment.plan;
+            }
+            address = assignment.reply_to;
+        }
+        None
+    }
+}

@@ -1,0 +1,253 @@
+//! The tools that call somebody: `task` with arguments, `agent` with words, `send_message` to go on.
+//!
+//! What a model is told about whom it may call is made for each agent, from whom there is now. All of them, and
+//! `dispatch_task`, come down to the same [`Call`].
+
+use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
+use max_team_core::limits::{CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX};
+use max_team_core::policy::Deed;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{TeamTool, tool};
+
+/// Somebody who can be called, and what for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Callee {
+    pub name: String,
+    pub about: String,
+}
+
+/// How somebody is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// A member is given something to do.
+    Dispatch,
+    /// An expert is handed arguments.
+    Arguments,
+    /// Somebody is told what to do.
+    Words,
+}
+
+/// A call, whichever tool made it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Call {
+    pub way: Way,
+    /// Whom.
+    pub who: String,
+    /// What it is about, for people.
+    pub title: String,
+    /// What they are told first.
+    pub text: String,
+}
+
+/// More for somebody who was called.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Message {
+    #[serde(alias = "agent", alias = "recipient", alias = "id")]
+    pub to: String,
+    #[serde(alias = "content", alias = "prompt", alias = "text")]
+    pub message: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Task {
+    #[serde(alias = "agent_name", alias = "expert")]
+    agent: String,
+    #[serde(alias = "args")]
+    arguments: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Agent {
+    description: String,
+    prompt: String,
+    #[serde(rename = "type", alias = "subagent_type", alias = "agent", alias = "agent_type")]
+    kind: Option<String>,
+}
+
+impl Call {
+    /// A call of an expert: what it is told is the arguments, and what was found before, if anything was.
+    pub(super) fn task(input: Value) -> Result<Self, String> {
+        let Task { agent, arguments } = read(TASK, input)?;
+        if agent.trim().is_empty() {
+            return Err("`agent` is missing: say whom to call".to_owned());
+        }
+        let arguments = match arguments {
+            Value::Null => json!({}),
+            // Some models write the object as text.
+            Value::String(text) => serde_json::from_str(&text).unwrap_or(Value::String(text)),
+            other => other,
+        };
+        if !arguments.is_object() {
+            return Err(format!("`arguments` must be a JSON object, not `{arguments}`"));
+        }
+        let title = title(&arguments.to_string());
+        let text = json!({ "args": arguments, "cache_data": null }).to_string();
+        Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)? })
+    }
+
+    /// A call of a sub-agent.
+    pub(super) fn agent(input: Value) -> Result<Self, String> {
+        let Agent { description, prompt, kind } = read(AGENT, input)?;
+        let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
+        if prompt.trim().is_empty() {
+            return Err("`prompt` is missing: whoever is called sees nothing of this conversation".to_owned());
+        }
+        let about = if description.trim().is_empty() { &prompt } else { &description };
+        Ok(Self { way: Way::Words, who, title: title(about), text: bounded(prompt)? })
+    }
+}
+
+impl Message {
+    pub(super) fn read(input: Value) -> Result<Self, String> {
+        let message: Self = read(SEND_MESSAGE, input)?;
+        if message.message.trim().is_empty() {
+            return Err("`message` is missing".to_owned());
+        }
+        bounded(message.message).map(|text| Self { message: text, ..message })
+    }
+}
+
+fn read<T: for<'de> Deserialize<'de>>(tool: &str, input: Value) -> Result<T, String> {
+    serde_json::from_value(input).map_err(|error| format!("the input of `{tool}` does not fit: {error}"))
+}
+
+fn bounded(text: String) -> Result<String, String> {
+    if text.len() <= CALL_TEXT_BYTES_MAX {
+        return Ok(text);
+    }
+    let bytes = text.len();
+    Err(format!("a call hands over at most {CALL_TEXT_BYTES_MAX} bytes, not {bytes}; name the files to read instead"))
+}
+
+/// The first words of a text, on one line.
+pub(crate) fn title(text: &str) -> String {
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(CALL_TITLE_CHARS_MAX) {
+        Some((cut, _)) => format!("{}…", words.get(..cut).unwrap_or_default().trim_end()),
+        None => words,
+    }
+}
+
+/// Whom an `agent` call means, for rules that speak of whom is called.
+pub(super) fn target(args: &Value) -> &str {
+    let keys = ["type", "subagent_type", "agent", "agent_type"];
+    keys.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or(GENERAL)
+}
+
+const TASK_WORDS: &str = "Call one of the team's experts with arguments, and get what it says. It sees nothing of this \
+    conversation. Several calls in one answer run side by side; what one says can be an argument of the next.";
+const AGENT_WORDS: &str = "Have a sub-agent do something by itself, and get its answer. It has a context of its own and \
+    sees nothing of this conversation: `prompt` must say everything (what is wanted and why, files and symbols that are \
+    known, what to give back). Several calls in one answer run side by side: use that for questions that do not depend on \
+    each other. It is never allowed more than you are.";
+const SEND_WORDS: &str = "Go on with somebody you have called before: they still know what they did. `to` is the name that \
+    their answer ended with. The answer is the result.";
+
+/// The tools that call, for somebody who may call these.
+pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
+    let names: Vec<&str> = callees.iter().map(|callee| callee.name.as_str()).collect();
+    let about: Vec<String> = callees.iter().map(|callee| format!("`{}`: {}", callee.name, callee.about)).collect();
+    let who = |words: &str| {
+        let mut schema = json!({ "type": "string", "description": format!("{words} {}", about.join(" ")).trim_end() });
+        if let (Some(schema), false) = (schema.as_object_mut(), names.is_empty()) {
+            schema.insert("enum".to_owned(), json!(names));
+        }
+        schema
+    };
+    let task = json!({
+        "type": "object",
+        "properties": {
+            "agent": who("Whom to call."),
+            "arguments": { "type": "object", "description": "What it needs to know, as its description says." },
+        },
+    });
+    let general = names.contains(&GENERAL) || names.is_empty();
+    let kind = who(if general { "Who does it; left out: `general`." } else { "Who does it." });
+    let required = if general { json!(["description", "prompt"]) } else { json!(["description", "prompt", "type"]) };
+    let agent = json!({
+        "type": "object", "required": required,
+        "properties": {
+            "description": { "type": "string", "description": "What it is about, in three to five words." },
+            "prompt": { "type": "string", "description": "What to do, self-contained." },
+            "type": kind,
+        },
+    });
+    let send = json!({
+        "type": "object", "required": ["to", "message"],
+        "properties": { "to": { "type": "string" }, "message": { "type": "string" } },
+    });
+    [
+        tool(TASK, Deed::Team, TASK_WORDS, task),
+        tool(AGENT, Deed::Team, AGENT_WORDS, agent),
+        tool(SEND_MESSAGE, Deed::Team, SEND_WORDS, send),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_tools::Tool;
+
+    use super::*;
+
+    #[test]
+    fn calls_are_read_by_every_name_their_fields_have() {
+        let words = |who: &str| Call { way: Way::Words, who: who.into(), title: "look".into(), text: "p".into() };
+        for (input, who) in [
+            (json!({ "description": "look", "prompt": "p" }), "general"),
+            (json!({ "description": "look", "prompt": "p", "type": "explore" }), "explore"),
+            (json!({ "description": "look", "prompt": "p", "subagent_type": "plan" }), "plan"),
+            (json!({ "description": "look", "prompt": "p", "type": "" }), "general"),
+        ] {
+            assert_eq!(Call::agent(input).unwrap(), words(who));
+        }
+        for input in [
+            json!({ "agent": "weather", "arguments": { "city": "北京" } }),
+            json!({ "agent_name": "weather", "arguments": "{\"city\":\"北京\"}" }),
+        ] {
+            let call = Call::task(input).unwrap();
+            assert_eq!((call.way, call.who.as_str()), (Way::Arguments, "weather"));
+            let told: Value = serde_json::from_str(&call.text).unwrap();
+            assert_eq!(told, json!({ "args": { "city": "北京" }, "cache_data": null }));
+        }
+        assert_eq!(Call::task(json!({ "agent": "a" })).unwrap().text, r#"{"args":{},"cache_data":null}"#);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_told() {
+        let wrong = [
+            Call::task(json!({ "arguments": {} })),
+            Call::task(json!({ "agent": "a", "arguments": [1] })),
+            Call::task(json!({ "agent": "a", "arguments": "not json" })),
+            Call::agent(json!({ "description": "d" })),
+            Call::agent(json!({ "description": "d", "prompt": "x".repeat(CALL_TEXT_BYTES_MAX + 1) })),
+        ];
+        for call in wrong {
+            assert!(!call.unwrap_err().is_empty());
+        }
+        assert!(Message::read(json!({ "to": "a" })).is_err());
+        let cut = title(&"ab\n".repeat(99));
+        assert!(cut.starts_with("ab ab") && cut.ends_with("ab…") && cut.chars().count() <= CALL_TITLE_CHARS_MAX + 1);
+    }
+
+    #[test]
+    fn a_model_is_told_whom_it_may_call_now() {
+        let callee = |name: &str, about: &str| Callee { name: name.into(), about: about.into() };
+        let [task, agent, _] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
+        let schema = &agent.spec().schema;
+        assert_eq!(schema["properties"]["type"]["enum"], json!(["explore", "weather"]));
+        assert_eq!(
+            schema["required"],
+            json!(["description", "prompt", "type"]),
+            "there is no `general` to fall back on"
+        );
+        let about = task.spec().schema["properties"]["agent"]["description"].as_str().unwrap().to_owned();
+        assert!(about.contains("`weather`: Knows the weather."), "{about}");
+        let [_, agent, _] = tools(&[callee("general", "Does anything.")]);
+        assert_eq!(agent.spec().schema["required"], json!(["description", "prompt"]));
+    }
+}
