@@ -244,6 +244,27 @@ pub struct Definition {
     /// Whether it has every tool that somebody who is called may have, because nobody listed any; `tools` is empty then.
     #[serde(default, skip_serializing_if = "is_false")]
     pub inherits_tools: bool,
+    /// Model rounds per call; `None`: as its caller.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rounds_max: Option<u32>,
+    /// How freely it may act. It counts where it is stricter than the caller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<Mode>,
+    /// How hard its model thinks; `None`: as its caller's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
+    /// Where it keeps what it learns; `None`: nowhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Memory>,
+    /// What it is told first when the user talks to it directly; empty: nothing.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub initial_prompt: String,
+    /// What one call of it may use, within what its caller has.
+    #[serde(default, skip_serializing_if = "Allotment::is_empty")]
+    pub budget: Allotment,
+    /// Globs of the paths that are its own; empty: none in particular.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub owns: Vec<String>,
 }
 
 fn is_false(value: &bool) -> bool {
@@ -283,6 +304,87 @@ pub enum Isolation {
 impl Isolation {
     fn is_none(&self) -> bool {
         *self == Self::None
+    }
+}
+
+/// How hard a model thinks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effort {
+    /// Hardly.
+    Low,
+    /// As usual.
+    Medium,
+    /// Hard.
+    High,
+    /// Harder.
+    Xhigh,
+    /// As hard as it can.
+    Max,
+    /// With so many tokens.
+    Tokens(u32),
+}
+
+impl Effort {
+    /// Every level with its name.
+    pub const NAMES: [(&str, Effort); 5] = [
+        ("low", Effort::Low),
+        ("medium", Effort::Medium),
+        ("high", Effort::High),
+        ("xhigh", Effort::Xhigh),
+        ("max", Effort::Max),
+    ];
+
+    /// The tokens that a model may think with.
+    pub fn tokens(self) -> u32 {
+        match self {
+            Self::Low => 0,
+            Self::Medium => 4_096,
+            Self::High => 10_000,
+            Self::Xhigh => 20_000,
+            Self::Max => 31_999,
+            Self::Tokens(tokens) => tokens,
+        }
+    }
+}
+
+/// Where an agent keeps what it learns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Memory {
+    /// With the user, for all projects.
+    User,
+    /// With the project, for everybody who works on it.
+    Project,
+    /// With the project, for this user.
+    Local,
+}
+
+impl Memory {
+    /// Every place with its name.
+    pub const NAMES: [(&str, Memory); 3] =
+        [("user", Memory::User), ("project", Memory::Project), ("local", Memory::Local)];
+}
+
+/// What one call of an agent may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Allotment {
+    /// Money, in nano-dollars.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nano: Option<u64>,
+    /// Tokens, in and out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<u64>,
+    /// Time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_ms: Option<u64>,
+}
+
+impl Allotment {
+    /// Whether it bounds nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
     }
 }
 

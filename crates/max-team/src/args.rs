@@ -3,6 +3,7 @@
 //! This module only describes and parses; what a flag means is decided where its value is used. No flag takes a
 //! key: keys come from the environment, a private file or a helper command.
 
+mod agents;
 mod desk;
 mod memory;
 mod permissions;
@@ -21,6 +22,7 @@ use crate::team::{PARALLEL_DEFAULT, Ways};
 /// The first word by which this program calls itself to read a document, apart from everything else.
 pub(crate) const READER: &str = "__read_document";
 
+pub(crate) use agents::{Agents, Try};
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
@@ -168,6 +170,9 @@ pub(crate) enum Command {
     /// Settings and where they come from
     #[command(subcommand)]
     Config(Config),
+    /// Who there is: the team and every expert, where each is written, a new one, and one put to the test
+    #[command(subcommand)]
+    Agents(Agents),
     /// What agents can do: every tool, its input and its class
     #[command(subcommand)]
     Tools(Tools),
@@ -207,7 +212,8 @@ pub(crate) struct TeamFlags {
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// A file that defines the team, instead of the project's own (config/agents.yaml, .max-team/agents.yaml) or the
-    /// built-in one
+    /// built-in one; or definitions that join the team: a Markdown file, or JSON (a file or the text itself) such as
+    /// '{"reviewer": {"description": "…", "prompt": "…"}}'
     #[arg(long, value_name = "FILE")]
     pub(crate) agents: Option<PathBuf>,
     /// When to ask while a plan is approved and carried out: never (what lies outside the members' constraints is

@@ -218,10 +218,12 @@ pub(crate) fn open(place: &Place, router: Router) -> Result<Open, Stop> {
     let key_source = "none".to_owned();
     let catalog = Arc::new(Catalog::builtin().clone());
     let chosen = Chosen { model, fallback: None, fast: None, key_source, router, catalog };
-    let (led, _) = team::read(None, place)?;
+    // What was recorded knows nobody whom the user has added since.
+    let place = Place { env: place.env.of_nobody(), cwd: place.cwd.clone(), home: place.home.clone() };
+    let (led, _) = team::read(None, &place)?;
     let (approve, max_parallel) = (Approve::Plan, PARALLEL_DEFAULT);
     let ways = Ways { approve, max_parallel, call_depth: CALL_DEPTH_DEFAULT, coordinator: false };
-    let Seated { definition, settings, team } = Who::Team(led).seat(&chosen, &settings, ways)?;
+    let Seated { definition, settings, team, .. } = Who::Team(led).seat(&chosen, &settings, ways)?;
     Ok(Open { which: Which::New, definition, settings, schema: None, team })
 }
 

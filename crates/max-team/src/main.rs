@@ -108,6 +108,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
         Some(Command::Man) => commands::manual::man()?,
         Some(Command::Config(command)) => commands::config::run(&Place::here()?, &command)?,
+        Some(Command::Agents(command)) => return commands::agents::run(&Place::here()?, command),
         Some(Command::Tools(command)) => commands::tools::run(&command)?,
         Some(Command::Sessions(command)) => commands::sessions::run(&Place::here()?, &command)?,
         Some(Command::Inbox(options)) => return commands::inbox::run(&Place::here()?, &options),

@@ -23,7 +23,7 @@ use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::words::Lang;
-use crate::{headless, permissions, skills, stdin};
+use crate::{agents, headless, permissions, skills, stdin};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -218,7 +218,8 @@ pub(crate) fn permitted(
     let loaded = permissions::load(place, root, &given)?;
     let (mode, note) = loaded.mode(settings.mode, config.chooser("permissions.mode"));
     loaded.warnings.iter().chain(&note).for_each(|warning| headless::talk(warning));
-    let given = [&flags.config, &flags.agents].into_iter().flatten();
+    let agents = flags.agents.as_ref().filter(|given| !agents::is_text(given));
+    let given = flags.config.iter().chain(agents);
     let guarded = given.flat_map(|file| names(&place.cwd.join(file))).collect();
     let permissions = max_team_core::policy::Permissions { guarded, ..loaded.permissions };
     Ok(Settings { mode, permissions, ..settings })

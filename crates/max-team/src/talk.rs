@@ -26,7 +26,7 @@ use crate::models::{self, Chosen};
 use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::stdin;
-use crate::team::{Seated, Who};
+use crate::team::{Crew, Seated, Who};
 use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
 use crate::words::Lang;
 
@@ -55,7 +55,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let root = setup::project_root(place, &config)?;
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
-    let Seated { definition, settings, team: colleagues } = who.seat(&chosen, &settings, talk.ways(&config))?;
+    let Seated { definition, settings, team: colleagues, crew } = who.seat(&chosen, &settings, talk.ways(&config))?;
     let prompt = match &talk.print {
         Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
         None => None,
@@ -64,6 +64,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let which = setup::which(&talk, &journal)?;
+    let initial = definition.initial_prompt.clone();
     let open = Open { which, definition, settings, schema, team: colleagues };
     let what = if prompt.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
@@ -83,7 +84,10 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         };
         return drive(&team, |signals| face.run(open, signals));
     }
-    let seating = Seating { first: talk.prompt, no_color: talk.no_color, ..Seating::at(root) };
+    // Who was asked for by name may have something to begin with.
+    let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
+    let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
+    let seating = Seating { first, no_color: talk.no_color, crew: Some(crew), ..Seating::at(root) };
     chat(place, &config, &team, Some(chosen), open, seating)
 }
 
@@ -112,7 +116,7 @@ impl Ready {
 
 /// `plan` and `run`: the team at work without a chat.
 pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format: Format) -> anyhow::Result<Exit> {
-    let Ready { config, chosen, root, seated: Seated { definition, settings, team } } = ready;
+    let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
     let open = Open { which: Which::New, definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
@@ -123,7 +127,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
-            let seating = Seating { propose, no_color: talk.no_color, ..Seating::at(root) };
+            let seating = Seating { propose, no_color: talk.no_color, crew: Some(crew), ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
         task => task,
@@ -293,12 +297,15 @@ struct Seating {
     objection: Option<String>,
     /// Its journal is thrown away afterwards.
     scratch: bool,
+    /// Where those who can be called are written.
+    crew: Option<Crew>,
 }
 
 impl Seating {
     /// In a folder, where somebody sits and types.
     fn at(root: PathBuf) -> Self {
-        Self { root, first: None, propose: None, no_color: false, yes: false, objection: None, scratch: false }
+        let (first, propose, objection, crew) = (None, None, None, None);
+        Self { root, first, propose, no_color: false, yes: false, objection, scratch: false, crew }
     }
 }
 
@@ -313,6 +320,8 @@ fn chat(
     let terminal = is_terminal();
     let proposed = seating.propose.is_some();
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
+    let chosen = chosen.map(Arc::new);
+    let look = seating.crew.zip(chosen.clone()).map(|(crew, chosen)| crew.look(chosen, open.settings.clone()));
     let options = ChatOptions {
         handle: team.clone(),
         by: place.principal("terminal"),
@@ -322,6 +331,7 @@ fn chat(
         first: seating.first,
         propose: seating.propose,
         models: models(chosen, config.limits.budget_usd.is_some()),
+        look,
         color: place.color(config, seating.no_color) && terminal,
         lang: place.lang(config),
         plain,
@@ -361,8 +371,7 @@ fn exit_of(left: &Left, proposed: bool) -> Exit {
 }
 
 /// How `/model` finds models: those of the catalogue, at providers that are set up.
-fn models(chosen: Option<Chosen>, capped: bool) -> Models {
-    let chosen = chosen.map(Arc::new);
+fn models(chosen: Option<Arc<Chosen>>, capped: bool) -> Models {
     let listed = chosen.clone();
     Models {
         names: Box::new(move || listed.as_ref().map(|chosen| chosen.names()).unwrap_or_default()),

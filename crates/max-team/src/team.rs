@@ -3,7 +3,8 @@
 //! This turns what is written down (`agents`) into what the runtime takes: every member resolved against the
 //! catalogue once. It starts nothing.
 
-mod types;
+mod coordinator;
+mod crew;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,8 @@ use crate::headless;
 use crate::models::Chosen;
 use crate::setup::Place;
 
+pub(crate) use crew::{Crew, Look};
+
 /// The tools of a lead.
 const LEAD_TOOLS: [&str; 12] = [
     SUBMIT_PLAN,
@@ -38,6 +41,8 @@ const LEAD_TOOLS: [&str; 12] = [
     MEMORY_READ,
     MEMORY_WRITE,
 ];
+/// What is said about definitions before a session; `agents list` says everything.
+const TOLD_MAX: usize = 8;
 /// Tasks that run at once, unless somebody says otherwise.
 pub(crate) const PARALLEL_DEFAULT: u32 = 8;
 
@@ -54,7 +59,10 @@ impl Who {
             return agents::choose(talk, place).map(Self::Alone);
         }
         let (led, warnings) = read(talk.team.agents.as_deref(), place)?;
-        warnings.iter().for_each(|warning| headless::talk(warning));
+        warnings.iter().take(TOLD_MAX).for_each(|warning| headless::talk(warning));
+        if let Some(more) = warnings.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
+            headless::talk(&place.speaks().more_about_agents(more));
+        }
         Ok(Self::Team(led))
     }
 
@@ -70,21 +78,22 @@ impl Who {
     pub(crate) fn seat(self, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Seated, Stop> {
         match self {
             Self::Alone(agent) => {
+                let mut own = narrowed(settings, &agent.definition);
+                (own.structured, own.budget_nano) = (settings.structured, settings.budget_nano);
+                wish(&mut own, agent.wish.as_deref(), chosen);
+                let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
                 // Nobody works for it, but whoever it calls.
-                let members = Vec::new();
-                let experts = mates(&types::all(), &BTreeMap::new(), chosen, settings)?;
-                Ok(Seated {
-                    definition: agent.definition,
-                    settings: settings.clone().under(&agent.constraints),
-                    team: Some(ways.team(members, experts, BTreeMap::new())),
-                })
+                let crew = agent.crew.mates(chosen, settings);
+                let team = ways.team(Vec::new(), crew, BTreeMap::new());
+                Ok(Seated { definition, settings: own, team: Some(team), crew: agent.crew })
             }
             Self::Team(mut led) => {
                 if ways.coordinator {
-                    led.definition = types::coordinator(&led.definition, &led.members);
+                    led.definition = coordinator::lead(&led.definition, &led.members);
                 }
                 let team = Some(resolve(&led, chosen, settings, ways)?);
-                Ok(Seated { settings: settings.clone().under(&led.constraints), definition: led.definition, team })
+                let settings = settings.clone().under(&led.constraints);
+                Ok(Seated { settings, definition: led.definition, team, crew: led.crew })
             }
         }
     }
@@ -95,6 +104,8 @@ pub(crate) struct Seated {
     pub(crate) definition: Definition,
     pub(crate) settings: Settings,
     pub(crate) team: Option<Team>,
+    /// Where those who can be called are written, to look again.
+    pub(crate) crew: Crew,
 }
 
 /// How the team works, as far as flags and settings say.
@@ -121,13 +132,14 @@ pub(crate) struct Led {
     pub(crate) model: Option<String>,
     pub(crate) constraints: Constraints,
     members: Vec<Member>,
+    crew: Crew,
     /// Where each member's model is written down.
     models: BTreeMap<String, String>,
 }
 
 /// Reads who is on the team.
 pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
-    let agents::Team { lead, members, warnings, models, .. } = agents::team(file, place)?;
+    let agents::Team { lead, members, warnings, models, roster, desk, .. } = agents::team(file, place)?;
     let Member { mut definition, model, constraints, .. } = lead;
     // Whoever wrote the file may not know all of them; none of them can do anything by itself.
     for tool in LEAD_TOOLS {
@@ -136,7 +148,9 @@ pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led
         }
     }
     definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(&members));
-    Ok((Led { definition, model, constraints, members, models }, warnings))
+    let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
+    let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
+    Ok((Led { definition, model, constraints, members, crew, models }, warnings))
 }
 
 /// Resolves the members under the session's settings. Nobody gets more than the session has.
@@ -147,20 +161,9 @@ pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Way
             definition.tools.push(NEED_CLARIFY.to_owned());
         }
     }
-    let mut types = types::all();
-    // The lead sees nothing itself, so it is from the members that those whom it calls know what nobody sees.
-    let unseen = unseen_by_all(&led.members);
-    types.iter_mut().for_each(|kind| kind.constraints.blocked_patterns.clone_from(&unseen));
-    let experts = mates(&types, &BTreeMap::new(), chosen, settings)?;
+    let experts = led.crew.mates(chosen, settings);
     let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
     Ok(ways.team(members, experts, known.collect()))
-}
-
-/// The patterns that are blocked for every member.
-fn unseen_by_all(members: &[Member]) -> Vec<String> {
-    let mut all = members.iter().map(|member| &member.constraints.blocked_patterns);
-    let first = all.next().cloned().unwrap_or_default();
-    all.fold(first, |shared, own| shared.into_iter().filter(|pattern| own.contains(pattern)).collect())
 }
 
 /// Resolves some of them; `places` says where each one's model is written down.
@@ -172,9 +175,7 @@ fn mates(
 ) -> Result<Vec<Mate>, Stop> {
     let mut mates = Vec::new();
     for member in members {
-        let mut own = settings.clone();
-        own.structured = false;
-        own.budget_nano = None;
+        let mut own = narrowed(settings, &member.definition);
         let who = &member.definition.name;
         if let Some(name) = &member.model {
             let bad = |words: String| {
@@ -188,10 +189,44 @@ fn mates(
                      settings, or leave the budget out"
                 )));
             }
-        } else if let Some(fast) = chosen.fast.as_ref().filter(|_| member.definition.builtin && who == types::EXPLORE) {
-            own.fallback = Some(std::mem::replace(&mut own.model, fast.clone()));
         }
-        mates.push(Mate { definition: member.definition.clone(), settings: own.under(&member.constraints) });
+        mates.push(seated(member.definition.clone(), own, &member.constraints));
     }
     Ok(mates)
+}
+
+/// The model that a definition wishes for, where this session has it; else the session's own. The definition was written
+/// for any session, so that is no failure.
+fn wish(own: &mut Settings, name: Option<&str>, chosen: &Chosen) {
+    let model = name.and_then(|name| chosen.wished(name));
+    if let Some(model) = model.filter(|model| own.budget_nano.is_none() || model.price.is_some()) {
+        own.fallback = Some(std::mem::replace(&mut own.model, model));
+    }
+}
+
+/// The session's settings as one agent works under them: never freer, never longer. Money comes out of the session's
+/// purse; what its definition allots to it is a bound within that.
+fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
+    let mut own = settings.clone();
+    own.structured = false;
+    own.budget_nano = None;
+    own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
+    if let Some(mode) = definition.mode.filter(|mode| mode.is_stricter(own.mode)) {
+        own.mode = mode;
+    }
+    if own.owns.is_empty() {
+        own.owns.clone_from(&definition.owns);
+    }
+    own
+}
+
+/// The same with its model's effort and its constraints.
+fn seated(definition: Definition, mut own: Settings, constraints: &Constraints) -> Mate {
+    if let Some(effort) = definition.effort {
+        // Thoughts must leave room for an answer.
+        own.model.thinking_tokens = effort.tokens().min(own.model.max_tokens / 2);
+    }
+    let times = [constraints.timeout_ms, definition.budget.wall_ms];
+    let constraints = Constraints { timeout_ms: times.into_iter().flatten().min(), ..constraints.clone() };
+    Mate { definition, settings: own.under(&constraints) }
 }

@@ -44,6 +44,7 @@ pub(crate) fn plural(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+mod agents;
 mod begin;
 mod desk;
 mod memory;

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
 
+mod defs;
 mod judge;
 mod makespan;
 mod steps;
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         ("search", tree::search),
         ("walls", walls::walls),
         ("judge", judge::judge),
+        ("defs", defs::defs),
     ];
     if name.as_deref().is_some_and(|name| !steps.iter().any(|(known, _)| *known == name)) {
         eprintln!("the benchmarks are {}", steps.map(|(known, _)| known).join(", "));

@@ -12,6 +12,7 @@ mod gate;
 pub mod git;
 mod logs;
 mod metrics;
+pub mod names;
 mod progress;
 pub mod project;
 mod reach;

@@ -13,6 +13,7 @@ use max_team_core::limits::TOOL_INPUT_BYTES_MAX;
 use max_team_core::policy::{Action, Class};
 use serde_json::{Map, Value};
 
+use crate::names::{COMMAND, called};
 use crate::text::{clip, nearest, size};
 use crate::tool::{Cx, Output, Spec, Tool, ToolError};
 use crate::{files, git, logs, metrics, search, shell, tests, web};
@@ -22,19 +23,8 @@ const FAULTS_MAX: usize = 8;
 /// Bytes of one such fault.
 const FAULT_BYTES_MAX: usize = 300;
 
-/// The tool that runs commands, and what comes with it to look after those in the background.
-const COMMAND: &str = "run_shell";
+/// What comes with the tool that runs commands, to look after those in the background.
 const COMPANIONS: [&str; 2] = ["shell_output", "shell_stop"];
-/// Other names that tools answer to: an older one, and those that models know from elsewhere.
-const ALIASES: [(&str, &str); 7] = [
-    ("exec", COMMAND),
-    ("Bash", COMMAND),
-    ("BashOutput", "shell_output"),
-    ("KillShell", "shell_stop"),
-    ("Skill", "skill"),
-    ("memory.read", "memory_read"),
-    ("memory.write", "memory_write"),
-];
 
 /// A tool with its validator, which is made on first use and kept.
 #[derive(Debug)]
@@ -138,7 +128,7 @@ impl Registry {
     }
 
     fn entry(&self, name: &str) -> Option<&Arc<Entry>> {
-        self.entries.get(name).or_else(|| self.entries.get(ALIASES.iter().find(|(alias, _)| *alias == name)?.1))
+        self.entries.get(name).or_else(|| self.entries.get(called(name)))
     }
 
     /// What the model is told about them, ordered by name.

@@ -55,6 +55,8 @@ impl Constraints {
                 (Some(one), Some(two)) => Some(commands(one, two)),
                 (one, two) => one.as_ref().or(two.as_ref()).map(|only| commands(only, only)),
             },
+            // A list that came with the project vouches for nothing, whatever else it was met with.
+            foreign_commands: self.foreign_commands || other.foreign_commands,
             allowed_hosts: hosts(&self.allowed_hosts, &other.allowed_hosts),
             max_tokens: least(self.max_tokens, other.max_tokens),
             timeout_ms: least(self.timeout_ms, other.timeout_ms),
@@ -246,6 +248,7 @@ mod tests {
                         write_within,
                         read_only,
                         allowed_commands,
+                        foreign_commands: false,
                         allowed_hosts,
                         max_tokens,
                         timeout_ms,

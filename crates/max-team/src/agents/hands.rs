@@ -4,11 +4,12 @@
 //! product will have later are known by name, so that a file written for them loads today.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use max_team_core::calling::hands::SPAWNING;
 use max_team_core::near::did_you_mean;
 use max_team_runtime::skills::SKILL;
-use max_team_runtime::{MEMORY_READ, MEMORY_WRITE};
+use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
 use max_team_tools::Registry;
 
 use crate::config::quote;
@@ -21,7 +22,7 @@ const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 2] = ["mcp__*", "web_*"];
+const LATER: [&str; 3] = ["mcp__*", "web_*", "geocode"];
 /// What everybody may have, and by what other name files know it. Having it is not being allowed to write.
 const MEMORY: [(&str, &str); 2] = [(MEMORY_READ, "memory.read"), (MEMORY_WRITE, "memory.write")];
 
@@ -34,8 +35,16 @@ pub(super) enum Hand {
     Anyway,
     /// It does not exist yet.
     Later,
+    /// Nobody knows it.
+    Unknown,
     /// It cannot be meant; why, and what would do.
     Wrong(String),
+}
+
+/// Every tool there is, those that act on the team among them.
+pub(super) fn known() -> &'static Registry {
+    static KNOWN: LazyLock<Registry> = LazyLock::new(|| with_team(Registry::builtin()));
+    &KNOWN
 }
 
 /// Judges one tool of the lead's or of a member's.
@@ -64,21 +73,31 @@ pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
             Hand::Wrong(format!("`{tool}` belongs to the lead{instead}"))
         }
         (false, false) if tool == CLARIFY => Hand::Anyway,
-        (false, false) if is_later => Hand::Later,
         _ => match known.get(tool) {
             Some(found) if !is_lead => Hand::Has(found.spec().name.clone()),
-            _ => Hand::Wrong(unknown(known, tool, is_lead)),
+            _ if is_later && !is_lead => Hand::Later,
+            _ => Hand::Unknown,
         },
     }
 }
 
-fn unknown(known: &Registry, tool: &str, is_lead: bool) -> String {
-    let members = known.specs().map(|spec| spec.name.as_str()).chain(LATER).filter(|name| !name.ends_with('*'));
-    let names: BTreeSet<&str> = if is_lead { TEAM.into() } else { members.collect() };
-    let names: Vec<&str> = names.into_iter().collect();
-    let near = did_you_mean(tool, names.iter().copied());
-    let rest = if near.is_empty() { format!("; the tools are {}", list(names.into_iter())) } else { near };
+/// The tools that somebody could have meant.
+fn names(is_lead: bool) -> Vec<&'static str> {
+    let is_members = |name: &&str| !TEAM.contains(name) && *name != CLARIFY;
+    let members = || known().specs().map(|spec| spec.name.as_str()).filter(is_members).collect();
+    if is_lead { BTreeSet::from(TEAM).into_iter().collect() } else { members() }
+}
+
+/// Words about a tool that nobody knows: the nearest, or all there are.
+pub(super) fn unknown(tool: &str, is_lead: bool) -> String {
+    let near = near(tool, is_lead);
+    let rest = if near.is_empty() { format!("; the tools are {}", list(names(is_lead).into_iter())) } else { near };
     format!("there is no tool `{}`{rest}", quote(tool))
+}
+
+/// `, did you mean `x`?`, or nothing.
+pub(super) fn near(tool: &str, is_lead: bool) -> String {
+    did_you_mean(tool, names(is_lead))
 }
 
 fn fits(later: &str, tool: &str) -> bool {

@@ -1,29 +1,49 @@
-//! Who is on the team: the members of an agents file, or of the one that is built in.
+//! Who is on the team: the members of an agents file, or of the one that is built in, and everybody who is a Markdown
+//! file in a folder of definitions.
 //!
-//! `source` finds the file, `read` takes it apart member by member, `roll` finds the lead, `hands` knows which tool is
-//! whose. A file is checked as a whole and everything that is wrong with it is said at once, each with its place.
+//! `source` finds the agents file, `read` takes it apart member by member, `roll` finds the lead, `hands` knows which
+//! tool is whose. Such a file is checked as a whole and everything that is wrong with it is said at once, each with its
+//! place. `shelf` and `roster` find definitions in folders, `card` reads one, leniently, and `join` brings both together.
 //! Nothing here starts an agent or a server.
 
+mod card;
 mod hands;
+mod join;
+mod markdown;
+mod people;
+mod plain;
 mod read;
 mod roll;
+mod roster;
+mod shelf;
 mod source;
 #[cfg(test)]
+mod styles;
+#[cfg(test)]
 mod tests;
+mod values;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use max_team_core::calling::hands::SPAWNING;
+use max_team_core::near::did_you_mean;
 use max_team_core::team::{Constraints, Definition, Member};
-use max_team_runtime::skills::SKILL;
-use max_team_tools::Registry;
 
 use crate::args::Talk;
 use crate::exit::{Exit, Stop};
 use crate::headless;
 use crate::setup::{self, Place};
+use crate::team::Crew;
+
+pub(crate) use card::slug;
+pub(crate) use join::Desk;
+pub(crate) use people::{Person, people};
+pub(crate) use roster::Roster;
+pub(crate) use source::is_text;
+
+/// Names that one message tells.
+const NAMES_TOLD_MAX: usize = 40;
 
 /// The annotated default file: the built-in team, and the manual of every key.
 const DEFAULT_FILE: &str = include_str!("../../../../config/agents.yaml");
@@ -44,6 +64,8 @@ pub(crate) struct Team {
     pub(crate) lead: Member,
     /// The others, in the order of the file.
     pub(crate) members: Vec<Member>,
+    /// Those who speak when they are called, by name.
+    pub(crate) experts: Vec<Member>,
     /// What the user should be told.
     pub(crate) warnings: Vec<String>,
     /// Where it was read from, for people.
@@ -52,15 +74,27 @@ pub(crate) struct Team {
     pub(crate) later: Vec<(String, Vec<String>)>,
     /// Where each member's model is written down.
     pub(crate) models: BTreeMap<String, String>,
+    /// The definitions beside the team's own file; it can be asked again.
+    pub(crate) roster: Roster,
+    /// What joins experts to this team, whenever they are read.
+    pub(crate) desk: Desk,
 }
 
-/// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one.
+/// Reads the team: from `--agents FILE`, else from the project's own file, else the built-in one; with everybody whose
+/// definition lies in a folder.
 pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
-    let found = source::find(path, place).map_err(wrong)?;
-    let roll = read::roll(&found, &place.env).and_then(roll::Roll::led).map_err(wrong)?;
-    let roll::Led { lead, members, warnings, later, models } = roll;
-    Ok(Team { lead, members, warnings, source: found.file.shown, later, models })
+    let (found, given) = source::find(path, place).map_err(wrong)?;
+    let roll = read::roll(&found, &place.env).map_err(wrong)?;
+    let unseen = unseen(&roll, path.is_some() && given.is_none(), place).map_err(wrong)?;
+    let roll::Led { lead, members, mut warnings, later, models } = roll.led().map_err(wrong)?;
+    let roster = Roster::read(place, given.as_ref());
+    let desk = Desk::new(&found, unseen, &models);
+    let joined = desk.join(lead, members, &roster);
+    warnings.extend(joined.warnings);
+    let models = models.into_iter().chain(joined.models).collect();
+    let (lead, members, experts) = (joined.lead, joined.members, joined.experts);
+    Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk })
 }
 
 /// What the lead is told about the others.
@@ -97,48 +131,65 @@ pub(crate) fn roster(members: &[Member]) -> String {
 pub(crate) struct Agent {
     pub(crate) definition: Definition,
     pub(crate) model: Option<String>,
+    /// The model it would like, where the session has it.
+    pub(crate) wish: Option<String>,
+    /// Whom it may call.
+    pub(crate) crew: Crew,
     pub(crate) constraints: Constraints,
 }
 
-/// What no member of the team sees, for whoever works without one. A file that came with the project may close more
-/// than we do, but opens nothing; one that the user names says all.
-fn unseen_by_all(named: Option<&Path>, place: &Place) -> Result<Vec<String>, crate::config::ConfigError> {
-    let read = |found: source::Found| read::roll(&found, &place.env).map(|roll| roll.unseen_by_all());
-    let mut patterns = source::find(named, place).and_then(read)?;
-    if named.is_none() {
-        let ours = source::builtin().and_then(read)?;
-        patterns.extend(ours);
-        patterns.sort_unstable();
-        patterns.dedup();
+/// What no member of the team sees, for whoever is none. A file that came with the project may close more than we do,
+/// but opens nothing; one that the user names says all.
+fn unseen(roll: &roll::Roll, is_named: bool, place: &Place) -> Result<Vec<String>, crate::config::ConfigError> {
+    let mut patterns = roll.unseen_by_all();
+    if !is_named && !roll.is_builtin {
+        let ours = source::builtin().and_then(|found| read::roll(&found, &place.env))?;
+        patterns.extend(ours.unseen_by_all());
     }
+    patterns.sort_unstable();
+    patterns.dedup();
     Ok(patterns)
 }
 
-/// The agent that the flags ask for: a member by its name, or the one with hands of its own.
+/// The agent that the flags ask for: a member or an expert by its name, or the one with hands of its own.
 pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let bad = |words: String| Stop::new(Exit::Config, words);
     let wrong = |error: crate::config::ConfigError| bad(error.to_string());
-    if talk.solo || (talk.agent.is_none() && talk.team.agents.is_none()) {
-        let blocked_patterns = unseen_by_all(talk.team.agents.as_deref(), place).map_err(wrong)?;
-        let constraints = Constraints { blocked_patterns, ..Constraints::default() };
-        return Ok(Agent { definition: setup::solo(), model: None, constraints });
-    }
-    let found = source::find(talk.team.agents.as_deref(), place).map_err(wrong)?;
+    let (found, given) = source::find(talk.team.agents.as_deref(), place).map_err(wrong)?;
     let roll = read::roll(&found, &place.env).map_err(wrong)?;
-    let shown = &found.file.shown;
-    let names = roll.names();
-    let Some(wanted) = &talk.agent else {
-        return Err(bad(format!("{shown}: say whom to talk to with --agent; there are {names}")));
+    let is_named = talk.team.agents.is_some() && given.is_none();
+    let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
+    let roster = Roster::read(place, given.as_ref());
+    let desk = Desk::new(&found, unseen, &BTreeMap::new());
+    let Some(wanted) = talk.agent.as_ref().filter(|_| !talk.solo) else {
+        let constraints = Constraints { blocked_patterns: desk.unseen.clone(), ..Constraints::default() };
+        let definition = setup::solo();
+        let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+        return Ok(Agent { definition, model: None, wish: None, crew, constraints });
     };
-    let (member, warnings) = roll
-        .one(wanted)
-        .ok_or_else(|| bad(format!("{shown}: there is no agent `{wanted}`; there are {names}")))?
-        .map_err(|error| bad(error.to_string()))?;
+    let names = roll.names();
+    let expert = desk.alone(&roster, wanted, !found.is_builtin && roll.has(wanted));
+    let is_expert = expert.is_some();
+    let (member, warnings) = match expert {
+        Some(found) => found,
+        None => roll
+            .one(wanted)
+            .ok_or_else(|| bad(nobody(&found.file.shown, wanted, names, &roster)))?
+            .map_err(|error| bad(error.to_string()))?,
+    };
     warnings.iter().for_each(|warning| headless::talk(warning));
     let Member { mut definition, model, constraints, .. } = member;
     // Alone it has nobody to lead: what only works in a team is left out.
-    let known = Registry::builtin();
-    let works_alone = |tool: &String| known.get(tool).is_some() || tool == SKILL || SPAWNING.contains(&tool.as_str());
-    definition.tools.retain(works_alone);
-    Ok(Agent { definition, model, constraints })
+    definition.tools = join::alone_tools(&definition);
+    let (model, wish) = if is_expert { (None, model) } else { (model, None) };
+    let crew = Crew::new(roster, desk, vec![definition.name.clone()]);
+    Ok(Agent { definition, model, wish, crew, constraints })
+}
+
+fn nobody(shown: &str, wanted: &str, mut names: Vec<String>, roster: &Roster) -> String {
+    names.extend(roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()));
+    let near = did_you_mean(wanted, names.iter().map(String::as_str));
+    let names: Vec<String> = names.iter().take(NAMES_TOLD_MAX).map(|name| format!("`{name}`")).collect();
+    let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    format!("{shown}: there is no agent `{wanted}`{near}; there are {names}")
 }

@@ -14,25 +14,26 @@ use super::roll::{Roll, Row};
 use super::source::Found;
 use crate::config::expand::{self, Flaw};
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{ConfigError, Count, Env, File, Problem, Shape, Standing, Time, found, quote, trust};
+use crate::config::{ConfigError, Count, Env, File, Problem, Shape, Standing, Switch, Time, found, quote, trust};
 
 /// Members of one team.
 const MEMBERS_MAX: usize = 64;
 /// Entries of one list.
-const LIST_MAX: usize = 256;
+pub(super) const LIST_MAX: usize = 256;
 /// Bytes of a name.
 const NAME_BYTES_MAX: usize = 32;
 /// Problems, and warnings, that one reading tells.
 pub(super) const TOLD_MAX: usize = 20;
 /// Names that mean somebody else.
-const TAKEN: [&str; 1] = ["user"];
+pub(super) const TAKEN: [&str; 1] = ["user"];
 
 const TOP: [&str; 1] = ["agents"];
 const KEYS: [&str; 7] = ["name", "role", "model", "system_prompt", "tools", "mcp_servers", "constraints"];
-const LIMITS: [&str; 7] = [
+pub(super) const LIMITS: [&str; 8] = [
     "allowed_dirs",
     "blocked_patterns",
     "write_patterns",
+    "read_only",
     "allowed_commands",
     "allowed_hosts",
     "max_tokens",
@@ -42,7 +43,7 @@ const SERVER: [&str; 4] = ["name", "command", "args", "env"];
 
 /// Reads everybody.
 pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
-    let mut reader = Reader { file: &source.file, env, problems: Vec::new(), warnings: Vec::new() };
+    let mut reader = Reader::new(&source.file, env);
     let rows = reader.rows(&source.node);
     let Reader { mut problems, mut warnings, .. } = reader;
     if !problems.is_empty() {
@@ -58,16 +59,23 @@ pub(super) fn roll(source: &Found, env: &Env) -> Result<Roll, ConfigError> {
     Ok(Roll { file, rows, warnings, later: Vec::new(), end, is_builtin: source.is_builtin })
 }
 
-struct Reader<'a> {
-    file: &'a File,
+/// Reads what is written about one file's agents, and keeps what is wrong with it.
+pub(super) struct Reader<'a> {
+    pub(super) file: &'a File,
     env: &'a Env,
-    problems: Vec<Problem>,
-    warnings: Vec<String>,
+    pub(super) problems: Vec<Problem>,
+    pub(super) warnings: Vec<String>,
 }
 
 type Fields<'n> = BTreeMap<&'n str, &'n Node>;
 /// A key that nobody knows: where, and what is said of it.
 type Strange = (Spot, String);
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(file: &'a File, env: &'a Env) -> Self {
+        Self { file, env, problems: Vec::new(), warnings: Vec::new() }
+    }
+}
 
 impl Reader<'_> {
     fn rows(&mut self, top: &Node) -> Vec<Row> {
@@ -125,16 +133,15 @@ impl Reader<'_> {
         let model_at = fields.get("model").map_or(spot, |node| node.spot);
         let tools = fields.get("tools").map(|node| self.words(&key("tools"), node)).unwrap_or_default();
         let mcp_servers = fields.get("mcp_servers").map(|node| self.servers(&called, node)).unwrap_or_default();
-        let constraints = fields.get("constraints").map(|node| self.constraints(&called, node)).unwrap_or_default();
+        let constraints = fields.get("constraints").map(|node| self.constraints(&key("constraints"), node));
+        let constraints = constraints.unwrap_or_default();
         let definition = Definition { name, role: role?, prompt: prompt?, tools: Vec::new(), ..Definition::default() };
         let model = model.filter(|model| model != "inherit");
         Some(Row { member: Member { definition, model, mcp_servers, constraints }, spot, model_at, tools })
     }
 
     fn check_name(&mut self, name: &str, spot: Spot) {
-        let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-".contains(letter);
-        let is_name = name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(letters);
-        if !is_name || name.len() > NAME_BYTES_MAX {
+        if !is_name(name) {
             let wanted =
                 format!("a short name of small letters, digits, `_` and `-`, such as `leo` (at most {NAME_BYTES_MAX})");
             let (place, found) = (self.file.place(spot), format!("`{}`", quote(name)));
@@ -160,20 +167,22 @@ impl Reader<'_> {
         built_in
     }
 
-    fn constraints(&mut self, called: &str, node: &Node) -> Constraints {
+    /// What somebody may never do; `called` is what it is written under.
+    pub(super) fn constraints(&mut self, called: &str, node: &Node) -> Constraints {
         let mut made = Constraints::default();
         let Some((fields, strange)) = self.sorted(called, node, &LIMITS) else { return made };
         for (spot, words) in strange {
-            self.rule(spot, format!("`{called}.constraints`: {words} (a misspelt wall is no wall)"));
+            self.rule(spot, format!("`{called}`: {words} (a misspelt wall is no wall)"));
         }
         for (name, node) in fields {
-            let key = format!("{called}.constraints.{name}");
+            let key = format!("{called}.{name}");
             match name {
                 "max_tokens" => made.max_tokens = self.shaped::<Count<1, 10_000_000>>(&key, node),
                 "timeout" => {
                     let time = self.shaped::<Time>(&key, node);
                     made.timeout_ms = time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
                 }
+                "read_only" => made.read_only = self.shaped::<Switch>(&key, node).unwrap_or_default(),
                 "allowed_commands" => {
                     made.allowed_commands = Some(plain(self.words(&key, node)));
                     made.foreign_commands = self.is_strange();
@@ -227,6 +236,11 @@ impl Reader<'_> {
 
     fn globs(&mut self, key: &str, node: &Node) -> Vec<String> {
         let words = self.words(key, node);
+        self.globs_of(key, words)
+    }
+
+    /// Patterns, each of them checked.
+    pub(super) fn globs_of(&mut self, key: &str, words: Vec<(String, Spot)>) -> Vec<String> {
         for (text, spot) in &words {
             if let Err(error) = Glob::new(text, true) {
                 self.rule(*spot, format!("`{key}`: the pattern `{}` cannot be used: {error}", quote(text)));
@@ -255,6 +269,18 @@ impl Reader<'_> {
             }
         }
         servers
+    }
+
+    /// A server that is written under its name; none if it is not one that is started here.
+    pub(super) fn named_server(&mut self, key: &str, name: &Name, node: &Node) -> Option<McpServer> {
+        let Value::Map(entries) = &node.value else { return None };
+        let mut entries: Vec<_> = entries.iter().filter(|(name, _)| SERVER.contains(&&*name.text)).cloned().collect();
+        if !entries.iter().any(|(name, _)| name.text == "command") {
+            return None;
+        }
+        let called = Name { text: "name".to_owned(), spot: name.spot };
+        entries.push((called, Node { spot: name.spot, ..Node::word(&name.text) }));
+        self.server(key, &Node { value: Value::Map(entries), spot: node.spot })
     }
 
     fn server(&mut self, key: &str, node: &Node) -> Option<McpServer> {
@@ -383,7 +409,7 @@ impl Reader<'_> {
     }
 
     /// Whether the file came with a project.
-    fn is_strange(&self) -> bool {
+    pub(super) fn is_strange(&self) -> bool {
         self.file.standing != Standing::Trusted
     }
 
@@ -395,6 +421,13 @@ impl Reader<'_> {
         let (place, found) = (self.file.place(node.spot), found(node));
         self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.to_owned(), found });
     }
+}
+
+/// Whether somebody who owns tasks may be called so.
+pub(super) fn is_name(name: &str) -> bool {
+    let letters = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || "_-".contains(letter);
+    let is_word = name.starts_with(|first: char| first.is_ascii_lowercase()) && name.chars().all(letters);
+    is_word && name.len() <= NAME_BYTES_MAX
 }
 
 pub(super) fn plain(words: Vec<(String, Spot)>) -> Vec<String> {

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use max_team_core::team::{Definition, Member};
-use max_team_tools::Registry;
+use max_team_tools::names;
 
 use super::hands::{self, Hand};
 use super::read::{TOLD_MAX, plain};
@@ -44,9 +44,13 @@ pub(super) struct Led {
 
 impl Roll {
     /// The names, for a message.
-    pub(super) fn names(&self) -> String {
-        let names: Vec<String> = self.rows.iter().map(|row| format!("`{}`", row.member.definition.name)).collect();
-        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    pub(super) fn names(&self) -> Vec<String> {
+        self.rows.iter().map(|row| row.member.definition.name.clone()).collect()
+    }
+
+    /// Whether somebody is called so.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.rows.iter().any(|row| row.member.definition.name == name)
     }
 
     /// The patterns that are blocked for everybody who has hands.
@@ -109,15 +113,19 @@ impl Roll {
     /// Gives a member the tools it lists, now that it is known whether it leads.
     fn equip(&mut self, row: Row, is_lead: bool, problems: &mut Vec<Problem>) -> Member {
         let Row { mut member, tools, spot, .. } = row;
-        let (known, name) = (Registry::builtin(), &member.definition.name);
+        let name = &member.definition.name;
         let (mut has, mut later) = (Vec::new(), Vec::new());
         for (tool, spot) in tools {
-            match hands::hand(&known, &tool, is_lead) {
+            match hands::hand(hands::known(), names::canonical(&tool), is_lead) {
                 Hand::Has(name) if has.contains(&name) => {}
                 Hand::Has(name) => has.push(name),
                 Hand::Anyway => {}
                 Hand::Later => later.push((tool, spot)),
-                Hand::Wrong(why) => {
+                wrong @ (Hand::Unknown | Hand::Wrong(_)) => {
+                    let why = match wrong {
+                        Hand::Wrong(why) => why,
+                        _ => hands::unknown(&tool, is_lead),
+                    };
                     problems.push(Problem::Rule { place: self.file.place(spot), message: format!("`{name}`: {why}") });
                 }
             }

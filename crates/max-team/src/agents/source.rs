@@ -1,13 +1,15 @@
 //! Where the team is written down, and how far the file is trusted.
 //!
-//! `--agents FILE` was named by the user. `config/agents.yaml` and `.max-team/agents.yaml` came with the project,
+//! `--agents` was given by the user: a file with a whole team, or definitions that join whatever team there is (JSON, or
+//! one file of Markdown). `config/agents.yaml` and `.max-team/agents.yaml` came with the project,
 //! perhaps from a stranger, and the first of these names belongs to other programs too: a file that does not look
 //! like ours is passed over. Without any, there is the built-in team.
 
 use std::path::Path;
 
 use super::DEFAULT_FILE;
-use crate::config::yaml::{Node, Value};
+use super::roster::Given;
+use crate::config::yaml::{Name, Node, Value};
 use crate::config::{ConfigError, File, Problem, Standing};
 use crate::setup::Place;
 
@@ -23,16 +25,51 @@ pub(super) struct Found {
     pub(super) is_builtin: bool,
 }
 
-/// Finds and reads the file.
-pub(super) fn find(named: Option<&Path>, place: &Place) -> Result<Found, ConfigError> {
-    if let Some(path) = named {
-        let shown = path.display().to_string();
-        let file = File { path: place.cwd.join(path), shown, standing: Standing::Trusted, named: true };
-        // It must exist, so there are bytes.
-        let bytes = file.bytes()?.unwrap_or_default();
-        let node = file.parse(&bytes)?;
-        return Ok(Found { file, node, is_builtin: false });
+/// Finds and reads the file with the team, and what else was given.
+pub(super) fn find(named: Option<&Path>, place: &Place) -> Result<(Found, Option<Given>), ConfigError> {
+    match named.map(|path| given(path, place)).transpose()? {
+        Some(Named::Team(found)) => Ok((found, None)),
+        Some(Named::Some(given)) => Ok((team(place)?, Some(given))),
+        None => Ok((team(place)?, None)),
     }
+}
+
+enum Named {
+    Team(Found),
+    Some(Given),
+}
+
+fn given(path: &Path, place: &Place) -> Result<Named, ConfigError> {
+    let text = path.to_string_lossy();
+    let is_text = is_text(path);
+    let shown = if is_text { "--agents".to_owned() } else { path.display().to_string() };
+    let file = File { path: place.cwd.join(path), shown, standing: Standing::Trusted, named: true };
+    // It must exist, so there are bytes.
+    let bytes = if is_text { text.as_bytes().to_vec() } else { file.bytes()?.unwrap_or_default() };
+    if !is_text && path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md")) {
+        return Ok(Named::Some(Given::Markdown { file, bytes }));
+    }
+    let is_json = bytes.trim_ascii_start().starts_with(b"{");
+    // JSON is YAML, but for tabs; no string of JSON holds a bare one.
+    let tabs: Vec<u8> = bytes.iter().map(|byte| if is_json && *byte == b'\t' { b' ' } else { *byte }).collect();
+    let node = file.parse(&tabs)?;
+    Ok(match node.value {
+        Value::Map(entries) if is_map_of_agents(&entries) => Named::Some(Given::Map { file, entries }),
+        value => Named::Team(Found { file, node: Node { value, spot: node.spot }, is_builtin: false }),
+    })
+}
+
+/// Whether `--agents` is not the name of a file but what could be in it.
+pub(crate) fn is_text(path: &Path) -> bool {
+    path.to_string_lossy().trim_start().starts_with('{')
+}
+
+fn is_map_of_agents(entries: &[(Name, Node)]) -> bool {
+    let is_agent = |(name, node): &(Name, Node)| name.text != "agents" && matches!(node.value, Value::Map(_));
+    !entries.is_empty() && entries.iter().all(is_agent)
+}
+
+fn team(place: &Place) -> Result<Found, ConfigError> {
     for (name, standing) in PLACES {
         let file = File { path: place.cwd.join(name), shown: name.to_owned(), standing, named: false };
         if let Some(node) = content(&file)? {

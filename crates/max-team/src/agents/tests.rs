@@ -3,7 +3,7 @@
 use std::fs;
 
 use max_team_core::policy::{Action, Deed, Mode, Permissions, Rules, Verdict, judge};
-use max_team_tools::shell;
+use max_team_tools::{Registry, shell};
 use tempfile::TempDir;
 
 use super::*;
@@ -12,12 +12,12 @@ use crate::config::Env;
 /// The example of the first design, word for word.
 const FIRST_DESIGN: &str = include_str!("fixtures/first_design.yaml");
 
-struct Desk {
+struct Table {
     _folder: TempDir,
     place: Place,
 }
 
-fn desk(files: &[(&str, &str)]) -> Desk {
+fn desk(files: &[(&str, &str)]) -> Table {
     let folder = TempDir::new().unwrap();
     let cwd = folder.path().canonicalize().unwrap();
     for (name, text) in files {
@@ -26,7 +26,7 @@ fn desk(files: &[(&str, &str)]) -> Desk {
         fs::write(path, text).unwrap();
     }
     let env: Env = [("HOME", "/nowhere"), ("WHO", "a poet"), ("MAX_TEAM_PROJECT_LANG", "Go")].into_iter().collect();
-    Desk { place: Place { env, home: cwd.join("home"), cwd }, _folder: folder }
+    Table { place: Place { env, home: cwd.join("home"), cwd }, _folder: folder }
 }
 
 /// Reads a file that was named by the user.
@@ -50,6 +50,8 @@ fn the_built_in_team_loads_and_is_quiet() {
     let names: Vec<&str> = team.members.iter().map(|member| member.definition.name.as_str()).collect();
     assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
     assert_eq!(names, ["leo", "ada", "ray", "sam"]);
+    let experts = team.experts.iter().map(|expert| (expert.definition.name.as_str(), expert.definition.builtin));
+    assert!(experts.eq([("explore", true), ("general", true), ("plan", true)]));
     assert_eq!(team.warnings, Vec::<String>::new());
     assert_eq!(team.lead.definition.tools, [&hands::TEAM[..], &["skill"]].concat());
     for member in team.members.iter().chain([&team.lead]) {
@@ -400,7 +402,7 @@ fn one_member_can_be_talked_to() {
     assert_eq!(leo.definition.role, "coder");
     assert!(leo.constraints.blocked_patterns.contains(&"*.pem".to_owned()));
     let stop = ask(Talk { agent: Some("bob".into()), ..Talk::default() }).err().unwrap();
-    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`";
+    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`, `explore`, `general`, `plan`";
     assert_eq!((stop.exit, stop.message.as_str()), (Exit::Config, want));
     assert_eq!(ask(Talk { solo: true, ..Talk::default() }).unwrap().definition, setup::solo());
     assert_eq!(ask(Talk::default()).unwrap().definition, setup::solo());

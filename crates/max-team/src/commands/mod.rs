@@ -1,5 +1,6 @@
 //! Everything that is not talking: one file per noun.
 
+pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod config;

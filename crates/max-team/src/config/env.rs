@@ -32,8 +32,20 @@ impl Env {
         self.folder("HOME").or_else(|| self.folder("USERPROFILE"))
     }
 
+    /// The same without a user: nothing of theirs is found.
+    pub(crate) fn of_nobody(&self) -> Self {
+        let is_users = |name: &str| ["HOME", "USERPROFILE", "XDG_CONFIG_HOME", "MAX_TEAM_HOME"].contains(&name);
+        Self(
+            self.0
+                .iter()
+                .filter(|(name, _)| !is_users(name))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        )
+    }
+
     /// Where the desktop keeps settings; the standard says that a relative path there is to be ignored.
-    pub(super) fn xdg_config(&self) -> Option<PathBuf> {
+    pub(crate) fn xdg_config(&self) -> Option<PathBuf> {
         let named = self.folder("XDG_CONFIG_HOME").filter(|folder| folder.is_absolute());
         named.or_else(|| Some(self.user()?.join(".config")))
     }

@@ -21,6 +21,7 @@ use max_team_runtime::{
 use uuid::Uuid;
 
 use crate::permissions;
+use crate::team::Look;
 
 /// Sessions that `/resume` lists.
 pub(super) const SESSIONS_MAX: usize = 10;
@@ -120,6 +121,8 @@ pub(super) struct Desk {
     pub(super) home: PathBuf,
     pub(super) definition: Definition,
     pub(super) team: Option<Team>,
+    /// Asks again who can be called.
+    pub(super) look: Option<Look>,
     pub(super) session: SessionId,
 }
 
@@ -161,6 +164,12 @@ impl Desk {
         let session = self.session;
         match act {
             Act::Say { key, text } => {
+                // A definition that was changed meanwhile counts from here on.
+                if let Some(experts) = self.look.as_ref().and_then(Look::again)
+                    && let Err(error) = self.command(fresh(), Command::Experts { session, experts }).await
+                {
+                    return Done::Said { key, outcome: Err(error) };
+                }
                 Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await }
             }
             Act::Answer { question, answer } => {
@@ -205,7 +214,11 @@ impl Desk {
 
     /// The other session is opened first: if that fails, this one is still there.
     async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
-        let open = Open { which, definition: self.definition.clone(), settings, schema: None, team: self.team.clone() };
+        let mut team = self.team.clone();
+        if let (Some(team), Some(look)) = (&mut team, &self.look) {
+            team.experts = look.now();
+        }
+        let open = Open { which, definition: self.definition.clone(), settings, schema: None, team };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.

@@ -54,6 +54,7 @@ use link::{Desk, Link};
 use session::Session;
 use theme::Theme;
 
+use crate::team::Look;
 use crate::words::Lang;
 
 /// What a chat needs.
@@ -74,6 +75,8 @@ pub(crate) struct ChatOptions {
     pub(crate) propose: Option<(Draft, String)>,
     /// How `/model` finds models.
     pub(crate) models: Models,
+    /// Asks again who can be called.
+    pub(crate) look: Option<Look>,
     /// Whether to paint in colour.
     pub(crate) color: bool,
     pub(crate) lang: Lang,
@@ -120,6 +123,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
         first,
         propose,
         models,
+        look,
         color,
         lang,
         plain,
@@ -143,7 +147,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     if let Some((draft, source)) = propose {
         session.propose(draft, source);
     }
-    let link = Link::new(Desk { handle, by, cwd, home: home.clone(), definition, team, session: opened.session });
+    let link = Link::new(Desk { handle, by, cwd, home: home.clone(), definition, team, look, session: opened.session });
     if plain {
         let yes = yes.then_some(plain::Yes { objection });
         let room = plain::Room { yes, scratch };

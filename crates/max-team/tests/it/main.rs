@@ -6,6 +6,7 @@
     reason = "a broken fixture must fail the test loudly"
 )]
 
+mod agents;
 mod calls;
 mod chat;
 mod command_line;

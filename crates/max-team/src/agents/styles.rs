@@ -1,0 +1,120 @@
+//! Definitions of many hands, and what each becomes.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::card::{self, FILE_BYTES_MAX};
+use crate::config::{Env, File, Standing};
+
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src/agents/fixtures").join(name)
+}
+
+fn file(name: &str, standing: Standing) -> File {
+    File { path: name.into(), shown: name.to_owned(), standing, named: false }
+}
+
+/// What a file becomes, as people compare it.
+fn told(name: &str, bytes: &[u8], standing: Standing) -> String {
+    let mut text = format!("## {name}\n");
+    match card::read(bytes, &file(name, standing), &Env::default()) {
+        Ok(None) => text.push_str("no definition\n"),
+        Err(why) => {
+            let _ = writeln!(text, "broken: {why}");
+        }
+        Ok(Some(card)) => {
+            let mut told = serde_json::to_value(&card.member).unwrap();
+            let own = told["definition"].as_object_mut().unwrap();
+            // Every one of these is an expert with a short text, unless it says otherwise.
+            own.retain(|key, value| !(key == "place" && value == "expert") && !(key == "role" && value == "expert"));
+            let _ = writeln!(text, "{told}");
+            if !card.left_out.is_empty() {
+                let _ = writeln!(text, "left out: {}", card.left_out.join(", "));
+            }
+            card.warnings.iter().for_each(|warning| text.push_str(&format!("warning: {warning}\n")));
+        }
+    }
+    text
+}
+
+fn all(name: &str, standing: Standing) -> (usize, String) {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder(name)).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    let told: Vec<String> = files
+        .iter()
+        .map(|path| told(&path.file_name().unwrap().to_string_lossy(), &std::fs::read(path).unwrap(), standing))
+        .collect();
+    (told.len(), told.join("\n"))
+}
+
+#[test]
+fn every_style_of_front_matter_is_read() {
+    let (count, told) = all("styles", Standing::Trusted);
+    assert!(count >= 50, "{count}");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn the_designs_own_files_load_as_they_stand() {
+    let (_, told) = all("seeds", Standing::Shared);
+    assert!(!told.contains("broken") && !told.contains("warning") && !told.contains("no definition"), "{told}");
+    insta::assert_snapshot!(told);
+}
+
+#[test]
+fn what_a_stranger_may_not_do_is_held_back() {
+    let read = |name: &str| {
+        let path = folder("styles").join(name);
+        told(name, &std::fs::read(path).unwrap(), Standing::Project)
+    };
+    let told = ["bypass.md", "hooks.md", "mcp-inline.md", "kebab-keys.md", "constraints.md", "all-fields.md"].map(read);
+    insta::assert_snapshot!(told.join("\n"));
+}
+
+#[test]
+fn texts_beside_definitions_are_passed_over_where_others_keep_theirs() {
+    let read = |name: &str, text: &str| {
+        card::read(text.as_bytes(), &file(name, Standing::Shared), &Env::default()).unwrap().is_some()
+    };
+    assert!(!read("notes.md", "# Notes\n") && !read("post.md", "---\ntitle: x\n---\ny"));
+    assert!(read("x-sub.md", "You x.") && read("y.md", "---\nname: y\n---\n") && read("z.md", "---\ntype: sub\n---\n"));
+}
+
+#[test]
+fn what_is_too_large_is_named() {
+    let text = |bytes: usize| format!("---\nname: large\n---\n{}", "a".repeat(bytes));
+    let most = usize::try_from(FILE_BYTES_MAX).unwrap();
+    let read = |bytes: usize| card::read(text(bytes).as_bytes(), &file("large.md", Standing::Trusted), &Env::default());
+    assert_eq!(read(most).unwrap_err(), "large.md:1: larger than 256 KiB");
+    assert_eq!(read(most - 100).unwrap().unwrap().member.definition.prompt.len(), most - 100);
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        for standing in [Standing::Trusted, Standing::Shared] {
+            let _ = card::read(&bytes, &file("x.md", standing), &Env::default());
+        }
+    }
+
+    /// Text that looks like front matter, of pieces that mean something.
+    #[test]
+    fn no_front_matter_breaks_the_reader(
+        pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "---\n", "name", "tools", "cache", "max", ": ", ":", "\n", "\r\n", "\t", "  ", "- ", "a", "中", "[", "]",
+                "{", "}", "\"", "'", "|", ">", "#", "&a", "*a", "!", "Bash(", ")", ",", "\u{feff}", "constraints", "type",
+            ]),
+            0..60,
+        )
+    ) {
+        let text = format!("---\n{}", pieces.concat());
+        if let Ok(Some(card)) = card::read(text.as_bytes(), &file("x.md", Standing::Project), &Env::default()) {
+            let own = card.member.definition;
+            prop_assert!(!own.name.is_empty() && !own.name.contains(char::is_whitespace));
+            prop_assert!(card.member.mcp_servers.is_empty() && card.member.constraints.allowed_hosts.is_empty());
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Single values of a definition, each from whatever people write for it.
+//!
+//! Everything here is a function of one node; whoever asks tells what was not understood.
+
+use std::str::FromStr as _;
+
+use max_team_core::team::{Allotment, Cache, Constraints, Effort, Isolation, Memory, Place};
+
+use super::read::LIST_MAX;
+use crate::config::yaml::{Name, Node, Spot, Value};
+use crate::config::{Shape, Time, Usd, duration};
+
+/// Completes "expected …".
+pub(super) fn wanted(key: &str) -> &'static str {
+    match key {
+        "maxTurns" => "a whole number from 1 to 10000",
+        "background" => "`true` or `false`",
+        "effort" => "`low`, `medium`, `high`, `xhigh`, `max` or a number of tokens",
+        "memory" => "`user`, `project` or `local`",
+        "isolation" => "`worktree`",
+        "cache" => "`{ttl: 7200, keys: [city]}`",
+        "budget" => "`{usd: 0.50, tokens: 200000, wall: 10m}`",
+        "type" => "`main` or `sub`",
+        "tools" | "skills" | "allowed_commands" => "a list of words",
+        "owns" => "a list of patterns",
+        _ => "words",
+    }
+}
+
+/// Words as they are written; a list of them is one text.
+pub(super) fn text(node: &Node) -> Option<String> {
+    match &node.value {
+        Value::Scalar(_) => node.text().filter(|text| !text.is_empty()).map(str::to_owned),
+        Value::List(items) => {
+            let lines: Option<Vec<&str>> = items.iter().take(LIST_MAX).map(Node::text).collect();
+            lines.filter(|lines| !lines.is_empty()).map(|lines| lines.join("\n"))
+        }
+        Value::Map(_) => None,
+    }
+}
+
+/// A list, or words with commas or blanks between them; what is in brackets stays together.
+pub(super) fn spotted(node: &Node) -> Option<Vec<(String, Spot)>> {
+    match &node.value {
+        Value::Scalar(_) => Some(split(node.text()?).into_iter().map(|word| (word, node.spot)).collect()),
+        Value::List(items) => {
+            let words = items.iter().take(LIST_MAX).map(|item| Some((item.text()?.to_owned(), item.spot)));
+            words.filter(|word| word.as_ref().is_none_or(|(word, _)| !word.is_empty())).collect()
+        }
+        Value::Map(_) => None,
+    }
+}
+
+/// The same without places.
+pub(super) fn words(node: &Node) -> Option<Vec<String>> {
+    spotted(node).map(super::read::plain)
+}
+
+fn split(line: &str) -> Vec<String> {
+    let (mut words, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
+    // Some write a list as text: `"[a, b]"`.
+    let line = line.strip_prefix('[').and_then(|line| line.strip_suffix(']')).unwrap_or(line);
+    for letter in line.chars() {
+        match letter {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 && (matches!(letter, ',' | '，' | '、') || letter.is_whitespace()) {
+            words.push(std::mem::take(&mut word));
+        } else {
+            word.push(letter);
+        }
+    }
+    words.push(word);
+    let bare = |word: String| word.trim_matches(['"', '\'', '`']).trim().to_owned();
+    words.into_iter().map(bare).filter(|word| !word.is_empty()).take(LIST_MAX).collect()
+}
+
+/// `Bash(git log:*)` as the tool and what is in the brackets.
+pub(super) fn call(word: &str) -> (&str, Option<&str>) {
+    match word.split_once('(') {
+        Some((name, rest)) => (name.trim(), Some(rest.trim_end().trim_end_matches(')').trim())),
+        None => (word.trim(), None),
+    }
+}
+
+pub(super) fn entries(node: &Node) -> &[(Name, Node)] {
+    match &node.value {
+        Value::Map(entries) => entries,
+        _ => &[],
+    }
+}
+
+fn entry<'n>(node: &'n Node, key: &str) -> Option<&'n Node> {
+    entries(node).iter().find(|(name, _)| name.text == key).map(|(_, node)| node)
+}
+
+fn named<T: Copy>(node: &Node, names: &[(&str, T)]) -> Option<T> {
+    let word = node.text()?;
+    names.iter().find(|(name, _)| name.eq_ignore_ascii_case(word)).map(|(_, value)| *value)
+}
+
+pub(super) fn effort(node: &Node) -> Option<Effort> {
+    named(node, &Effort::NAMES).or_else(|| u32::from_str(node.text()?).ok().map(Effort::Tokens))
+}
+
+pub(super) fn memory(node: &Node) -> Option<Memory> {
+    named(node, &Memory::NAMES)
+}
+
+pub(super) fn isolation(node: &Node) -> Option<Isolation> {
+    named(node, &[("worktree", Isolation::Worktree), ("none", Isolation::None)])
+}
+
+pub(super) fn place(node: &Node) -> Option<Place> {
+    named(node, &[("main", Place::Lead), ("sub", Place::Expert), ("subagent", Place::Expert)])
+}
+
+/// `{ttl, keys}`; the time in seconds, or with its unit.
+pub(super) fn cache(node: &Node) -> Option<Cache> {
+    let ttl_s = duration(entry(node, "ttl")?.text()?)?.as_secs();
+    let keys = entry(node, "keys").map_or_else(|| Some(Vec::new()), words)?;
+    Some(Cache { ttl_s, keys })
+}
+
+/// `{usd, tokens, wall}`, each if it is there.
+pub(super) fn budget(node: &Node) -> Option<Allotment> {
+    let Value::Map(_) = &node.value else { return None };
+    let nano = entry(node, "usd").map(|node| max_team_llm::cost::nano(Usd::read(node)?));
+    let tokens = entry(node, "tokens").map(|node| u64::from_str(&node.text()?.replace('_', "")).ok());
+    let wall = entry(node, "wall").map(|node| u64::try_from(Time::read(node)?.as_millis()).ok());
+    let read = |value: Option<Option<u64>>| value.map_or(Some(None), |value| value.map(Some));
+    Some(Allotment { nano: read(nano)?, tokens: read(tokens)?, wall_ms: read(wall)? })
+}
+
+/// Constraints that come in several pieces.
+pub(super) fn merge(into: &mut Constraints, from: Constraints) {
+    into.allowed_dirs.extend(from.allowed_dirs);
+    into.blocked_patterns.extend(from.blocked_patterns);
+    into.write_patterns.extend(from.write_patterns);
+    into.allowed_hosts.extend(from.allowed_hosts);
+    into.read_only |= from.read_only;
+    into.allowed_commands = from.allowed_commands.or(into.allowed_commands.take());
+    into.max_tokens = from.max_tokens.or(into.max_tokens);
+    into.timeout_ms = from.timeout_ms.or(into.timeout_ms);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::yaml;
+
+    #[test]
+    fn lists_come_in_many_shapes() {
+        let table = [
+            ("a, b", "a|b"),
+            ("a,b,", "a|b"),
+            ("a b", "a|b"),
+            ("[a, b]", "a|b"),
+            ("\"[a, 'b']\"", "a|b"),
+            ("\n- a\n- \"b c\"", "a|b c"),
+            ("Bash(git log:*), Read", "Bash(git log:*)|Read"),
+            ("Agent(a, b) c", "Agent(a, b)|c"),
+            ("'`a`'", "a"),
+            ("a、b，c", "a|b|c"),
+            ("\"\"", ""),
+        ];
+        for (written, want) in table {
+            let node = yaml::parse(&format!("x: {written}\n")).unwrap();
+            assert_eq!(words(&entries(&node)[0].1).unwrap().join("|"), want, "{written}");
+        }
+    }
+
+    #[test]
+    fn brackets_are_taken_apart() {
+        assert_eq!(call("Bash(git log:*)"), ("Bash", Some("git log:*")));
+        assert_eq!(
+            (call("Read"), call("Agent()"), call("Bash(x")),
+            (("Read", None), ("Agent", Some("")), ("Bash", Some("x")))
+        );
+    }
+}

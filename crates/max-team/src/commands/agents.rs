@@ -1,0 +1,209 @@
+//! `agents`: who there is, where each is written, a new one, and one put to the test.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::path::Path;
+
+use max_team_core::near::nearest;
+use max_team_core::policy::Mode;
+use max_team_core::team::{Isolation, Place as Position};
+use serde_json::Value;
+
+use super::table::{money, table};
+use crate::agents::{self, Person, Team};
+use crate::args::{Agents, Talk, TeamFlags, Try};
+use crate::exit::{Exit, Stop};
+use crate::headless;
+use crate::setup::Place;
+use crate::talk;
+use crate::terminal::text::{clean, clean_line};
+use crate::words::Lang;
+
+/// What a new definition looks like.
+const DRAFT_EN: &str = include_str!("../agents/draft.en.md");
+const DRAFT_ZH: &str = include_str!("../agents/draft.zh.md");
+
+pub(crate) fn run(place: &Place, command: Agents) -> anyhow::Result<Exit> {
+    match command {
+        Agents::List { json, agents } => list(place, agents.as_deref(), json)?,
+        Agents::Show { name, json, agents } => show(place, agents.as_deref(), &name, json)?,
+        Agents::New { name, user, description } => new(place, &name, user, description)?,
+        Agents::Test(options) => return test(place, *options),
+    }
+    Ok(Exit::Ok)
+}
+
+fn list(place: &Place, file: Option<&Path>, json: bool) -> Result<(), Stop> {
+    let team = agents::team(file, place)?;
+    let people = agents::people(&team);
+    team.warnings.iter().for_each(|warning| headless::talk(warning));
+    if json {
+        let all: Vec<Value> = people.iter().map(Person::json).collect();
+        return super::print(&format!("{:#}\n", Value::from(all)));
+    }
+    let lang = place.speaks();
+    let row = |person: &Person<'_>| {
+        let own = &person.member.definition;
+        let what = if own.description.is_empty() { &own.role } else { &own.description };
+        let model = person.member.model.clone().unwrap_or_else(|| "-".to_owned());
+        vec![own.name.clone(), position(lang, own.place).to_owned(), model, person.place.clone(), first(what)]
+    };
+    let rows: Vec<Vec<String>> = people.iter().map(row).collect();
+    super::print(&table(&["AGENT", "PLACE", "MODEL", "FROM", "WHAT"], &rows))
+}
+
+fn show(place: &Place, file: Option<&Path>, name: &str, json: bool) -> Result<(), Stop> {
+    let team = agents::team(file, place)?;
+    let people = agents::people(&team);
+    let person = people.iter().find(|person| person.member.definition.name == name);
+    let person = person.ok_or_else(|| nobody(name, &people))?;
+    if json {
+        let mut told = person.json();
+        if let Some(told) = told.as_object_mut() {
+            told.insert("prompt".to_owned(), person.member.definition.prompt.clone().into());
+        }
+        return super::print(&format!("{told:#}\n"));
+    }
+    super::print(&page(person, place.speaks()))
+}
+
+fn nobody(name: &str, people: &[Person<'_>]) -> Stop {
+    let near = nearest(name, people.iter().map(|person| person.member.definition.name.as_str()));
+    Stop::said(Exit::Usage, |lang| lang.no_agent(name, near))
+}
+
+fn position(lang: Lang, position: Position) -> &'static str {
+    match position {
+        Position::Lead => lang.lead_word(),
+        Position::Member => lang.member_word(),
+        Position::Expert => lang.expert_word(),
+    }
+}
+
+/// The first sentence.
+fn first(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.').to_owned()
+}
+
+fn page(person: &Person<'_>, lang: Lang) -> String {
+    let own = &person.member.definition;
+    let role = if own.role == "expert" { String::new() } else { format!(", {}", clean_line(&own.role)) };
+    let mut text = format!("{} ({}{role})\n", own.name, position(lang, own.place));
+    if !own.description.is_empty() {
+        let _ = writeln!(text, "{}", clean(&own.description));
+    }
+    text.push('\n');
+    let mut rows = vec![(lang.from_word(), format!("{} ({})", person.place, person.scope.name()))];
+    rows.extend(person.shadows.iter().map(|shadow| (lang.shadows_word(), shadow.clone())));
+    rows.push((lang.model_word(), person.member.model.clone().unwrap_or_else(|| lang.sessions_model().to_owned())));
+    if own.inherits_tools {
+        rows.push((lang.tools_word(), lang.all_tools().to_owned()));
+    }
+    let tools = person.tools();
+    rows.push((lang.tools_word(), if tools.is_empty() { lang.no_tools().to_owned() } else { tools.join(", ") }));
+    if own.place == Position::Expert {
+        let taken = person.hands().taken.into_iter().filter(|(_, tools)| !tools.is_empty());
+        rows.extend(
+            taken.map(|(layer, tools)| (lang.taken_word(), format!("{}: {}", lang.layer(layer), tools.join(", ")))),
+        );
+    }
+    let lists = [
+        (lang.left_out_word(), person.left_out.as_slice()),
+        (lang.skills_word(), own.skills.as_slice()),
+        (lang.calls_word(), own.may_call.as_deref().unwrap_or_default()),
+    ];
+    rows.extend(lists.into_iter().filter(|(_, words)| !words.is_empty()).map(|(name, words)| (name, words.join(", "))));
+    rows.extend(limits(person, lang).into_iter().map(|limit| (lang.limits_word(), limit)));
+    rows.extend(
+        own.cache.as_ref().map(|cache| (lang.cache_word(), lang.cached_by(cache.ttl_s, &cache.keys.join(", ")))),
+    );
+    rows.extend(person.notes.iter().map(|note| (lang.notes_word(), note.clone())));
+    text.push_str(&columns(&rows));
+    let _ = write!(text, "\n{}\n", clean(own.prompt.trim_end()));
+    text
+}
+
+/// Names and values side by side; a name that is said again is left blank.
+fn columns(rows: &[(&str, String)]) -> String {
+    use crate::terminal::text::width;
+    let widest = rows.iter().map(|(name, _)| width(name)).max().unwrap_or(0);
+    let mut text = String::new();
+    let mut before = "";
+    for (name, value) in rows {
+        let shown = if *name == before { "" } else { name };
+        before = name;
+        let room = " ".repeat(widest.saturating_sub(width(shown)));
+        let _ = writeln!(text, "{shown}{room}  {}", clean_line(value));
+    }
+    text
+}
+
+/// What it is kept within, in words.
+fn limits(person: &Person<'_>, lang: Lang) -> Vec<String> {
+    let (own, walls) = (&person.member.definition, &person.member.constraints);
+    let mut limits = Vec::new();
+    limits.extend(walls.read_only.then(|| lang.only_looks().to_owned()));
+    limits.extend(own.mode.map(|mode| lang.mode_at_most(mode.name())));
+    limits.extend(own.rounds_max.map(|rounds| lang.rounds_each(rounds)));
+    limits.extend(own.budget.nano.map(money));
+    limits.extend(own.budget.tokens.map(|tokens| format!("{tokens} tokens")));
+    let times = [own.budget.wall_ms, walls.timeout_ms].into_iter().flatten();
+    limits.extend(times.map(|ms| format!("{} s", ms.div_ceil(1_000))));
+    limits.extend((own.isolation == Isolation::Worktree).then(|| lang.own_copy().to_owned()));
+    limits.extend(own.background.then(|| lang.in_background().to_owned()));
+    let lists = [
+        ("owns", &own.owns),
+        ("allowed_dirs", &walls.allowed_dirs),
+        ("blocked_patterns", &walls.blocked_patterns),
+        ("write_patterns", &walls.write_patterns),
+        ("allowed_hosts", &walls.allowed_hosts),
+    ];
+    let commands = walls.allowed_commands.as_ref().map(|commands| ("allowed_commands", commands));
+    let said = lists.into_iter().filter(|(_, words)| !words.is_empty()).chain(commands);
+    limits.extend(said.map(|(name, words)| format!("{name}: {}", words.join(", "))));
+    limits
+}
+
+fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -> Result<(), Stop> {
+    let lang = place.speaks();
+    let good = agents::slug(name);
+    if good.as_deref() != Some(name) {
+        return Err(Stop::said(Exit::Usage, |lang| lang.no_agent_name(name, good.as_deref())));
+    }
+    let folder = if is_users { place.home.join("agents") } else { place.cwd.join(".max-team/agents") };
+    let path = folder.join(format!("{name}.md"));
+    let shown = path.strip_prefix(&place.cwd).unwrap_or(&path).display().to_string();
+    let draft = if lang == Lang::Zh { DRAFT_ZH } else { DRAFT_EN };
+    let description = description.unwrap_or_else(|| lang.draft_description().to_owned());
+    // As JSON a text of any kind is one line that YAML takes.
+    let text = draft.replace("{name}", name).replace("{description}", &Value::from(description).to_string());
+    let failed = |error: std::io::Error| Stop::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+    std::fs::create_dir_all(&folder).map_err(failed)?;
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path);
+    match file {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(Stop::said(Exit::Usage, |lang| lang.agent_exists(&shown)))
+        }
+        file => {
+            file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
+            super::print(&format!("{}\n", lang.agent_written(&shown, name)))
+        }
+    }
+}
+
+/// One call of one agent, as it would be talked to with `--agent`.
+fn test(place: &Place, options: Try) -> anyhow::Result<Exit> {
+    let Try { name, prompt, output_format, team } = options;
+    let all: Result<Team, Stop> = agents::team(team.agents.as_deref(), place);
+    // A team without a lead has members to talk to all the same; talking says what is wrong with any other.
+    if let Ok(all) = &all {
+        let people = agents::people(all);
+        if !people.iter().any(|person| person.member.definition.name == name) {
+            return Err(nobody(&name, &people).into());
+        }
+    }
+    let permission_mode = team.permission_mode.or(Some(Mode::Plan));
+    let team = TeamFlags { permission_mode, ..team };
+    talk::run(place, Talk { agent: Some(name), print: Some(prompt), output_format, team, ..Talk::default() })
+}

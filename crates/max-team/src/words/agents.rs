@@ -1,0 +1,111 @@
+//! The phrases about definitions of agents.
+
+use max_team_core::calling::hands::Layer;
+
+use super::Lang;
+
+phrases! {
+    lead_word: "lead", "负责人";
+    member_word: "member", "成员";
+    expert_word: "expert", "专家";
+    from_word: "from", "来源";
+    shadows_word: "shadows", "遮盖";
+    model_word: "model", "模型";
+    tools_word: "tools", "工具";
+    taken_word: "not for it", "不提供";
+    left_out_word: "left out", "未采用";
+    limits_word: "limits", "限制";
+    cache_word: "cache", "缓存";
+    skills_word: "skills", "技能";
+    calls_word: "may call", "可调用";
+    notes_word: "notes", "提示";
+    sessions_model: "the session's", "与会话相同";
+    all_tools: "all that somebody who is called may have", "被调用者可用的全部工具";
+    no_tools: "none", "无";
+    only_looks: "only looks", "只读";
+    own_copy: "works in a copy of the repository", "在仓库副本中工作";
+    in_background: "works in the background", "在后台工作";
+    draft_description: "What it is for, and when to call it", "它的用途，以及何时调用";
+}
+
+impl Lang {
+    /// Why somebody who is called does not have a tool.
+    pub(crate) fn layer(self, layer: Layer) -> &'static str {
+        match (layer, self) {
+            (Layer::Meta, Self::En) => "steers the team",
+            (Layer::Meta, Self::Zh) => "用于管理团队",
+            (Layer::Custom, Self::En) => "only for what comes with the program",
+            (Layer::Custom, Self::Zh) => "仅限内置智能体",
+            (Layer::Background, Self::En) => "nobody can be asked in the background",
+            (Layer::Background, Self::Zh) => "后台无人可问",
+            (Layer::Own, Self::En) => "by its definition",
+            (Layer::Own, Self::Zh) => "定义所限",
+            (Layer::Caller, Self::En) => "its caller has none",
+            (Layer::Caller, Self::Zh) => "调用者没有",
+        }
+    }
+
+    pub(crate) fn more_about_agents(self, more: usize) -> String {
+        say!(
+            self,
+            "{more} more notes on definitions of agents: `max-team agents list` shows them",
+            "另有 {more} 条关于智能体定义的提示：`max-team agents list` 可查看"
+        )
+    }
+
+    pub(crate) fn no_agent(self, name: &str, near: Option<&str>) -> String {
+        match near {
+            Some(near) => say!(
+                self,
+                "there is no agent `{name}`, did you mean `{near}`? `max-team agents list` shows them",
+                "没有智能体 `{name}`，您是否指 `{near}`？`max-team agents list` 可查看全部"
+            ),
+            None => say!(
+                self,
+                "there is no agent `{name}`; `max-team agents list` shows them",
+                "没有智能体 `{name}`；`max-team agents list` 可查看全部"
+            ),
+        }
+    }
+
+    pub(crate) fn no_agent_name(self, name: &str, near: Option<&str>) -> String {
+        let near = near.map(|near| match self {
+            Self::En => format!("; `{near}` would do"),
+            Self::Zh => format!("；可用 `{near}`"),
+        });
+        let near = near.unwrap_or_default();
+        say!(
+            self,
+            "`{name}` is no name for an agent: small letters, digits, `-` and `_`{near}",
+            "`{name}` 不能作为智能体的名称：请用小写字母、数字、`-` 和 `_`{near}"
+        )
+    }
+
+    pub(crate) fn agent_exists(self, path: &str) -> String {
+        say!(
+            self,
+            "`{path}` is there already and stays as it is; choose another name, or edit it",
+            "`{path}` 已存在，保持不变；请换一个名称，或直接编辑它"
+        )
+    }
+
+    pub(crate) fn agent_written(self, path: &str, name: &str) -> String {
+        say!(
+            self,
+            "wrote {path}; edit it, then try `max-team agents test {name} \"…\"`",
+            "已写入 {path}；编辑后可用 `max-team agents test {name} \"…\"` 试用"
+        )
+    }
+
+    pub(crate) fn rounds_each(self, rounds: u32) -> String {
+        say!(self, "{rounds} rounds per call", "每次调用 {rounds} 轮")
+    }
+
+    pub(crate) fn mode_at_most(self, mode: &str) -> String {
+        say!(self, "mode `{mode}` or stricter", "模式 `{mode}` 或更严")
+    }
+
+    pub(crate) fn cached_by(self, seconds: u64, keys: &str) -> String {
+        say!(self, "{seconds} s, by {keys}", "{seconds} 秒，依据 {keys}")
+    }
+}

@@ -1,0 +1,211 @@
+//! Definitions in folders: who there is, where each is written, and that each is who it says it is.
+
+use max_team_testkit::{ModelServer, Recorded, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::chat::Terminal;
+use crate::program::{Program, Ran};
+
+const REVIEWER: &str = "---\nname: reviewer\ndescription: Reviews code: all of it\ntools: Read, Grep, TodoWrite\n\
+                        permisionMode: plan\n---\nYou review code.\n";
+const WEATHER: &str = "---\nname: weather\ntype: sub\ndescription: 天气查询专家\ncache:\n  ttl: 7200\n  keys: [\"city\"]\n\
+                       tools:\n  - http-get\n  - geocode\n---\n响应天气查询。\n";
+
+/// A project and a user with definitions in every place.
+fn full() -> Program {
+    let program = Program::alone()
+        .file(".git/HEAD", "ref: refs/heads/main\n")
+        .file("agents/weather-sub.md", WEATHER)
+        .file("agents/README.md", "# Not an agent\n")
+        .file("agents/notes.md", "# Not an agent either\n")
+        .file(".max-team/agents/reviewer.md", REVIEWER)
+        .file(".claude/agents/deep/down/reviewer.md", "---\nname: reviewer\ndescription: Shadowed\n---\nx\n")
+        .file(".claude/agents/explore.md", "---\nname: explore\ndescription: Our own\nmodel: haiku\n---\nYou look.\n")
+        .file(
+            ".claude/agents/leo.md",
+            "---\nname: leo\ndescription: Our own coder\ntools: Read, Edit\n---\nYou code.\n",
+        )
+        .file(".claude/agents/max.md", "---\nname: max\ndescription: A namesake\n---\nYou are Max.\n")
+        .file(".claude/agents/broken.md", "---\nname: broken\nname: twice\n---\nx\n");
+    let user = |name: &str, text: &str| {
+        let path = program.project().join("..").join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    user(".claude/agents/reviewer.md", "---\nname: reviewer\ndescription: Everywhere\n---\nx\n");
+    user("home/agents/poet.md", "---\ndescription: Writes poems\ntools: []\n---\nYou are a poet.\n");
+    program
+}
+
+#[test]
+fn everybody_is_listed_with_where_they_are_written() {
+    let ran = full().run(&["agents", "list"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    insta::assert_snapshot!(format!("{}\n{}", ran.out, ran.err));
+}
+
+#[test]
+fn one_is_shown_with_what_it_shadows() {
+    let program = full();
+    let shown = ["reviewer", "weather", "leo", "poet"].map(|name| program.run(&["agents", "show", name]).out);
+    insta::assert_snapshot!(shown.join("\n=====\n\n"));
+    let chinese = full().variable("LANG", "zh_CN.UTF-8").run(&["agents", "show", "explore"]).out;
+    insta::assert_snapshot!(chinese);
+    let json = program.run(&["agents", "show", "weather", "--json"]).json();
+    assert_eq!((json["place"].as_str(), json["cache"]["ttl_s"].as_u64()), (Some("expert"), Some(7200)));
+    assert_eq!((&json["tools"], &json["left_out"]), (&json!(["http_get"]), &json!(["geocode"])));
+    assert_eq!(json["prompt"], "响应天气查询。");
+    let all = program.run(&["agents", "list", "--json"]).json();
+    let reviewer = all.as_array().unwrap().iter().find(|agent| agent["name"] == "reviewer").unwrap();
+    assert_eq!(reviewer["file"], ".max-team/agents/reviewer.md:2");
+    assert_eq!(reviewer["shadows"].as_array().unwrap().len(), 2, "{reviewer}");
+    let ran = program.run(&["agents", "show", "reviwer"]);
+    assert!(ran.code == 2 && ran.err.contains("did you mean `reviewer`?"), "{ran:?}");
+}
+
+#[test]
+fn a_new_one_is_written_once_and_loads() {
+    let program = Program::alone();
+    let new = |more: &[&str]| program.run(&[&["agents", "new"], more].concat());
+    let ran = new(&["poet", "--description", "Writes poems: short ones"]);
+    assert!(ran.code == 0 && ran.out.contains(".max-team/agents/poet.md"), "{ran:?}");
+    let shown = program.run(&["agents", "show", "poet", "--json"]).json();
+    assert_eq!(shown["description"], "Writes poems: short ones");
+    assert_eq!((&shown["notes"], &shown["left_out"]), (&json!([]), &json!([])), "{shown}");
+    assert_eq!(shown["tools"], json!(["list_dir", "read_file", "search_code"]));
+    let before = program.read(".max-team/agents/poet.md");
+    let ran = new(&["poet"]);
+    assert!(ran.code == 2 && ran.err.contains("stays as it is"), "{ran:?}");
+    assert_eq!(program.read(".max-team/agents/poet.md"), before);
+    let ran = new(&["The Poet"]);
+    assert!(ran.code == 2 && ran.err.contains("`the-poet` would do"), "{ran:?}");
+    assert_eq!(new(&["../../poet"]).code, 2);
+    assert_eq!(new(&["painter", "--user"]).code, 0);
+    assert!(program.home().join("agents/painter.md").exists());
+    let chinese = Program::alone().variable("LANG", "zh_CN.UTF-8");
+    assert!(chinese.run(&["agents", "new", "诗人"]).out.contains("已写入"));
+    assert_eq!(chinese.run(&["agents", "show", "诗人", "--json"]).json()["notes"], json!([]));
+}
+
+fn said(server: &ModelServer, run: impl FnOnce(&Program) -> Ran) -> Value {
+    let program = Program::team(server)
+        .file("agents/dialog-agent.md", "---\nname: dialog\ntype: main\ntools: [task, http-get]\n---\nYou host.\n")
+        .file(
+            ".claude/agents/tester.md",
+            "---\nname: tester\ndescription: Tests\ntools: Write, Read\n---\nYou test.\n",
+        );
+    let ran = run(&program);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    server.requests()[0].body.clone()
+}
+
+fn tools(body: &Value) -> Vec<&str> {
+    body["tools"].as_array().into_iter().flatten().map(|tool| tool["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn one_is_put_to_the_test_and_only_looks() {
+    let server = ModelServer::start(Script::new().when(|request: &Recorded| {
+        Some(match request.tool_results() {
+            0 => Reply::new().tool("t1", "write_file", json!({ "path": "x.txt", "content": "x" })),
+            _ => Reply::text("done"),
+        })
+    }));
+    let program = Program::with(&server).file(
+        ".claude/agents/tester.md",
+        "---\nname: tester\ndescription: Tests\ntools: Write, Read\npermissionMode: acceptEdits\n---\nYou test.\n",
+    );
+    let ran = program.run(&["agents", "test", "tester", "write something"]);
+    assert_eq!((ran.code, ran.out.as_str()), (5, "done\n"), "what it wanted was denied: {ran:?}");
+    assert!(ran.err.contains("held back"), "{ran:?}");
+    assert!(!program.project().join("x.txt").exists());
+    let requests = server.requests();
+    assert!(requests[0].contains("You test.") && tools(&requests[0].body) == ["read_file", "write_file"]);
+    let ran = program.run(&["agents", "test", "testr", "x"]);
+    assert!(ran.code == 2 && ran.err.contains("did you mean `tester`?"), "{ran:?}");
+}
+
+#[test]
+fn a_file_names_the_lead_who_still_has_no_hands() {
+    let server = ModelServer::start(Script::new().then(Reply::text("hello")));
+    let body = said(&server, |program| program.run(&["-p", "hi"]));
+    assert!(body["system"].to_string().contains("You host."), "{body}");
+    let tools = tools(&body);
+    assert!(tools.contains(&"dispatch_task") && !tools.contains(&"http_get"), "{tools:?}");
+}
+
+#[test]
+fn definitions_are_given_on_the_command_line() {
+    let given = r#"{"tester": {"description": "Mine: not theirs", "prompt": "You are given.", "tools": ["Read"]}}"#;
+    let server = ModelServer::start(Script::new().then(Reply::text("hello")));
+    let body = said(&server, |program| program.run(&["-p", "hi", "--agents", given, "--agent", "tester"]));
+    assert!(body["system"].to_string().contains("You are given.") && tools(&body) == ["read_file"], "{body}");
+    let program = Program::alone().file("given.json", given).file("one.md", REVIEWER);
+    let listed = |file: &str| {
+        let ran = program.run(&["agents", "list", "--json", "--agents", file]);
+        let all = ran.json();
+        let flags = all.as_array().unwrap().iter().filter(|agent| agent["scope"] == "flag");
+        flags.map(|agent| agent["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        (listed("given.json"), listed("one.md"), listed(given)),
+        (vec!["tester".to_owned()], vec!["reviewer".to_owned()], vec!["tester".to_owned()])
+    );
+    let ran = program.run(&["agents", "list", "--agents", "{\"a\": "]);
+    assert!(ran.code == 3 && ran.err.contains("--agents"), "{ran:?}");
+}
+
+#[test]
+fn definitions_are_found_up_to_the_repositorys_root_and_no_further() {
+    let program = Program::alone()
+        .file("repo/.git/HEAD", "x")
+        .file("repo/.claude/agents/root.md", "---\nname: root\ndescription: r\n---\nx\n")
+        .file("repo/.claude/agents/near.md", "---\nname: near\ndescription: far\n---\nx\n")
+        .file("repo/a/b/.claude/agents/near.md", "---\nname: near\ndescription: near\n---\nx\n")
+        .file(".claude/agents/above.md", "---\nname: above\ndescription: a\n---\nx\n");
+    let mut command = program.command(&["agents", "list", "--json"]);
+    command.current_dir(program.project().join("repo/a/b"));
+    let all = crate::program::finish(command.spawn().unwrap()).json();
+    let found = |name: &str| all.as_array().unwrap().iter().find(|agent| agent["name"] == name).cloned();
+    assert_eq!(found("near").unwrap()["description"], "near");
+    assert!(found("root").is_some() && found("above").is_none(), "{all}");
+}
+
+const POET: &str =
+    "---\nname: poet\ndescription: Writes poems\ntools: Read, Write\nmaxTurns: 3\n---\nYou are a poet.\n";
+
+#[test]
+fn an_expert_is_called_under_its_own_words_and_tools() {
+    let script = Script::new().when(|request: &Recorded| {
+        let is_poet = request.body["system"].to_string().contains("You are a poet.");
+        Some(match (is_poet, request.tool_results()) {
+            (true, _) => Reply::text("Roses are red."),
+            (false, 0) => {
+                Reply::new().tool("t1", "task", json!({ "agent": "poet", "arguments": { "about": "roses" } }))
+            }
+            (false, _) => Reply::text("He says: roses are red."),
+        })
+    });
+    let server = ModelServer::start(script);
+    let program = Program::team(&server).file("agents/poet-sub.md", POET);
+    let ran = program.run(&["-p", "a poem"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "He says: roses are red.\n"), "{ran:?}");
+    let requests = server.requests();
+    let poet = requests.iter().find(|request| request.contains("You are a poet.")).unwrap();
+    assert!(poet.contains("roses") && tools(&poet.body) == ["read_file", "write_file"], "{:?}", tools(&poet.body));
+}
+
+#[test]
+fn an_expert_that_is_written_during_a_chat_can_be_called() {
+    let server = ModelServer::start(Script::new().then(Reply::text("First.")).then(Reply::text("Second.")));
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["one", "Enter"]);
+    terminal.wait("First.");
+    let program = program.file(".max-team/agents/poet.md", POET);
+    terminal.keys(&["two", "Enter"]);
+    terminal.wait("Second.");
+    let told: Vec<bool> = server.requests().iter().map(|request| request.contains("Writes poems")).collect();
+    assert_eq!(told, [false, true], "{:?}", program.project());
+}

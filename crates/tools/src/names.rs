@@ -1,0 +1,154 @@
+//! Other names that tools answer to.
+//!
+//! The one table of them: older names of ours, those of the designs this product was asked for in, and those that
+//! models and definitions know from elsewhere. A name on the right may be of a tool that another crate adds, or that
+//! is not there at all; the table says what is meant, never what there is. A definition may use any of them; a model
+//! that calls a tool only a few, because rules judge a call by the name it was made under.
+
+/// The tool that runs commands.
+pub(crate) const COMMAND: &str = "run_shell";
+
+const ALIASES: &[(&str, &[&str])] = &[
+    (COMMAND, &["exec", "bash", "shell", "execute", "runcommand", "terminal", "runterminalcmd"]),
+    ("shell_output", &["bashoutput"]),
+    ("shell_stop", &["killshell", "killbash"]),
+    ("read_file", &["read", "view", "notebookread", "readmanyfiles"]),
+    ("write_file", &["write", "createfile"]),
+    ("edit_file", &["edit", "multiedit", "notebookedit", "strreplace", "replace", "applypatch"]),
+    ("list_dir", &["ls", "list", "listfiles", "listdirectory", "glob"]),
+    ("search_code", &["grep", "grepsearch", "search", "codebasesearch", "searchfiles", "searchfilecontent"]),
+    ("http_get", &["webfetch", "fetch"]),
+    ("web_search", &["googlewebsearch"]),
+    ("agent", &["subagent"]),
+    ("need_clarify", &["askuserquestion"]),
+];
+
+/// Names under which a model may call: an older one, and those of tools that rules know by what they do.
+const CALLED: &[&str] = &["exec", "Bash", "BashOutput", "KillShell"];
+
+/// Names that keep what they are, although their letters are those of another: `Task` is what others call `agent`.
+const EXACT: &[(&str, &str)] = &[("Task", "agent")];
+
+/// Tools that this product has or may have, whose spelling elsewhere differs only in capitals and joints.
+const SPELT: &[&str] = &[
+    "agent",
+    "coverage_report",
+    "edit_file",
+    "geocode",
+    "git_commit",
+    "git_diff",
+    "git_log",
+    "git_status",
+    "http_get",
+    "list_dir",
+    "memory_read",
+    "memory_write",
+    "need_clarify",
+    "query_log",
+    "query_metrics",
+    "read_file",
+    COMMAND,
+    "run_test",
+    "search_code",
+    "send_message",
+    "skill",
+    "task",
+    "web_search",
+    "write_file",
+];
+
+/// What elsewhere keeps lists, asks for a plan to be approved or runs commands of the user's: nothing here is given to an
+/// agent for that, and nothing is missing without it.
+const NOTHING: &[&str] = &[
+    "todowrite",
+    "todoread",
+    "exitplanmode",
+    "enterplanmode",
+    "slashcommand",
+    "taskoutput",
+    "taskstop",
+    "listmcpresources",
+    "readmcpresource",
+];
+
+/// The name of the tool that is meant; the name itself where it is nobody's other name.
+pub fn canonical(name: &str) -> &str {
+    if let Some((_, meant)) = EXACT.iter().find(|(exact, _)| *exact == name) {
+        return meant;
+    }
+    if SPELT.contains(&name) {
+        return name;
+    }
+    // Definitions are read by the hundred, so the letters are only looked at once.
+    let letters: String = bare(name).map(char::from).collect();
+    let alias = ALIASES.iter().find(|(_, others)| others.contains(&letters.as_str())).map(|(meant, _)| *meant);
+    let spelt = || SPELT.iter().find(|known| bare(known).eq(letters.bytes())).copied();
+    alias.or_else(spelt).unwrap_or(name)
+}
+
+/// The same for a call.
+pub(crate) fn called(name: &str) -> &str {
+    if CALLED.contains(&name) { canonical(name) } else { name }
+}
+
+/// Whether it is a tool of others that does nothing which an agent here would need.
+pub fn is_needless(name: &str) -> bool {
+    is_one_of(NOTHING, name)
+}
+
+/// Whether two names differ only in capitals and joints: `http-get`, `HttpGet` and `http_get` are one.
+pub fn is_same(one: &str, other: &str) -> bool {
+    bare(one).eq(bare(other))
+}
+
+fn is_one_of(names: &[&str], name: &str) -> bool {
+    names.iter().any(|known| is_same(known, name))
+}
+
+/// The letters of a name, without capitals and joints.
+fn bare(name: &str) -> impl Iterator<Item = u8> {
+    name.bytes().filter(|byte| !matches!(byte, b'-' | b'_' | b'.' | b' ')).map(|byte| byte.to_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_others_are_known() {
+        let table = [
+            ("read-file", "read_file"),
+            ("Read", "read_file"),
+            ("NotebookEdit", "edit_file"),
+            ("MultiEdit", "edit_file"),
+            ("write-file", "write_file"),
+            ("list_files", "list_dir"),
+            ("LS", "list_dir"),
+            ("Glob", "list_dir"),
+            ("grep_search", "search_code"),
+            ("Grep", "search_code"),
+            ("run-shell", "run_shell"),
+            ("Bash", "run_shell"),
+            ("exec", "run_shell"),
+            ("BashOutput", "shell_output"),
+            ("KillShell", "shell_stop"),
+            ("http-get", "http_get"),
+            ("WebFetch", "http_get"),
+            ("WebSearch", "web_search"),
+            ("memory.read", "memory_read"),
+            ("memory.write", "memory_write"),
+            ("Task", "agent"),
+            ("task", "task"),
+            ("Agent", "agent"),
+            ("SendMessage", "send_message"),
+            ("Skill", "skill"),
+            ("read_file", "read_file"),
+            ("mcp__x__Read", "mcp__x__Read"),
+            ("nonsense", "nonsense"),
+        ];
+        for (name, meant) in table {
+            assert_eq!(canonical(name), meant, "{name}");
+        }
+        assert!(is_needless("TodoWrite") && is_needless("ExitPlanMode") && !is_needless("Read"));
+    }
+}
