@@ -39,31 +39,29 @@ const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
     pub(super) async fn call(&mut self, key: &str, call: &Call) -> Result<Option<Done>, RuntimeError> {
-        let (mate, depth) = match self.callee(call) {
+        let (child, found) = (self.delegate(key), self.callee(call));
+        let timeout_ms = found.as_ref().ok().and_then(|(mate, _)| mate.settings.constraints.timeout_ms);
+        if self.floor.shared.journal.head(&session::agent_stream(child))? > 0 {
+            // It was called before a crash, and is at it: whether it could be called now is no longer the question.
+            self.floor.seat_agent(child)?;
+            self.wait_for(key, child, timeout_ms);
+            return Ok(None);
+        }
+        let (mate, depth) = match found.and_then(|found| self.crowded(key, call.way).map_or(Ok(found), Err)) {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
-        let child = self.delegate(key);
-        let is_new = self.floor.shared.journal.head(&session::agent_stream(child))? == 0;
-        if let Some(words) = self.crowded(key, call.way).filter(|_| is_new) {
-            return Ok(Some(Done::wrong(words)));
-        }
-        let timeout = mate.settings.constraints.timeout_ms;
-        if is_new {
-            let assignment = Assignment {
-                reply_to: self.stream.clone(),
-                task: key.to_owned(),
-                attempt: 1,
-                title: call.title.clone(),
-                depth,
-                ..Assignment::default()
-            };
-            let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
-            self.start(child, assignment, &mate, &text).await?;
-        } else {
-            self.floor.seat_agent(child)?;
-        }
-        self.wait_for(key, child, timeout);
+        let assignment = Assignment {
+            reply_to: self.stream.clone(),
+            task: key.to_owned(),
+            attempt: 1,
+            title: call.title.clone(),
+            depth,
+            ..Assignment::default()
+        };
+        let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
+        self.start(child, assignment, &mate, &text).await?;
+        self.wait_for(key, child, timeout_ms);
         Ok(None)
     }
 
@@ -173,10 +171,11 @@ impl Agent {
 
     /// Goes on with somebody who was called before. The result comes by mail.
     pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
-        let (child, given) = match self.addressed(key, &message.to)? {
+        let (AgentRow { agent: child, name, .. }, given) = match self.addressed(key, &message.to)? {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
+        let settings = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(&message.message);
@@ -190,13 +189,13 @@ impl Agent {
             }
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
-        self.wait_for(key, child, None);
+        self.wait_for(key, child, settings.and_then(|settings| settings.constraints.timeout_ms));
         Ok(None)
     }
 
     /// Somebody whom this agent has called in an earlier answer. Those of the same answer do not count, so that a name
     /// means the same somebody however often it is looked up.
-    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentId, Assignment), String>, RuntimeError> {
+    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentRow, Assignment), String>, RuntimeError> {
         let answer = |key: &str| key.split_once('.').and_then(|(answer, _)| answer.parse::<u32>().ok());
         let (to, now) = (to.trim(), answer(key));
         let table = rows::agents_of(&self.floor.session.to_string());
@@ -209,7 +208,7 @@ impl Agent {
         }
         let mut found = known.iter().filter(|(row, _)| row.is(to));
         let words = match (found.next(), found.next()) {
-            (Some((row, given)), None) => return Ok(Ok((row.agent, given.clone()))),
+            (Some(found), None) => return Ok(Ok(found.clone())),
             (Some(_), Some(_)) => format!("several are called `{to}`"),
             (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
         };
@@ -293,7 +292,7 @@ impl Agent {
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
     pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
-            Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(child, _)| child),
+            Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(row, _)| row.agent),
             None => Some(self.delegate(key)),
         };
         let letter = |key: String| {
