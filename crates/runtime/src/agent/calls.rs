@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::calling::answer::Told;
-use max_team_core::calling::hands::{Caller, SEND_MESSAGE};
+use max_team_core::calling::hands::{Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
+use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
+use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::team::{Definition, Settings};
@@ -23,6 +25,7 @@ use super::acts::Done;
 use super::flight::{Flight, Landed};
 use super::mail::{derived, text_at};
 use super::{Agent, Control, Extra, Newcomer};
+use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::plan::letters;
@@ -37,31 +40,29 @@ const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
     pub(super) async fn call(&mut self, key: &str, call: &Call) -> Result<Option<Done>, RuntimeError> {
-        let (mate, depth) = match self.callee(call) {
+        let (child, found) = (self.delegate(key), self.callee(call));
+        let timeout_ms = found.as_ref().ok().and_then(|(mate, _)| mate.settings.constraints.timeout_ms);
+        if self.floor.shared.journal.head(&session::agent_stream(child))? > 0 {
+            // It was called before a crash, and is at it: whether it could be called now is no longer the question.
+            self.floor.seat_agent(child)?;
+            self.wait_for(key, child, timeout_ms);
+            return Ok(None);
+        }
+        let (mate, depth) = match found.and_then(|found| self.crowded(key, call.way).map_or(Ok(found), Err)) {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
-        let child = self.delegate(key);
-        let is_new = self.floor.shared.journal.head(&session::agent_stream(child))? == 0;
-        if let Some(words) = self.crowded(key, call.way).filter(|_| is_new) {
-            return Ok(Some(Done::wrong(words)));
-        }
-        let timeout = mate.settings.constraints.timeout_ms;
-        if is_new {
-            let assignment = Assignment {
-                reply_to: self.stream.clone(),
-                task: key.to_owned(),
-                attempt: 1,
-                title: call.title.clone(),
-                depth,
-                ..Assignment::default()
-            };
-            let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
-            self.start(child, assignment, &mate, &text).await?;
-        } else {
-            self.floor.seat_agent(child)?;
-        }
-        self.wait_for(key, child, timeout);
+        let assignment = Assignment {
+            reply_to: self.stream.clone(),
+            task: key.to_owned(),
+            attempt: 1,
+            title: call.title.clone(),
+            depth,
+            ..Assignment::default()
+        };
+        let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
+        self.start(child, assignment, &mate, &text).await?;
+        self.wait_for(key, child, timeout_ms);
         Ok(None)
     }
 
@@ -183,10 +184,11 @@ impl Agent {
 
     /// Goes on with somebody who was called before. The result comes by mail.
     pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
-        let (child, given) = match self.addressed(key, &message.to)? {
+        let (AgentRow { agent: child, name, .. }, given) = match self.addressed(key, &message.to)? {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
+        let settings = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(&message.message);
@@ -200,13 +202,13 @@ impl Agent {
             }
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
-        self.wait_for(key, child, None);
+        self.wait_for(key, child, settings.and_then(|settings| settings.constraints.timeout_ms));
         Ok(None)
     }
 
     /// Somebody whom this agent has called in an earlier answer. Those of the same answer do not count, so that a name
     /// means the same somebody however often it is looked up.
-    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentId, Assignment), String>, RuntimeError> {
+    fn addressed(&self, key: &str, to: &str) -> Result<Result<(AgentRow, Assignment), String>, RuntimeError> {
         let answer = |key: &str| key.split_once('.').and_then(|(answer, _)| answer.parse::<u32>().ok());
         let (to, now) = (to.trim(), answer(key));
         let table = rows::agents_of(&self.floor.session.to_string());
@@ -219,7 +221,7 @@ impl Agent {
         }
         let mut found = known.iter().filter(|(row, _)| row.is(to));
         let words = match (found.next(), found.next()) {
-            (Some((row, given)), None) => return Ok(Ok((row.agent, given.clone()))),
+            (Some(found), None) => return Ok(Ok(found.clone())),
             (Some(_), Some(_)) => format!("several are called `{to}`"),
             (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
         };
@@ -234,7 +236,7 @@ impl Agent {
         let text = text_at(&letter.body, "text");
         let tool = self.turn.call(key).map(|call| call.tool.as_str());
         let by = text_at(&letter.body, "by");
-        if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool)) {
+        if by.is_empty() || !tool.is_some_and(team_tools::is_call) {
             return (text, is_error);
         }
         let told = Told::read(&text_at(&letter.body, "output"));
@@ -258,6 +260,34 @@ impl Agent {
         (words, is_error)
     }
 
+    /// What those have spent whom this turn has called, and whom they have: it was spent for whoever waits for the turn.
+    pub(super) fn spent_by_called(&self) -> Result<Vec<Charge>, RuntimeError> {
+        if !SPAWNING.iter().any(|tool| self.frame.registry.get(tool).is_some()) {
+            return Ok(Vec::new());
+        }
+        let census = Census::new(&self.floor.shared.journal);
+        let costs = census.costs(Some(self.floor.session), self.turn_began(&census)?, now_ms())?;
+        let mut callers: Vec<AgentId> = self.origin.agent.into_iter().collect();
+        let mut spent = Vec::new();
+        // Whoever is called begins after its caller, so one look at all of them finds everybody.
+        for cost in costs {
+            if cost.caller.is_some_and(|caller| callers.contains(&caller)) {
+                callers.push(cost.agent);
+                let Cost { model, calls, usage, nano, unknown_nano, .. } = cost;
+                spent.push(Charge { model, calls, usage, nano, unknown_nano });
+            }
+        }
+        Ok(spent)
+    }
+
+    /// When the turn that runs began.
+    fn turn_began(&self, census: &Census<'_>) -> Result<i64, RuntimeError> {
+        let Some(agent) = self.origin.agent else { return Ok(i64::MAX) };
+        let events = census.agent_events(agent)?;
+        let began = events.iter().rfind(|(_, event)| matches!(event, Event::TurnStarted(_)));
+        Ok(began.map_or(i64::MAX, |(at_ms, _)| *at_ms))
+    }
+
     /// Who does what a call has delegated.
     fn delegate(&self, key: &str) -> AgentId {
         AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
@@ -275,7 +305,7 @@ impl Agent {
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
     pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
-            Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(child, _)| child),
+            Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(row, _)| row.agent),
             None => Some(self.delegate(key)),
         };
         let letter = |key: String| {

@@ -230,9 +230,11 @@ impl Frame {
             [] => Network::None,
             hosts => Network::Hosts(hosts.to_vec()),
         };
+        let read_only = self.settings.constraints.read_only;
         let walls = Walls {
-            on: self.walled,
-            read_only: self.settings.constraints.read_only,
+            // What only looks does so within walls, also where the user has taken down those of everybody else.
+            on: self.walled || read_only,
+            read_only,
             sight: Arc::clone(&sight),
             network,
             ..Walls::around(self.beneath.path())
