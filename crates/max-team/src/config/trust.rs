@@ -84,7 +84,7 @@ pub(super) fn by_value(path: &str, shown: &str, chosen: impl Fn(&str) -> Option<
         }
         "audit.level" => {
             let own = chosen(path).and_then(|own| level(&own)).unwrap_or(Level::Info);
-            (!level(shown).is_some_and(|level| level <= own)).then_some(AUDIT)
+            level(shown).is_none_or(|level| level > own).then_some(AUDIT)
         }
         "limits.rounds" | "limits.budget_usd" | "team.call_depth" => {
             // Rounds and calls have a limit even where the user chose none; money has not.
