@@ -213,6 +213,19 @@ fn a_user_asks_by_name_and_the_model_is_told_before_it_thinks() {
 }
 
 #[test]
+fn a_slash_in_the_chat_is_a_skill_where_it_is_no_command() {
+    let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("done"))));
+    let program = Program::with(&server);
+    own(&program, "tone", "", "Write briefly. $ARGUMENTS");
+    let ran = program.pipe(&[], b"/tone in verse\n/tune in verse\n");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1, "{ran:?}");
+    assert!(requests[0].contains("Write briefly. in verse") && requests[0].contains("/tone in verse"));
+    assert!(ran.out.contains("/tune"), "{ran:?}");
+}
+
+#[test]
 fn no_skill_means_no_skill() {
     let server = loads(json!({ "name": "pdf" }));
     let program = Program::with(&server);

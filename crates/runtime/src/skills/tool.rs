@@ -159,7 +159,8 @@ impl Tool for SkillTool {
             None => fill::commands(&text, &asked(cx).fill(&skill, &arguments)),
             Some(_) => Vec::new(),
         };
-        Ok(Action { deed: Deed::Query, preview: commands.join("\n"), ..Action::read(skill.name) })
+        let parameters = vec![("name".to_owned(), skill.name.clone())];
+        Ok(Action { deed: Deed::Query, preview: commands.join("\n"), parameters, ..Action::read(skill.name) })
     }
 
     fn class(&self, action: &Action) -> Class {
