@@ -60,7 +60,7 @@ fn the_built_in_team_loads_and_is_quiet() {
         assert_eq!(member.model, None);
         assert!(member.definition.prompt.lines().all(|line| line.chars().count() <= 120));
     }
-    let known = Registry::builtin();
+    let known = max_team_runtime::with_team(Registry::builtin());
     assert!(team.members.iter().flat_map(|member| &member.definition.tools).all(|tool| known.get(tool).is_some()));
 }
 

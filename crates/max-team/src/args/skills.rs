@@ -50,7 +50,7 @@ pub(crate) enum Skills {
         yes: bool,
     },
     /// Carry out a skill with a contract: an input of a shape in, an output of a shape out
-    Run(RunSkill),
+    Run(Box<RunSkill>),
 }
 
 #[derive(Debug, Clone, Args)]

@@ -112,7 +112,9 @@ fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow
     let text = catalogue.text(skill);
     if as_lines {
         let mut shown = as_json(skill);
-        shown["text"] = text.ok().into();
+        if let Some(shown) = shown.as_object_mut() {
+            shown.insert("text".to_owned(), text.ok().into());
+        }
         super::print(&format!("{shown:#}\n"))?;
         return Ok(Exit::Ok);
     }

@@ -213,6 +213,19 @@ fn a_user_asks_by_name_and_the_model_is_told_before_it_thinks() {
 }
 
 #[test]
+fn a_slash_in_the_chat_is_a_skill_where_it_is_no_command() {
+    let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("done"))));
+    let program = Program::with(&server);
+    own(&program, "tone", "", "Write briefly. $ARGUMENTS");
+    let ran = program.pipe(&[], b"/tone in verse\n/tune in verse\n");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 1, "{ran:?}");
+    assert!(requests[0].contains("Write briefly. in verse") && requests[0].contains("/tone in verse"));
+    assert!(ran.out.contains("/tune"), "{ran:?}");
+}
+
+#[test]
 fn no_skill_means_no_skill() {
     let server = loads(json!({ "name": "pdf" }));
     let program = Program::with(&server);
@@ -257,6 +270,23 @@ fn a_contract_is_kept_on_both_ends() {
     let tools = requests[0].body["tools"].as_array().unwrap().iter();
     let tools: Vec<&str> = tools.map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(tools, ["git_diff", "git_log", "read_file", "search_code", "structured_output"]);
+}
+
+#[test]
+fn a_contract_is_offered_only_to_whom_has_its_tools() {
+    let server = loads(json!({ "name": "bug_triage", "input": { "report": "it hangs" } }));
+    let agents = "agents:\n  - {name: web, role: reader, system_prompt: read, tools: [read_file, skill]}\n  \
+                  - {name: dev, role: coder, system_prompt: code, tools: [read_file, search_code, git_log, skill]}\n";
+    let program = Program::team(&server).file("agents.yaml", agents);
+    for (who, is_offered, want) in
+        [("web", false, "you do not have all of them"), ("dev", true, "one JSON object of this shape")]
+    {
+        let ran = program.run(&["-p", "x", "--agents", "agents.yaml", "--agent", who]);
+        assert_eq!(ran.out, "done\n", "{ran:?}");
+        let (first, body) = (server.requests()[server.requests().len() - 2].body["system"].to_string(), told(&server));
+        assert_eq!(first.contains("- bug_triage: "), is_offered, "{who}: {first}");
+        assert!(body.contains(want), "{who}: {body}");
+    }
 }
 
 #[test]

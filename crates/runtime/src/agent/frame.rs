@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::RuntimeError;
 use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
-use crate::skills::{Hand, SKILL, SkillTool};
+use crate::skills::{self, Asked, Hand, SKILL, SkillTool};
 use crate::team_tools::{self, Callee};
 
 #[derive(Debug, Clone)]
@@ -170,12 +170,19 @@ impl Frame {
         (self.registry, self.callees) = (Arc::new(registry), callees);
     }
 
-    /// What the agent is told about skills, if it can use any.
+    /// What the agent is told about skills: those that its definition names, and those that it can load.
     fn skills(&self, shared: &Shared) -> Option<String> {
-        self.registry.get(SKILL)?;
-        let tools: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
-        let listing = shared.skills.of(&self.root).listing(self.settings.model.context_tokens, &tools);
-        Some(listing).filter(|listing| !listing.is_empty())
+        let (named, can_load) = (&self.definition.skills, self.registry.get(SKILL).is_some());
+        if named.is_empty() && !can_load {
+            return None;
+        }
+        let catalogue = shared.skills.of(&self.root);
+        let mut text = skills::preload(named, &catalogue, &Asked { root: &self.root, session: "" });
+        if can_load {
+            let tools: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
+            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &tools));
+        }
+        Some(text).filter(|text| !text.is_empty())
     }
 
     /// Whether the user wants no skill to be used from now on.

@@ -170,7 +170,7 @@ impl Catalogue {
 }
 
 /// Whether an agent with these tools can do what was agreed.
-fn is_doable(skill: &Skill, tools: &[String]) -> bool {
+pub(super) fn is_doable(skill: &Skill, tools: &[String]) -> bool {
     skill.contract.as_ref().is_none_or(|contract| contract.tools.iter().all(|tool| tools.contains(tool)))
 }
 

@@ -149,8 +149,37 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
     if skill.head.for_models && (text.len() > left || !fill::commands(&text, &with).is_empty()) {
         return load;
     }
-    let filled = fill::fill(&text, &with, |command| fill::unrun(command, "run it yourself if you need what it prints"));
-    format!("The user asks you to follow this skill:\n{}", wrapped(skill, &filled, asked.root))
+    match whole(skill, arguments, catalogue, asked) {
+        Ok(text) => format!("The user asks you to follow this skill:\n{text}"),
+        Err(why) => format!("[The user asks for the skill `{name}`, which cannot be used: {why}]"),
+    }
+}
+
+/// The whole texts of skills that an agent's definition names. One that cannot be used is said to be missing; commands are
+/// left to the agent.
+pub(crate) fn preload(names: &[String], catalogue: &Catalogue, asked: &Asked<'_>) -> String {
+    let (mut text, mut left) = (String::new(), MENTIONED_BYTES_MAX);
+    for name in names {
+        let told = match catalogue.get(name) {
+            None => format!("[There is no skill `{name}`]"),
+            Some(skill) => whole(skill, "", catalogue, asked)
+                .and_then(|text| if text.len() <= left { Ok(text) } else { Err("it is too long".to_owned()) })
+                .unwrap_or_else(|why| format!("[The skill `{name}` cannot be used: {why}]")),
+        };
+        left = left.saturating_sub(told.len());
+        text.push_str(&format!("{}\n\n", told.trim_end()));
+    }
+    text
+}
+
+/// The whole text of a skill, with its commands left to whoever reads it.
+fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>) -> Result<String, String> {
+    if let Some(why) = unusable(skill) {
+        return Err(why);
+    }
+    let text = catalogue.text(skill)?;
+    let left = |command: &str| fill::unrun(command, "run it yourself if you need what it prints");
+    Ok(wrapped(skill, &fill::fill(&text, &asked.fill(skill, arguments), left), asked.root))
 }
 
 /// Why a skill cannot be used, if it cannot.

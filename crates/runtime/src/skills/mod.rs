@@ -29,7 +29,7 @@ pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
 pub use find::{Places, Trust};
-pub(crate) use mention::expand;
+pub(crate) use mention::{expand, preload};
 pub use needs::{Machine, Needs};
 pub use pin::Pin;
 pub use read::read;

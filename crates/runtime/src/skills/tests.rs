@@ -4,8 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 
-/// A file that a skill may be, and what is to come of it: its name and description, or why it is none.
-const FILES: [(&str, &str, Result<(&str, &str), &str>); 34] = [
+/// Its name and description, or why it is no skill.
+type Want = Result<(&'static str, &'static str), &'static str>;
+
+/// What a folder is called, what its file holds, and what is to come of it.
+const FILES: [(&str, &str, Want); 34] = [
     ("plain", "---\nname: plain\ndescription: A b.\n---\nx", Ok(("plain", "A b."))),
     ("quoted", "---\nname: \"quoted\"\ndescription: 'A: b'\n---\n", Ok(("quoted", "A: b"))),
     ("colons", "---\nname: colons\ndescription: Use when: asked: now\n---\n", Ok(("colons", "Use when: asked: now"))),
@@ -153,6 +156,20 @@ fn places_have_an_order_and_a_depth() {
     assert!(catalogue.get("a").unwrap().file.ends_with("sub/.claude/skills/a/SKILL.md"), "the nearest wins");
     let lost: Vec<&str> = catalogue.shadows.iter().map(|shadow| shadow.name.as_str()).collect();
     assert_eq!(lost, ["a", "b", "a"]);
+}
+
+#[test]
+fn a_definition_brings_whole_texts_along() {
+    let (_home, root) = place(&[
+        ("mine/a/SKILL.md", "---\ndescription: A\n---\nDo !`ls` in ${CLAUDE_PROJECT_DIR}."),
+        ("mine/b/SKILL.md", "---\ndescription: B\nrequires: {bins: [no-such-program]}\n---\nhidden"),
+    ]);
+    let catalogue = Catalogue::read(&Places { user: vec![root.join("mine")], ..Places::default() }, &root);
+    let names = ["a", "b", "c"].map(str::to_owned);
+    let text = preload(&names, &catalogue, &Asked { root: Path::new("/p"), session: "" });
+    assert!(text.contains("<skill name=\"a\">\nDo [`ls` was not run: run it yourself"), "{text}");
+    assert!(text.contains(" in /p.") && text.contains("`b` cannot be used: it needs `no-such-program`"), "{text}");
+    assert!(text.contains("There is no skill `c`") && !text.contains("hidden"), "{text}");
 }
 
 #[test]

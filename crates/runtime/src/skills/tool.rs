@@ -17,10 +17,10 @@ use max_team_core::text::quote;
 use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
 use serde_json::{Value, json};
 
-use super::catalogue::Library;
+use super::catalogue::{Library, is_doable};
 use super::fill::{self, Fill};
 use super::mention::unusable;
-use super::{COMMAND_S, Catalogue, NAMED_FILES_MAX, Skill};
+use super::{COMMAND_S, NAMED_FILES_MAX, Skill};
 
 /// Its name.
 pub const SKILL: &str = "skill";
@@ -101,7 +101,8 @@ impl SkillTool {
         Self { hand: Some(hand), ..Self::listed() }
     }
 
-    fn open(&self, cx: &Cx, args: &Value) -> Result<(Arc<Catalogue>, Skill, String), ToolError> {
+    /// The skill that is asked for, with its text, if this agent can use it.
+    fn open(&self, cx: &Cx, args: &Value) -> Result<(Skill, String), ToolError> {
         let hand = self.hand.as_ref().ok_or_else(|| ToolError::correctable("`skill` works only inside a team"))?;
         if hand.muted.load(Ordering::Acquire) {
             return Err(ToolError::correctable("the user wants no skill to be used for this"));
@@ -117,13 +118,17 @@ impl SkillTool {
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(ToolError::correctable(format!("there is no skill `{name}`{near}; there are: {there}")));
         };
+        let refused = |why: String| ToolError::correctable(format!("the skill `{name}` cannot be used: {why}"));
         let hidden = (!skill.head.for_models).then(|| "only the user can ask for it".to_owned());
-        if let Some(why) = unusable(&skill).or(hidden) {
-            return Err(ToolError::correctable(format!("the skill `{name}` cannot be used: {why}")));
+        let lacking = || {
+            let tools = skill.contract.as_ref().filter(|_| !is_doable(&skill, &hand.tools))?.tools.join(", ");
+            Some(format!("it takes the tools {tools}, and you do not have all of them"))
+        };
+        if let Some(why) = unusable(&skill).or(hidden).or_else(lacking) {
+            return Err(refused(why));
         }
-        let unread = |why: String| ToolError::correctable(format!("the skill `{name}` cannot be used: {why}"));
-        let text = catalogue.text(&skill).map_err(unread)?;
-        Ok((catalogue, skill, text))
+        let text = catalogue.text(&skill).map_err(refused)?;
+        Ok((skill, text))
     }
 
     /// What a command printed, or why it was not run.
@@ -153,13 +158,14 @@ impl Tool for SkillTool {
     }
 
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
-        let (_, skill, text) = self.open(cx, args)?;
+        let (skill, text) = self.open(cx, args)?;
         let arguments = arguments(args);
         let commands = match skill.contract {
             None => fill::commands(&text, &asked(cx).fill(&skill, &arguments)),
             Some(_) => Vec::new(),
         };
-        Ok(Action { deed: Deed::Query, preview: commands.join("\n"), ..Action::read(skill.name) })
+        let parameters = vec![("name".to_owned(), skill.name.clone())];
+        Ok(Action { deed: Deed::Query, preview: commands.join("\n"), parameters, ..Action::read(skill.name) })
     }
 
     fn class(&self, action: &Action) -> Class {
@@ -167,7 +173,7 @@ impl Tool for SkillTool {
     }
 
     fn call(&self, cx: &Cx, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
-        let (_, skill, text) = self.open(cx, &args)?;
+        let (skill, text) = self.open(cx, &args)?;
         if let Some(contract) = &skill.contract {
             let input = args.get("input").cloned().unwrap_or_else(|| json!({}));
             contract.takes(&input).map_err(|misfit| ToolError::correctable(misfit.to_string()))?;
