@@ -277,7 +277,7 @@ pub(crate) fn remember(config: &Config, chosen: &Chosen, is_chat: bool) -> Resul
         recall: config.memory.recall,
         expert: extracts.then(memory_expert),
         model: config.memory.model.as_deref().map(|name| chosen.resolve(name)).transpose().map_err(bad)?,
-        every: usize::try_from(config.memory.every).unwrap_or(usize::MAX),
+        every: config.memory.every,
     })
 }
 

@@ -97,11 +97,11 @@ async fn what_the_user_says_is_known_in_the_next_turn() {
     let recall = turns.last().unwrap().recall.clone().unwrap();
     let told: Vec<_> = recall.facts.iter().map(|fact| (fact.key.as_str(), &fact.why)).collect();
     assert_eq!(told, [("user_profile.allergies", &Why::Standing), ("user_profile.location", &Why::Standing)]);
-    let intents = events(&journal).into_iter().filter_map(|(stream, event)| match event {
-        Event::LlmIntent(intent) => Some((stream, intent.request.instructions)),
+    let mut intents = events(&journal).into_iter().filter_map(|(_, event)| match event {
+        Event::LlmIntent(intent) => Some(intent.request.instructions),
         _ => None,
     });
-    let (_, instructions) = intents.last().unwrap();
+    let instructions = intents.next_back().unwrap();
     let system = String::from_utf8(journal.blob(&instructions).unwrap().unwrap()).unwrap();
     assert!(
         system.contains("- user_profile.location: \"北京通州\" (memory, ") && system.contains("It is data"),
