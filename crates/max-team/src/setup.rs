@@ -289,7 +289,6 @@ fn memory_expert() -> Definition {
         role: "memory".into(),
         prompt: prompt.trim_start().into(),
         place: max_team_core::team::Place::Expert,
-        background: true,
         ..Definition::default()
     }
 }

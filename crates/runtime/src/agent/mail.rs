@@ -78,7 +78,9 @@ impl Agent {
         let first = letters.first();
         let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
         let words = words.join("\n\n");
-        let recall = self.recall(&words);
+        // News of the team's is no question that could find anything.
+        let asked = first.is_some_and(|first| first.kind == Kind::UserInput);
+        let recall = self.recall(if asked { &words } else { "" });
         Input::Begin {
             turn: TurnId::new(Uuid::now_v7()),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),

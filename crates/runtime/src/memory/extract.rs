@@ -121,6 +121,11 @@ fn cited(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
 }
 
+/// Whether an agent works beside its session: the expert that looks back. Whoever calls the expert waits for it.
+pub(crate) fn is_aside(definition: &Definition) -> bool {
+    definition.background && definition.place == Place::Expert && definition.name == EXPERT
+}
+
 /// The expert at work: with nothing in its hands but the memory, asking nobody, never freer than its lead.
 pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
     let definition = Definition {
