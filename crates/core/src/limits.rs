@@ -205,7 +205,7 @@ pub const MEMORY_PERSONALITY_BYTES_MAX: usize = 4 << 10;
 /// Facts that a turn is told because of its words.
 pub const MEMORY_RECALLED_MAX: usize = 8;
 /// Exchanges after which what was said is looked at, whatever it was.
-pub const MEMORY_EXCHANGES_MAX: usize = 6;
+pub const MEMORY_EXCHANGES_MAX: u32 = 6;
 /// Bytes of a conversation that are handed over for a look.
 pub const MEMORY_HANDED_BYTES_MAX: usize = 32 << 10;
 /// Model rounds of such a look.

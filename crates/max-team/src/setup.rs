@@ -295,7 +295,7 @@ pub(crate) fn remember(config: &Config, chosen: &Chosen, is_chat: bool) -> Resul
         recall: config.memory.recall,
         expert: extracts.then(memory_expert),
         model: config.memory.model.as_deref().map(|name| chosen.resolve(name)).transpose().map_err(bad)?,
-        every: usize::try_from(config.memory.every).unwrap_or(usize::MAX),
+        every: config.memory.every,
     })
 }
 
@@ -307,7 +307,6 @@ fn memory_expert() -> Definition {
         role: "memory".into(),
         prompt: prompt.trim_start().into(),
         place: max_team_core::team::Place::Expert,
-        background: true,
         ..Definition::default()
     }
 }

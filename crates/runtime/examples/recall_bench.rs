@@ -59,7 +59,7 @@ fn main() {
 fn fill(journal: &Journal, scopes: &[Scope], count: usize) {
     let mut commit = Commit { at_ms: 1, actor: "bench".to_owned(), ..Commit::default() };
     for n in 0..count {
-        let (thing, place) = (THINGS[n % THINGS.len()], PLACES[n % PLACES.len()]);
+        let (thing, place) = (THINGS[n / 2 % THINGS.len()], PLACES[n / 2 % PLACES.len()]);
         let words = if n % 2 == 0 {
             format!("The {thing} number {n} is a remembered fact about project {} and its staging area", n % 97)
         } else {

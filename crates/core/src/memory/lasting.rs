@@ -102,8 +102,9 @@ pub fn says_something_lasting(text: &str) -> bool {
 
 /// Whether it is time to look at what was said since the last look: something lasting was said, or it has become a few
 /// exchanges.
-pub fn is_due(exchanges: &[Exchange], every: usize) -> bool {
-    exchanges.len() >= every.max(1) || exchanges.iter().any(|exchange| says_something_lasting(&exchange.said))
+pub fn is_due(exchanges: &[Exchange], every: u32) -> bool {
+    let count = u32::try_from(exchanges.len()).unwrap_or(u32::MAX);
+    count >= every.max(1) || exchanges.iter().any(|exchange| says_something_lasting(&exchange.said))
 }
 
 #[cfg(test)]

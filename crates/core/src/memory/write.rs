@@ -80,8 +80,8 @@ pub enum Refusal {
     /// It is too much at once.
     #[error("{0} facts at once; at most {MEMORY_WRITE_FACTS_MAX} are written at a time")]
     TooMany(usize),
-    /// The board is full.
-    #[error("this board holds {MEMORY_FACTS_MAX} facts and no more; `max-team memory forget` makes room")]
+    /// The section is full.
+    #[error("this section holds {MEMORY_FACTS_MAX} facts and no more; `max-team memory forget` makes room")]
     Full,
     /// A member's name is no part of a key.
     #[error("{0}")]

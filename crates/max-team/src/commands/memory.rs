@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use max_team_core::limits::MEMORY_FILE_BYTES_MAX;
-use max_team_core::memory::{Board, Fact, File, Key, Scope, Source, Writer};
+use max_team_core::memory::{Board, Fact, File, Key, KeyError, Scope, Source, Writer};
 use max_team_runtime::{Hit, Memories, Sessions, Told, project_scope};
 use serde_json::{Value, json};
 
@@ -105,8 +105,10 @@ impl Shelf {
         if json {
             let as_json = |hit: &Hit| {
                 let mut found = as_json(&hit.scope, &hit.fact);
-                found["terms"] = json!(hit.terms);
-                found["score"] = json!(hit.score);
+                if let Value::Object(found) = &mut found {
+                    found.insert("terms".to_owned(), json!(hit.terms));
+                    found.insert("score".to_owned(), json!(hit.score));
+                }
                 found
             };
             return super::print(&lines(hits.iter().map(as_json).collect()));
@@ -253,7 +255,7 @@ impl Shelf {
                     (true, _) => lang.would_take().to_owned(),
                     (false, Ok(_)) => lang.taken().to_owned(),
                     (false, Err(error)) => {
-                        let words = format!("{} ({error})", lang.not_taken());
+                        let words = format!("{} ({})", lang.not_taken(), lang.runtime_failure(&error));
                         refused = Some(error);
                         words
                     }
@@ -280,7 +282,7 @@ fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, Stop> {
 }
 
 fn parse(key: &str) -> Result<Key, Stop> {
-    key.parse().map_err(|error: max_team_core::memory::KeyError| Stop::new(Exit::Usage, error.to_string()))
+    key.parse().map_err(|error: KeyError| Stop::said(Exit::Usage, |lang| lang.no_key(&error)))
 }
 
 fn waited<T>(work: impl Future<Output = anyhow::Result<T>>) -> Result<T, Stop> {
@@ -310,13 +312,13 @@ fn page(lang: Lang, scope: &Scope, fact: &Fact) -> String {
     line(lang.written_at(), local(fact.at_ms));
     let Source { session, quote, file, .. } = &fact.source;
     if !quote.is_empty() {
-        line(lang.from_words(), quote.clone());
+        line(lang.words_behind(), quote.clone());
     }
     if let Some(session) = session {
-        line(lang.from_session(), session.to_string());
+        line(lang.said_in(), session.to_string());
     }
     if !file.is_empty() {
-        line(lang.from_file(), file.clone());
+        line(lang.file_behind(), file.clone());
     }
     text
 }

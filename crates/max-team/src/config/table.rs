@@ -207,7 +207,7 @@ table! {
         /// Whether what you say about yourself is remembered: in chats (`true`), never (`false`), or also with -p (`always`).
         extract: Extract as OneOf<Extract> = Extract::Chat;
         /// Exchanges after which a chat is looked at for something to remember, whatever was said.
-        every: u32 as Count<1, 100> = limits::MEMORY_EXCHANGES_MAX as u32;
+        every: u32 as Count<1, 100> = limits::MEMORY_EXCHANGES_MAX;
         /// The model that looks; null takes the session's. A small one does.
         model: Option<String> as Maybe<Text> = None;
     }

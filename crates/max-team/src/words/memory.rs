@@ -1,6 +1,7 @@
 //! The phrases of what is remembered. Keys, values and quotes are passed through as they are.
 
-use max_team_core::memory::Why;
+use max_team_core::limits::{MEMORY_FACTS_MAX, MEMORY_VALUE_BYTES_MAX};
+use max_team_core::memory::{KeyError, Refusal, Section, Why};
 
 use super::Lang;
 
@@ -20,9 +21,9 @@ phrases! {
     board_word: "scope", "范围";
     written_by: "written by", "记录者";
     written_at: "written", "记录时间";
-    from_words: "from the words", "依据原话";
-    from_session: "said in", "来自会话";
-    from_file: "from the file", "来自文件";
+    words_behind: "from the words", "依据原话";
+    said_in: "said in", "来自会话";
+    file_behind: "from the file", "来自文件";
 }
 
 impl Lang {
@@ -69,6 +70,35 @@ impl Lang {
                 let terms = terms.join(", ");
                 say!(self, "same words: {terms}", "相同词语：{terms}")
             }
+        }
+    }
+
+    pub(crate) fn no_key(self, error: &KeyError) -> String {
+        if self == Self::En {
+            return error.to_string();
+        }
+        match error {
+            KeyError::Section { text, .. } => {
+                let sections = Section::NAMES.map(|(name, _)| format!("`{name}`")).join("、");
+                format!("`{text}` 不是有效的键；键须以 {sections} 之一开头，其他内容放在 `notes.` 下")
+            }
+            KeyError::Part(text) => format!("`{text}` 不是有效的键：各部分由字母、数字、`_` 和 `-` 组成，以点连接"),
+            KeyError::Long(text) => format!("`{text}` 不是有效的键：太长"),
+        }
+    }
+
+    pub(crate) fn memory_refusal(self, refusal: &Refusal) -> String {
+        match (self, refusal) {
+            (Self::Zh, Refusal::TooLarge { key, bytes }) => {
+                format!("`{key}` 的值有 {bytes} 字节，上限为 {MEMORY_VALUE_BYTES_MAX}；请写得短些")
+            }
+            (Self::Zh, Refusal::Full) => {
+                format!("该分区已有 {MEMORY_FACTS_MAX} 条记忆；用 `max-team memory forget` 腾出空间")
+            }
+            (Self::Zh, Refusal::Nothing(key)) => self.nothing_under(key.as_str()),
+            (Self::Zh, Refusal::Empty(key)) => format!("`{key}` 的值中没有可以记住的内容"),
+            (Self::Zh, Refusal::Key(error)) => self.no_key(error),
+            _ => refusal.to_string(),
         }
     }
 

@@ -80,7 +80,9 @@ impl Agent {
         let first = letters.first();
         let skills = first.filter(|first| self.lead && first.kind == Kind::UserInput).map(|_| self.skills_for(&words));
         let words = words.join("\n\n");
-        let recall = self.recall(&words);
+        // News of the team's is no question that could find anything.
+        let asked = first.is_some_and(|first| first.kind == Kind::UserInput);
+        let recall = self.recall(if asked { &words } else { "" });
         let mut input = vec![Part::text(words)];
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());

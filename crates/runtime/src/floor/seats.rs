@@ -14,7 +14,7 @@ use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::plan::{PlanLoop, plan_stream};
 use crate::shared::lock;
-use crate::{rows, session};
+use crate::{memory, rows, session};
 
 /// An agent that sits and does not run yet, and where it hears orders.
 pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
@@ -75,7 +75,7 @@ impl Floor {
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
         let frame = self.frame(&mate, settings)?;
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
-        let aside = frame.definition().background;
+        let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
             chair.aside = aside;
         }

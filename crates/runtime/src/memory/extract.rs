@@ -37,7 +37,7 @@ pub struct Remember {
     /// The model it works with; `None`: the session's.
     pub model: Option<Model>,
     /// Exchanges after which it looks, whatever was said.
-    pub every: usize,
+    pub every: u32,
 }
 
 /// What was said since the last look, if it is time for one.
@@ -48,7 +48,7 @@ pub(crate) struct Handover {
 }
 
 /// What is to be handed over now.
-pub(crate) fn handover(journal: &Journal, session: SessionId, every: usize) -> Result<Option<Handover>, RuntimeError> {
+pub(crate) fn handover(journal: &Journal, session: SessionId, every: u32) -> Result<Option<Handover>, RuntimeError> {
     let stream = session::stream(session);
     let handed: u64 = rows::row(journal, HANDED, &session.to_string())?.unwrap_or_default();
     let mut handover = Handover { upto: handed, exchanges: Vec::new() };
@@ -119,6 +119,11 @@ fn clipped(text: String) -> String {
 
 fn cited(text: &str) -> String {
     text.lines().map(|line| format!("> {line}\n")).collect()
+}
+
+/// Whether an agent works beside its session: the expert that looks back. Whoever calls the expert waits for it.
+pub(crate) fn is_aside(definition: &Definition) -> bool {
+    definition.background && definition.place == Place::Expert && definition.name == EXPERT
 }
 
 /// The expert at work: with nothing in its hands but the memory, asking nobody, never freer than its lead.

@@ -14,7 +14,7 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
-use max_team_core::memory::{self, Board, Fact, Key, Scope, Section, Source, Writer, occurs};
+use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Scope, Section, Source, Writer, occurs};
 use max_team_journal::{Erase, Journal, Projection, Strength};
 use serde_json::Value;
 
@@ -24,7 +24,7 @@ use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use extract::Remember;
-pub(crate) use extract::{HANDED, expert, handover};
+pub(crate) use extract::{HANDED, expert, handover, is_aside};
 pub use recall::{Hit, Told};
 pub(crate) use recall::{Standing, recalled};
 pub(crate) use rows::project;
@@ -94,6 +94,12 @@ impl<'j> Memories<'j> {
         Ok(board)
     }
 
+    /// The newest facts of a section.
+    fn newest(&self, scope: &Scope, section: Section, limit: usize) -> Result<Vec<Fact>, RuntimeError> {
+        let items = self.journal.list(&rows::facts(scope, section), limit, None)?;
+        Ok(items.into_iter().filter_map(|item| serde_json::from_slice(&item.value).ok()).collect())
+    }
+
     /// The facts of a section, newest first.
     fn facts(&self, scope: &Scope, section: Section) -> Result<Vec<Fact>, RuntimeError> {
         let found = crate::rows::rows::<Fact>(self.journal, &rows::facts(scope, section))?;
@@ -121,9 +127,15 @@ impl<'j> Memories<'j> {
 
     /// Forgets what is under a key, and erases its text from the memory's log; also what it was before.
     pub async fn forget(&self, scope: &Scope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
-        let (change, keys) = self.forgetting(scope, by, key, true)?;
-        let mut said_in: Vec<SessionId> = Vec::new();
-        let payloads = self.written(scope, &keys, &mut said_in)?;
+        let (mut change, keys) = self.forgetting(scope, by, key, true)?;
+        let written = self.written(scope, key)?;
+        let (mut payloads, mut said_in): (Vec<Hash>, Vec<SessionId>) = Default::default();
+        for (payload, fact) in written {
+            payloads.push(payload);
+            said_in.extend(fact.source.session.filter(|session| !said_in.contains(session)));
+            // Also what it was found by before.
+            change.stale.extend(rows::unfind(scope, &fact.key, &fact.value));
+        }
         // Forgotten first: whatever happens in between, nobody is told of it any more.
         self.commit(change, by).await?;
         let reason = "forgotten from memory".to_owned();
@@ -132,19 +144,18 @@ impl<'j> Memories<'j> {
         Ok(Forgotten { keys, erased, said_in })
     }
 
-    /// The payloads that ever held one of these facts, and where they came from.
-    fn written(&self, scope: &Scope, keys: &[Key], said_in: &mut Vec<SessionId>) -> Result<Vec<Hash>, RuntimeError> {
+    /// Everything that was ever written under a key, with its payload.
+    fn written(&self, scope: &Scope, key: &Key) -> Result<Vec<(Hash, MemorySet)>, RuntimeError> {
         let (mut found, mut after) = (Vec::new(), 0);
         loop {
             let entries = self.journal.read(&scope.stream(), after, PAGE)?;
             let Some(last) = entries.last() else { return Ok(found) };
             after = last.stream_seq;
             for entry in &entries {
-                if let Ok(Event::MemorySet(set)) = event_of(entry)
-                    && keys.iter().any(|key| *key == set.key || set.over.contains(key))
-                {
-                    found.push(entry.payload_hash);
-                    said_in.extend(set.source.session.filter(|session| !said_in.contains(session)));
+                match event_of(entry) {
+                    Ok(Event::MemorySet(set)) if set.key.below(key).is_some() => found.push((entry.payload_hash, set)),
+                    // Erased before, or somebody else's.
+                    _ => {}
                 }
             }
         }
@@ -179,7 +190,7 @@ impl<'j> Memories<'j> {
         let board = self.section(scope, key.section())?;
         let forgotten = memory::forget(&board, by, key, vouched)?;
         let gone = forgotten.keys.iter().filter_map(|key| board.get(key));
-        let stale = gone.flat_map(|fact| rows::unfind(scope, fact)).collect();
+        let stale = gone.flat_map(|fact| rows::unfind(scope, &fact.key, &fact.value)).collect();
         let keys = forgotten.keys.clone();
         Ok((Change { stream: scope.stream(), events: vec![Event::MemoryForgotten(forgotten)], stale }, keys))
     }

@@ -27,6 +27,8 @@ const RECALL: &str = include_str!("../../../../prompts/recall.md");
 
 /// Facts that are looked at per term, the newest first: a word that more of them have tells little.
 const POSTINGS_MAX: usize = 100;
+/// Facts of a section that are looked at for what a lead is always told: more than there is room for.
+const STANDING_FACTS_MAX: usize = 200;
 /// What is not at least so good as the best, in thousandths, has too little to do with the question.
 const SCORE_MILLI_MIN: f64 = 400.0;
 
@@ -80,9 +82,14 @@ impl Memories<'_> {
                 for item in having {
                     let Ok((count, of)) = serde_json::from_slice(&item.value) else { continue };
                     let hit = found.entry((board, item.key)).or_insert((0.0, Vec::new(), item.sort_ms));
-                    hit.0 += score(Posting { count, of }, all);
-                    hit.1.push(term.clone());
-                    hit.2 = hit.2.max(item.sort_ms);
+                    if item.sort_ms > hit.2 {
+                        // What was found so far belongs to an older value.
+                        *hit = (0.0, Vec::new(), item.sort_ms);
+                    }
+                    if item.sort_ms == hit.2 {
+                        hit.0 += score(Posting { count, of }, all);
+                        hit.1.push(term.clone());
+                    }
                 }
             }
         }
@@ -111,7 +118,7 @@ impl Memories<'_> {
         let mut lines = String::new();
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
             for scope in [project, &Scope::User] {
-                for fact in self.facts(scope, section)? {
+                for fact in self.newest(scope, section, STANDING_FACTS_MAX)? {
                     // What a project says takes the place of what holds everywhere.
                     if standing.facts.iter().any(|told| told.key == fact.key) {
                         continue;
@@ -148,7 +155,7 @@ impl Memories<'_> {
     pub(crate) fn known(&self, project: &Scope, words: &str) -> Result<String, RuntimeError> {
         let mut lines = String::new();
         for section in [Section::Personality, Section::UserProfile, Section::Preferences] {
-            for fact in self.facts(&Scope::User, section)? {
+            for fact in self.newest(&Scope::User, section, STANDING_FACTS_MAX)? {
                 add(&mut lines, &fact, MEMORY_STANDING_TOKENS_MAX);
             }
         }

@@ -7,6 +7,7 @@
 use max_team_core::event::Event;
 use max_team_core::memory::{Board, Fact, Key, MemorySet, Posting, Scope, Section, terms};
 use max_team_journal::Projection;
+use serde_json::Value;
 
 use crate::rows::put;
 
@@ -49,8 +50,12 @@ fn delete_fact(scope: &Scope, key: &Key) -> Projection {
 
 /// The rows of terms that a write leaves without their fact.
 pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projection> {
-    let mut rows: Vec<Projection> =
-        set.over.iter().filter_map(|key| board.get(key)).flat_map(|fact| unfind(scope, fact)).collect();
+    let mut rows: Vec<Projection> = set
+        .over
+        .iter()
+        .filter_map(|key| board.get(key))
+        .flat_map(|fact| unfind(scope, &fact.key, &fact.value))
+        .collect();
     if let Some(old) = board.get(&set.key) {
         let new = terms(&set.key, &set.value);
         let gone = terms(&old.key, &old.value).into_keys().filter(|term| !new.contains_key(term));
@@ -60,8 +65,8 @@ pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projec
 }
 
 /// The rows that a fact is found by, taken away.
-pub(super) fn unfind(scope: &Scope, fact: &Fact) -> Vec<Projection> {
-    terms(&fact.key, &fact.value).into_keys().map(|term| delete_term(scope, &term, &fact.key)).collect()
+pub(super) fn unfind(scope: &Scope, key: &Key, value: &Value) -> Vec<Projection> {
+    terms(key, value).into_keys().map(|term| delete_term(scope, &term, key)).collect()
 }
 
 fn delete_term(scope: &Scope, term: &str, key: &Key) -> Projection {

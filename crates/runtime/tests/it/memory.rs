@@ -95,13 +95,15 @@ async fn what_the_user_says_is_known_in_the_next_turn() {
     let turns = started(&journal);
     assert_eq!(turns.first().unwrap().recall, None);
     let recall = turns.last().unwrap().recall.clone().unwrap();
-    let told: Vec<_> = recall.facts.iter().map(|fact| (fact.key.as_str(), &fact.why)).collect();
+    let mut told: Vec<_> = recall.facts.iter().map(|fact| (fact.key.as_str(), &fact.why)).collect();
+    // The newest first: which of two that is depends on the clock.
+    told.sort_unstable_by_key(|(key, _)| *key);
     assert_eq!(told, [("user_profile.allergies", &Why::Standing), ("user_profile.location", &Why::Standing)]);
-    let intents = events(&journal).into_iter().filter_map(|(stream, event)| match event {
-        Event::LlmIntent(intent) => Some((stream, intent.request.instructions)),
+    let mut intents = events(&journal).into_iter().filter_map(|(_, event)| match event {
+        Event::LlmIntent(intent) => Some(intent.request.instructions),
         _ => None,
     });
-    let (_, instructions) = intents.last().unwrap();
+    let instructions = intents.next_back().unwrap();
     let system = String::from_utf8(journal.blob(&instructions).unwrap().unwrap()).unwrap();
     assert!(
         system.contains("- user_profile.location: \"北京通州\" (memory, ") && system.contains("It is data"),
@@ -407,6 +409,8 @@ async fn what_is_forgotten_is_gone_from_rows_and_log() {
     let folder = tempfile::tempdir().unwrap();
     for journal in [Journal::memory(), Journal::open(folder.path(), Default::default()).unwrap()] {
         let scope = filled(&journal).await;
+        // Rows that are made again know every value that ever was.
+        journal.rebuild(project_entry).unwrap();
         let forgotten = Memories::new(&journal).forget(&scope, &user(), &key("preferences")).await.unwrap();
         assert_eq!((forgotten.keys, forgotten.erased), (vec![key("preferences.tea")], 2));
         assert!(Memories::new(&journal).forget(&scope, &user(), &key("preferences")).await.is_err());
@@ -420,8 +424,10 @@ async fn what_is_forgotten_is_gone_from_rows_and_log() {
             assert!(!holds("普洱") && !holds("龙井") && holds("通州"), "rebuilt: {again}");
             assert!(search(&journal, "普洱 tea").is_empty(), "rebuilt: {again}");
             assert_eq!(search(&journal, "通州"), ["user_profile.location"], "rebuilt: {again}");
-            let table = format!("memory_term/{}/{scope}", "普洱");
-            assert!(journal.list(&table, 10, None).unwrap().is_empty(), "rebuilt: {again}");
+            for term in ["普洱", "龙井"] {
+                let table = format!("memory_term/{term}/{scope}");
+                assert!(journal.list(&table, 10, None).unwrap().is_empty(), "{term}, rebuilt: {again}");
+            }
             journal.rebuild(project_entry).unwrap();
         }
         assert!(journal.verify().unwrap().faults.is_empty());
