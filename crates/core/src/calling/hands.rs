@@ -86,13 +86,16 @@ pub struct Caller<'a> {
     pub deeper: bool,
 }
 
+/// Whether a layer takes a tool.
+type Takes<'a> = &'a dyn Fn(&str) -> bool;
+
 /// What is left of all tools there are for somebody who is called.
 pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, caller: Caller<'_>) -> Hands {
     let mut tools: Vec<String> = there.into_iter().map(str::to_owned).collect();
     tools.sort_unstable();
     tools.dedup();
     let mut taken = Vec::new();
-    let layers: [(Layer, &dyn Fn(&str) -> bool); 5] = [
+    let layers: [(Layer, Takes<'_>); 5] = [
         (Layer::Meta, &|tool| META.contains(&tool) || (SPAWNING.contains(&tool) && !caller.deeper)),
         (Layer::Custom, &|tool| !who.builtin && !is_trusted(who, tool)),
         (Layer::Background, &|tool| who.background && !UNATTENDED.contains(&tool)),

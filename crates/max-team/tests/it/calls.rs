@@ -1,6 +1,7 @@
 //! Calls through the whole program: two explorers side by side in a real repository, what the lines say of them, and walls
 //! that only let them look.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
@@ -92,20 +93,25 @@ fn two_explorers_look_side_by_side() {
     assert_eq!(of(&costs["with_calls"], "max"), max + explore);
 }
 
-/// A write that the gate sees is refused, and one that it is told to let through finds nothing to write on.
+/// A write that the gate sees is refused; one that it cannot see, and is told to let through, finds nothing to write on.
 #[test]
 fn explorers_cannot_write_whatever_is_allowed() {
     let gate = Gate::new();
     gate.open();
-    let server = two_explorers(&gate, ["touch src/new.txt", "python3 -c \"open('src/b.txt','w').write('owned')\""]);
-    let program = repository(&server);
-    let free = ["--permission-mode", "bypassPermissions", "--allowed-tools", "Bash(python3 *)"];
-    let exact = ["--allowed-tools", "Bash(python3 -c \"open('src/b.txt','w').write('owned')\")"];
-    let ran = program.run(&[&["-p", "find both"], &free[..], &exact[..]].concat());
-    assert_eq!(program.read("src/b.txt"), "beta\n", "{ran:?}");
+    let server = two_explorers(&gate, ["touch src/new.txt", "./change.sh"]);
+    let program = repository(&server).file("change.sh", "#!/bin/sh\nid -u && echo owned > src/b.txt\n");
+    let script = program.project().join("change.sh");
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let ran =
+        program.run(&["-p", "find both", "--permission-mode", "bypassPermissions", "--output-format", "stream-json"]);
+    let results = |id: &str| {
+        let of = |line: &&Value| line["parent_tool_use_id"] == id && line["type"] == "user";
+        ran.lines().iter().find(of).unwrap()["message"]["content"][0].to_string()
+    };
+    assert!(results("t1").contains("read_only"), "{}", results("t1"));
+    assert!(results("t2").contains("src/b.txt: ") && !results("t2").contains("Not allowed"), "{}", results("t2"));
+    assert_eq!(program.read("src/b.txt"), "beta\n");
     assert!(!program.project().join("src/new.txt").exists());
-    let told: Vec<String> = server.requests().iter().map(|request| request.body.to_string()).collect();
-    assert!(told.iter().any(|body| body.contains("read_only")), "the gate says why");
 }
 
 /// A lead that coordinates is offered nothing else, and an agent with hands may call, too.

@@ -8,10 +8,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::calling::answer::Told;
-use max_team_core::calling::hands::{Caller, SEND_MESSAGE};
+use max_team_core::calling::hands::{Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
+use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
+use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::team::{Definition, Settings};
@@ -22,6 +24,7 @@ use super::acts::Done;
 use super::flight::{Flight, Landed};
 use super::mail::{derived, text_at};
 use super::{Agent, Control, Extra, Newcomer};
+use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::plan::letters;
@@ -221,7 +224,7 @@ impl Agent {
         let text = text_at(&letter.body, "text");
         let tool = self.turn.call(key).map(|call| call.tool.as_str());
         let by = text_at(&letter.body, "by");
-        if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool)) {
+        if by.is_empty() || !tool.is_some_and(team_tools::is_call) {
             return (text, is_error);
         }
         let told = Told::read(&text_at(&letter.body, "output"));
@@ -243,6 +246,34 @@ impl Agent {
             words.push_str(&format!("\n\n[`{SEND_MESSAGE}` to `{}` goes on with it.]", rows::handle(&by, child)));
         }
         (words, is_error)
+    }
+
+    /// What those have spent whom this turn has called, and whom they have: it was spent for whoever waits for the turn.
+    pub(super) fn spent_by_called(&self) -> Result<Vec<Charge>, RuntimeError> {
+        if !SPAWNING.iter().any(|tool| self.frame.registry.get(tool).is_some()) {
+            return Ok(Vec::new());
+        }
+        let census = Census::new(&self.floor.shared.journal);
+        let costs = census.costs(Some(self.floor.session), self.turn_began(&census)?, now_ms())?;
+        let mut callers: Vec<AgentId> = self.origin.agent.into_iter().collect();
+        let mut spent = Vec::new();
+        // Whoever is called begins after its caller, so one look at all of them finds everybody.
+        for cost in costs {
+            if cost.caller.is_some_and(|caller| callers.contains(&caller)) {
+                callers.push(cost.agent);
+                let Cost { model, calls, usage, nano, unknown_nano, .. } = cost;
+                spent.push(Charge { model, calls, usage, nano, unknown_nano });
+            }
+        }
+        Ok(spent)
+    }
+
+    /// When the turn that runs began.
+    fn turn_began(&self, census: &Census<'_>) -> Result<i64, RuntimeError> {
+        let Some(agent) = self.origin.agent else { return Ok(i64::MAX) };
+        let events = census.agent_events(agent)?;
+        let began = events.iter().rfind(|(_, event)| matches!(event, Event::TurnStarted(_)));
+        Ok(began.map_or(i64::MAX, |(at_ms, _)| *at_ms))
     }
 
     /// Who does what a call has delegated.

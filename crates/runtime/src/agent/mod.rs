@@ -529,10 +529,12 @@ impl Agent {
         }
     }
 
-    /// The money and tokens of a turn's end, for whoever waits for it.
+    /// The money and tokens of a turn's end, with those of whom it has called, for whoever waits for it.
     fn spent(&self, ended: &TurnEnded) -> Spent {
         let mut spent = Spent { ms: millis(self.began), ..Default::default() };
-        for charge in &ended.charges {
+        // What cannot be read now is still in everybody's own ledger.
+        let called = self.spent_by_called().unwrap_or_default();
+        for charge in ended.charges.iter().chain(&called) {
             spent.nano = spent.nano.saturating_add(charge.nano);
             spent.unknown_nano = spent.unknown_nano.saturating_add(charge.unknown_nano);
             spent.usage += charge.usage;

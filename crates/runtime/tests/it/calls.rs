@@ -231,7 +231,7 @@ async fn no_more_work_for_one_caller_than_there_are_places() {
     let folder = project();
     let journal = Journal::memory();
     let call = "{tool: agent, input: {description: d, prompt: p, type: explore}}";
-    let calls = vec![call; CALLS_PARALLEL_MAX + 1].join(", ");
+    let calls = [call; CALLS_PARALLEL_MAX + 1].join(", ");
     let recording =
         format!("answers: [{{parts: [{calls}]}}, {{text: Done.}}]\nmembers: {{explore: [{{text: Here.}}]}}");
     let team = house_of(&journal, folder.path(), &recording);
@@ -509,7 +509,7 @@ async fn an_idle_agent_costs_next_to_nothing() {
     let answers = vec![turn; WARM + TURNS].join(", ");
     let recording = format!("answers: [{answers}]\nmembers: {{explore: [{{text: Here.}}]}}");
     let folder = project();
-    let journal = Journal::open(&folder.path().join("home"), max_team_journal::Options::default()).unwrap();
+    let journal = Journal::open(folder.path().join("home"), max_team_journal::Options::default()).unwrap();
     let team = house_of(&journal, folder.path(), &recording);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     rest(&mut notices).await;
@@ -525,4 +525,45 @@ async fn an_idle_agent_costs_next_to_nothing() {
     assert_eq!(agents, (WARM + TURNS) * CALLS_PARALLEL_MAX);
     let each = resident().saturating_sub(before) / (TURNS * CALLS_PARALLEL_MAX);
     assert!(each <= IDLE_BYTES_MAX, "{each} bytes");
+}
+
+/// A member at a task has hands, and may call if it lists that: within the plan that stands behind it and its purse.
+#[tokio::test]
+async fn a_member_at_a_task_calls_within_its_plan() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, owns: ["src/**"]}]}}]
+  - text: Report.
+members:
+  leo/a:
+    - parts: [{tool: agent, input: {description: write, prompt: p}}, {tool: agent, input: {description: look, prompt: p, type: explore}}]
+    - {text: They did., usage: {input: 1, output: 1}}
+  general:
+    - parts: [{tool: write_file, input: {path: src/a.txt, content: inside}}, {tool: read_file, input: {path: a.txt}}]
+    - {text: Written., usage: {input: 100, output: 10}}
+  explore: [{text: Seen., usage: {input: 2000, output: 100}}]
+"#;
+    let folder = super::team::repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = calling(Which::New);
+    let leo = open.team.as_mut().unwrap().members.iter_mut().find(|mate| mate.definition.name == "leo").unwrap();
+    leo.definition.tools.push(AGENT.to_owned());
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let proposed = rest(&mut notices).await;
+    let (question, _) = proposed.asked();
+    order(&team, Command::Decide { question, say: max_team_core::plan::event::Say::Approve }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting, "an approved plan is the permission of whoever works for it, too: {:?}", heard.names());
+    assert_eq!(heard.last_words().text, "Report.");
+    assert_eq!(std::fs::read_to_string(folder.path().join("src/a.txt")).unwrap(), "inside");
+    let general = one(&journal, GENERAL);
+    let settings = general.settings.unwrap();
+    assert!(settings.approved && settings.owns == ["src/**"]);
+    assert_eq!(general.definition.tools, ["edit_file", "read_file", "write_file"], "leo's own, and nothing that calls");
+    assert!(one(&journal, "explore").settings.unwrap().constraints.read_only);
+    // What it spent was spent for the task.
+    let spent = team.plan(proposed.plan()).unwrap().tally().spent;
+    assert_eq!((spent.usage.input, spent.usage.output), (2_101, 111));
+    check_rest(&journal);
 }

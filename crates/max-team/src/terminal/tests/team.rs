@@ -9,7 +9,7 @@ use max_team_core::message::Assignment;
 use max_team_core::plan::event::{Evidence, Proof, Ruling, Say};
 use max_team_core::plan::{Draft, Findings, Input, Report};
 use max_team_core::policy::{Action, Deed, Memory};
-use max_team_runtime::{Asked, Delta, Opened, Origin};
+use max_team_runtime::{AgentRow, Asked, Delta, Opened, Origin};
 use uuid::Uuid;
 
 use super::super::chat::Hint;
@@ -244,6 +244,57 @@ fn a_member_with_one_thing_to_do_has_one_line_and_one_row() {
     stage.event_from(leo, stage::ended(End::Answered));
     let screen = stage.glass.everything();
     assert!(screen.contains("⏺ leo: done · 3.0 s · $0.0087") && !screen.contains("secret"), "{screen}");
+}
+
+#[test]
+fn whoever_is_called_has_a_line_and_can_be_looked_at() {
+    let mut stage = Stage::led(100, 24, false, Lang::En, Some(team()), &stage::opened());
+    stage.say("go");
+    stage.begin("go");
+    stage.answer(vec![stage::tool_use("agent", serde_json::json!({"type": "explore"}))]);
+    stage.runs("1.0", "agent", Action { deed: Deed::Team, ..Action::read("explore") });
+    let agent = AgentId::new(Uuid::from_u128(0xabc));
+    let explore = Arc::new(Origin { name: "explore".into(), ..Origin::agent(agent) });
+    let title = "find the parser".to_owned();
+    let given = Assignment { task: "1.0".into(), attempt: 1, title, depth: 1, ..Assignment::default() };
+    let did = [
+        started(Some(given.clone())),
+        stage::intent(1, 1),
+        stage::answered(1, "It is in parse.rs."),
+        stage::runs("1.0", "search_code", Action::read("parser")),
+        stage::ended(End::Answered),
+    ];
+    let (last, first) = did.split_last().unwrap();
+    first.iter().for_each(|event| stage.event_from(explore.clone(), event.clone()));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("⏺ explore (find the parser): search_code parser · 1.5k tokens"), "{screen}");
+    stage.event_from(explore, last.clone());
+    assert!(stage.glass.everything().contains("⏺ explore (find the parser): done"), "{}", stage.glass.everything());
+    assert!(!stage.glass.everything().contains("parse.rs"), "its words are not the lead's");
+
+    stage.say("/show explore");
+    assert!(matches!(stage.acts.last(), Some(Act::Show(Some(who))) if who == "explore"), "{:?}", stage.acts);
+    let row = AgentRow {
+        agent,
+        session: stage::session_id(),
+        name: "explore".into(),
+        role: "sub-agent".into(),
+        assignment: Some(given),
+        at_ms: 0,
+    };
+    let shown = Some((row.clone(), did.iter().map(|event| (0, event.clone())).collect()));
+    stage.chat.done(Done::Shown { wanted: Some("explore".into()), outcome: Ok((vec![row.clone()], shown)) });
+    stage.paint();
+    let screen = stage.glass.everything();
+    assert!(screen.contains("── explore-000abc") && screen.contains("# Your task"), "{screen}");
+    assert!(screen.contains("It is in parse.rs."), "{screen}");
+    stage.chat.done(Done::Shown { wanted: Some("expolre".into()), outcome: Ok((vec![row], None)) });
+    stage.paint();
+    let screen = stage.glass.everything();
+    assert!(
+        screen.contains("nobody here is called `expolre`") && screen.contains("explore-000abc  find the parser"),
+        "{screen}"
+    );
 }
 
 #[test]
