@@ -26,10 +26,6 @@ const LOCAL_WAIT: Duration = Duration::from_millis(300);
 const LOCAL_BYTES_MAX: u64 = 1 << 20;
 /// Servers that people run on their own machine, by row of the catalogue, port and the path that lists models.
 const LOCAL: [(&str, u16, &str); 2] = [("ollama", 11434, "/api/tags"), ("lmstudio", 1234, "/v1/models")];
-/// What definitions call a quick model, whoever offers it.
-const QUICK: [&str; 2] = ["fast", "haiku"];
-/// What they call the one that does most of the work: the session's.
-const SAME: [&str; 2] = ["balanced", "deep"];
 /// Names that definitions from elsewhere take for granted.
 const USUAL: [&str; 4] = ["haiku", "sonnet", "opus", "fable"];
 
@@ -75,14 +71,15 @@ impl Chosen {
 
     /// The model that a definition wishes for, if there is such a one here.
     pub(crate) fn wished(&self, name: &str) -> Option<Model> {
-        if SAME.contains(&name) {
-            return None;
-        }
         // A usual name that is only passed on would be nobody's at most providers.
         let is_known = |model: &Model| !USUAL.contains(&name) || model.name != name;
         let listed = || self.resolve(name).ok().filter(is_known);
-        let quick = || self.fast.clone().filter(|_| QUICK.contains(&name));
-        if name == QUICK[0] { quick() } else { listed().or_else(quick) }
+        match name {
+            "fast" => self.fast.clone(),
+            "balanced" | "deep" => None,
+            "haiku" => listed().or_else(|| self.fast.clone()),
+            _ => listed(),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub fn guarded(path: &str) -> Option<&'static str> {
     }
     match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["config"] | ["config", "agents.yaml" | "config.yaml"] => Some(TEAM),
+        // Others keep code in a folder of that name; only what could be a definition is guarded.
+        ["agents", file] if file.ends_with(".md") => Some(TEAM),
         [.., ".mcp.json"] => Some("it names programs that are started"),
         _ => None,
     }
@@ -51,10 +53,18 @@ mod tests {
         for path in GUARDED {
             assert!(guarded(path).is_some() && guarded(&path.to_uppercase()).is_some(), "{path}");
         }
-        for path in ["src/.git/config", "a/.claude/x", "a/.mcp.json", ".g\u{200c}it/x", "./config"] {
+        for path in ["src/.git/config", "a/.claude/x", "a/.mcp.json", "agents/Leo.MD", ".g\u{200c}it/x", "./config"] {
             assert!(guarded(path).is_some(), "{path}");
         }
-        for path in ["src/config/agents.yaml", "config/other.yaml", "src/a.rs", ".github/x", "."] {
+        for path in [
+            "src/config/agents.yaml",
+            "agents/a.py",
+            "src/agents/a.md",
+            "config/other.yaml",
+            "src/a.rs",
+            ".github/x",
+            ".",
+        ] {
             assert!(guarded(path).is_none(), "{path}");
         }
     }

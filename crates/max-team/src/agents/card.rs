@@ -276,7 +276,7 @@ impl Maker<'_> {
     fn servers(&mut self, node: &Node) {
         let entries: Vec<&(Name, Node)> = match &node.value {
             Value::Map(entries) => entries.iter().collect(),
-            Value::List(items) => items.iter().flat_map(|item| values::entries(item)).collect(),
+            Value::List(items) => items.iter().flat_map(values::entries).collect(),
             Value::Scalar(_) => Vec::new(),
         };
         let inline: Vec<_> = entries.into_iter().filter(|(_, node)| matches!(node.value, Value::Map(_))).collect();

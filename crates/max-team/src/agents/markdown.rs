@@ -65,7 +65,7 @@ fn key(line: &str) -> Option<(&str, &str)> {
 }
 
 /// The same for a key that is written without a blank behind it.
-fn tight<'a>(line: &'a str, is_key: impl Fn(&str) -> bool) -> Option<(&'a str, &'a str)> {
+fn tight(line: &str, is_key: impl Fn(&str) -> bool) -> Option<(&str, &str)> {
     line.split_once(':').filter(|(name, value)| is_key(name) && !value.starts_with("//"))
 }
 

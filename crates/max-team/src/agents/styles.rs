@@ -28,7 +28,7 @@ fn told(name: &str, bytes: &[u8], standing: Standing) -> String {
             let mut told = serde_json::to_value(&card.member).unwrap();
             let own = told["definition"].as_object_mut().unwrap();
             // Every one of these is an expert with a short text, unless it says otherwise.
-            own.retain(|key, value| !(key == "place" && value == "expert") && !(key == "role" && value == "expert"));
+            own.retain(|key, value| !(["place", "role"].contains(&key.as_str()) && value == "expert"));
             let _ = writeln!(text, "{told}");
             if !card.left_out.is_empty() {
                 let _ = writeln!(text, "left out: {}", card.left_out.join(", "));

@@ -94,7 +94,7 @@ fn page(person: &Person<'_>, lang: Lang) -> String {
         let _ = writeln!(text, "{}", clean(&own.description));
     }
     text.push('\n');
-    let mut rows = vec![(lang.from_word(), format!("{} ({})", person.place, person.scope.name()))];
+    let mut rows = vec![(lang.source_word(), format!("{} ({})", person.place, person.scope.name()))];
     rows.extend(person.shadows.iter().map(|shadow| (lang.shadows_word(), shadow.clone())));
     rows.push((lang.model_word(), person.member.model.clone().unwrap_or_else(|| lang.sessions_model().to_owned())));
     if own.inherits_tools {

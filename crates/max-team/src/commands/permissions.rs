@@ -66,7 +66,7 @@ fn host(text: &str) -> Option<String> {
 
 fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, Stop> {
     let team = agents::team(options.agents.as_deref(), place)?;
-    let all: Vec<_> = std::iter::once(team.lead).chain(team.members).collect();
+    let all: Vec<_> = std::iter::once(team.lead).chain(team.members).chain(team.experts).collect();
     let names: Vec<String> = all.iter().map(|member| member.definition.name.clone()).collect();
     let found = all.into_iter().find(|member| member.definition.name == name).map(|member| member.constraints);
     found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no member `{name}`; there are {}", names.join(", "))))

@@ -8,7 +8,7 @@ phrases! {
     lead_word: "lead", "负责人";
     member_word: "member", "成员";
     expert_word: "expert", "专家";
-    from_word: "from", "来源";
+    source_word: "from", "来源";
     shadows_word: "shadows", "遮盖";
     model_word: "model", "模型";
     tools_word: "tools", "工具";
