@@ -53,7 +53,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 11] = [
+    let steps: [(&str, Step); 12] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
