@@ -90,8 +90,8 @@ fn an_unwritable_place_is_named() {
     let file = dir.path().join("file");
     fs::write(&file, "not a folder").unwrap();
     let refused = Journal::open(file.join("home"), Options::default()).unwrap_err();
-    let JournalError::Unwritable { path, .. } = &refused else { panic!("{refused}") };
-    assert_eq!(*path, file.join("home"));
+    let JournalError::NoFolder { path } = &refused else { panic!("{refused}") };
+    assert_eq!(*path, file, "what is in the way");
     assert!(refused.to_string().contains("MAX_TEAM_HOME"), "{refused}");
 }
 
