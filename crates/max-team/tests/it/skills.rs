@@ -90,6 +90,30 @@ fn further_files_are_read_once_the_skill_is_loaded_and_nothing_beside_it() {
 }
 
 #[test]
+fn scripts_of_a_loaded_skill_run_inside_the_walls() {
+    let folder = Program::alone();
+    let script = folder.home().join("skills/pdf/scripts/hi.sh");
+    let run = format!("sh {}", script.display());
+    let server = ModelServer::start(Script::new().when(move |request: &Recorded| {
+        Some(match request.tool_results() {
+            0 | 2 => Reply::new().tool("t", "run_shell", json!({ "command": run })),
+            1 => Reply::new().tool("t", "skill", json!({ "name": "pdf" })),
+            _ => Reply::text("done"),
+        })
+    }));
+    let program =
+        folder.variable("ANTHROPIC_BASE_URL", server.url()).variable("ANTHROPIC_API_KEY", "sk-test-0123456789abcdef");
+    own(&program, "pdf", "", "Body.");
+    write(&script, "echo zebra; echo more >> \"$0\"\n");
+    let ran = program.run(&["-p", "x", "--permission-mode", "bypassPermissions"]);
+    assert_eq!(ran.out, "done\n", "{ran:?}");
+    let requests = server.requests();
+    assert!(!requests[1].contains("zebra"), "before it was loaded: {}", requests[1].body);
+    assert!(requests[3].contains("zebra"), "after it was loaded: {}", requests[3].body);
+    assert!(!std::fs::read_to_string(&script).unwrap().ends_with("more\n"), "it is only read");
+}
+
+#[test]
 fn commands_run_where_the_agent_may_and_are_told_where_it_may_not() {
     let server = loads(json!({ "name": "state" }));
     let program = Program::with(&server).file("seen.txt", "zebra\n");

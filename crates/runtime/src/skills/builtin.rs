@@ -1,6 +1,7 @@
 //! The skills that come with this program.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use super::{Scope, Skill, contract};
 
@@ -14,8 +15,12 @@ const CONTRACTS: [(&str, &str); 4] = [
 
 /// All of them. One that cannot be read is a fault of ours that a test finds.
 pub(super) fn all() -> Vec<Skill> {
-    let read = |(name, text): (&str, &str)| contract::read(text.as_bytes(), &file(name), name, Scope::Builtin).ok();
-    CONTRACTS.into_iter().filter_map(read).collect()
+    // They are the same at every turn.
+    static ALL: LazyLock<Vec<Skill>> = LazyLock::new(|| {
+        let read = |(name, text): (&str, &str)| contract::read(text.as_bytes(), &file(name), name, Scope::Builtin).ok();
+        CONTRACTS.into_iter().filter_map(read).collect()
+    });
+    ALL.clone()
 }
 
 /// The text of one, as it stands in its file.
