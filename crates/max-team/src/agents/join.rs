@@ -22,8 +22,8 @@ pub(crate) struct Desk {
     pub(super) unseen: Vec<String>,
     /// Who answers for the team's file.
     pub(super) scope: Scope,
-    /// Where those of the built-in team are written, who give way to others of their names.
-    pub(super) builtin: BTreeMap<String, String>,
+    /// Those of the built-in team, who give way to others of their names.
+    builtin: Vec<String>,
 }
 
 /// A team with everybody on it.
@@ -38,24 +38,24 @@ pub(super) struct Joined {
 
 impl Desk {
     /// For the team of a file.
-    pub(super) fn new(found: &Found, unseen: Vec<String>, places: &BTreeMap<String, String>) -> Self {
+    pub(super) fn new(found: &Found, unseen: Vec<String>, names: Vec<String>) -> Self {
         let scope = match found.file.standing {
             _ if found.is_builtin => Scope::Builtin,
             Standing::Trusted => Scope::Flag,
             Standing::Project | Standing::Shared => Scope::Project,
         };
-        let builtin = if found.is_builtin { places.clone() } else { BTreeMap::new() };
+        let builtin = if found.is_builtin { names } else { Vec::new() };
         Self { unseen, scope, builtin }
     }
 
     /// Whether the team gives way to definitions.
-    fn is_builtin(&self) -> bool {
+    pub(super) fn is_builtin(&self) -> bool {
         self.scope == Scope::Builtin
     }
 
-    /// Where the one of the built-in team is written whose place another has taken.
-    pub(super) fn replaced(&self, name: &str) -> Option<&str> {
-        self.builtin.get(name).map(String::as_str)
+    /// Whether somebody of the built-in team has given way to another of that name.
+    pub(super) fn is_replaced(&self, name: &str) -> bool {
+        self.builtin.iter().any(|builtin| builtin == name)
     }
 
     /// Brings a team and the definitions together.

@@ -89,7 +89,7 @@ pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let unseen = unseen(&roll, path.is_some() && given.is_none(), place).map_err(wrong)?;
     let roll::Led { lead, members, mut warnings, later, models } = roll.led().map_err(wrong)?;
     let roster = Roster::read(place, given.as_ref());
-    let desk = Desk::new(&found, unseen, &models);
+    let desk = Desk::new(&found, unseen, models.keys().cloned().collect());
     let joined = desk.join(lead, members, &roster);
     warnings.extend(joined.warnings);
     let models = models.into_iter().chain(joined.models).collect();
@@ -160,7 +160,7 @@ pub(crate) fn choose(talk: &Talk, place: &Place) -> Result<Agent, Stop> {
     let is_named = talk.team.agents.is_some() && given.is_none();
     let unseen = unseen(&roll, is_named, place).map_err(wrong)?;
     let roster = Roster::read(place, given.as_ref());
-    let desk = Desk::new(&found, unseen, &BTreeMap::new());
+    let desk = Desk::new(&found, unseen, Vec::new());
     let Some(wanted) = talk.agent.as_ref().filter(|_| !talk.solo) else {
         let constraints = Constraints { blocked_patterns: desk.unseen.clone(), ..Constraints::default() };
         let definition = setup::solo();

@@ -43,8 +43,7 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[Ranked<'_>]) -> Pers
         // The place of whoever counts is that of the definition that was used.
         Some(ranked) if ranked.entry.place() == listed => {
             let mut shadows = written(ranked);
-            let replaced = team.desk.replaced(name).map(in_line);
-            shadows.extend(replaced.map(|place| format!("{place} ({})", Scope::Builtin.name())));
+            shadows.extend(team.desk.is_replaced(name).then(|| team.source.clone()));
             let card = ranked.entry.card;
             Person {
                 member,
@@ -64,7 +63,8 @@ fn person<'a>(team: &'a Team, member: &'a Member, ranked: &[Ranked<'_>]) -> Pers
             Person {
                 member,
                 scope: team.desk.scope,
-                place: in_line(listed),
+                // Nobody can go to a line of what is built in.
+                place: if team.desk.is_builtin() { team.source.clone() } else { in_line(listed) },
                 shadows,
                 left_out: later.unwrap_or_default(),
                 notes: Vec::new(),
