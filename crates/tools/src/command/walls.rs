@@ -26,6 +26,8 @@ pub struct Walls {
     pub root: PathBuf,
     /// Further folders that they write.
     pub also: Vec<PathBuf>,
+    /// Further folders that they read.
+    pub reads: Vec<PathBuf>,
     /// What the agent can see.
     pub sight: Arc<Sight>,
     /// Whom they can talk to.
@@ -43,6 +45,7 @@ impl Walls {
             on: true,
             root: root.into(),
             also: Vec::new(),
+            reads: Vec::new(),
             sight: Arc::default(),
             network: Network::None,
             attended: false,
@@ -67,6 +70,7 @@ impl Walls {
             vars.iter().find(|(name, _)| name == "HOME").and_then(|(_, home)| Path::new(home).canonicalize().ok());
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
         readable.push(root.clone());
+        readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
         // What is not there must not appear.
         let mut protected: Vec<PathBuf> = GUARDED.iter().map(|name| root.join(name)).collect();
         protected.extend(self.sight.given().iter().map(PathBuf::from).filter(|file| file.starts_with(&root)));
