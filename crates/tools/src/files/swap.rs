@@ -214,20 +214,22 @@ fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolE
 
 /// Removes the folders above a path that have become empty, as long as `goes` says so of them.
 pub(crate) fn prune(root: &Root, place: &Place, goes: &dyn Fn(&Path) -> bool) {
-    let mut folder = place.as_path().parent();
-    while let Some(path) = folder.filter(|path| !path.as_os_str().is_empty() && goes(path)) {
-        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return };
-        let Ok(mut dir) = root.dir().try_clone_to_owned() else { return };
-        for part in above.iter() {
-            match open_part_dir(dir.as_fd(), part.as_ref()) {
-                Ok(next) => dir = next,
-                Err(_) => return,
-            }
+    let folders = place.as_path().ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+    for folder in folders.take_while(|path| goes(path)) {
+        match remove_dir(root, folder) {
+            // Another process may have removed it and died.
+            Ok(()) | Err(Errno::NOENT) => {}
+            // One that is not empty stays, and so do those above it.
+            Err(_) => return,
         }
-        // One that is not empty stays, and so do those above it.
-        if unlinkat(&dir, name, AtFlags::REMOVEDIR).is_err() {
-            return;
-        }
-        folder = path.parent();
     }
+}
+
+fn remove_dir(root: &Root, folder: &Path) -> Result<(), Errno> {
+    let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return Err(Errno::INVAL) };
+    let mut dir = root.dir().try_clone_to_owned().map_err(|err| errno(&err))?;
+    for part in above.iter() {
+        dir = open_part_dir(dir.as_fd(), part.as_ref())?;
+    }
+    unlinkat(&dir, name, AtFlags::REMOVEDIR)
 }
