@@ -20,6 +20,7 @@ mod rows;
 mod session;
 mod shared;
 mod team_tools;
+mod worktree;
 
 pub use audit::{AuditLevel, AuditOptions};
 pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};

@@ -185,12 +185,17 @@ pub struct Permissions {
     /// Files that this run was given by name and obeys (`--config`, `--agents`), absolute.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guarded: Vec<String>,
+    /// The copy of the project's folder that the agent works in instead, absolute; empty if there is none. What lies
+    /// in it is judged as what it is a copy of.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub copy: String,
 }
 
 impl Permissions {
     /// Nobody says anything.
     pub fn none() -> &'static Self {
-        static NONE: Permissions = Permissions { root: String::new(), rules: Vec::new(), guarded: Vec::new() };
+        static NONE: Permissions =
+            Permissions { root: String::new(), rules: Vec::new(), guarded: Vec::new(), copy: String::new() };
         &NONE
     }
 

@@ -24,7 +24,8 @@ use crate::handle::Mate;
 use crate::plan::{letters, plan_stream, propose};
 use crate::shared::{commit_at, now_ms};
 use crate::team_tools::{self, Act, DISPATCH_TASK};
-use crate::{beat, session};
+use crate::worktree::Worker;
+use crate::{beat, session, worktree};
 
 /// What a call came to.
 struct Done {
@@ -170,7 +171,7 @@ impl Agent {
         let drafted = dispatch.task_id.as_ref().and_then(|id| self.turn.drafts().iter().find(|draft| draft.id == *id));
         let name = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str());
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str());
-        let Some(mate) = self.floor.mate(name) else {
+        let Some(mut mate) = self.floor.mate(name) else {
             return Ok(Some(Done::wrong(self.no_member(name))));
         };
         if text.trim().is_empty() {
@@ -182,8 +183,16 @@ impl Agent {
                 format!("{places} members are at work for you already; wait for their answers, then call again");
             return Ok(Some(Done::wrong(words)));
         }
-        self.delegated.insert(key.to_owned());
         let child = self.delegate(key);
+        if worktree::wanted(mate.definition.isolation, drafted.map(|draft| draft.isolation).unwrap_or_default()) {
+            mate.settings = worktree::within(&self.floor.shared, child, mate.settings);
+            let (settings, by) = (mate.settings.clone(), mate.definition.name.clone());
+            let worker = Worker { agent: child, project: self.floor.root.clone(), settings, by };
+            if let Err(words) = worker.prepare(&self.floor.shared, &self.cancel).await {
+                return Ok(Some(Done::wrong(words)));
+            }
+        }
+        self.delegated.insert(key.to_owned());
         if self.floor.shared.journal.head(&session::agent_stream(child))? == 0 {
             let text = letters::delegated(text);
             self.start(child, key, &mate, &text).await?;
@@ -250,7 +259,7 @@ impl Agent {
     }
 
     /// Who does what a call has delegated.
-    fn delegate(&self, key: &str) -> AgentId {
+    pub(super) fn delegate(&self, key: &str) -> AgentId {
         AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
     }
 

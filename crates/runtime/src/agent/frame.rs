@@ -27,6 +27,8 @@ pub(crate) struct Frame {
     settings: Settings,
     pub(super) registry: Arc<Registry>,
     beneath: Arc<Root>,
+    /// What its commands read besides the folder.
+    reads: Vec<PathBuf>,
     walled: bool,
     pub(super) system: Arc<str>,
     pub(super) tools: Arc<[ToolSpec]>,
@@ -83,6 +85,7 @@ impl Frame {
             settings,
             registry: Arc::new(registry),
             beneath,
+            reads: Vec::new(),
             walled: shared.walled,
             system: Arc::from(""),
             tools,
@@ -138,6 +141,12 @@ impl Frame {
         self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
     }
 
+    /// The same for somebody whose commands read more than the folder.
+    pub(crate) fn reading(mut self, reads: Vec<PathBuf>) -> Self {
+        self.reads = reads;
+        self
+    }
+
     /// The same for another agent of this definition.
     pub(crate) fn under(&self, settings: Settings) -> Self {
         let mut frame = self.clone();
@@ -158,7 +167,13 @@ impl Frame {
             [] => Network::None,
             hosts => Network::Hosts(hosts.to_vec()),
         };
-        let walls = Walls { on: self.walled, sight: Arc::clone(&sight), network, ..Walls::around(self.beneath.path()) };
+        let walls = Walls {
+            on: self.walled,
+            sight: Arc::clone(&sight),
+            reads: self.reads.clone(),
+            network,
+            ..Walls::around(self.beneath.path())
+        };
         Cx {
             sight,
             walls: Arc::new(walls),

@@ -25,6 +25,7 @@ use super::flight::Flight;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
+use crate::worktree;
 
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
@@ -115,7 +116,13 @@ impl Agent {
         let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
         let is_error = letter.body.get("is_error").and_then(Value::as_bool).unwrap_or_default();
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
-        let content = vec![Part::text(text_at(&letter.body, "text"))];
+        let mut text = text_at(&letter.body, "text");
+        if letter.kind == Kind::TaskResult
+            && let Some(news) = worktree::news(&self.floor.shared, self.delegate(&key)).await
+        {
+            text = format!("{text}\n\n{news}");
+        }
+        let content = vec![Part::text(text)];
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.delegated.remove(&key);
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };

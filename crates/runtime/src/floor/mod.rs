@@ -26,7 +26,7 @@ use crate::handle::{Mate, Team};
 use crate::paths::Paths;
 use crate::purse::Purse;
 use crate::shared::{Shared, lock};
-use crate::{census, rows};
+use crate::{census, rows, worktree};
 
 pub(crate) use chairs::Activity;
 use chairs::Chair;
@@ -104,14 +104,9 @@ impl Floor {
         let team = team.as_ref()?;
         let now = &team.members.iter().find(|mate| mate.definition.name == member)?.settings;
         let mode = if known.approved { under(team.approve, now.mode) } else { now.mode };
-        let same = mode == known.mode && now.permissions == known.permissions && now.constraints == known.constraints;
-        let (permissions, constraints) = (&now.permissions, &now.constraints);
-        (!same).then(|| Settings {
-            mode,
-            permissions: permissions.clone(),
-            constraints: constraints.clone(),
-            ..known.clone()
-        })
+        let permissions = worktree::still(&known.permissions, &now.permissions);
+        let same = mode == known.mode && permissions == known.permissions && now.constraints == known.constraints;
+        (!same).then(|| Settings { mode, permissions, constraints: now.constraints.clone(), ..known.clone() })
     }
 
     /// A member by name.

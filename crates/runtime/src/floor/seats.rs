@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::plan::Plan;
+use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 
 use super::{Floor, fold_plan};
-use crate::agent::{Agent, Control, Seat};
+use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::plan::{PlanLoop, plan_stream};
 use crate::shared::lock;
+use crate::worktree::Worker;
 use crate::{rows, session};
 
 /// An agent that sits and does not run yet, and where it hears orders.
@@ -70,9 +72,21 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        let frame = self.frame(&mate, settings)?;
+        let frame = if settings.permissions.copy.is_empty() {
+            self.frame(&mate, settings)?
+        } else {
+            self.frame_in_copy(agent, mate, settings)?
+        };
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, resumed })
+    }
+
+    /// What the requests of somebody carry who works in a copy: its files, not the project's.
+    fn frame_in_copy(&self, agent: AgentId, mate: Mate, settings: Settings) -> Result<Frame, RuntimeError> {
+        let by = mate.definition.name.clone();
+        let worker = Worker { agent, project: self.root.clone(), settings: settings.clone(), by };
+        let (root, reads) = worker.place(&self.shared)?;
+        Ok(Frame::new(&self.shared, &root, mate.definition, settings, None)?.reading(reads))
     }
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.

@@ -4,6 +4,7 @@
 //! its mailbox, all that have come in one commit; gives tasks to members in the same commit as the fact that they have
 //! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
 
+mod apart;
 mod check;
 mod give;
 mod leave;
@@ -55,8 +56,16 @@ pub(crate) fn plan_stream(plan: PlanId) -> String {
 type Flight = Pin<Box<dyn Future<Output = Landed> + Send>>;
 
 enum Landed {
-    Checked { task: usize, attempt: u32, findings: Findings },
-    Woke { until_ms: i64 },
+    Checked {
+        task: usize,
+        attempt: u32,
+        findings: Findings,
+    },
+    /// A copy is gone.
+    Cleared,
+    Woke {
+        until_ms: i64,
+    },
 }
 
 /// How things were when a task began.
@@ -77,6 +86,8 @@ pub(crate) struct PlanLoop {
     flights: FuturesUnordered<Flight>,
     /// Checks that run, and what stops each of them.
     checking: HashMap<(usize, u32), CancellationToken>,
+    /// Copies that are being dropped.
+    clearing: usize,
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
     cancel: CancellationToken,
@@ -122,6 +133,7 @@ impl PlanLoop {
             bell,
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
+            clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
             cancel: CancellationToken::new(),
@@ -155,7 +167,7 @@ impl PlanLoop {
             }
             self.launch();
             self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
-            if self.plan.ended().is_some() && self.floor.leave(&self.stream, controls).await {
+            if self.plan.ended().is_some() && self.clearing == 0 && self.floor.leave(&self.stream, controls).await {
                 return Ok(());
             }
             tokio::select! {
@@ -174,6 +186,7 @@ impl PlanLoop {
 
     fn activity(&self) -> Activity {
         match self.plan.ended() {
+            Some(_) if self.clearing > 0 => Activity::Busy,
             Some(_) => Activity::Idle,
             None if !self.checking.is_empty() || self.plan.is_retrying() => Activity::Busy,
             // The lead, a person, or whoever has a task, and they say themselves whether they are at work.
@@ -183,6 +196,7 @@ impl PlanLoop {
 
     /// What was stopped while nobody ran it ends before anything else begins.
     async fn recover(&mut self) -> Result<(), RuntimeError> {
+        self.recover_copies().await;
         let (mut batch, mut stops) = (Batch::default(), Vec::new());
         let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
         let known = self.plan.proposed().is_some();
@@ -351,14 +365,17 @@ impl PlanLoop {
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         commit.actor = "plan".to_owned();
         let mut newcomers: Vec<Newcomer> = Vec::new();
+        let failed = self.make_copies(&mut batch).await;
         commit.blobs.extend(self.remember(&mut batch.events).await);
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
         for event in &batch.events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
-            if let Event::TaskAssigned(assigned) = event {
-                let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
+            if let Event::TaskAssigned(assigned) = event
+                && !failed.contains(&(assigned.task.clone(), assigned.attempt))
+            {
+                let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, self.id, assigned);
                 let newcomer = self.welcome(assigned, letter.as_ref(), &mut commit)?;
                 if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
                     letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
@@ -425,6 +442,9 @@ impl PlanLoop {
             };
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
             self.before.remove(&index);
+            if matches!(event, Event::TaskDone(_)) {
+                self.drop_copy(index);
+            }
             // Nobody waits for what a check of it would find.
             self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
         }
@@ -517,6 +537,10 @@ impl PlanLoop {
             Landed::Woke { until_ms } if self.asleep_until == Some(until_ms) => {
                 self.asleep_until = None;
                 self.step(Input::Woke).await
+            }
+            Landed::Cleared => {
+                self.clearing -= 1;
+                Ok(())
             }
             // One that was to be woken earlier has taken its place.
             Landed::Woke { .. } => Ok(()),

@@ -156,7 +156,7 @@ mod tests {
         let anchors = Anchors { root: text, base: text, home: "/" };
         let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
         let guarded = vec![format!("{text}/mine.yaml"), "/elsewhere/mine.yaml".to_owned()];
-        let permissions = Permissions { root: text.to_owned(), rules, guarded };
+        let permissions = Permissions { root: text.to_owned(), rules, guarded, ..Permissions::default() };
         let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
         let built =
             Walls { sight, ..Walls::around(&root) }.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();

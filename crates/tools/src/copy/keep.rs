@@ -4,6 +4,7 @@
 //! a filter are overruled, so that what it compares is what lies on the disk. The repository that the agent gets is
 //! written beside it, file by file, as `git clone --shared` would have left it, without asking the other side anything.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -66,7 +67,9 @@ impl<'a> Keep<'a> {
         let source = Source::of(&repo)?;
         let tree = home.join(TREE);
         fs::create_dir(&tree).map_err(|err| failed(&tree, &err))?;
-        let mut list = List::of(&repo, cancel)?;
+        // The user's own folder may lie in the project, and the copy with it.
+        let own = home.ancestors().nth(2).unwrap_or(home);
+        let mut list = List::of(&repo, own, cancel)?;
         list.put(&repo.root, order.sight, &tree, cancel)?;
         let keep = Keep::new(home, &source.objects, cancel);
         source.write(&home.join(KEEP), &source.objects)?;
@@ -87,7 +90,8 @@ impl<'a> Keep<'a> {
             base,
             objects: source.objects,
             left: list.left,
-            settled: std::collections::BTreeMap::new(),
+            settled: BTreeMap::new(),
+            open: None,
         };
         record.write(home)
     }

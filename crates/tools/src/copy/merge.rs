@@ -96,6 +96,8 @@ impl Copy {
         }
         merged.files.sort();
         merged.open = self.undecided(&review);
+        self.record.open = Some(merged.open);
+        self.record.write(&self.home)?;
         Ok(merged)
     }
 
@@ -108,8 +110,10 @@ impl Copy {
             let settled = Settled { accepted: false, after: change.after };
             self.record.settled.insert(change.path.clone(), settled);
         }
+        let open = self.undecided(&review);
+        self.record.open = Some(open);
         self.record.write(&self.home)?;
-        Ok(self.undecided(&review))
+        Ok(open)
     }
 
     /// Finishes a merge that another process began. Blocking.

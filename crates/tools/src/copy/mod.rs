@@ -58,6 +58,9 @@ pub enum CopyError {
     /// No such copy.
     #[error("there is no copy `{0}`; `max-team worktrees list` shows those there are")]
     NotFound(String),
+    /// Nothing would keep its agent in it.
+    #[error("a copy keeps nobody in it without walls; run `max-team doctor` to see why there are none")]
+    NoWalls,
     /// Somebody is at it.
     #[error("the copy `{0}` is in use by another process; try again when that is done")]
     Busy(String),
@@ -138,6 +141,12 @@ impl Copies {
         self.find(order.id)
     }
 
+    /// Where the agent of that copy works, or would.
+    pub fn root(&self, id: &str) -> PathBuf {
+        let folder = self.folder.parent().and_then(|home| Some(home.canonicalize().ok()?.join("copies")));
+        folder.unwrap_or_else(|| self.folder.clone()).join(id).join(keep::TREE)
+    }
+
     /// One that was made.
     pub fn find(&self, id: &str) -> Result<Copy, CopyError> {
         check(id)?;
@@ -214,6 +223,11 @@ impl Copy {
     /// When it was made, in milliseconds since 1970.
     pub fn made_at_ms(&self) -> i64 {
         self.record.made_at_ms
+    }
+
+    /// Whether somebody has decided about everything that differed in it when it was last decided about.
+    pub fn is_settled(&self) -> bool {
+        self.record.open == Some(0)
     }
 
     /// What of the project is not in it, and why.

@@ -30,6 +30,9 @@ pub(super) struct Record {
     /// Files that somebody has decided about.
     #[serde(default)]
     pub(super) settled: BTreeMap<String, Settled>,
+    /// How many files nobody had decided about when it was last decided about.
+    #[serde(default)]
+    pub(super) open: Option<usize>,
 }
 
 /// What was decided about a file. It holds for what the file was then.

@@ -36,12 +36,15 @@ pub(super) struct List {
     new: BTreeSet<PathBuf>,
     /// What is there and stays out, with the reason.
     pub(super) left: Vec<String>,
+    /// A folder that nothing is taken from.
+    without: Option<PathBuf>,
 }
 
 impl List {
-    /// Lists a project. `repo` is its own repository.
-    pub(super) fn of(repo: &Repo<'_>, cancel: &CancellationToken) -> Result<Self, CopyError> {
-        let mut list = Self::default();
+    /// Lists a project. `repo` is its own repository; nothing is taken from `without`, which may lie in it.
+    pub(super) fn of(repo: &Repo<'_>, without: &Path, cancel: &CancellationToken) -> Result<Self, CopyError> {
+        let without = without.strip_prefix(repo.root.path()).ok().map(Path::to_owned);
+        let mut list = Self { without, ..Self::default() };
         list.add(repo, Path::new(""), 0, cancel)?;
         Ok(list)
     }
@@ -71,6 +74,10 @@ impl List {
                 Some(folder) => drop(inner.insert(PathBuf::from(OsStr::from_bytes(folder)))),
                 None => drop(self.new.insert(prefix.join(OsStr::from_bytes(field)))),
             }
+        }
+        if let Some(without) = &self.without {
+            self.new.retain(|path| !path.starts_with(without));
+            inner.retain(|path| !prefix.join(path).starts_with(without));
         }
         if self.files.len() + self.new.len() > FILES_MAX {
             return Err(CopyError::TooLarge(format!("more than {FILES_MAX} files")));
