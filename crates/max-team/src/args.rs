@@ -5,6 +5,7 @@
 
 mod desk;
 mod permissions;
+mod worktrees;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub(crate) const READER: &str = "__read_document";
 
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use permissions::{Permissions, Why};
+pub(crate) use worktrees::Worktrees;
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
@@ -134,6 +136,9 @@ pub(crate) enum Command {
     /// Sessions of the journal
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Copies of projects that agents work in: what differs, and taking or dropping it
+    #[command(subcommand)]
+    Worktrees(Worktrees),
     /// The journal as evidence
     #[command(subcommand)]
     Audit(Audit),

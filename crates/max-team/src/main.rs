@@ -113,6 +113,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),
+        Some(Command::Worktrees(command)) => return commands::worktrees::run(&Place::here()?, &command),
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
         Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),
         Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),

@@ -48,6 +48,7 @@ mod begin;
 mod desk;
 mod run;
 mod team;
+mod worktrees;
 
 phrases! {
     tagline: "a personal team of AI agents", "您的个人 AI 智能体团队";

@@ -75,14 +75,13 @@ impl Worker {
         Err(format!("there is no copy to work in: {error}"))
     }
 
-    /// The same for somebody who is about to sit down: where they work, and what they read besides.
-    pub(crate) fn place(&self, shared: &Shared) -> Result<(PathBuf, Vec<PathBuf>), RuntimeError> {
+    /// The same for somebody who is about to sit down.
+    pub(crate) fn place(&self, shared: &Shared) -> Result<Copy, RuntimeError> {
         let unusable = |error: CopyError| RuntimeError::Root {
             path: self.settings.permissions.copy.clone(),
             detail: error.to_string(),
         };
-        let copy = self.copy(shared, &CancellationToken::new()).map_err(unusable)?;
-        Ok((copy.root(), copy.reads()))
+        self.copy(shared, &CancellationToken::new()).map_err(unusable)
     }
 }
 

@@ -318,8 +318,9 @@ fn task() -> impl Strategy<Value = Task> {
     let list = || prop::collection::vec(short(), 0..4);
     let names = (short(), text(), text(), short(), list(), prop::option::weighted(0.2, short()));
     let claims = (list(), list(), list(), any::<u32>(), prop::option::weighted(0.3, 0..100_000_000_u64));
-    (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>()).prop_map(
-        |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip)| {
+    let apart = prop::sample::select(vec![Isolation::None, Isolation::Worktree]);
+    (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>(), apart).prop_map(
+        |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip, isolation)| {
             let (id, title, description, agent, needs, when) = names;
             Task {
                 id,
@@ -336,6 +337,7 @@ fn task() -> impl Strategy<Value = Task> {
                 budget,
                 model,
                 skip,
+                isolation,
             }
         },
     )

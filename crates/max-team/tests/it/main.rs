@@ -20,3 +20,4 @@ mod plans;
 mod program;
 mod running;
 mod sessions;
+mod worktrees;

@@ -3,6 +3,7 @@
 //! Each is a blob with a content address, so that an intent can name it and a request can be made again from the
 //! journal alone, whatever the files say by then. Instruction files are read again at the start of each turn.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
 use max_team_tools::command::{Network, Walls};
+use max_team_tools::copy::Copy;
 use max_team_tools::{Cx, Registry, Root, Shelf, Structured};
 use tokio_util::sync::CancellationToken;
 
@@ -29,6 +31,8 @@ pub(crate) struct Frame {
     beneath: Arc<Root>,
     /// What its commands read besides the folder.
     reads: Vec<PathBuf>,
+    /// Says that the folder is in use.
+    occupied: Option<Arc<OwnedFd>>,
     walled: bool,
     pub(super) system: Arc<str>,
     pub(super) tools: Arc<[ToolSpec]>,
@@ -86,6 +90,7 @@ impl Frame {
             registry: Arc::new(registry),
             beneath,
             reads: Vec::new(),
+            occupied: None,
             walled: shared.walled,
             system: Arc::from(""),
             tools,
@@ -141,9 +146,10 @@ impl Frame {
         self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
     }
 
-    /// The same for somebody whose commands read more than the folder.
-    pub(crate) fn reading(mut self, reads: Vec<PathBuf>) -> Self {
-        self.reads = reads;
+    /// The same in a copy, whose commands read what it borrows. As long as it lives, others see that it is in use.
+    pub(crate) fn at_work_in(mut self, copy: &Copy) -> Self {
+        self.reads = copy.reads();
+        self.occupied = copy.occupy().map(Arc::new);
         self
     }
 

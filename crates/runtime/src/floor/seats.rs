@@ -85,8 +85,8 @@ impl Floor {
     fn frame_in_copy(&self, agent: AgentId, mate: Mate, settings: Settings) -> Result<Frame, RuntimeError> {
         let by = mate.definition.name.clone();
         let worker = Worker { agent, project: self.root.clone(), settings: settings.clone(), by };
-        let (root, reads) = worker.place(&self.shared)?;
-        Ok(Frame::new(&self.shared, &root, mate.definition, settings, None)?.reading(reads))
+        let copy = worker.place(&self.shared)?;
+        Ok(Frame::new(&self.shared, &copy.root(), mate.definition, settings, None)?.at_work_in(&copy))
     }
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.

@@ -225,6 +225,20 @@ impl Copy {
         self.record.made_at_ms
     }
 
+    /// Says that somebody is at work in it, as long as the file lives.
+    pub fn occupy(&self) -> Option<OwnedFd> {
+        let tree = open_folder(&self.root()).ok()?;
+        // Where there are no locks, nobody can be told.
+        let _ = flock(&tree, FlockOperation::NonBlockingLockShared);
+        Some(tree)
+    }
+
+    /// Whether somebody is at work in it, in whatever process.
+    pub fn is_occupied(&self) -> bool {
+        let tree = open_folder(&self.root());
+        tree.is_ok_and(|tree| flock(&tree, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK))
+    }
+
     /// Whether somebody has decided about everything that differed in it when it was last decided about.
     pub fn is_settled(&self) -> bool {
         self.record.open == Some(0)
@@ -279,8 +293,7 @@ fn make_private(path: &Path) -> Result<(), CopyError> {
 
 /// Holds a folder against other processes as long as the file lives; `None` if there is none.
 fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = match openat(CWD, path, flags, Mode::empty()) {
+    let folder = match open_folder(path) {
         Err(Errno::NOENT) => return Ok(None),
         other => other.map_err(|errno| failed(path, &errno.into()))?,
     };
@@ -289,6 +302,11 @@ fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
         // Where there are no locks, nobody can be kept out.
         _ => Ok(Some(folder)),
     }
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty())
 }
 
 /// Removes a folder of ours, also where somebody took the right to do that from a folder in it.

@@ -61,6 +61,7 @@ pub struct Change {
     /// How it is in the copy.
     pub after: State,
     /// What becomes of it.
+    #[serde(flatten)]
     pub fate: Fate,
 }
 
