@@ -64,8 +64,9 @@ impl Scene {
     fn killed(&self, around: &[String], at: usize) -> Option<i32> {
         let mut argv = around.to_vec();
         argv.push(std::env::current_exe().unwrap().display().to_string());
-        let status = Command::new(&argv[0])
-            .args(&argv[1..])
+        let (program, words) = argv.split_first().unwrap();
+        let status = Command::new(program)
+            .args(words)
             .args(["--exact", "copies::crash::child"])
             .env(PLACE, self.desk.home.path())
             .env(AT, at.to_string())
