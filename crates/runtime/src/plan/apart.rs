@@ -24,12 +24,12 @@ use crate::worktree::{self, Worker};
 pub(super) type Attempt = (String, u32);
 
 impl PlanLoop {
-    /// Whether a task is done in a copy.
+    /// Whether a task is done in a copy: it is to be, or whoever has it was given one when that was still so.
     pub(super) fn is_apart(&self, index: usize) -> bool {
-        let task = self.plan.draft().and_then(|draft| draft.tasks.get(index));
-        let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
-        let who = self.floor.mate(&member).map(|mate| mate.definition.isolation).unwrap_or_default();
-        worktree::wanted(who, task.map(|task| task.isolation).unwrap_or_default())
+        let Some(view) = self.plan.task(index) else { return false };
+        let who = self.floor.mate(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
+        let has_one = |agent: AgentId| worktree::copies(&self.floor.shared).find(&agent.to_string()).is_ok();
+        worktree::wanted(who, view.task.isolation) || view.agent.is_some_and(has_one)
     }
 
     /// Whoever has a task that is done in a copy.
