@@ -70,7 +70,7 @@ impl Copy {
         cancel: &CancellationToken,
         step: &mut dyn FnMut(Step),
     ) -> Result<Merged, CopyError> {
-        let _held = self.hold()?;
+        let _held = self.hold_anew()?;
         self.go_on(step)?;
         // Whoever names a file that was said no to has changed their mind.
         for file in accept.files.unwrap_or_default() {
@@ -103,7 +103,7 @@ impl Copy {
 
     /// Says no to files; they stay in the copy. Blocking.
     pub fn reject(&mut self, files: &[String], sight: &Sight, cancel: &CancellationToken) -> Result<usize, CopyError> {
-        let _held = self.hold()?;
+        let _held = self.hold_anew()?;
         self.go_on(&mut |_| {})?;
         let review = self.look(sight, cancel)?;
         for change in chosen(&review, Some(files))? {
@@ -118,7 +118,7 @@ impl Copy {
 
     /// Finishes a merge that another process began. Blocking.
     pub(super) fn finish(&mut self, cancel: &CancellationToken, step: &mut dyn FnMut(Step)) -> Result<(), CopyError> {
-        let _held = self.hold()?;
+        let _held = self.hold_anew()?;
         if cancel.is_cancelled() {
             return Ok(());
         }

@@ -262,8 +262,20 @@ impl Copy {
         Ok(())
     }
 
+    /// Holds it against other processes, and waits for one that has it: each does so for one look or one merge.
     fn hold(&self) -> Result<OwnedFd, CopyError> {
-        hold(&self.home, self.id())?.ok_or_else(|| CopyError::NotFound(self.id().to_owned()))
+        let gone = || CopyError::NotFound(self.id().to_owned());
+        let folder = open_folder(&self.home).map_err(|_| gone())?;
+        while flock(&folder, FlockOperation::LockExclusive) == Err(Errno::INTR) {}
+        // Whoever had it may have dropped it.
+        if self.home.join(record::FILE).is_file() { Ok(folder) } else { Err(gone()) }
+    }
+
+    /// The same, and knows what was decided meanwhile.
+    fn hold_anew(&mut self) -> Result<OwnedFd, CopyError> {
+        let held = self.hold()?;
+        self.record = Record::read(&self.home)?;
+        Ok(held)
     }
 }
 
