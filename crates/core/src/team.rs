@@ -302,7 +302,8 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    fn is_none(&self) -> bool {
+    /// Whether there is none.
+    pub fn is_none(&self) -> bool {
         *self == Self::None
     }
 }

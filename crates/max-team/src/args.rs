@@ -8,6 +8,7 @@ mod desk;
 mod memory;
 mod permissions;
 mod skills;
+mod worktrees;
 
 use std::path::PathBuf;
 
@@ -27,6 +28,7 @@ pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
+pub(crate) use worktrees::Worktrees;
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
 #[derive(Debug, Parser)]
@@ -164,6 +166,9 @@ pub(crate) enum Command {
     /// Sessions of the journal
     #[command(subcommand)]
     Sessions(Sessions),
+    /// Copies of projects that agents work in: what differs, and taking or dropping it
+    #[command(subcommand)]
+    Worktrees(Worktrees),
     /// The journal as evidence
     #[command(subcommand)]
     Audit(Audit),

@@ -119,6 +119,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),
+        Some(Command::Worktrees(command)) => return commands::worktrees::run(&Place::here()?, &command),
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
         Some(Command::Skills(command)) => return commands::skills::run(&Place::here()?, command),
         Some(Command::Memory(command)) => return commands::memory::run(&Place::here()?, &command),

@@ -51,6 +51,7 @@ mod memory;
 mod run;
 mod skills;
 mod team;
+mod worktrees;
 
 phrases! {
     tagline: "a personal team of AI agents", "您的个人 AI 智能体团队";

@@ -24,6 +24,7 @@ mod session;
 mod shared;
 pub mod skills;
 mod team_tools;
+mod worktree;
 pub mod yaml;
 
 pub use audit::{AuditLevel, AuditOptions};

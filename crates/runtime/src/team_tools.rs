@@ -350,6 +350,7 @@ fn task_schema() -> Value {
             "verify": list("Commands that must pass afterwards, without shell syntax."),
             "retry": { "type": "integer", "minimum": 0, "description": "Times it is tried again (2)." },
             "model": { "type": "string", "description": "Another model than its owner's." },
+            "isolation": { "type": "string", "enum": ["none", "worktree"], "description": "`worktree`: its owner works in a copy of the project, which is merged once the checks have passed." },
         },
     })
 }

@@ -6,6 +6,7 @@
 //! only through [`command`], without a shell.
 
 pub mod command;
+pub mod copy;
 pub mod document;
 mod files;
 mod gate;

@@ -37,6 +37,13 @@ fn joined(own: Permissions, caller: &Permissions) -> Permissions {
     let is_new = |rule: &Rule| rule.list != List::Allow && !caller.rules.contains(rule);
     all.rules.extend(own.rules.into_iter().filter(is_new));
     all.guarded.extend(own.guarded.into_iter().filter(|file| !caller.guarded.contains(file)));
+    all.no_reads_outside |= own.no_reads_outside;
+    all.no_writes_outside |= own.no_writes_outside;
+    all.never_asks |= own.never_asks;
+    // Whoever is called from within a copy works in that one.
+    if all.copy.is_empty() {
+        all.copy = own.copy;
+    }
     all
 }
 

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::limits::TASK_RETRIES_MAX_DEFAULT;
+use crate::team::Isolation;
 
 /// A plan, unchecked.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -93,6 +94,9 @@ pub struct Task {
     /// The user has struck it out; what builds on it goes on without its results.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub skip: bool,
+    /// Whether it is done in a copy of the project, which is merged once its checks have passed.
+    #[serde(default, skip_serializing_if = "Isolation::is_none")]
+    pub isolation: Isolation,
 }
 
 fn retries_default() -> u32 {
@@ -116,6 +120,7 @@ impl Default for Task {
             budget: Budget::default(),
             model: None,
             skip: false,
+            isolation: Isolation::None,
         }
     }
 }

@@ -197,6 +197,10 @@ pub struct Permissions {
     /// Whether what would need a question is refused, in every mode (`denyInsteadOfPrompting`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub never_asks: bool,
+    /// The copy of the project's folder that the agent works in instead, absolute; empty if there is none. What lies
+    /// in it is judged as what it is a copy of.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub copy: String,
 }
 
 impl Permissions {
@@ -210,6 +214,7 @@ impl Permissions {
             no_reads_outside: false,
             no_writes_outside: false,
             never_asks: false,
+            copy: String::new(),
         };
         &NONE
     }

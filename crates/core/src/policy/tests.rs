@@ -131,6 +131,31 @@ fn constraints_are_named_and_absolute() {
 }
 
 #[test]
+fn what_lies_in_a_copy_is_judged_as_what_it_is_a_copy_of() {
+    use super::rule::{Anchors, List, Origin, Scope};
+    let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+    let anchors = Anchors { root: "/p", base: "/p", home: "/" };
+    let rules = vec![Rule::new(List::Deny, "Edit(./db/**)", origin, &anchors)];
+    let permissions = Permissions { root: "/p".into(), rules, copy: "/h/c/".into(), ..Permissions::default() };
+    let constraints = Constraints { blocked_patterns: list(&["*.pem"]), ..Constraints::default() };
+    let rules = Rules { permissions: &permissions, ..Rules::new(Mode::AcceptEdits, &constraints) };
+    let table = [
+        (Read, "/h/c/src/a", Allow),
+        (Write, "/h/c/src/a", Allow),
+        (Write, "src/a", Allow),
+        (Write, "/h/c/db/x", Deny),
+        (Write, "db/x", Deny),
+        (Read, "/h/c/key.pem", Deny),
+        (Write, "/h/c/.git/config", Ask),
+        (Read, "/h/copy/x", Ask),
+        (Read, "/h/c/../x", Ask),
+    ];
+    for (deed, path, want) in table {
+        assert_eq!(judge(&rules, TOOL, &act(deed, path)).verdict, want, "{deed:?} {path}");
+    }
+}
+
+#[test]
 fn a_pattern_that_cannot_be_read_is_taken_strictly() {
     let rules = |blocked: &[&str], write: &[&str]| Constraints {
         blocked_patterns: list(blocked),

@@ -20,6 +20,7 @@ pub(crate) mod stop;
 mod table;
 pub(crate) mod tools;
 pub(crate) mod trace;
+pub(crate) mod worktrees;
 
 use std::io::Write;
 

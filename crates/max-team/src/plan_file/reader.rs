@@ -6,6 +6,7 @@
 
 use max_team_core::near::did_you_mean;
 use max_team_core::plan::{Budget, Draft, Gate, Task};
+use max_team_core::team::Isolation;
 
 use super::{Read, place};
 use crate::config::yaml::{self, Name, Node, Spot, Value};
@@ -24,6 +25,8 @@ const BUDGET_WANTED: &str = "a map such as `{usd: 2.00, tokens: 200000, wall: 40
 const TIME_WANTED: &str = "a duration such as `500ms`, `120s`, `2m` or `1h`";
 /// What a count looks like.
 const COUNT_WANTED: &str = "a whole number";
+/// What a copy looks like.
+const ISOLATION_WANTED: &str = "`worktree` or `none`";
 
 /// Reads a plan; `name` is how messages call the file.
 pub(crate) fn read(text: &str, name: &str) -> Result<Read, Stop> {
@@ -223,10 +226,7 @@ impl Reader<'_> {
                     self.set(&mut task.model, name, node, "a model's name", |node| word(node).map(Some));
                 }
                 Field::Skip => self.set(&mut task.skip, name, node, &Switch::wanted(), Switch::read),
-                Field::Isolation => {
-                    let text = quote(node.text().unwrap_or("…"));
-                    self.warn(name.spot, format!("`isolation: {text}` is not available yet; the line is left out"));
-                }
+                Field::Isolation => self.set(&mut task.isolation, name, node, ISOLATION_WANTED, isolation),
             }
         }
         task
@@ -367,6 +367,14 @@ fn words(node: &Node) -> Option<Vec<String>> {
 
 fn count<T: std::str::FromStr>(node: &Node) -> Option<T> {
     node.text()?.parse().ok()
+}
+
+fn isolation(node: &Node) -> Option<Isolation> {
+    match node.text()? {
+        "worktree" => Some(Isolation::Worktree),
+        "none" => Some(Isolation::None),
+        _ => None,
+    }
 }
 
 fn time(node: &Node) -> Option<u64> {

@@ -1,6 +1,7 @@
 //! What a person would write, what goes wrong, and that whatever is written reads back the same.
 
 use max_team_core::plan::{Budget, Draft, Gate, Graph, Task};
+use max_team_core::team::Isolation;
 use proptest::prelude::*;
 
 use super::*;
@@ -132,8 +133,8 @@ tasks:
 gates: [{before: impl, ask: owner}, tests]
 "#;
     let read = read(text, "a.plan.yaml").unwrap();
-    let warning = "a.plan.yaml:13:5: `isolation: worktree` is not available yet; the line is left out";
-    assert_eq!(read.warnings, [warning]);
+    assert_eq!(read.warnings, [] as [String; 0]);
+    assert_eq!(read.draft.tasks[1].isolation, Isolation::Worktree);
     assert_eq!(read.draft.tasks[1].needs, ["design"]);
     assert_eq!(read.draft.gates[1], Gate { before: "tests".into(), ask: "owner".into() });
     assert_eq!(draft(&write(&read.draft)), read.draft);
@@ -317,8 +318,9 @@ fn task() -> impl Strategy<Value = Task> {
     let list = || prop::collection::vec(short(), 0..4);
     let names = (short(), text(), text(), short(), list(), prop::option::weighted(0.2, short()));
     let claims = (list(), list(), list(), any::<u32>(), prop::option::weighted(0.3, 0..100_000_000_u64));
-    (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>()).prop_map(
-        |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip)| {
+    let apart = prop::sample::select(vec![Isolation::None, Isolation::Worktree]);
+    (names, claims, budget(), prop::option::weighted(0.2, short()), any::<bool>(), apart).prop_map(
+        |(names, (owns, outputs, verify, retry, timeout_ms), budget, model, skip, isolation)| {
             let (id, title, description, agent, needs, when) = names;
             Task {
                 id,
@@ -335,6 +337,7 @@ fn task() -> impl Strategy<Value = Task> {
                 budget,
                 model,
                 skip,
+                isolation,
             }
         },
     )

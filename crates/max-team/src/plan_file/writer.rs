@@ -72,6 +72,9 @@ impl Page {
         if task.skip {
             self.row("skip", "true");
         }
+        if !task.isolation.is_none() {
+            self.row("isolation", "worktree");
+        }
     }
 
     fn word(&mut self, key: &str, text: &str) {

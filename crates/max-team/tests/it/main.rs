@@ -24,3 +24,4 @@ mod program;
 mod running;
 mod sessions;
 mod skills;
+mod worktrees;

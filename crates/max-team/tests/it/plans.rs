@@ -9,12 +9,12 @@ use super::chat::Terminal;
 use super::program::{Program, kill};
 
 /// A member at a task, by the text it is given.
-fn task(name: &'static str) -> impl Fn(&Recorded) -> bool + Send + 'static {
+pub(crate) fn task(name: &'static str) -> impl Fn(&Recorded) -> bool + Send + 'static {
     move |request| request.user_texts().first().is_some_and(|text| text.contains(&format!("# Your task: {name}")))
 }
 
 /// The lead, when its last news contain these words.
-fn news(words: &'static str) -> impl Fn(&Recorded) -> bool + Send + 'static {
+pub(crate) fn news(words: &'static str) -> impl Fn(&Recorded) -> bool + Send + 'static {
     move |request| request.last_user().contains(words)
 }
 
@@ -24,14 +24,14 @@ fn spoken(request: &Recorded) -> usize {
 }
 
 /// Replies of one conversation, by how often it has spoken.
-fn voice(
+pub(crate) fn voice(
     fits: impl Fn(&Recorded) -> bool + Send + 'static,
     replies: Vec<Reply>,
 ) -> impl FnMut(&Recorded) -> Option<Reply> + Send {
     move |request| if fits(request) { replies.get(spoken(request)).cloned() } else { None }
 }
 
-fn write(path: &str, content: &str) -> Reply {
+pub(crate) fn write(path: &str, content: &str) -> Reply {
     Reply::new().tool("w", "write_file", json!({ "path": path, "content": content }))
 }
 
@@ -69,7 +69,7 @@ fn adder(program: Program, lib: &str) -> Program {
     program
 }
 
-fn plan(tasks: Value) -> Reply {
+pub(crate) fn plan(tasks: Value) -> Reply {
     Reply::new().say("Here is a plan.").tool("p", "submit_plan", json!({ "goal": "make add add", "tasks": tasks }))
 }
 

@@ -173,7 +173,8 @@ impl Agent {
         let drafted = dispatch.task_id.as_ref().and_then(|id| self.turn.drafts().iter().find(|draft| draft.id == *id));
         let who = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str()).to_owned();
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str()).to_owned();
-        self.call(key, &Call { way: Way::Dispatch, who, title: team_tools::title(&text), text }).await
+        let isolation = drafted.map(|draft| draft.isolation).unwrap_or_default();
+        self.call(key, &Call { way: Way::Dispatch, who, title: team_tools::title(&text), text, isolation }).await
     }
 
     /// Asks whoever gave the task. The answer comes by mail.

@@ -16,7 +16,7 @@ use max_team_core::id::AgentId;
 use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
 use max_team_journal::Commit;
 use serde_json::json;
@@ -32,6 +32,7 @@ use crate::plan::letters;
 use crate::rows::{self, AgentRow};
 use crate::shared::{commit_at, now_ms};
 use crate::team_tools::{self, Call, Message, Way};
+use crate::worktree::{self, Worker};
 use crate::{beat, session};
 
 /// What an expert is told about the form of what it gets and gives.
@@ -61,9 +62,26 @@ impl Agent {
             ..Assignment::default()
         };
         let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
+        let mate = match self.apart(child, mate, call.isolation).await {
+            Ok(mate) => mate,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
         self.start(child, assignment, &mate, &text).await?;
         self.wait_for(key, child, timeout_ms);
         Ok(None)
+    }
+
+    /// The same somebody with a copy of the project to work in, if it is to have one. Whoever is called from within a copy
+    /// works in that one.
+    async fn apart(&mut self, child: AgentId, mate: Mate, isolation: Isolation) -> Result<Mate, String> {
+        if !mate.settings.permissions.copy.is_empty() || !worktree::wanted(mate.definition.isolation, isolation) {
+            return Ok(mate);
+        }
+        let settings = worktree::within(&self.floor.shared, child, mate.settings);
+        let (project, by) = (self.floor.root.clone(), mate.definition.name.clone());
+        let worker = Worker { id: child.to_string(), project, settings: settings.clone(), by };
+        worker.prepare(&self.floor.shared, &self.cancel).await?;
+        Ok(Mate { settings, ..mate })
     }
 
     /// Whom a call means, as they are for this caller, and how deep they then are.
@@ -289,7 +307,7 @@ impl Agent {
     }
 
     /// Who does what a call has delegated.
-    fn delegate(&self, key: &str) -> AgentId {
+    pub(super) fn delegate(&self, key: &str) -> AgentId {
         AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
     }
 

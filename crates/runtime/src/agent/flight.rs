@@ -202,7 +202,8 @@ impl Agent {
     fn context(&mut self) -> Cx {
         let cx = self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel);
         let folders = self.skill_folders();
-        let reads = folders.iter().map(|(_, folder)| folder.clone()).collect();
+        let loaded = folders.iter().map(|(_, folder)| folder.clone());
+        let reads = cx.walls.reads.iter().cloned().chain(loaded).collect();
         Cx {
             background: Arc::clone(&self.background),
             gate: self.gate(),

@@ -3,6 +3,7 @@
 //! Each is a blob with a content address, so that an intent can name it and a request can be made again from the
 //! journal alone, whatever the files say by then. Instruction files are read again at the start of each turn.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,6 +15,7 @@ use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
 use max_team_tools::command::{Network, Walls};
+use max_team_tools::copy::Copy;
 use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
@@ -33,6 +35,10 @@ pub(crate) struct Frame {
     /// Whom it may call, as its tools say.
     callees: Vec<Callee>,
     beneath: Arc<Root>,
+    /// What its commands read besides the folder.
+    reads: Vec<PathBuf>,
+    /// Says that the folder is in use.
+    occupied: Option<Arc<OwnedFd>>,
     walled: bool,
     pub(super) system: Arc<str>,
     pub(super) tools: Arc<[ToolSpec]>,
@@ -98,6 +104,8 @@ impl Frame {
             registry: Arc::new(registry),
             callees,
             beneath,
+            reads: Vec::new(),
+            occupied: None,
             walled: shared.walled,
             system: Arc::from(""),
             tools,
@@ -217,6 +225,13 @@ impl Frame {
         self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
     }
 
+    /// The same in a copy, whose commands read what it borrows. As long as it lives, others see that it is in use.
+    pub(crate) fn at_work_in(mut self, copy: &Copy) -> Self {
+        self.reads = copy.reads();
+        self.occupied = copy.occupy().map(Arc::new);
+        self
+    }
+
     /// The same for another agent of this definition.
     pub(crate) fn under(&self, settings: Settings) -> Self {
         let mut frame = self.clone();
@@ -243,6 +258,7 @@ impl Frame {
             on: self.walled || read_only,
             read_only,
             sight: Arc::clone(&sight),
+            reads: self.reads.clone(),
             network,
             ..Walls::around(self.beneath.path())
         };

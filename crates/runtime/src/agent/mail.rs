@@ -26,6 +26,7 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::skills::{self, Asked};
+use crate::worktree;
 
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
@@ -133,8 +134,13 @@ impl Agent {
     async fn take_result(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let asked = letter.reply_to.and_then(|asked| self.asked_with(asked));
         let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
-        let (words, is_error) = self.told(&key, letter);
+        let (mut words, is_error) = self.told(&key, letter);
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
+        if letter.kind == Kind::TaskResult
+            && let Some(news) = worktree::news(&self.floor.shared, self.delegate(&key)).await
+        {
+            words = format!("{words}\n\n{news}");
+        }
         let content = vec![Part::text(words)];
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.delegated.remove(&key);

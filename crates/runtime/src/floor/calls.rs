@@ -12,6 +12,7 @@ use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::shared::lock;
 use crate::team_tools::Callee;
+use crate::worktree;
 
 impl Floor {
     /// Others can be called from now on.
@@ -96,7 +97,7 @@ impl Floor {
         };
         let mut next = known.clone();
         if let Some(Mate { settings: now, .. }) = &mate {
-            next.permissions.clone_from(&now.permissions);
+            next.permissions = worktree::still(&known.permissions, &now.permissions);
             next.constraints.clone_from(&now.constraints);
             next.mode = if known.approved && caller.is_none() { under(team.approve, now.mode) } else { now.mode };
         }

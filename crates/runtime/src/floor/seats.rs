@@ -5,16 +5,18 @@ use std::sync::Arc;
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::Plan;
+use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 
 use super::{Floor, fold_plan};
-use crate::agent::{Agent, Control, Seat};
+use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::plan::{PlanLoop, plan_stream};
 use crate::shared::lock;
-use crate::{memory, rows, session};
+use crate::worktree::Worker;
+use crate::{memory, rows, session, worktree};
 
 /// An agent that sits and does not run yet, and where it hears orders.
 pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
@@ -73,13 +75,26 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        let frame = self.frame(&mate, settings)?;
+        let frame = if settings.permissions.copy.is_empty() {
+            self.frame(&mate, settings)?
+        } else {
+            self.frame_in_copy(mate, settings)?
+        };
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
         let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
             chair.aside = aside;
         }
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
+    }
+
+    /// What the requests of somebody carry who works in a copy: its files, not the project's.
+    fn frame_in_copy(&self, mate: Mate, settings: Settings) -> Result<Frame, RuntimeError> {
+        let (id, by) = (worktree::id_of(&settings), mate.definition.name.clone());
+        let worker = Worker { id, project: self.root.clone(), settings: settings.clone(), by };
+        let copy = worker.place(&self.shared)?;
+        let callees = self.callees(&mate.definition, false);
+        Ok(Frame::new(&self.shared, &copy.root(), mate.definition, settings, None, callees)?.at_work_in(&copy))
     }
 
     /// The agents of this session that were given something to do and are not done, with the plan they work in.

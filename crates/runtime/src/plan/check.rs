@@ -12,6 +12,7 @@ use max_team_core::plan::{Findings, Task};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_tools::command::Walls;
+use max_team_tools::copy::Review;
 use max_team_tools::{command, git, project, tests};
 use tokio_util::sync::CancellationToken;
 
@@ -68,6 +69,8 @@ pub(crate) struct Look<'a> {
     pub output: &'a str,
     /// How the tree was when the task began.
     pub before: Option<&'a git::Snapshot>,
+    /// What differs in the copy that it was done in, if it was.
+    pub changed: Option<&'a Review>,
     /// What its owner works under; `None`: the team has no such member any more.
     pub owner: Option<&'a Settings>,
     /// What the plan was approved with.
@@ -211,12 +214,15 @@ fn tail(output: &str) -> &str {
 }
 
 fn diff(look: &Look<'_>, cancel: &CancellationToken) -> Option<Artifact> {
+    let artifact = |content| Artifact { name: "code_diff".to_owned(), kind: ArtifactType::Text, content };
+    if let Some(review) = look.changed {
+        return (!review.diff.text.is_empty()).then(|| artifact(review.diff.text.clone()));
+    }
     let found = match look.before {
         Some(before) => git::diff_since_seen(look.root, before, &look.task.owns, look.sight, cancel),
         None => git::diff_seen(look.root, &look.task.owns, look.sight, cancel),
     };
     let diff = found.ok()??;
-    let artifact = |content| Artifact { name: "code_diff".to_owned(), kind: ArtifactType::Text, content };
     (!diff.text.is_empty()).then(|| artifact(diff.text))
 }
 

@@ -4,6 +4,7 @@
 //! from that and would be decided again without them: they come in several commits, so that the first members are at
 //! work while the journal writes about the last.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use max_team_core::event::Event;
@@ -13,6 +14,7 @@ use max_team_core::plan::event::{Cause, Say, TaskCancelled, TaskDone};
 use max_team_journal::{Commit, Expect, Projection};
 use serde_json::json;
 
+use super::apart::Attempt;
 use super::{Batch, PLAN_SNAPSHOT_VERSION, PlanLoop, letters, plan_stream};
 use crate::agent::{Newcomer, derived};
 use crate::error::RuntimeError;
@@ -43,6 +45,7 @@ impl PlanLoop {
             return Ok(());
         }
         let at_ms = now_ms();
+        let failed = self.make_copies(&mut batch).await;
         let mut blobs = self.remember(&mut batch.events).await;
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
@@ -58,7 +61,7 @@ impl PlanLoop {
             commit.sends = std::mem::take(&mut batch.sends);
             commit.acks = std::mem::take(&mut batch.acks);
             let events = batch.events.get(from..end).unwrap_or_default();
-            let newcomers = self.tell(events, &mut commit)?;
+            let newcomers = self.tell(events, &failed, &mut commit)?;
             writes |= !commit.sends.is_empty();
             handed_in.push((self.floor.hand_in(commit).await?, newcomers, end - from));
             from = end;
@@ -89,13 +92,21 @@ impl PlanLoop {
     }
 
     /// Adds events, their rows and the letters they send to a commit; hands back whoever begins with it.
-    fn tell(&self, events: &[Event], commit: &mut Commit) -> Result<Vec<Newcomer>, RuntimeError> {
+    /// Those whose copy could not be made have failed, and nobody is told to begin with them.
+    fn tell(
+        &self,
+        events: &[Event],
+        failed: &HashSet<Attempt>,
+        commit: &mut Commit,
+    ) -> Result<Vec<Newcomer>, RuntimeError> {
         let (at_ms, mut newcomers) = (commit.at_ms, Vec::new());
         for event in events {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
-            if let Event::TaskAssigned(assigned) = event {
-                let letter = letters::assignment(&self.floor, &self.plan, self.id, assigned);
+            if let Event::TaskAssigned(assigned) = event
+                && !failed.contains(&(assigned.task.clone(), assigned.attempt))
+            {
+                let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, self.id, assigned);
                 let newcomer = self.welcome(assigned, letter.as_ref(), commit)?;
                 if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
                     letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
@@ -142,6 +153,9 @@ impl PlanLoop {
             };
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(task)) else { continue };
             self.before.remove(&index);
+            if matches!(event, Event::TaskDone(_)) {
+                self.drop_copy(index);
+            }
             // Nobody waits for what a check of it would find.
             self.checking.iter().filter(|((task, _), _)| *task == index).for_each(|(_, cancel)| cancel.cancel());
         }

@@ -15,13 +15,14 @@ use max_team_journal::Commit;
 use max_team_tools::command::Walls;
 use max_team_tools::git;
 
+use super::apart::{self, Apart};
 use super::check::{self, Leaves, Look};
 use super::{Before, Flight, Landed, PlanLoop};
 use crate::agent::Newcomer;
 use crate::error::RuntimeError;
 use crate::floor::under;
 use crate::handle::Mate;
-use crate::session;
+use crate::{session, worktree};
 
 impl PlanLoop {
     /// Somebody who begins to exist with this task: what the journal is told about them goes into the same commit.
@@ -66,6 +67,9 @@ impl PlanLoop {
             let constraints = settings.constraints.clone();
             settings = settings.under(&constraints);
         }
+        if index.is_some_and(|index| self.is_apart(index)) {
+            settings = worktree::within(&self.floor.shared, assigned.agent, settings);
+        }
         settings
     }
 
@@ -78,7 +82,8 @@ impl PlanLoop {
             let Some(index) = self.plan.graph().and_then(|graph| graph.index(&assigned.task)) else { continue };
             let outputs = self.plan.draft().and_then(|draft| draft.tasks.get(index)).map(|task| task.outputs.clone());
             let outputs = outputs.unwrap_or_default();
-            let coder = self.leaves(index) == Leaves::Diff && self.plan.tree(index).is_none();
+            // A copy knows by itself how it was.
+            let coder = self.leaves(index) == Leaves::Diff && self.plan.tree(index).is_none() && !self.is_apart(index);
             if !self.before.contains_key(&index) && (coder || !outputs.is_empty()) {
                 begun.push((index, outputs, coder));
             }
@@ -135,26 +140,40 @@ impl PlanLoop {
             before.outputs = self.plan.before(index).to_vec();
         }
         let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
-        let walled = self.floor.shared.walled;
+        let shared = Arc::clone(&self.floor.shared);
+        let agent = self.plan.task(index).and_then(|view| view.agent);
+        let worker = agent.and_then(|agent| self.worker(index, agent));
         self.checking.insert((index, attempt), cancel.clone());
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
-                let outputs_before = &before.outputs;
+                let apart = match worker.map(|worker| Apart::of(&worker, &shared, &sight, &cancel)).transpose() {
+                    Ok(apart) => apart,
+                    Err(error) => return apart::unseen(&error),
+                };
                 let sight = Arc::new(sight);
-                let walls = Walls { on: walled, sight: Arc::clone(&sight), ..Walls::around(&root) };
+                let (root, reads) = match &apart {
+                    Some(apart) => (apart.copy.root(), apart.copy.reads()),
+                    None => (root, Vec::new()),
+                };
+                let walls = Walls { on: shared.walled, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
                 let look = Look {
                     root: &root,
                     task: &task,
                     leaves,
                     output: &output,
                     before: before.tree.as_ref(),
+                    changed: apart.as_ref().map(|apart| &apart.review),
                     owner: owner.as_ref(),
                     risks: &risks,
                     sight: &sight,
                     walls: &walls,
-                    outputs_before,
+                    outputs_before: &before.outputs,
                 };
-                check::look(&look, &cancel)
+                let mut findings = check::look(&look, &cancel);
+                if let Some(apart) = apart {
+                    apart.merge(&mut findings, &sight, &cancel);
+                }
+                findings
             });
             let findings = looked.await.unwrap_or_default();
             Landed::Checked { task: index, attempt, findings }

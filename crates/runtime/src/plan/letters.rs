@@ -61,14 +61,20 @@ pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> (En
     (letter, rows)
 }
 
-/// The letter that brings a task to its owner.
-pub(super) fn assignment(floor: &Floor, plan: &Plan, id: PlanId, assigned: &TaskAssigned) -> Option<Envelope> {
+/// The letter that brings a task to its owner, who works in `root`.
+pub(super) fn assignment(
+    floor: &Floor,
+    root: &Path,
+    plan: &Plan,
+    id: PlanId,
+    assigned: &TaskAssigned,
+) -> Option<Envelope> {
     let index = plan.graph()?.index(&assigned.task)?;
     let view = plan.task(index)?;
     let stream = plan_stream(id);
     let (task, attempt) = (assigned.task.clone(), assigned.attempt);
     let assignment = Assignment { reply_to: stream.clone(), plan: Some(id), task, attempt, ..Assignment::default() };
-    let text = task_text(floor, plan, id, &view, &assigned.note);
+    let text = task_text(floor, root, plan, id, &view, &assigned.note);
     let budget_nano = plan.task_budget(index).nano;
     Some(Envelope {
         id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
@@ -82,7 +88,7 @@ pub(super) fn assignment(floor: &Floor, plan: &Plan, id: PlanId, assigned: &Task
     })
 }
 
-fn task_text(floor: &Floor, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: &str) -> String {
+fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: &str) -> String {
     let task = view.task;
     let list = |items: &[String]| items.iter().map(|item| format!("- `{item}`\n")).collect::<String>();
     let mut proof = String::new();
@@ -103,7 +109,7 @@ fn task_text(floor: &Floor, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: 
             let told = if artifact.name == CODE_DIFF && !may_see(floor, plan, view.member, need) {
                 "It is left out: it may show files that are out of your sight. Read the files you can see.".to_owned()
             } else {
-                tell(floor, id, need, artifact, &mut room)
+                tell(root, id, need, artifact, &mut room)
             };
             upstream.push_str(&format!("\n### {} of `{need}`\n{told}\n", artifact.name));
         }
@@ -139,7 +145,7 @@ fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
 }
 
 /// An artifact within the room there is; a larger one as a file to read.
-fn tell(floor: &Floor, plan: PlanId, task: &str, artifact: &Artifact, room: &mut usize) -> String {
+fn tell(root: &Path, plan: PlanId, task: &str, artifact: &Artifact, room: &mut usize) -> String {
     if artifact.kind == ArtifactType::FilePath {
         return format!("The file `{}`: read it.", artifact.content);
     }
@@ -148,7 +154,7 @@ fn tell(floor: &Floor, plan: PlanId, task: &str, artifact: &Artifact, room: &mut
         *room -= bytes;
         return artifact.content.clone();
     }
-    match keep(&floor.root, plan, task, artifact) {
+    match keep(root, plan, task, artifact) {
         Ok(path) => format!("It has {bytes} bytes and is in the file `{path}`: read it."),
         Err(_) => {
             let most = UPSTREAM_ITEM_BYTES_MAX.min(*room);

@@ -4,6 +4,7 @@
 //! its mailbox, all that have come in one commit; gives tasks to members in the same commit as the fact that they have
 //! them; looks at what they leave behind; and keeps the clock. A commit that fails drops the loop.
 
+mod apart;
 mod check;
 mod commit;
 mod give;
@@ -54,8 +55,16 @@ pub(crate) fn plan_stream(plan: PlanId) -> String {
 type Flight = Pin<Box<dyn Future<Output = Landed> + Send>>;
 
 enum Landed {
-    Checked { task: usize, attempt: u32, findings: Findings },
-    Woke { until_ms: i64 },
+    Checked {
+        task: usize,
+        attempt: u32,
+        findings: Findings,
+    },
+    /// A copy is gone.
+    Cleared,
+    Woke {
+        until_ms: i64,
+    },
 }
 
 /// How things were when a task began.
@@ -76,6 +85,8 @@ pub(crate) struct PlanLoop {
     flights: FuturesUnordered<Flight>,
     /// Checks that run, and what stops each of them.
     checking: HashMap<(usize, u32), CancellationToken>,
+    /// Copies that are being dropped.
+    clearing: usize,
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
     cancel: CancellationToken,
@@ -119,6 +130,7 @@ impl PlanLoop {
             bell,
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
+            clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
             cancel: CancellationToken::new(),
@@ -152,7 +164,7 @@ impl PlanLoop {
             }
             self.launch();
             self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
-            if self.plan.ended().is_some() && self.floor.leave(&self.stream, controls).await {
+            if self.plan.ended().is_some() && self.clearing == 0 && self.floor.leave(&self.stream, controls).await {
                 return Ok(());
             }
             tokio::select! {
@@ -171,6 +183,7 @@ impl PlanLoop {
 
     fn activity(&self) -> Activity {
         match self.plan.ended() {
+            Some(_) if self.clearing > 0 => Activity::Busy,
             Some(_) => Activity::Idle,
             None if !self.checking.is_empty() || self.plan.is_retrying() => Activity::Busy,
             // The lead, a person, or whoever has a task, and they say themselves whether they are at work.
@@ -180,6 +193,7 @@ impl PlanLoop {
 
     /// What was stopped while nobody ran it ends before anything else begins.
     async fn recover(&mut self) -> Result<(), RuntimeError> {
+        self.recover_copies().await;
         let (mut batch, mut stops) = (Batch::default(), Vec::new());
         let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
         let known = self.plan.proposed().is_some();
@@ -373,6 +387,10 @@ impl PlanLoop {
             Landed::Woke { until_ms } if self.asleep_until == Some(until_ms) => {
                 self.asleep_until = None;
                 self.step(Input::Woke).await
+            }
+            Landed::Cleared => {
+                self.clearing -= 1;
+                Ok(())
             }
             // One that was to be woken earlier has taken its place.
             Landed::Woke { .. } => Ok(()),

@@ -6,6 +6,7 @@
 use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
 use max_team_core::limits::{CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX};
 use max_team_core::policy::Deed;
+use max_team_core::team::Isolation;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -39,6 +40,8 @@ pub(crate) struct Call {
     pub title: String,
     /// What they are told first.
     pub text: String,
+    /// Whether they work in a copy of the project, whoever they are.
+    pub isolation: Isolation,
 }
 
 /// More for somebody who was called.
@@ -67,6 +70,7 @@ struct Agent {
     prompt: String,
     #[serde(rename = "type", alias = "subagent_type", alias = "agent", alias = "agent_type")]
     kind: Option<String>,
+    isolation: Option<Isolation>,
 }
 
 impl Call {
@@ -87,18 +91,19 @@ impl Call {
         }
         let title = title(&arguments.to_string());
         let text = json!({ "args": arguments, "cache_data": null }).to_string();
-        Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)? })
+        Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)?, isolation: Isolation::None })
     }
 
     /// A call of a sub-agent.
     pub(super) fn agent(input: Value) -> Result<Self, String> {
-        let Agent { description, prompt, kind } = read(AGENT, input)?;
+        let Agent { description, prompt, kind, isolation } = read(AGENT, input)?;
         let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
         if prompt.trim().is_empty() {
             return Err("`prompt` is missing: whoever is called sees nothing of this conversation".to_owned());
         }
         let about = if description.trim().is_empty() { &prompt } else { &description };
-        Ok(Self { way: Way::Words, who, title: title(about), text: bounded(prompt)? })
+        let isolation = isolation.unwrap_or_default();
+        Ok(Self { way: Way::Words, who, title: title(about), text: bounded(prompt)?, isolation })
     }
 }
 
@@ -175,6 +180,10 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
             "description": { "type": "string", "description": "What it is about, in three to five words." },
             "prompt": { "type": "string", "description": "What to do, self-contained." },
             "type": kind,
+            "isolation": {
+                "type": "string", "enum": ["worktree"],
+                "description": "`worktree`: in a copy of the project; the user takes the changes from there.",
+            },
         },
     });
     let send = json!({
@@ -196,7 +205,13 @@ mod tests {
 
     #[test]
     fn calls_are_read_by_every_name_their_fields_have() {
-        let words = |who: &str| Call { way: Way::Words, who: who.into(), title: "look".into(), text: "p".into() };
+        let words = |who: &str| Call {
+            way: Way::Words,
+            who: who.into(),
+            title: "look".into(),
+            text: "p".into(),
+            isolation: Isolation::None,
+        };
         for (input, who) in [
             (json!({ "description": "look", "prompt": "p" }), "general"),
             (json!({ "description": "look", "prompt": "p", "type": "explore" }), "explore"),

@@ -219,6 +219,10 @@ fn run(scene: &Scene, lives: impl Fn(u32) -> Option<u64>) -> (Outcomes, u32) {
     for name in ["a.txt", "b.txt"] {
         std::fs::write(folder.path().join(name), "one\n").unwrap();
     }
+    // A copy is made of a repository.
+    if scene.recording.contains("isolation: worktree") {
+        super::team::commit_all(folder.path());
+    }
     let mut journal = Journal::memory();
     for life in 0..LIVES_MAX {
         let finished = answers(&journal);
@@ -325,6 +329,20 @@ members:
     let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!(outcomes.files["a.txt"], "one+a\n");
+}
+
+#[test]
+fn a_task_in_a_copy_that_fails_its_check_once() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A, isolation: worktree, verify: ["grep -q one.a a.txt"]}]}}]
+  - text: It took two.
+members:
+  leo/a: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: I have done it.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Now I have.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.plans[0].2[0].attempt, 2);
+    assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.files["c.txt"].as_str()), ("one+a\n", "c"));
 }
 
 #[test]

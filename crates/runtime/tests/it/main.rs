@@ -10,6 +10,7 @@ mod progress;
 mod questions;
 mod stops;
 mod team;
+mod worktrees;
 
 use std::path::Path;
 use std::sync::Arc;

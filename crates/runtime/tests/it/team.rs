@@ -68,10 +68,14 @@ fn git(root: &Path, words: &[&str]) {
 
 pub(crate) fn repository() -> tempfile::TempDir {
     let folder = super::project();
-    git(folder.path(), &["init", "-q"]);
-    git(folder.path(), &["add", "."]);
-    git(folder.path(), &["commit", "-qm", "first"]);
+    commit_all(folder.path());
     folder
+}
+
+pub(crate) fn commit_all(folder: &Path) {
+    git(folder, &["init", "-q"]);
+    git(folder, &["add", "."]);
+    git(folder, &["commit", "-qm", "first"]);
 }
 
 /// Everything that was told until the session came to rest.

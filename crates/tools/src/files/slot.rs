@@ -33,9 +33,9 @@ const TEMP_TRIES_MAX: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Slot<'a> {
     root: &'a Root,
-    place: &'a Place,
-    dir: OwnedFd,
-    name: &'a str,
+    pub(super) place: &'a Place,
+    pub(super) dir: OwnedFd,
+    pub(super) name: &'a str,
 }
 
 /// What is in a slot.
@@ -43,7 +43,7 @@ pub(crate) struct Slot<'a> {
 pub(crate) struct Old {
     pub(crate) bytes: Vec<u8>,
     pub(crate) hash: Hash,
-    stat: Stat,
+    pub(super) stat: Stat,
 }
 
 impl Old {
@@ -65,6 +65,11 @@ impl<'a> Slot<'a> {
         guard(sight, place)?;
         Self::reach(root, place, true)?
             .ok_or_else(|| ToolError::correctable(format!("the folder of `{place}` vanished while it was made")))
+    }
+
+    /// The same to look only; what is guarded may be looked at.
+    pub(super) fn beneath(root: &'a Root, place: &'a Place) -> Result<Option<Self>, ToolError> {
+        Self::reach(root, place, false)
     }
 
     fn reach(root: &'a Root, place: &'a Place, make: bool) -> Result<Option<Self>, ToolError> {
@@ -125,12 +130,20 @@ impl<'a> Slot<'a> {
     /// Puts these bytes there, in the stead of `old`. The new file has the old one's permissions and, where we may,
     /// its owner; set-id bits are dropped.
     pub(crate) fn put(&self, bytes: &[u8], old: Option<&Old>) -> Result<(), ToolError> {
+        self.put_as(bytes, old, None)
+    }
+
+    /// The same for a file that is to be a program, or none; `None`: whatever the old one is.
+    pub(super) fn put_as(&self, bytes: &[u8], old: Option<&Old>, program: Option<bool>) -> Result<(), ToolError> {
         let trouble = |errno| self.trouble(errno);
         sweep(&self.dir);
         let temp = Temp::make(&self.dir, old).map_err(trouble)?;
         (&temp.file).write_all(bytes).map_err(|err| trouble(errno(&err)))?;
         if let Some(old) = old {
             temp.dress(&old.stat).map_err(trouble)?;
+        }
+        if let Some(program) = program {
+            temp.run_as(program).map_err(trouble)?;
         }
         temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
         self.rename(temp, old)?;
@@ -147,8 +160,6 @@ impl<'a> Slot<'a> {
 
     /// Renames the finished file into its place if nobody has changed what is there since we looked.
     fn rename(&self, mut temp: Temp<'_>, old: Option<&Old>) -> Result<(), ToolError> {
-        let changed =
-            || ToolError::correctable(format!("`{}` was changed by somebody else just now; read it again", self.place));
         let outcome = match old {
             None => match renameat_with(&self.dir, &temp.name, &self.dir, self.name, RenameFlags::NOREPLACE) {
                 // Some file systems cannot promise it; then the look a moment ago must do.
@@ -159,15 +170,19 @@ impl<'a> Slot<'a> {
             },
             Some(old) => match statat(&self.dir, self.name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(now) if is_same(&now, &old.stat) => renameat(&self.dir, &temp.name, &self.dir, self.name),
-                Ok(_) | Err(Errno::NOENT) => return Err(changed()),
+                Ok(_) | Err(Errno::NOENT) => return Err(self.changed()),
                 Err(errno) => Err(errno),
             },
         };
         temp.is_placed = outcome.is_ok();
-        outcome.map_err(|errno| if errno == Errno::EXIST { changed() } else { self.trouble(errno) })
+        outcome.map_err(|errno| if errno == Errno::EXIST { self.changed() } else { self.trouble(errno) })
     }
 
-    fn trouble(&self, errno: Errno) -> ToolError {
+    pub(super) fn changed(&self) -> ToolError {
+        ToolError::correctable(format!("`{}` was changed by somebody else just now; read it again", self.place))
+    }
+
+    pub(super) fn trouble(&self, errno: Errno) -> ToolError {
         self.root.trouble("write", self.place.as_path(), errno)
     }
 }
@@ -199,7 +214,7 @@ fn make_dir(dir: &OwnedFd, part: &str) -> Result<OwnedFd, Errno> {
     open_part_dir(dir.as_fd(), part.as_ref())
 }
 
-fn sync_dir(dir: &OwnedFd) -> Result<(), Errno> {
+pub(super) fn sync_dir(dir: &OwnedFd) -> Result<(), Errno> {
     match fsync(dir) {
         // File systems that know no such thing as syncing a folder say so.
         Err(Errno::INVAL | Errno::NOTSUP) => Ok(()),
@@ -207,7 +222,7 @@ fn sync_dir(dir: &OwnedFd) -> Result<(), Errno> {
     }
 }
 
-fn is_same(now: &Stat, then: &Stat) -> bool {
+pub(super) fn is_same(now: &Stat, then: &Stat) -> bool {
     now.st_dev == then.st_dev
         && now.st_ino == then.st_ino
         && now.st_size == then.st_size
@@ -262,6 +277,13 @@ impl<'a> Temp<'a> {
             let _ = fchown(&self.file, Some(owner), Some(group)).or_else(|_| fchown(&self.file, None, Some(group)));
         }
         fchmod(&self.file, Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO))
+    }
+
+    /// Whoever may read it may run it, or nobody.
+    fn run_as(&self, program: bool) -> Result<(), Errno> {
+        let mode = Mode::from_raw_mode(fstat(&self.file)?.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO);
+        let runs = Mode::from_raw_mode((mode.as_raw_mode() & 0o444) >> 2);
+        fchmod(&self.file, if program { mode | runs } else { mode & !(Mode::XUSR | Mode::XGRP | Mode::XOTH) })
     }
 }
 

@@ -7,7 +7,8 @@ use max_team_core::policy::{Action, Class};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::repo::{Answer, Repo};
+use super::question::Answer;
+use super::repo::Repo;
 use super::{Diff, FileStat, diff_seen, left_out};
 use crate::text::{many, visible};
 use crate::tool::{Cx, Output, ToolError};

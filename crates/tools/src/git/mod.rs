@@ -6,10 +6,11 @@
 
 mod commit;
 mod look;
-mod patch;
-mod repo;
+pub(crate) mod patch;
+pub(crate) mod question;
+pub(crate) mod repo;
 mod since;
-mod tree;
+pub(crate) mod tree;
 mod within;
 
 use std::path::Path;

@@ -1,45 +1,22 @@
 //! One repository, asked in a way that runs nothing of it.
 //!
 //! A repository is somebody's data, and its settings can name programs: hooks, external diffs, text converters, file
-//! watchers, content filters, signers, transports. All of them are switched off here, in one place, and what could still
-//! be made to run one while we look runs within walls; the user's own settings stay. Only `commit` changes anything, and says so by its own name.
+//! watchers, content filters, signers, transports. All of them are switched off (`question`), and what could still
+//! be made to run one while we look runs within walls; the user's own settings stay. Only `commit` changes anything, and
+//! says so by its own name.
 
-use std::path::Path;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
 
 use max_team_core::policy::Sight;
 use tokio_util::sync::CancellationToken;
 
 use super::GitError;
+use super::question::{Answer, Question};
 use super::within::Within;
-use crate::command::{Ended, Job, Kept, Out};
 use crate::files::Root;
-use crate::text::visible;
 
-/// How long one question to git may take.
-const TIMEOUT: Duration = Duration::from_secs(60);
-/// Bytes of an answer that is kept whole.
-const ANSWER_BYTES_MAX: usize = 4 << 20;
-/// Bytes of git's complaints.
-const COMPLAINT_BYTES_MAX: usize = 2 << 10;
-
-/// Settings that would run something, or would make the answers look different from what is read here.
-const SETTINGS: [&str; 14] = [
-    "core.hooksPath=/dev/null",
-    "core.fsmonitor=false",
-    "core.quotePath=false",
-    "core.pager=cat",
-    "color.ui=false",
-    "log.showSignature=false",
-    "commit.gpgSign=false",
-    "status.submoduleSummary=false",
-    "status.relativePaths=true",
-    "submodule.recurse=false",
-    "maintenance.auto=false",
-    "gc.auto=0",
-    "protocol.allow=never",
-    "advice.detachedHead=false",
-];
+/// Bytes of an answer with a line for every file.
+const LONG_BYTES_MAX: usize = 64 << 20;
 
 /// A working tree, or a folder in one.
 #[derive(Debug)]
@@ -56,16 +33,6 @@ pub(crate) struct Repo<'a> {
     /// Where it is kept, once that is known.
     within: Option<Within>,
     cancel: &'a CancellationToken,
-}
-
-/// What git said.
-#[derive(Debug)]
-pub(crate) struct Answer {
-    pub(crate) code: Option<i32>,
-    pub(crate) bytes: Vec<u8>,
-    /// Whether there was more than is kept.
-    pub(crate) is_cut: bool,
-    pub(crate) complaint: String,
 }
 
 impl<'a> Repo<'a> {
@@ -124,22 +91,17 @@ impl<'a> Repo<'a> {
 
     /// Asks git and keeps the answer, whatever it is.
     pub(crate) fn ask(&self, args: &[&str]) -> Result<Answer, GitError> {
-        let mut bytes = Vec::new();
-        let mut is_cut = false;
-        let (code, complaint) = self.stream(args, &mut |chunk| {
-            is_cut |= bytes.len() + chunk.len() > ANSWER_BYTES_MAX;
-            if !is_cut {
-                bytes.extend_from_slice(chunk);
-            }
-            !is_cut
-        })?;
-        Ok(Answer { code, bytes, is_cut, complaint })
+        self.question(args).ask(args)
     }
 
     /// Asks git and takes nothing but success, or enough of it.
     pub(crate) fn told(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
-        let answer = self.ask(args)?;
-        if answer.code == Some(0) || answer.is_cut { Ok(answer) } else { Err(answer.failed(doing)) }
+        self.question(args).told(args, doing)
+    }
+
+    /// The same where the answer may be long: one line for every file there is.
+    pub(crate) fn long(&self, args: &[&str], doing: &str) -> Result<Answer, GitError> {
+        Question { most: LONG_BYTES_MAX, ..self.question(args) }.told(args, doing)
     }
 
     /// Asks git and hands the answer on as it comes, until `sink` has enough.
@@ -148,44 +110,20 @@ impl<'a> Repo<'a> {
         args: &[&str],
         sink: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Result<(Option<i32>, String), GitError> {
-        let mut argv = vec!["git".to_owned(), "--no-pager".to_owned()];
-        for setting in SETTINGS {
-            argv.extend(["-c".to_owned(), setting.to_owned()]);
-        }
-        argv.extend(args.iter().map(|arg| (*arg).to_owned()));
-        let job = Job {
+        self.question(args).stream(args, sink)
+    }
+
+    fn question(&self, args: &[&str]) -> Question<'_> {
+        Question {
             env: self.environment(),
-            hide: |name| name.starts_with("GIT_"),
-            apart: true,
-            built: self.within.as_ref().and_then(|within| within.walls(args)),
-            ..Job::new(&argv, self.root.path(), TIMEOUT, None)
-        };
-        let mut complaint = Kept::new(COMPLAINT_BYTES_MAX);
-        let over = job.run(self.cancel, &mut |out, bytes| match out {
-            Out::Output => sink(bytes),
-            Out::Error => {
-                complaint.push(bytes);
-                true
-            }
-        })?;
-        match over.ended {
-            Ended::Exited => Ok((over.code, complaint.text())),
-            Ended::TimedOut => Err(GitError::TimedOut(TIMEOUT.as_secs())),
-            Ended::Cancelled => Err(GitError::Stopped),
-            Ended::Limit(limit) => Err(GitError::Limit(limit.name())),
+            walls: self.within.as_ref().and_then(|within| within.walls(args)),
+            ..Question::new(self.root.path(), self.cancel)
         }
     }
 
+    /// What the repository itself would run is named here, and is nothing.
     fn environment(&self) -> Vec<(String, String)> {
-        let fixed = [
-            ("GIT_OPTIONAL_LOCKS", "0"),
-            ("GIT_TERMINAL_PROMPT", "0"),
-            ("GIT_NO_LAZY_FETCH", "1"),
-            ("GIT_ALLOW_PROTOCOL", ""),
-            ("LC_ALL", "C"),
-        ];
-        let mut env: Vec<(String, String)> =
-            fixed.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+        let mut env = Vec::new();
         // As variables and not as `-c`: the name of a filter may have a `=` in it.
         let settings = ["clean", "smudge", "process"].map(|kind| (kind, "")).into_iter().chain([("required", "false")]);
         let each = self.filters.iter().flat_map(|name| settings.clone().map(move |setting| (name, setting)));
@@ -197,6 +135,16 @@ impl<'a> Repo<'a> {
         }
         env.push(("GIT_CONFIG_COUNT".to_owned(), count.to_string()));
         env
+    }
+
+    /// The folder with the objects, and those that it borrows from.
+    pub(crate) fn objects(&self) -> Vec<PathBuf> {
+        self.within.as_ref().map(Within::objects).unwrap_or_default()
+    }
+
+    /// Git's folder that all working trees share.
+    pub(crate) fn shared(&self) -> Option<&Path> {
+        self.within.as_ref().map(Within::shared)
     }
 
     /// Where git shall look, from paths and globs relative to the root; everything beneath it if there are none.
@@ -212,30 +160,5 @@ impl<'a> Repo<'a> {
         }
         let clean = |path: &String| self.root.place(path).map(|place| place.to_string());
         paths.iter().map(clean).collect::<Result<_, _>>().map_err(|err| GitError::Path(err.to_string()))
-    }
-}
-
-impl Answer {
-    /// The answer as one line.
-    pub(crate) fn line(&self) -> String {
-        String::from_utf8_lossy(self.bytes.trim_ascii()).into_owned()
-    }
-
-    /// The answer as lines that are safe to show.
-    pub(crate) fn shown(&self) -> String {
-        let text = String::from_utf8_lossy(&self.bytes);
-        text.lines().map(|line| visible(line) + "\n").collect()
-    }
-
-    /// The answer as zero-ended fields; the last is left out where the answer was cut.
-    pub(crate) fn fields(&self) -> impl Iterator<Item = &[u8]> {
-        let whole = self.bytes.iter().rposition(|byte| *byte == 0).unwrap_or(0);
-        self.bytes.get(..whole).unwrap_or_default().split(|byte| *byte == 0).filter(|field| !field.is_empty())
-    }
-
-    pub(crate) fn failed(&self, doing: &str) -> GitError {
-        let said = if self.complaint.trim().is_empty() { self.line() } else { self.complaint.clone() };
-        let lines: Vec<String> = said.lines().map(visible).filter(|line| !line.trim().is_empty()).collect();
-        GitError::Failed { doing: doing.to_owned(), words: lines.join("; ") }
     }
 }

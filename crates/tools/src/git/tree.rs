@@ -12,7 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::patch::Patch;
-use super::repo::{Answer, Repo};
+use super::question::Answer;
+use super::repo::Repo;
 use super::{Diff, FILES_MAX, FileStat, GitError, left_out};
 use crate::text::visible;
 
@@ -71,7 +72,7 @@ impl Named {
 }
 
 /// What builds and package managers leave behind, where nobody told git to ignore it. It would drown everything else.
-const LEFTOVERS: [&str; 9] = [
+pub(crate) const LEFTOVERS: [&str; 9] = [
     "--exclude=node_modules/",
     "--exclude=__pycache__/",
     "--exclude=.venv/",
@@ -105,15 +106,15 @@ pub(crate) fn literal<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<Strin
 
 /// What git says about one file.
 #[derive(Debug)]
-struct Stat<'a> {
-    path: Cow<'a, str>,
-    added: u64,
-    removed: u64,
+pub(crate) struct Stat<'a> {
+    pub(crate) path: Cow<'a, str>,
+    pub(crate) added: u64,
+    pub(crate) removed: u64,
     is_link: bool,
 }
 
 /// Reads `--numstat -z`, after `--raw -z` or without.
-fn stats(answer: &Answer) -> Vec<Stat<'_>> {
+pub(crate) fn stats(answer: &Answer) -> Vec<Stat<'_>> {
     let (mut found, mut links) = (Vec::new(), BTreeSet::new());
     let mut fields = answer.fields();
     while let Some(field) = fields.next() {

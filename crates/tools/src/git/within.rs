@@ -48,6 +48,17 @@ impl Within {
         Ok(Self { top, own, shared, writes: false })
     }
 
+    /// The folder with the objects, and those that it borrows from.
+    pub(super) fn objects(&self) -> Vec<PathBuf> {
+        let own = self.shared.join("objects");
+        own.canonicalize().into_iter().chain(alternates(&self.shared)).collect()
+    }
+
+    /// Git's folder that all working trees share.
+    pub(super) fn shared(&self) -> &Path {
+        &self.shared
+    }
+
     /// What one question is kept within; `None` if it needs nothing.
     pub(super) fn walls(&self, args: &[&str]) -> Option<Walls> {
         let is_plain = args.first().is_none_or(|word| PLAIN.contains(word));

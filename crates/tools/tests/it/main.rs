@@ -5,6 +5,7 @@
 max_team_tools::command::child_before_main!();
 
 mod commands;
+mod copies;
 mod disk;
 mod escapes;
 mod hostile;

@@ -25,12 +25,13 @@ impl Case<'_> {
     /// Judges a touch of a path as it is written, from a folder of the project.
     pub(super) fn place(&self, touch: Touch, folder: &str, path: &str) -> Judgement {
         let root = self.root();
-        let full = absolute(&absolute(root, folder), path);
+        let full = self.original(absolute(&absolute(root, folder), path));
         if DEVICES.contains(&full.as_str()) {
             return said(Verdict::Allow, "a device that holds nothing");
         }
         let links = &self.action.links;
-        let real = links.iter().find(|(name, _)| absolute(root, name) == full).map(|(_, real)| absolute(root, real));
+        let real = links.iter().find(|(name, _)| self.original(absolute(root, name)) == full);
+        let real = real.map(|(_, real)| self.original(absolute(root, real)));
         let place = Place { path: full, real };
         if let Some(rule) = place.ends().find_map(|end| self.forbidden(touch, end)) {
             return constrained(rule);
@@ -82,6 +83,16 @@ impl Case<'_> {
     pub(super) fn root(&self) -> &str {
         let root = self.rules.permissions.root.as_str();
         if root.is_empty() { "/\u{1}" } else { root }
+    }
+
+    /// What a path in the agent's copy of the project is a copy of; any other path is itself.
+    fn original(&self, full: String) -> String {
+        let copy = self.rules.permissions.copy.trim_end_matches('/');
+        let rest = if copy.is_empty() { None } else { full.strip_prefix(copy) };
+        match rest.filter(|rest| rest.is_empty() || rest.starts_with('/')) {
+            Some(rest) => format!("{}{rest}", self.root().trim_end_matches('/')),
+            None => full,
+        }
     }
 
     /// The path from the root, if it lies beneath.

@@ -1,0 +1,193 @@
+//! `worktrees`: copies that agents work in, looked at, taken and dropped from any terminal.
+
+use max_team_core::policy::Sight;
+use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Review};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::sessions::local;
+use super::table::{short, table};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::headless::talk;
+use crate::setup::Place;
+use crate::terminal::text::clean;
+use crate::words::Lang;
+
+pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
+    let desk = Desk { copies: Copies::within(&place.home), lang: place.speaks(), cancel: CancellationToken::new() };
+    // What a killed process began is finished first, so that what is shown is how things are.
+    for error in desk.copies.recover(&desk.cancel) {
+        talk(&error.to_string());
+    }
+    match command {
+        args::Worktrees::List { json } => desk.list(*json),
+        args::Worktrees::Show { id, json } => desk.show(id.as_deref(), *json),
+        args::Worktrees::Accept { id, files } => desk.accept(id, files),
+        args::Worktrees::Reject { id, files } => desk.reject(id, files),
+        args::Worktrees::Clean => desk.clean(),
+    }
+}
+
+struct Desk {
+    copies: Copies,
+    lang: Lang,
+    cancel: CancellationToken,
+}
+
+fn failed(error: CopyError) -> Stop {
+    let exit = match error {
+        CopyError::NotFound(_) | CopyError::NotChanged(_) | CopyError::Name(_) => Exit::Usage,
+        _ => Exit::Failed,
+    };
+    Stop::new(exit, error.to_string())
+}
+
+impl Desk {
+    fn review(&self, copy: &Copy) -> Result<Review, Stop> {
+        copy.review(&Sight::default(), &self.cancel).map_err(failed)
+    }
+
+    /// The copy that somebody means.
+    fn find(&self, id: Option<&str>) -> Result<Copy, Stop> {
+        let mut all = self.copies.list();
+        if let Some(id) = id {
+            all.retain(|copy| {
+                let name = copy.id();
+                let bare = name.split_once('_').map_or(name, |(_, bare)| bare);
+                name == id || name.starts_with(id) || name.ends_with(id) || bare.starts_with(id)
+            });
+        }
+        let names: Vec<String> = all.iter().map(|copy| copy.id().to_owned()).collect();
+        match (all.pop(), id) {
+            (Some(copy), _) if all.is_empty() => Ok(copy),
+            (Some(_), _) => Err(Stop::new(Exit::Usage, format!("{} {}", self.lang.which_copy(), names.join(", ")))),
+            (None, Some(id)) => Err(failed(CopyError::NotFound(id.to_owned()))),
+            (None, None) => Err(Stop::new(Exit::Failed, self.lang.no_copies())),
+        }
+    }
+
+    /// One that nobody is at work in.
+    fn find_free(&self, id: &str) -> Result<Copy, Stop> {
+        let copy = self.find(Some(id))?;
+        if copy.is_occupied() {
+            return Err(Stop::new(Exit::Failed, self.lang.copy_in_use(copy.id())));
+        }
+        Ok(copy)
+    }
+
+    fn list(&self, json: bool) -> anyhow::Result<Exit> {
+        let all = self.copies.list();
+        let open = |copy: &Copy| self.review(copy).map(|review| review.open().count());
+        if json {
+            let rows: Vec<Value> = all
+                .iter()
+                .map(|copy| {
+                    let (root, project) = (copy.root(), copy.project());
+                    let busy = copy.is_occupied();
+                    json!({ "id": copy.id(), "by": copy.by(), "made_at_ms": copy.made_at_ms(), "project": project,
+                    "root": root, "open": open(copy).ok(), "busy": busy, "left": copy.left() })
+                })
+                .collect();
+            super::print(&format!("{:#}\n", Value::from(rows)))?;
+        } else if all.is_empty() {
+            super::print(&format!("{}\n", self.lang.no_copies()))?;
+        } else {
+            let row = |copy: &Copy| {
+                let open = open(copy).map_or_else(|_| "?".to_owned(), |open| open.to_string());
+                let project = copy.project().display().to_string();
+                vec![short(&copy.id()), local(copy.made_at_ms()), copy.by().to_owned(), open, project]
+            };
+            super::print(&table(&self.lang.copy_heads(), &all.iter().map(row).collect::<Vec<_>>()))?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn show(&self, id: Option<&str>, json: bool) -> anyhow::Result<Exit> {
+        let copy = self.find(id)?;
+        let review = self.review(&copy)?;
+        let mut conflicts = Vec::new();
+        for change in review.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. })) {
+            if let Some(text) = copy.conflict(&change.path, &self.cancel).map_err(failed)? {
+                conflicts.push((change.path.clone(), text));
+            }
+        }
+        if json {
+            let all: Vec<Value> = conflicts.iter().map(|(path, text)| json!({ "path": path, "text": text })).collect();
+            let told = json!({ "id": copy.id(), "by": copy.by(), "project": copy.project(), "root": copy.root(),
+                "left": copy.left(), "changes": review.changes, "diff": review.diff, "conflicts": all });
+            super::print(&format!("{told:#}\n"))?;
+            return Ok(Exit::Ok);
+        }
+        let mut text =
+            format!("{}  {}  {}\n{}\n", copy.id(), copy.by(), local(copy.made_at_ms()), copy.root().display());
+        if review.changes.is_empty() {
+            text.push_str(&format!("\n{}\n", self.lang.copy_same()));
+        }
+        for change in &review.changes {
+            text.push_str(&format!("  {}  ({})\n", change.path, self.lang.fate(&change.fate)));
+        }
+        if !copy.left().is_empty() {
+            text.push_str(&format!("\n{}\n", self.lang.copy_left_out()));
+            copy.left().iter().for_each(|left| text.push_str(&format!("  {left}\n")));
+        }
+        text.push_str(&format!("\n{}", review.diff.text));
+        for (path, both) in conflicts {
+            text.push_str(&format!("\n{} {path}\n{both}", self.lang.copy_conflict()));
+        }
+        // What a model wrote must not drive the terminal.
+        super::print(&clean(&text))?;
+        Ok(Exit::Ok)
+    }
+
+    fn accept(&self, id: &str, files: &[String]) -> anyhow::Result<Exit> {
+        let mut copy = self.find_free(id)?;
+        let files = (!files.is_empty()).then_some(files);
+        let accept = Accept { files, whole: false, sight: &Sight::default() };
+        let merged = copy.accept(&accept, &self.cancel, &mut |_| {}).map_err(failed)?;
+        for (path, why) in &merged.stuck {
+            talk(&format!("{path}: {why}"));
+        }
+        talk(&self.lang.copy_taken(merged.files.len()));
+        self.settle(copy, merged.open)?;
+        Ok(if merged.stuck.is_empty() { Exit::Ok } else { Exit::Partial })
+    }
+
+    fn reject(&self, id: &str, files: &[String]) -> anyhow::Result<Exit> {
+        let mut copy = self.find_free(id)?;
+        if files.is_empty() {
+            copy.remove().map_err(failed)?;
+            talk(self.lang.copy_dropped());
+            return Ok(Exit::Ok);
+        }
+        let open = copy.reject(files, &Sight::default(), &self.cancel).map_err(failed)?;
+        self.settle(copy, open)?;
+        Ok(Exit::Ok)
+    }
+
+    /// A copy with nothing to decide about goes.
+    fn settle(&self, copy: Copy, open: usize) -> Result<(), Stop> {
+        if open > 0 {
+            talk(&self.lang.copy_open(open, &short(&copy.id())));
+            return Ok(());
+        }
+        copy.remove().map_err(failed)?;
+        talk(self.lang.copy_gone());
+        Ok(())
+    }
+
+    fn clean(&self) -> anyhow::Result<Exit> {
+        let (mut gone, mut kept) = (0, 0);
+        for copy in self.copies.list() {
+            let is_done = !copy.is_occupied() && self.review(&copy).is_ok_and(|review| review.open().next().is_none());
+            if is_done {
+                copy.remove().map_err(failed)?;
+                gone += 1;
+            } else {
+                kept += 1;
+            }
+        }
+        talk(&self.lang.copies_cleaned(gone, kept));
+        Ok(Exit::Ok)
+    }
+}

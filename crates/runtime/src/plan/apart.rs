@@ -1,0 +1,130 @@
+//! Tasks that are done apart from the project, in a copy of it.
+//!
+//! The copy is made before anybody is told to begin; if it cannot be, the task fails and says why, and nobody works in
+//! the project instead. Checks run in the copy. What passes them is merged whole or not at all, before the task is
+//! done; the copy goes once the log says that it is.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use max_team_core::event::Event;
+use max_team_core::id::AgentId;
+use max_team_core::plan::event::{Evidence, Proof, Spent, TaskAssigned};
+use max_team_core::plan::{Findings, Input, Report, Status};
+use max_team_core::policy::Sight;
+use max_team_tools::copy::{Copy, CopyError, Review};
+use tokio_util::sync::CancellationToken;
+
+use super::{Batch, Landed, PlanLoop};
+use crate::shared::Shared;
+use crate::worktree::{self, Worker};
+
+/// A task and its attempt.
+pub(super) type Attempt = (String, u32);
+
+impl PlanLoop {
+    /// Whether a task is done in a copy: it is to be, or whoever has it was given one when that was still so.
+    pub(super) fn is_apart(&self, index: usize) -> bool {
+        let Some(view) = self.plan.task(index) else { return false };
+        let who = self.floor.mate(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
+        let has_one = |agent: AgentId| worktree::copies(&self.floor.shared).find(&agent.to_string()).is_ok();
+        worktree::wanted(who, view.task.isolation) || view.agent.is_some_and(has_one)
+    }
+
+    /// Whoever has a task that is done in a copy.
+    pub(super) fn worker(&self, index: usize, agent: AgentId) -> Option<Worker> {
+        let view = self.plan.task(index).filter(|_| self.is_apart(index))?;
+        let settings = self.floor.mate(view.member)?.settings;
+        let by = format!("{} at `{}`", view.member, view.task.id);
+        let settings = worktree::within(&self.floor.shared, agent, settings);
+        Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by })
+    }
+
+    /// Where whoever has been given a task works.
+    pub(super) fn root_of(&self, assigned: &TaskAssigned) -> PathBuf {
+        let index = self.plan.graph().and_then(|graph| graph.index(&assigned.task));
+        match index.and_then(|index| self.worker(index, assigned.agent)) {
+            Some(worker) => PathBuf::from(worker.settings.permissions.copy),
+            None => self.floor.root.clone(),
+        }
+    }
+
+    /// Makes the copies of tasks that are about to begin. Those that have none have failed, and nobody is told to begin.
+    pub(super) async fn make_copies(&mut self, batch: &mut Batch) -> HashSet<Attempt> {
+        let (mut failed, mut at) = (HashSet::new(), 0);
+        // A task that fails may let another begin.
+        while let Some(event) = batch.events.get(at) {
+            at += 1;
+            let Event::TaskAssigned(TaskAssigned { task, attempt, agent, .. }) = event else { continue };
+            let (id, attempt, agent) = (task.clone(), *attempt, *agent);
+            let Some(index) = self.plan.graph().and_then(|graph| graph.index(&id)) else { continue };
+            let Some(worker) = self.worker(index, agent) else { continue };
+            let Err(error) = worker.prepare(&self.floor.shared, &self.cancel).await else { continue };
+            failed.insert((id, attempt));
+            let (report, spent) = (Report::Failed { error }, Spent::default());
+            self.decide(Input::Reported { task: index, attempt, report, spent }, batch);
+        }
+        failed
+    }
+
+    /// Drops the copy of a task that is done, if all of it was taken.
+    pub(super) fn drop_copy(&mut self, index: usize) {
+        let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| self.is_apart(index)) else {
+            return;
+        };
+        let shared = Arc::clone(&self.floor.shared);
+        self.clearing += 1;
+        self.flights.push(Box::pin(async move {
+            // What stays is listed, and can be cleaned later.
+            drop(tokio::task::spawn_blocking(move || worktree::drop_settled(&shared, agent)).await);
+            Landed::Cleared
+        }));
+    }
+
+    /// Finishes what the last process was at when it went.
+    pub(super) async fn recover_copies(&mut self) {
+        let home = self.floor.shared.home.clone();
+        drop(tokio::task::spawn_blocking(move || worktree::recover(&home)).await);
+        let done = self.plan.tasks().filter(|view| view.status == Status::Done);
+        let done: Vec<usize> = done.map(|view| view.index).collect();
+        done.into_iter().for_each(|index| self.drop_copy(index));
+    }
+}
+
+/// A task's copy while it is looked at.
+pub(super) struct Apart {
+    pub(super) copy: Copy,
+    pub(super) review: Review,
+}
+
+impl Apart {
+    pub(super) fn of(
+        worker: &Worker,
+        shared: &Shared,
+        sight: &Sight,
+        cancel: &CancellationToken,
+    ) -> Result<Self, CopyError> {
+        let copy = worker.copy(shared, cancel)?;
+        let review = copy.review(sight, cancel)?;
+        Ok(Self { copy, review })
+    }
+
+    /// What has passed its checks goes into the project; what cannot has not passed.
+    pub(super) fn merge(mut self, findings: &mut Findings, sight: &Sight, cancel: &CancellationToken) {
+        if findings.proof == Proof::Failed {
+            return;
+        }
+        let evidence = worktree::merge(&mut self.copy, sight, cancel);
+        if !evidence.ok {
+            findings.proof = Proof::Failed;
+        }
+        findings.evidence.push(evidence);
+    }
+}
+
+/// What is found where a copy cannot be looked at.
+pub(super) fn unseen(error: &CopyError) -> Findings {
+    let evidence = Evidence { what: worktree::MERGE.to_owned(), ok: false, detail: error.to_string() };
+    Findings { proof: Proof::Failed, evidence: vec![evidence], artifacts: Vec::new() }
+}

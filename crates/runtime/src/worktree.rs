@@ -1,0 +1,172 @@
+//! Agents that work in a copy of the project, and what becomes of what they did there.
+//!
+//! An agent's copy bears the agent's name, so whoever sits down again finds it. Its settings say where it is
+//! (`Permissions::copy`), and they are journalled: an agent that was given a copy never works in the project itself. A
+//! copy without walls would keep nobody in, so without them there is none. Copies are made and merged by
+//! `tools::copy`, which can do every step again; nothing here is written down besides.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use max_team_core::id::AgentId;
+use max_team_core::plan::event::Evidence;
+use max_team_core::policy::{Permissions, Sight};
+use max_team_core::team::{Isolation, Settings};
+use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Order, Review};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::RuntimeError;
+use crate::shared::{Shared, now_ms};
+
+/// Files in conflict that are named to whoever must do something about them.
+const NAMED_MAX: usize = 10;
+/// What a merge is called among the checks of a task.
+pub(crate) const MERGE: &str = "merge into the project";
+
+/// Whether somebody works in a copy: because of who it is, or of what it is given to do.
+pub(crate) fn wanted(who: Isolation, what: Isolation) -> bool {
+    who == Isolation::Worktree || what == Isolation::Worktree
+}
+
+/// The same settings for somebody who works in a copy.
+pub(crate) fn within(shared: &Shared, agent: AgentId, mut settings: Settings) -> Settings {
+    settings.permissions.copy = copies(shared).root(&agent.to_string()).display().to_string();
+    settings
+}
+
+/// What settings say now, for somebody who may work in a copy.
+pub(crate) fn still(known: &Permissions, now: &Permissions) -> Permissions {
+    Permissions { copy: known.copy.clone(), ..now.clone() }
+}
+
+/// What the copy is called that somebody works in: whoever is called from within one works in the same.
+pub(crate) fn id_of(settings: &Settings) -> String {
+    let folder = Path::new(&settings.permissions.copy).parent().and_then(Path::file_name);
+    folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+pub(crate) fn copies(shared: &Shared) -> Copies {
+    Copies::within(&shared.home)
+}
+
+/// Whoever works in a copy, and at what.
+#[derive(Debug, Clone)]
+pub(crate) struct Worker {
+    /// What the copy is called.
+    pub id: String,
+    pub project: PathBuf,
+    pub settings: Settings,
+    pub by: String,
+}
+
+impl Worker {
+    /// The copy of somebody whose settings say that there is one; made if it is not there. Blocking.
+    pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Copy, CopyError> {
+        if !shared.walled {
+            return Err(CopyError::NoWalls);
+        }
+        let sight = sight(&self.settings);
+        let order = Order { id: &self.id, project: &self.project, sight: &sight, by: &self.by, at_ms: now_ms() };
+        copies(shared).make(&order, cancel)
+    }
+
+    /// Makes the copy before anybody is told to begin; words on why there is none.
+    pub(crate) async fn prepare(self, shared: &Arc<Shared>, cancel: &CancellationToken) -> Result<(), String> {
+        let (shared, cancel) = (Arc::clone(shared), cancel.clone());
+        let made = tokio::task::spawn_blocking(move || self.copy(&shared, &cancel).map(drop)).await;
+        let error = match made {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        Err(format!("there is no copy to work in: {error}"))
+    }
+
+    /// The same for somebody who is about to sit down.
+    pub(crate) fn place(&self, shared: &Shared) -> Result<Copy, RuntimeError> {
+        let unusable = |error: CopyError| RuntimeError::Root {
+            path: self.settings.permissions.copy.clone(),
+            detail: error.to_string(),
+        };
+        self.copy(shared, &CancellationToken::new()).map_err(unusable)
+    }
+}
+
+fn sight(settings: &Settings) -> Sight {
+    Sight::under(&settings.constraints, &settings.permissions)
+}
+
+/// Merges a copy whole, or says what stands in the way. Blocking.
+pub(crate) fn merge(copy: &mut Copy, sight: &Sight, cancel: &CancellationToken) -> Evidence {
+    let told = |ok, detail: String| Evidence { what: MERGE.to_owned(), ok, detail };
+    let whole = Accept { files: None, whole: true, sight };
+    match copy.accept(&whole, cancel, &mut |_| {}) {
+        Err(error) => told(false, error.to_string()),
+        Ok(merged) if merged.stuck.is_empty() => match merged.files.len() {
+            1 => told(true, "1 file".to_owned()),
+            files => told(true, format!("{files} files")),
+        },
+        Ok(merged) => {
+            let named: Vec<String> =
+                merged.stuck.iter().take(NAMED_MAX).map(|(path, why)| format!("`{path}`: {why}")).collect();
+            let more = match merged.stuck.len() - named.len() {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            let id = copy.id();
+            told(
+                false,
+                format!(
+                    "nothing was merged: {}{more}; see `max-team worktrees show {id}`, and take what fits with \
+                     `max-team worktrees accept {id}`",
+                    named.join("; ")
+                ),
+            )
+        }
+    }
+}
+
+/// Drops an agent's copy if nobody has anything to decide about it any more. Blocking.
+pub(crate) fn drop_settled(shared: &Shared, agent: AgentId) {
+    let Ok(copy) = copies(shared).find(&agent.to_string()) else { return };
+    if copy.is_settled() {
+        // What cannot be removed is listed, and can be cleaned later.
+        drop(copy.remove());
+    }
+}
+
+/// What somebody is told who gets the answer of an agent that worked in a copy; nothing if nothing differs there.
+pub(crate) async fn news(shared: &Arc<Shared>, agent: AgentId) -> Option<String> {
+    let shared = Arc::clone(shared);
+    tokio::task::spawn_blocking(move || looked_at(&shared, agent)).await.ok()?
+}
+
+fn looked_at(shared: &Shared, agent: AgentId) -> Option<String> {
+    let copy = copies(shared).find(&agent.to_string()).ok()?;
+    let review = copy.review(&Sight::default(), &CancellationToken::new()).ok()?;
+    let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
+    if changed.is_empty() {
+        drop(copy.remove());
+        return None;
+    }
+    Some(kept(copy.id(), &review, &changed))
+}
+
+fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
+    let named: Vec<String> = changed.iter().take(NAMED_MAX).map(|path| format!("`{path}`")).collect();
+    let more = if changed.len() > named.len() { ", …" } else { "" };
+    let stuck = review.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. })).count();
+    let conflicts = if stuck == 0 { String::new() } else { format!(" {stuck} of them are in conflict with it.") };
+    format!(
+        "[The changes are in a copy and not in the project yet ({} changed: {}{more}).{conflicts} The user takes them \
+         with `max-team worktrees accept {id}`, looks with `show`, drops them with `reject`.]",
+        changed.len(),
+        named.join(", ")
+    )
+}
+
+/// Sweeps what killed processes left, and finishes what they began. Blocking.
+pub(crate) fn recover(home: &Path) {
+    // What cannot be finished now stays listed, and every command on copies says why.
+    drop(Copies::within(home).recover(&CancellationToken::new()));
+}

@@ -1,0 +1,252 @@
+//! Our own record of a copy's tree, in git's format and out of the reach of whoever works in the tree.
+//!
+//! It obeys no settings but ours: no system's, no user's, none of the project. Attributes that would change bytes or run
+//! a filter are overruled, so that what it compares is what lies on the disk. The repository that the agent gets is
+//! written beside it, file by file, as `git clone --shared` would have left it, without asking the other side anything.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use max_team_sandbox::{Walls, probe};
+use tokio_util::sync::CancellationToken;
+
+use super::record::Record;
+use super::take::List;
+use super::{CopyError, Order, failed, open};
+use crate::git::GitError;
+use crate::git::question::{Answer, Question};
+use crate::git::repo::Repo;
+use crate::git::tree::LEFTOVERS;
+
+/// Where the agent works.
+pub(super) const TREE: &str = "tree";
+/// Our record, and its objects.
+const KEEP: &str = "keep";
+pub(super) const OBJECTS: &str = "keep/objects";
+/// How the tree was, and how it is: lists of git's.
+pub(super) const FIRST: &str = "first";
+pub(super) const NOW: &str = "now";
+
+/// Overrules every attribute that would change the bytes of a file.
+const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
+/// What stands in a copy's first commit if it differs from the project's last.
+const MESSAGE: &str = "The project as it lay there when this copy was made";
+/// The branch of a copy whose project is on none.
+const BRANCH: &str = "work";
+/// Who commits if the user has no name.
+const NAME: &str = "Max Team";
+const MAIL: &str = "max-team@localhost";
+/// How long reading a whole tree may take.
+const TIMEOUT: Duration = Duration::from_secs(600);
+/// Bytes of an answer with a line for every file.
+const ANSWER_BYTES_MAX: usize = 64 << 20;
+
+/// Our git, on one copy.
+#[derive(Debug)]
+pub(super) struct Keep<'a> {
+    home: &'a Path,
+    objects: &'a [PathBuf],
+    cancel: &'a CancellationToken,
+}
+
+impl<'a> Keep<'a> {
+    pub(super) fn new(home: &'a Path, objects: &'a [PathBuf], cancel: &'a CancellationToken) -> Self {
+        Self { home, objects, cancel }
+    }
+
+    /// Makes a whole copy in `home`, which will lie at `last`.
+    pub(super) fn make(
+        order: &Order<'_>,
+        home: &Path,
+        last: &Path,
+        cancel: &CancellationToken,
+    ) -> Result<(), CopyError> {
+        let repo = open(order.project, order.sight, cancel)?;
+        let source = Source::of(&repo)?;
+        let tree = home.join(TREE);
+        fs::create_dir(&tree).map_err(|err| failed(&tree, &err))?;
+        // The user's own folder may lie in the project, and the copy with it.
+        let own = home.ancestors().nth(2).unwrap_or(home);
+        let mut list = List::of(&repo, own, cancel)?;
+        list.put(&repo.root, order.sight, &tree, cancel)?;
+        let keep = Keep::new(home, &source.objects, cancel);
+        source.write(&home.join(KEEP), &source.objects)?;
+        let first = home.join(FIRST);
+        keep.told(&tree, FIRST, &["read-tree", "--empty"], "begin a list")?;
+        keep.told(&tree, FIRST, &["add", "--all", "--force", "."], "read the copy")?;
+        let base = keep.commit(&tree, &source)?;
+        source.write(&tree.join(".git"), &[last.join(OBJECTS)])?;
+        put(&tree.join(".git/refs/heads").join(&source.branch), &format!("{base}\n"))?;
+        put(&home.join(KEEP).join("refs/heads").join(&source.branch), &format!("{base}\n"))?;
+        let index = tree.join(".git/index");
+        fs::copy(&first, &index).map_err(|err| failed(&index, &err))?;
+        let record = Record {
+            id: order.id.to_owned(),
+            project: repo.root.path().to_owned(),
+            by: order.by.to_owned(),
+            made_at_ms: order.at_ms,
+            base,
+            objects: source.objects,
+            left: list.left,
+            settled: BTreeMap::new(),
+            open: None,
+        };
+        record.write(home)
+    }
+
+    /// The commit that holds the tree as it is now: the project's own if nothing differs from it.
+    fn commit(&self, tree: &Path, source: &Source) -> Result<String, CopyError> {
+        let held = self.told(tree, FIRST, &["write-tree"], "write the copy down")?.line();
+        let mut args = vec!["commit-tree", &held, "-m", MESSAGE];
+        if let Some(head) = &source.head {
+            let known = self.ask(tree, FIRST, &["rev-parse", "--verify", "--quiet", &format!("{head}^{{tree}}")])?;
+            if known.code == Some(0) && known.line() == held {
+                return Ok(head.clone());
+            }
+            args.extend(["-p", head]);
+        }
+        Ok(self.told(tree, FIRST, &args, "commit the copy")?.line())
+    }
+
+    /// Asks about a working tree, with one of our lists.
+    pub(super) fn ask(&self, tree: &Path, list: &str, args: &[&str]) -> Result<Answer, GitError> {
+        self.question(tree, list).ask(args)
+    }
+
+    pub(super) fn told(&self, tree: &Path, list: &str, args: &[&str], doing: &str) -> Result<Answer, GitError> {
+        self.question(tree, list).told(args, doing)
+    }
+
+    pub(super) fn question<'q>(&'q self, tree: &'q Path, list: &str) -> Question<'q> {
+        let place = |name: &str| self.home.join(name).display().to_string();
+        let pairs = [
+            ("GIT_DIR", place(KEEP)),
+            ("GIT_WORK_TREE", tree.display().to_string()),
+            ("GIT_INDEX_FILE", place(list)),
+            ("GIT_CONFIG_GLOBAL", "/dev/null".to_owned()),
+            ("GIT_CONFIG_NOSYSTEM", "1".to_owned()),
+            ("GIT_LITERAL_PATHSPECS", "1".to_owned()),
+        ];
+        Question {
+            env: pairs.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            walls: self.walls(),
+            timeout: TIMEOUT,
+            most: ANSWER_BYTES_MAX,
+            ..Question::new(tree, self.cancel)
+        }
+    }
+
+    /// It runs nothing that a tree brings along; should it ever, then where that could do nothing.
+    fn walls(&self) -> Option<Walls> {
+        if probe().bubblewrap.is_err() {
+            return None;
+        }
+        let home = self.home.to_owned();
+        let readable = self.objects.iter().cloned().chain([home.clone()]).collect();
+        Some(Walls { readable, writable: vec![home.clone()], protected: vec![home.join(TREE)], ..Walls::default() })
+    }
+}
+
+/// What of the project's repository the copy's need to know.
+#[derive(Debug)]
+struct Source {
+    objects: Vec<PathBuf>,
+    /// How it names objects.
+    format: String,
+    /// Its last commit, if that holds the whole project and not a folder of something larger.
+    head: Option<String>,
+    branch: String,
+    name: String,
+    mail: String,
+    /// Where its history ends, if it was not fetched whole.
+    shallow: Option<Vec<u8>>,
+    /// What nobody wants to see.
+    ignored: String,
+}
+
+impl Source {
+    fn of(repo: &Repo<'_>) -> Result<Self, CopyError> {
+        let said = |args: &[&str]| repo.ask(args).map(|answer| answer.line());
+        let setting = |key: &str, otherwise: &str| {
+            let value = said(&["config", "--get", key])?;
+            let is_plain = !value.is_empty() && !value.chars().any(char::is_control);
+            Ok::<_, GitError>(if is_plain { value } else { otherwise.to_owned() })
+        };
+        let is_top = said(&["rev-parse", "--show-prefix"])?.is_empty();
+        let branch = said(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
+        let shared = repo.shared().unwrap_or(Path::new(""));
+        let excludes = said(&["config", "--type=path", "--get", "core.excludesFile"])?;
+        let mut ignored: String =
+            LEFTOVERS.iter().filter_map(|word| word.strip_prefix("--exclude=")).flat_map(|line| [line, "\n"]).collect();
+        let default = || Some(std::env::home_dir()?.join(".config/git/ignore"));
+        let user = if excludes.is_empty() { default() } else { Some(PathBuf::from(excludes)) };
+        for file in user.into_iter().chain([shared.join("info/exclude")]) {
+            ignored.push_str(&fs::read_to_string(file).unwrap_or_default());
+            ignored.push('\n');
+        }
+        Ok(Self {
+            objects: repo.objects(),
+            format: said(&["rev-parse", "--show-object-format"])?,
+            head: repo.head.clone().filter(|_| is_top),
+            branch: if is_branch(&branch) { branch } else { BRANCH.to_owned() },
+            name: setting("user.name", NAME)?,
+            mail: setting("user.email", MAIL)?,
+            shallow: fs::read(shared.join("shallow")).ok(),
+            ignored,
+        })
+    }
+
+    /// Writes a repository that borrows objects from others.
+    fn write(&self, folder: &Path, objects: &[PathBuf]) -> Result<(), CopyError> {
+        for inner in ["hooks", "info", "objects/info", "refs/heads"] {
+            let inner = folder.join(inner);
+            fs::create_dir_all(&inner).map_err(|err| failed(&inner, &err))?;
+        }
+        let (version, format) = match self.format.as_str() {
+            "sha1" | "" => (0, String::new()),
+            other => (1, format!("[extensions]\n\tobjectFormat = {other}\n")),
+        };
+        let (name, mail) = (quoted(&self.name), quoted(&self.mail));
+        put(
+            &folder.join("config"),
+            &format!(
+                "[core]\n\trepositoryformatversion = {version}\n\tfilemode = true\n\tbare = false\n\
+                 \tlogallrefupdates = true\n{format}[gc]\n\tauto = 0\n[user]\n\tname = {name}\n\temail = {mail}\n"
+            ),
+        )?;
+        put(&folder.join("HEAD"), &format!("ref: refs/heads/{}\n", self.branch))?;
+        put(&folder.join("info/attributes"), ATTRIBUTES)?;
+        put(&folder.join("info/exclude"), &self.ignored)?;
+        let lines: Vec<String> = objects.iter().map(|path| quoted_path(path)).collect();
+        put(&folder.join("objects/info/alternates"), &(lines.join("\n") + "\n"))?;
+        if let Some(shallow) = &self.shallow {
+            let place = folder.join("shallow");
+            fs::write(&place, shallow).map_err(|err| failed(&place, &err))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a name can be written as a file beneath `refs/heads`.
+fn is_branch(name: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    !name.chars().any(char::is_control) && name.split('/').all(is_part)
+}
+
+/// A value as git's settings take it.
+fn quoted(value: &str) -> String {
+    format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A path as git's list of borrowed objects takes it.
+fn quoted_path(path: &Path) -> String {
+    let text = path.display().to_string();
+    if text.starts_with('"') { quoted(&text) } else { text }
+}
+
+fn put(path: &Path, text: &str) -> Result<(), CopyError> {
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::write(path, text)).map_err(|err| failed(path, &err))
+}

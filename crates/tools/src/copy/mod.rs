@@ -1,0 +1,360 @@
+//! A copy of a project for somebody who writes: made, looked at, and merged back or dropped.
+//!
+//! A copy is a folder of ours. In it, `tree` is the root of whoever works there, with a repository of its own that
+//! borrows the project's objects (what `git clone --shared` makes); nothing of the project can be written from it.
+//! Beside it, out of its reach, `keep` is our own record of how the tree was at first. What differs is found with that
+//! record alone, so nothing that is done to the tree or to its repository can run anything of ours or hide a file that
+//! is merged. Files are merged one by one, each only if the project still has it as it was; no commit is made.
+//!
+//! Every step can be done again: a copy that was not finished is swept, a merge writes down what it will do before it
+//! does it, and a folder is renamed before it is removed.
+
+mod keep;
+mod merge;
+mod record;
+mod review;
+mod take;
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use max_team_core::policy::Sight;
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
+use rustix::io::Errno;
+use tokio_util::sync::CancellationToken;
+
+use self::keep::Keep;
+use self::record::Record;
+use crate::files::Root;
+use crate::git::GitError;
+use crate::git::repo::Repo;
+use crate::tool::ToolError;
+
+pub use crate::files::State;
+pub use merge::{Accept, Merged, Step};
+pub use record::Settled;
+pub use review::{Change, Fate, Review};
+
+/// Files of one copy.
+pub const FILES_MAX: usize = 200_000;
+/// Bytes of one copy.
+pub const BYTES_MAX: u64 = 16 << 30;
+/// Files of one copy that differ.
+pub const CHANGES_MAX: usize = 10_000;
+/// Bytes of a copy's name.
+const NAME_BYTES_MAX: usize = 64;
+
+/// What a folder is called while it is made, and after it was given up.
+const MAKING: &str = ".making-";
+const LEAVING: &str = ".leaving-";
+
+/// Why there is no copy, or nothing was done with it.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// A copy is made of a repository.
+    #[error("`{0}` is in no git repository, and a copy is made of one; run `git init` there, or leave `isolation` out")]
+    NoRepository(String),
+    /// No such copy.
+    #[error("there is no copy `{0}`; `max-team worktrees list` shows those there are")]
+    NotFound(String),
+    /// Nothing would keep its agent in it.
+    #[error("a copy keeps nobody in it without walls; run `max-team doctor` to see why there are none")]
+    NoWalls,
+    /// Somebody is at it.
+    #[error("the copy `{0}` is in use by another process; try again when that is done")]
+    Busy(String),
+    /// A name that is none.
+    #[error("`{0}` cannot be the name of a copy: letters, digits, `-` and `_` can")]
+    Name(String),
+    /// It would be too large.
+    #[error("the project is too large for a copy: {0}; ignore what need not be in it (`.gitignore`)")]
+    TooLarge(String),
+    /// Too much has changed in it.
+    #[error("more than {CHANGES_MAX} files differ in the copy `{0}`; look at it in `{1}`")]
+    TooMany(String, String),
+    /// A file that was named has not changed in it.
+    #[error("`{0}` has not changed in this copy; `max-team worktrees show` lists what has")]
+    NotChanged(String),
+    /// What it was made from is not there any more.
+    #[error("what the copy `{0}` was made from cannot be read: {1}")]
+    Broken(String, String),
+    /// The disk says no.
+    #[error("cannot write `{0}`: {1}")]
+    Io(String, String),
+    /// Git says no.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// A file says no.
+    #[error("{0}")]
+    File(#[from] ToolError),
+}
+
+/// What a copy is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct Order<'a> {
+    /// What it is called.
+    pub id: &'a str,
+    /// The project's folder.
+    pub project: &'a Path,
+    /// Whoever works in it sees this of the project, and gets no more.
+    pub sight: &'a Sight,
+    /// Who works in it, and at what: for people.
+    pub by: &'a str,
+    /// When, in milliseconds since 1970.
+    pub at_ms: i64,
+}
+
+/// All copies of one user.
+#[derive(Debug, Clone)]
+pub struct Copies {
+    folder: PathBuf,
+}
+
+impl Copies {
+    /// Those in the user's folder.
+    pub fn within(home: &Path) -> Self {
+        Self { folder: home.join("copies") }
+    }
+
+    /// The copy of that name, made if it is not there yet. Blocking.
+    pub fn make(&self, order: &Order<'_>, cancel: &CancellationToken) -> Result<Copy, CopyError> {
+        check(order.id)?;
+        match self.find(order.id) {
+            Err(CopyError::NotFound(_)) => {}
+            found => return found,
+        }
+        make_private(&self.folder)?;
+        let folder = self.folder.canonicalize().map_err(|err| failed(&self.folder, &err))?;
+        let making = folder.join(format!("{MAKING}{}", order.id));
+        if let Some(_held) = hold(&making, order.id)? {
+            clear(&making)?;
+        }
+        make_private(&making)?;
+        let held = hold(&making, order.id)?;
+        let last = folder.join(order.id);
+        Keep::make(order, &making, &last, cancel)?;
+        sync(&making);
+        fs::rename(&making, &last).map_err(|err| failed(&last, &err))?;
+        sync(&folder);
+        drop(held);
+        self.find(order.id)
+    }
+
+    /// Where the agent of that copy works, or would.
+    pub fn root(&self, id: &str) -> PathBuf {
+        let folder = self.folder.parent().and_then(|home| Some(home.canonicalize().ok()?.join("copies")));
+        folder.unwrap_or_else(|| self.folder.clone()).join(id).join(keep::TREE)
+    }
+
+    /// One that was made.
+    pub fn find(&self, id: &str) -> Result<Copy, CopyError> {
+        check(id)?;
+        let place = self.folder.join(id);
+        match place.canonicalize() {
+            Ok(home) if home.join(record::FILE).is_file() => Ok(Copy { record: Record::read(&home)?, home }),
+            _ => Err(CopyError::NotFound(id.to_owned())),
+        }
+    }
+
+    /// All that were made, the oldest first.
+    pub fn list(&self) -> Vec<Copy> {
+        let mut found: Vec<Copy> = self.names().iter().filter_map(|name| self.find(name).ok()).collect();
+        found.sort_by(|one, other| (one.record.made_at_ms, one.id()).cmp(&(other.record.made_at_ms, other.id())));
+        found
+    }
+
+    /// Clears away what processes left that were killed, and finishes the merges that they began. Says what could not be.
+    pub fn recover(&self, cancel: &CancellationToken) -> Vec<CopyError> {
+        let mut failed = Vec::new();
+        for name in self.names() {
+            let folder = self.folder.join(&name);
+            if name.starts_with(MAKING) || name.starts_with(LEAVING) {
+                if let Ok(Some(_held)) = hold(&folder, &name) {
+                    failed.extend(clear(&folder).err());
+                }
+            } else if folder.join(merge::FILE).exists() {
+                let finished = self.find(&name).and_then(|mut copy| copy.finish(cancel, &mut |_| {}));
+                failed.extend(finished.err().filter(|err| !matches!(err, CopyError::Busy(_))));
+            }
+        }
+        failed
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+}
+
+/// One copy.
+#[derive(Debug)]
+pub struct Copy {
+    home: PathBuf,
+    record: Record,
+}
+
+impl Copy {
+    /// What it is called.
+    pub fn id(&self) -> &str {
+        &self.record.id
+    }
+
+    /// Where its agent works: all that this one can write.
+    pub fn root(&self) -> PathBuf {
+        self.home.join(keep::TREE)
+    }
+
+    /// What its agent's commands read besides: the objects that its repository borrows.
+    pub fn reads(&self) -> Vec<PathBuf> {
+        std::iter::once(self.home.join(keep::OBJECTS)).chain(self.record.objects.iter().cloned()).collect()
+    }
+
+    /// The project it is a copy of.
+    pub fn project(&self) -> &Path {
+        &self.record.project
+    }
+
+    /// Who works in it, and at what.
+    pub fn by(&self) -> &str {
+        &self.record.by
+    }
+
+    /// When it was made, in milliseconds since 1970.
+    pub fn made_at_ms(&self) -> i64 {
+        self.record.made_at_ms
+    }
+
+    /// Says that somebody is at work in it, as long as the file lives.
+    pub fn occupy(&self) -> Option<OwnedFd> {
+        let tree = open_folder(&self.root()).ok()?;
+        // Where there are no locks, nobody can be told.
+        let _ = flock(&tree, FlockOperation::NonBlockingLockShared);
+        Some(tree)
+    }
+
+    /// Whether somebody is at work in it, in whatever process.
+    pub fn is_occupied(&self) -> bool {
+        let tree = open_folder(&self.root());
+        tree.is_ok_and(|tree| flock(&tree, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK))
+    }
+
+    /// Whether somebody has decided about everything that differed in it when it was last decided about.
+    pub fn is_settled(&self) -> bool {
+        self.record.open == Some(0)
+    }
+
+    /// What of the project is not in it, and why.
+    pub fn left(&self) -> &[String] {
+        &self.record.left
+    }
+
+    /// Drops it, with everything in it. Blocking.
+    pub fn remove(self) -> Result<(), CopyError> {
+        let held = self.hold()?;
+        let leaving = self.home.with_file_name(format!("{LEAVING}{}", self.id()));
+        if leaving.exists() {
+            clear(&leaving)?;
+        }
+        fs::rename(&self.home, &leaving).map_err(|err| failed(&self.home, &err))?;
+        clear(&leaving)?;
+        drop(held);
+        Ok(())
+    }
+
+    /// Holds it against other processes, and waits for one that has it: each does so for one look or one merge.
+    fn hold(&self) -> Result<OwnedFd, CopyError> {
+        let gone = || CopyError::NotFound(self.id().to_owned());
+        let folder = open_folder(&self.home).map_err(|_| gone())?;
+        while flock(&folder, FlockOperation::LockExclusive) == Err(Errno::INTR) {}
+        // Whoever had it may have dropped it.
+        if self.home.join(record::FILE).is_file() { Ok(folder) } else { Err(gone()) }
+    }
+
+    /// The same, and knows what was decided meanwhile.
+    fn hold_anew(&mut self) -> Result<OwnedFd, CopyError> {
+        let held = self.hold()?;
+        self.record = Record::read(&self.home)?;
+        Ok(held)
+    }
+}
+
+/// The project's repository, or why there is none to copy.
+fn open<'a>(project: &Path, sight: &'a Sight, cancel: &'a CancellationToken) -> Result<Repo<'a>, CopyError> {
+    Repo::open(project, sight, cancel)?.ok_or_else(|| CopyError::NoRepository(project.display().to_string()))
+}
+
+fn root(path: &Path) -> Result<Root, CopyError> {
+    Root::open(path).map_err(|err| failed(path, &err))
+}
+
+fn failed(path: &Path, err: &std::io::Error) -> CopyError {
+    CopyError::Io(path.display().to_string(), err.to_string())
+}
+
+fn check(id: &str) -> Result<(), CopyError> {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let fits = !id.is_empty() && id.len() <= NAME_BYTES_MAX && id.bytes().all(is_name);
+    if fits { Ok(()) } else { Err(CopyError::Name(crate::text::visible(&crate::text::clip(id, NAME_BYTES_MAX)))) }
+}
+
+fn make_private(path: &Path) -> Result<(), CopyError> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|err| failed(path, &err))
+}
+
+/// Holds a folder against other processes as long as the file lives; `None` if there is none.
+fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
+    let folder = match open_folder(path) {
+        Err(Errno::NOENT) => return Ok(None),
+        other => other.map_err(|errno| failed(path, &errno.into()))?,
+    };
+    match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
+        Err(Errno::WOULDBLOCK) => Err(CopyError::Busy(id.to_owned())),
+        // Where there are no locks, nobody can be kept out.
+        _ => Ok(Some(folder)),
+    }
+}
+
+fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(CWD, path, flags, Mode::empty())
+}
+
+/// Removes a folder of ours, also where somebody took the right to do that from a folder in it.
+fn clear(path: &Path) -> Result<(), CopyError> {
+    match fs::remove_dir_all(path) {
+        Err(err) if err.kind() == std::io::ErrorKind::PermissionDenied => {
+            open_up(path);
+            fs::remove_dir_all(path).map_err(|err| failed(path, &err))
+        }
+        Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(failed(path, &err)),
+        _ => Ok(()),
+    }
+}
+
+fn open_up(path: &Path) {
+    use std::os::unix::fs::PermissionsExt;
+    let mut folders = vec![path.to_owned()];
+    while let Some(folder) = folders.pop() {
+        // What cannot be changed cannot be removed either, and then that is said.
+        let _ = fs::set_permissions(&folder, fs::Permissions::from_mode(0o700));
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        folders.extend(
+            entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|entry| entry.path()),
+        );
+    }
+}
+
+/// Makes all that was written so far outlast a power cut: a file that it emptied would look like one that was changed.
+fn sync(folder: &Path) {
+    #[cfg(target_os = "linux")]
+    if let Ok(folder) = fs::File::open(folder) {
+        let _ = rustix::fs::syncfs(folder);
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        let _ = folder;
+        rustix::fs::sync();
+    }
+}

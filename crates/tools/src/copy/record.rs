@@ -1,0 +1,95 @@
+//! What is written down about a copy, beside it.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::{CopyError, State, failed};
+
+/// Where it is. A folder that has it is a whole copy.
+pub(super) const FILE: &str = "copy.json";
+
+/// What is known about a copy.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Record {
+    pub(super) id: String,
+    pub(super) project: PathBuf,
+    pub(super) by: String,
+    pub(super) made_at_ms: i64,
+    /// The commit that holds how it was at first.
+    pub(super) base: String,
+    /// Folders of objects that it borrows.
+    pub(super) objects: Vec<PathBuf>,
+    /// What of the project is not in it, and why.
+    #[serde(default)]
+    pub(super) left: Vec<String>,
+    /// Files that somebody has decided about.
+    #[serde(default)]
+    pub(super) settled: BTreeMap<String, Settled>,
+    /// How many files nobody had decided about when it was last decided about.
+    #[serde(default)]
+    pub(super) open: Option<usize>,
+}
+
+/// What was decided about a file. It holds for what the file was then.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Settled {
+    /// Whether it went into the project.
+    pub accepted: bool,
+    /// How it was in the copy.
+    pub after: State,
+}
+
+impl Record {
+    pub(super) fn read(home: &Path) -> Result<Self, CopyError> {
+        let id = || home.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        read(&home.join(FILE))?.ok_or_else(|| CopyError::NotFound(id()))
+    }
+
+    pub(super) fn write(&self, home: &Path) -> Result<(), CopyError> {
+        write(&home.join(FILE), self)
+    }
+}
+
+/// Reads what was written down; `None` if nothing was.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, CopyError> {
+    let bytes = match fs::read(path) {
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        other => other.map_err(|err| failed(path, &err))?,
+    };
+    let broken = |err: serde_json::Error| CopyError::Broken(path.display().to_string(), err.to_string());
+    serde_json::from_slice(&bytes).map(Some).map_err(broken)
+}
+
+/// Writes something down so that it is there whole or not at all.
+pub(super) fn write<T: Serialize>(path: &Path, value: &T) -> Result<(), CopyError> {
+    let trouble = |err: std::io::Error| failed(path, &err);
+    let bytes = serde_json::to_vec(value).map_err(|err| trouble(err.into()))?;
+    let temp = path.with_extension("tmp");
+    let mut file = File::create(&temp).map_err(trouble)?;
+    file.write_all(&bytes).and_then(|()| file.sync_all()).map_err(trouble)?;
+    fs::rename(&temp, path).map_err(trouble)?;
+    sync_parent(path)
+}
+
+/// Takes back what was written down.
+pub(super) fn remove(path: &Path) -> Result<(), CopyError> {
+    match fs::remove_file(path) {
+        Err(err) if err.kind() != std::io::ErrorKind::NotFound => Err(failed(path, &err)),
+        _ => sync_parent(path),
+    }
+}
+
+fn sync_parent(path: &Path) -> Result<(), CopyError> {
+    let Some(folder) = path.parent() else { return Ok(()) };
+    let synced = File::open(folder).and_then(|folder| folder.sync_all());
+    match synced {
+        // File systems that know no such thing as syncing a folder say so.
+        Err(err) if matches!(err.raw_os_error(), Some(22 | 95)) => Ok(()),
+        other => other.map_err(|err| failed(folder, &err)),
+    }
+}

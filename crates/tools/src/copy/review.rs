@@ -1,0 +1,310 @@
+//! What differs in a copy, and what would become of it in the project.
+//!
+//! Found by our own record, whatever the copy's repository says: a commit there changes nothing here. What differs is
+//! laid out beside the copy as it was and as it is, and is merged from there, so what was shown is what is merged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use max_team_core::policy::Sight;
+use serde::Serialize;
+use tokio_util::sync::CancellationToken;
+
+use super::keep::{FIRST, Keep, NOW};
+use super::record::Record;
+use super::{CHANGES_MAX, Copy, CopyError, State, clear, failed, root};
+use crate::files::{Content, Place, Root, state};
+use crate::git::patch::Patch;
+use crate::git::question::Answer;
+use crate::git::{Diff, FILES_MAX, FileStat, GitError};
+use crate::text::visible;
+
+/// Where what differs is laid out: as it was, and as it is.
+const WAS: &str = "was";
+pub(super) const IS: &str = "is";
+/// Files that git lays out at once.
+const BATCH: usize = 200;
+/// What git says of a path where another repository is.
+const REPOSITORY: &str = "160000";
+
+/// Everything that differs in a copy.
+#[derive(Debug, Clone, Serialize)]
+pub struct Review {
+    /// By path.
+    pub changes: Vec<Change>,
+    /// The same to read.
+    pub diff: Diff,
+}
+
+impl Review {
+    /// What nobody has decided about yet.
+    pub fn open(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| !matches!(change.fate, Fate::Done | Fate::Rejected))
+    }
+
+    /// What cannot be merged as things are.
+    pub fn stuck(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. } | Fate::Refused { .. }))
+    }
+}
+
+/// One file that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// Where, relative to the project's folder.
+    pub path: String,
+    /// How it was when the copy was made.
+    pub before: State,
+    /// How it is in the copy.
+    pub after: State,
+    /// What becomes of it.
+    #[serde(flatten)]
+    pub fate: Fate,
+}
+
+/// What becomes of a file that differs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "fate", rename_all = "snake_case")]
+pub enum Fate {
+    /// It can be merged: the project has it as it was.
+    Ready,
+    /// It is in the project.
+    Done,
+    /// Somebody said no to it.
+    Rejected,
+    /// The project has changed it too.
+    Conflict {
+        /// What the project has.
+        why: String,
+    },
+    /// It is not for a copy to change, or cannot be written.
+    Refused {
+        /// Why.
+        why: String,
+    },
+}
+
+impl Copy {
+    /// Looks at what differs. `sight` says what may be changed in the project. Blocking.
+    pub fn review(&self, sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
+        let _held = self.hold()?;
+        self.look(sight, cancel)
+    }
+
+    /// The same for whoever holds the copy.
+    pub(super) fn look(&self, sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
+        let keep = Keep::new(&self.home, &self.record.objects, cancel);
+        let (first, now) = self.lists(&keep)?;
+        let differs = |path: &&PathBuf| first.get(*path) != now.get(*path);
+        let paths: BTreeSet<&PathBuf> = first.keys().chain(now.keys()).filter(differs).collect();
+        if paths.len() > CHANGES_MAX {
+            return Err(CopyError::TooMany(self.id().to_owned(), self.root().display().to_string()));
+        }
+        let was = self.lay_out(&keep, WAS, FIRST, paths.iter().filter(|path| first.contains_key(**path)))?;
+        let is_file = |path: &&&PathBuf| now.get(**path).is_some_and(|entry| !entry.is_repository());
+        let is = self.lay_out(&keep, IS, NOW, paths.iter().filter(is_file))?;
+        let project = root(&self.record.project)?;
+        let judge = Judge { record: &self.record, sight, was: &was, is: &is, project: &project };
+        let changes = paths.iter().map(|path| judge.change(path, first.get(*path), now.get(*path)));
+        Ok(Review { changes: changes.collect::<Result<_, _>>()?, diff: self.diff(&keep)? })
+    }
+
+    /// The tree as it was and as it is, by path.
+    fn lists(&self, keep: &Keep<'_>) -> Result<(List, List), CopyError> {
+        let (tree, now) = (self.root(), self.home.join(NOW));
+        fs::copy(self.home.join(FIRST), &now).map_err(|err| failed(&now, &err))?;
+        // What is merged must outlast a power cut as it was shown.
+        let add = ["-c", "core.fsync=all", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "."];
+        keep.told(&tree, NOW, &add, "read the copy")?;
+        let list =
+            |name| keep.told(&tree, name, &["ls-files", "-z", "--stage"], "list the copy").map(|told| read(&told));
+        Ok((list(FIRST)?, list(NOW)?))
+    }
+
+    /// Lays files out as one of our lists has them.
+    fn lay_out<'p>(
+        &self,
+        keep: &Keep<'_>,
+        folder: &str,
+        list: &str,
+        paths: impl Iterator<Item = &'p &'p PathBuf>,
+    ) -> Result<Root, CopyError> {
+        let place = self.home.join(folder);
+        clear(&place)?;
+        fs::create_dir(&place).map_err(|err| failed(&place, &err))?;
+        let names: Vec<&str> = paths.filter_map(|path| path.to_str()).collect();
+        for batch in names.chunks(BATCH) {
+            let args = [&["checkout-index", "--force", "--"], batch].concat();
+            let broken = |err: GitError| CopyError::Broken(self.id().to_owned(), err.to_string());
+            keep.told(&place, list, &args, "lay files out").map_err(broken)?;
+        }
+        root(&place)
+    }
+
+    fn diff(&self, keep: &Keep<'_>) -> Result<Diff, CopyError> {
+        let tree = self.root();
+        let plain =
+            ["diff", "--cached", "--no-ext-diff", "--no-textconv", "--no-color", "--no-renames", "--submodule=short"];
+        let numbers = [plain.as_slice(), &["--numstat", "-z", &self.record.base]].concat();
+        let counted = keep.told(&tree, NOW, &numbers, "compare files")?;
+        let stats = crate::git::tree::stats(&counted);
+        let stat = |path: &str, added, removed| FileStat { path: visible(path), added, removed };
+        let mut files: Vec<FileStat> = stats.iter().map(|one| stat(&one.path, one.added, one.removed)).collect();
+        files.sort_by(|one, other| one.path.cmp(&other.path));
+        let mut patch = Patch::default();
+        let shown = [plain.as_slice(), &["--patch", &self.record.base]].concat();
+        let (code, complaint) = keep.question(&tree, NOW).stream(&shown, &mut |bytes| patch.push(bytes))?;
+        patch.end_file();
+        if code != Some(0) && !patch.cut {
+            return Err(Answer { code, bytes: Vec::new(), is_cut: false, complaint }.failed("compare files").into());
+        }
+        let cut = patch.cut || files.len() > FILES_MAX;
+        files.truncate(FILES_MAX);
+        Ok(Diff { text: patch.text(), files, cut, hidden: 0 })
+    }
+
+    /// A file in conflict with the changes of both sides in it, marked where they meet; `None` if it is not a text on
+    /// both sides. After a review. Blocking.
+    pub fn conflict(&self, path: &str, cancel: &CancellationToken) -> Result<Option<String>, CopyError> {
+        let project = root(&self.record.project)?;
+        let place = project.place(path)?;
+        let sides =
+            [(&project, "yours"), (&root(&self.home.join(WAS))?, "base"), (&root(&self.home.join(IS))?, "copy")];
+        let mut args: Vec<String> = ["merge-file", "--stdout", "--diff3"].map(str::to_owned).into();
+        let mut files = Vec::new();
+        for (side, name) in sides {
+            let Some(Content::File { bytes, .. }) = Content::read(side, &place)? else { return Ok(None) };
+            if bytes.contains(&0) {
+                return Ok(None);
+            }
+            let file = self.home.join(format!("{name}.side"));
+            fs::write(&file, bytes).map_err(|err| failed(&file, &err))?;
+            args.extend(["-L".to_owned(), name.to_owned()]);
+            files.push(file.display().to_string());
+        }
+        args.extend(files);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        let keep = Keep::new(&self.home, &self.record.objects, cancel);
+        let told = keep.ask(&self.root(), NOW, &args)?;
+        // It exits with the number of places where the sides meet.
+        Ok(told.code.is_some_and(|code| (0..128).contains(&code)).then(|| String::from_utf8_lossy(&told.bytes).into()))
+    }
+}
+
+type List = BTreeMap<PathBuf, Entry>;
+
+/// What git's list says about a path: its mode and its content.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry(String);
+
+impl Entry {
+    fn is_repository(&self) -> bool {
+        self.0.starts_with(REPOSITORY)
+    }
+}
+
+fn read(answer: &Answer) -> List {
+    let entry = |field: &[u8]| {
+        let at = field.iter().position(|byte| *byte == b'\t')?;
+        let (about, path) = (field.get(..at)?, field.get(at + 1..)?);
+        Some((PathBuf::from(OsStr::from_bytes(path)), Entry(String::from_utf8_lossy(about).into_owned())))
+    };
+    answer.fields().filter_map(entry).collect()
+}
+
+/// Says what becomes of each file.
+struct Judge<'a> {
+    record: &'a Record,
+    sight: &'a Sight,
+    was: &'a Root,
+    is: &'a Root,
+    project: &'a Root,
+}
+
+impl Judge<'_> {
+    fn change(&self, path: &Path, first: Option<&Entry>, now: Option<&Entry>) -> Result<Change, CopyError> {
+        let shown = visible(&path.to_string_lossy());
+        let refused = |why: &str| Fate::Refused { why: why.to_owned() };
+        let place = match path.to_str().map(|path| self.project.place(path)) {
+            Some(Ok(place)) => place,
+            Some(Err(err)) => return Ok(Change::refused(shown, err.to_string())),
+            None => return Ok(Change::refused(shown, "its name is not text".to_owned())),
+        };
+        let side = |root: &Root, entry: Option<&Entry>| match entry {
+            None => Ok(State::Gone),
+            Some(entry) if entry.is_repository() => Ok(State::Other),
+            Some(_) => state(root, &place),
+        };
+        let (before, after) = (side(self.was, first)?, side(self.is, now)?);
+        let path = place.to_string();
+        let settled = self.record.settled.get(&path).filter(|settled| settled.after == after);
+        let fate = match settled {
+            Some(settled) if settled.accepted => Fate::Done,
+            Some(_) => Fate::Rejected,
+            None => match self.cannot(&place, before, after)? {
+                Some(why) => refused(&why),
+                None => self.meets(&place, before, after)?,
+            },
+        };
+        Ok(Change { path, before, after, fate })
+    }
+
+    /// Why a file is not merged, whatever the project has.
+    fn cannot(&self, place: &Place, before: State, after: State) -> Result<Option<String>, CopyError> {
+        let path = place.to_string();
+        if let Some(why) = self.sight.guards(&path) {
+            return Ok(Some(format!("{why}; only the user changes it")));
+        }
+        if !self.sight.frees(&path) {
+            return Ok(Some("a rule keeps it from being changed".to_owned()));
+        }
+        Ok(match (before, after) {
+            (State::Other, _) | (_, State::Other) => Some("it is a repository of its own, or no file".to_owned()),
+            (State::Large, _) | (_, State::Large) => Some("it is too large to be merged; copy it by hand".to_owned()),
+            (_, State::Link { .. }) if self.leads_out(place)? => {
+                Some("it is a link that leads out of the project; make it by hand".to_owned())
+            }
+            _ => None,
+        })
+    }
+
+    fn leads_out(&self, place: &Place) -> Result<bool, CopyError> {
+        let Some(Content::Link(target)) = Content::read(self.is, place)? else { return Ok(false) };
+        let mut depth = place.parts().count().saturating_sub(1);
+        for part in Path::new(&target).components() {
+            match part {
+                Component::RootDir | Component::Prefix(_) => return Ok(true),
+                Component::ParentDir if depth == 0 => return Ok(true),
+                Component::ParentDir => depth -= 1,
+                Component::Normal(_) => depth += 1,
+                Component::CurDir => {}
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the project has in its stead.
+    fn meets(&self, place: &Place, before: State, after: State) -> Result<Fate, CopyError> {
+        let now = state(self.project, place)?;
+        let conflict = |why: &str| Fate::Conflict { why: why.to_owned() };
+        // Where a folder made room for a file in the copy, it will here, if nothing else is in it.
+        let makes_room = before == State::Gone && now == State::Other && self.was.path().join(place.as_path()).is_dir();
+        Ok(match now {
+            now if now == after => Fate::Done,
+            now if now == before || makes_room => Fate::Ready,
+            State::Gone => conflict("it is gone from the project"),
+            State::Other => conflict("the project has a folder there"),
+            _ if before == State::Gone => conflict("the project has another file there"),
+            _ => conflict("it has changed in the project too"),
+        })
+    }
+}
+
+impl Change {
+    fn refused(path: String, why: String) -> Self {
+        Self { path, before: State::Other, after: State::Other, fate: Fate::Refused { why } }
+    }
+}

@@ -1,0 +1,235 @@
+//! One path replaced by another state of it: a file, a program, a link, nothing.
+//!
+//! What is there is compared with what was expected before anything is touched, and each step leaves the old state or
+//! the new one. Doing it again after a crash finds out which. Goes through no link, and touches nothing that other
+//! programs obey.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::Path;
+
+use max_team_core::hash::Hash;
+use max_team_core::limits::WRITE_BYTES_MAX;
+use max_team_core::policy::Sight;
+use rustix::fs::{
+    AtFlags, FileType, RenameFlags, Stat, fstat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
+};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::place::Place;
+use super::root::{Root, bytes_in, open_part_dir, open_part_file};
+use super::slot::{Slot, errno, is_same, sync_dir};
+use crate::tool::ToolError;
+
+/// What is at a path, as far as anybody needs to know to tell it from something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nothing.
+    Gone,
+    /// A file.
+    File {
+        /// Of its bytes.
+        hash: Hash,
+        /// Whether it can be run.
+        program: bool,
+    },
+    /// A symbolic link.
+    Link {
+        /// Of what it points to.
+        hash: Hash,
+    },
+    /// A file with more bytes than are written here.
+    Large,
+    /// Something else: a folder, a pipe.
+    Other,
+}
+
+/// What is to be at a path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Content {
+    Gone,
+    File { bytes: Vec<u8>, program: bool },
+    Link(OsString),
+}
+
+impl Content {
+    pub(crate) fn state(&self) -> State {
+        match self {
+            Self::Gone => State::Gone,
+            Self::File { bytes, program } => State::File { hash: Hash::of(bytes), program: *program },
+            Self::Link(target) => State::Link { hash: Hash::of(target.as_bytes()) },
+        }
+    }
+
+    /// What is at a path; `None` if it is nothing that can be put elsewhere.
+    pub(crate) fn read(root: &Root, place: &Place) -> Result<Option<Self>, ToolError> {
+        let mut bytes = None;
+        let state = look(root, place, &mut bytes)?;
+        let bytes = bytes.unwrap_or_default();
+        Ok(match state {
+            State::Gone => Some(Self::Gone),
+            State::File { program, .. } => Some(Self::File { bytes, program }),
+            State::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
+            State::Large | State::Other => None,
+        })
+    }
+}
+
+/// What is at a path.
+pub(crate) fn state(root: &Root, place: &Place) -> Result<State, ToolError> {
+    look(root, place, &mut None)
+}
+
+/// What was found at a path, opened where it can be.
+#[derive(Debug)]
+pub(crate) enum Found {
+    Gone,
+    File(File, Stat),
+    Link(OsString),
+    Other,
+}
+
+/// Finds what is at a path, through no link.
+pub(crate) fn find(root: &Root, place: &Place) -> Result<Found, ToolError> {
+    let slot = match Slot::beneath(root, place) {
+        Ok(Some(slot)) => slot,
+        // Where a folder on the way is a file or a link by now, the path itself leads nowhere.
+        Ok(None) | Err(ToolError::Correctable(_)) => return Ok(Found::Gone),
+        Err(err) => return Err(err),
+    };
+    let trouble = |errno| slot.trouble(errno);
+    let stat = match statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => return Ok(Found::Gone),
+        other => other.map_err(trouble)?,
+    };
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::Symlink => {
+            let target = readlinkat(&slot.dir, slot.name, Vec::new()).map_err(trouble)?;
+            Ok(Found::Link(OsString::from_vec(target.into_bytes())))
+        }
+        FileType::RegularFile => {
+            let file = open_part_file(slot.dir.as_fd(), slot.name.as_ref()).map_err(trouble)?;
+            let stat = fstat(&file).map_err(trouble)?;
+            Ok(Found::File(file.into(), stat))
+        }
+        _ => Ok(Found::Other),
+    }
+}
+
+fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<State, ToolError> {
+    let (bytes, program) = match find(root, place)? {
+        Found::Gone => return Ok(State::Gone),
+        Found::Other => return Ok(State::Other),
+        Found::Link(target) => (target.into_vec(), None),
+        Found::File(_, stat) if bytes_in(&stat) > WRITE_BYTES_MAX => return Ok(State::Large),
+        Found::File(file, stat) => {
+            let mut bytes = Vec::new();
+            let read = file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes);
+            read.map_err(|err| root.trouble("read", place.as_path(), errno(&err)))?;
+            (bytes, Some(stat.st_mode & 0o100 != 0))
+        }
+    };
+    let hash = Hash::of(&bytes);
+    *content = Some(bytes);
+    Ok(program.map_or(State::Link { hash }, |program| State::File { hash, program }))
+}
+
+/// Puts `to` where `from` is. If it is there already, it is only made to last.
+pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &Content) -> Result<(), ToolError> {
+    let (now, then) = (state(root, place)?, to.state());
+    let found = Slot::find(root, sight, place)?;
+    let slot = match (found, to) {
+        (Some(slot), _) => slot,
+        (None, Content::Gone) => return Ok(()),
+        (None, _) => Slot::make(root, sight, place)?,
+    };
+    if now == then {
+        return sync_dir(&slot.dir).map_err(|errno| slot.trouble(errno));
+    }
+    // A link makes room before a file takes its place; a process may have died in between.
+    let made_room = now == State::Gone && matches!((from, then), (State::Link { .. }, State::File { .. }));
+    if now != from && !made_room {
+        return Err(slot.changed());
+    }
+    match to {
+        Content::Gone => remove(&slot, from),
+        Content::Link(target) => put_link(&slot, from, target),
+        Content::File { bytes, program } => {
+            if matches!(now, State::Link { .. }) {
+                remove(&slot, now)?;
+            }
+            slot.put_as(bytes, slot.look()?.as_ref(), Some(*program))
+        }
+    }
+}
+
+/// Takes away what is there, unless it is something else by now.
+fn remove(slot: &Slot<'_>, from: State) -> Result<(), ToolError> {
+    let trouble = |errno| slot.trouble(errno);
+    if !matches!(from, State::Link { .. }) {
+        let old = slot.look()?.ok_or_else(|| slot.changed())?;
+        let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
+        if !is_same(&now, &old.stat) {
+            return Err(slot.changed());
+        }
+    }
+    unlinkat(&slot.dir, slot.name, AtFlags::empty()).map_err(trouble)?;
+    sync_dir(&slot.dir).map_err(trouble)
+}
+
+fn put_link(slot: &Slot<'_>, from: State, target: &OsString) -> Result<(), ToolError> {
+    let trouble = |errno| slot.trouble(errno);
+    if let State::File { .. } = from {
+        // Refuses what may not be replaced.
+        slot.look()?;
+    }
+    // One name for one place, so that whoever does this again clears away what was left of it.
+    let [one, two, three, four, ..] = Hash::of(slot.place.to_string()).0;
+    let temp = format!(".max-team-0-{}.tmp", u32::from_le_bytes([one, two, three, four]));
+    match unlinkat(&slot.dir, &temp, AtFlags::empty()) {
+        Ok(()) | Err(Errno::NOENT) => {}
+        Err(errno) => return Err(trouble(errno)),
+    }
+    symlinkat(target, &slot.dir, &temp).map_err(trouble)?;
+    let placed = if from == State::Gone {
+        match renameat_with(&slot.dir, &temp, &slot.dir, slot.name, RenameFlags::NOREPLACE) {
+            // Some file systems cannot promise it; then the look a moment ago must do.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => renameat(&slot.dir, &temp, &slot.dir, slot.name),
+            outcome => outcome,
+        }
+    } else {
+        renameat(&slot.dir, &temp, &slot.dir, slot.name)
+    };
+    if let Err(errno) = placed {
+        let _ = unlinkat(&slot.dir, &temp, AtFlags::empty());
+        return Err(trouble(errno));
+    }
+    sync_dir(&slot.dir).map_err(trouble)
+}
+
+/// Removes the folders above a path that have become empty, as long as `goes` says so of them.
+pub(crate) fn prune(root: &Root, place: &Place, goes: &dyn Fn(&Path) -> bool) {
+    let folders = place.as_path().ancestors().skip(1).filter(|path| !path.as_os_str().is_empty());
+    for folder in folders.take_while(|path| goes(path)) {
+        match remove_dir(root, folder) {
+            // Another process may have removed it and died.
+            Ok(()) | Err(Errno::NOENT) => {}
+            // One that is not empty stays, and so do those above it.
+            Err(_) => return,
+        }
+    }
+}
+
+fn remove_dir(root: &Root, folder: &Path) -> Result<(), Errno> {
+    let (Some(above), Some(name)) = (folder.parent(), folder.file_name()) else { return Err(Errno::INVAL) };
+    let mut dir = root.dir().try_clone_to_owned().map_err(|err| errno(&err))?;
+    for part in above.iter() {
+        dir = open_part_dir(dir.as_fd(), part.as_ref())?;
+    }
+    unlinkat(&dir, name, AtFlags::REMOVEDIR)
+}

@@ -1,0 +1,190 @@
+//! Killed in the middle: the same files come out as if nothing had happened.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+
+use super::*;
+
+/// Where the child is told what to do; without it, the child is no test.
+const PLACE: &str = "MAX_TEAM_TEST_COPY";
+const AT: &str = "MAX_TEAM_TEST_STEP";
+
+fn die() -> ! {
+    rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
+    unreachable!("killed")
+}
+
+/// What is killed: goes on with a merge, and dies before a file is replaced or after the last, if not before.
+#[test]
+#[ignore = "run by those below, in a process of its own"]
+fn child() {
+    let (Some(home), Some(at)) = (std::env::var_os(PLACE), std::env::var_os(AT)) else { return };
+    let at: usize = at.to_str().unwrap().parse().unwrap();
+    let mut copy = Copies::within(Path::new(&home)).find("one").unwrap();
+    let accept = Accept { files: None, whole: false, sight: &Sight::default() };
+    let mut die_at = |step: max_team_tools::copy::Step| {
+        if step.done == at {
+            die();
+        }
+    };
+    copy.accept(&accept, &CancellationToken::new(), &mut die_at).unwrap();
+}
+
+/// A merge that has said what it will do and has done nothing yet, again and again.
+struct Scene {
+    desk: Desk,
+    kept: TempDir,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (desk, copy) = work();
+        drop(copy);
+        let scene = Self { desk, kept: TempDir::new().unwrap() };
+        assert_eq!(scene.killed(&[], 0), Some(9));
+        for (from, to) in scene.places() {
+            copy_all(&from, &to);
+        }
+        scene
+    }
+
+    /// What is put back, and from where.
+    fn places(&self) -> [(std::path::PathBuf, std::path::PathBuf); 2] {
+        let kept = |name: &str| self.kept.path().join(name);
+        [(self.desk.project.inside(""), kept("project")), (self.desk.home.path().join("copies"), kept("copies"))]
+    }
+
+    fn again(&self) {
+        for (place, kept) in self.places() {
+            fs::remove_dir_all(&place).unwrap();
+            copy_all(&kept, &place);
+        }
+    }
+
+    /// Runs the child; the signal that ended it. `around` is what it is run by.
+    fn killed(&self, around: &[String], at: usize) -> Option<i32> {
+        let mut argv = around.to_vec();
+        argv.push(std::env::current_exe().unwrap().display().to_string());
+        let (program, words) = argv.split_first().unwrap();
+        let status = Command::new(program)
+            .args(words)
+            .args(["--exact", "copies::crash::child", "--ignored"])
+            .env(PLACE, self.desk.home.path())
+            .env(AT, at.to_string())
+            .stdout(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(status.success() || status.signal() == Some(9), "{around:?} {at}: {status}");
+        status.signal()
+    }
+
+    fn recover(&self) {
+        let failed = self.desk.copies().recover(&CancellationToken::new());
+        assert!(failed.is_empty(), "{failed:?}");
+    }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    assert!(Command::new("cp").arg("-a").arg(from).arg(to).status().unwrap().success());
+}
+
+/// A project and a copy that differs from it in every way.
+fn work() -> (Desk, Copy) {
+    let desk = Desk::usual();
+    desk.project.write("tree/inner/x", "x\n");
+    let copy = desk.copy("one");
+    let root = copy.root();
+    fs::write(root.join("src/a.rs"), "changed\n").unwrap();
+    fs::remove_file(root.join("src/b.rs")).unwrap();
+    fs::remove_dir_all(root.join("tree")).unwrap();
+    fs::write(root.join("tree"), "a file now\n").unwrap();
+    fs::remove_file(root.join("link")).unwrap();
+    fs::write(root.join("link"), "no link any more\n").unwrap();
+    fs::remove_file(root.join("win.txt")).unwrap();
+    symlink("src/a.rs", root.join("win.txt")).unwrap();
+    fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::create_dir(root.join("new")).unwrap();
+    fs::write(root.join("new/x"), "new\n").unwrap();
+    (desk, copy)
+}
+
+fn undisturbed() -> BTreeMap<String, String> {
+    let (desk, mut copy) = work();
+    assert_eq!(accept(&mut copy, None).stuck, []);
+    desk.files()
+}
+
+#[test]
+fn a_merge_that_is_killed_at_any_file_comes_to_the_same_end() {
+    let (want, scene) = (undisturbed(), Scene::new());
+    let mut steps = 0;
+    loop {
+        scene.again();
+        if scene.killed(&[], steps).is_none() {
+            break;
+        }
+        scene.recover();
+        assert_eq!(scene.desk.files(), want, "killed at step {steps}");
+        steps += 1;
+    }
+    assert_eq!(steps, 9, "one for each file, and one after the last");
+    assert_eq!(scene.desk.files(), want);
+    assert_eq!(review(&scene.desk.copies().find("one").unwrap()).open().count(), 0);
+}
+
+/// Killed from outside at every call that changes a name: also between the two halves of one file.
+#[test]
+fn a_merge_that_is_killed_at_any_change_of_a_name_comes_to_the_same_end() {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+        return;
+    }
+    let (want, scene) = (undisturbed(), Scene::new());
+    for call in ["renameat", "renameat2", "unlinkat"] {
+        let mut number = 1;
+        loop {
+            scene.again();
+            let inject = format!("inject={call}:signal=SIGKILL:when={number}");
+            let around = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject].map(str::to_owned);
+            // At the end of the merge it dies, too, before it looks for more to do.
+            let is_whole =
+                scene.killed(&around, 8) == Some(9) && !scene.desk.home.path().join("copies/one/merge.json").exists();
+            scene.recover();
+            assert_eq!(scene.desk.files(), want, "{call} {number}");
+            assert!(!scene.desk.files().keys().any(|name| name.ends_with(".tmp")), "{call} {number}");
+            number += 1;
+            if is_whole || number > 40 {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn what_somebody_changes_after_the_crash_is_theirs() {
+    let scene = Scene::new();
+    scene.desk.project.write("src/a.rs", "mine\n");
+    scene.recover();
+    assert_eq!(scene.desk.project.read("src/a.rs"), "mine\n");
+    let copy = scene.desk.copies().find("one").unwrap();
+    let seen = review(&copy);
+    assert_eq!(seen.open().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["src/a.rs"]);
+    assert_eq!(seen.stuck().count(), 1);
+}
+
+#[test]
+fn a_copy_that_was_not_finished_is_made_again() {
+    let desk = Desk::usual();
+    let half = desk.home.path().join("copies/.making-one");
+    fs::create_dir_all(half.join("tree/src")).unwrap();
+    fs::write(half.join("tree/src/a.rs"), "half\n").unwrap();
+    fs::set_permissions(half.join("tree/src"), fs::Permissions::from_mode(0o500)).unwrap();
+    assert!(desk.copies().find("one").is_err() && desk.copies().list().is_empty());
+    let copy = desk.copy("one");
+    assert_eq!(fates(&review(&copy)), []);
+    assert_eq!(fs::read_to_string(copy.root().join("src/a.rs")).unwrap(), "one\ntwo\nthree\n");
+    assert!(!half.exists());
+    let left = desk.home.path().join("copies/.leaving-two");
+    fs::create_dir_all(left.join("tree")).unwrap();
+    assert_eq!(desk.copies().recover(&CancellationToken::new()).len(), 0);
+    assert!(!left.exists());
+}

@@ -1,0 +1,197 @@
+//! What comes back from a copy, and what does not.
+
+use super::*;
+
+#[test]
+fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
+    let desk = Desk::usual();
+    let project = &desk.project;
+    project.write("notes.txt", "mine\n");
+    let mut copy = desk.copy("one");
+    let root = copy.root();
+    // The user goes on meanwhile.
+    project.write("notes.txt", "mine, and more\n");
+    project.write("later.txt", "later\n");
+
+    fs::write(root.join("src/a.rs"), "one\n2\nthree\n").unwrap();
+    fs::write(root.join("win.txt"), "one\r\n2\r\n").unwrap();
+    fs::write(root.join("data.bin"), [0, 1]).unwrap();
+    fs::rename(root.join("docs/空 格.md"), root.join("docs/新 名.md")).unwrap();
+    fs::set_permissions(root.join("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(root.join("src/b.rs"), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::remove_file(root.join("link")).unwrap();
+    symlink("src/b.rs", root.join("link")).unwrap();
+    symlink("../src/a.rs", root.join("docs/inner")).unwrap();
+    fs::create_dir_all(root.join("deep/er")).unwrap();
+    fs::write(root.join("deep/er/new.txt"), "new\n").unwrap();
+    fs::write(root.join("ignored"), "mine, not the project's\n").unwrap();
+    git_in(&root, &["add", "--all"]);
+    git_in(&root, &["commit", "--quiet", "-m", "half of it"]);
+    fs::write(root.join("deep/er/other.txt"), "not committed\n").unwrap();
+
+    let seen = review(&copy);
+    let all = [
+        "data.bin",
+        "deep/er/new.txt",
+        "deep/er/other.txt",
+        "docs/inner",
+        "docs/新 名.md",
+        "docs/空 格.md",
+        "link",
+        "run.sh",
+        "src/a.rs",
+        "src/b.rs",
+        "win.txt",
+    ];
+    assert_eq!(fates(&seen), all.map(|path| (path, "ready")));
+    assert_eq!(seen.diff.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), all);
+
+    let before = git_state(project);
+    let merged = accept(&mut copy, None);
+    assert_eq!(merged, Merged { files: all.map(str::to_owned).into(), stuck: Vec::new(), open: 0 });
+    let mut want = files(&root);
+    want.insert("notes.txt".to_owned(), "\"mine, and more\\n\"".to_owned());
+    want.insert("later.txt".to_owned(), "\"later\\n\"".to_owned());
+    want.insert("ignored".to_owned(), "\"secret\\n\"".to_owned());
+    assert_eq!(desk.files(), want);
+    assert_eq!(git_state(project), before, "no commit, no index, no object");
+    assert_eq!(fates(&review(&copy)), all.map(|path| (path, "done")));
+    project.write("src/a.rs", "mine again\n");
+    assert_eq!(review(&copy).stuck().count(), 0, "what was accepted is settled");
+}
+
+#[test]
+fn what_the_user_has_changed_meanwhile_is_never_touched() {
+    let desk = Desk::usual();
+    let project = &desk.project;
+    let mut copy = desk.copy("one");
+    let root = copy.root();
+    for (path, text) in
+        [("src/a.rs", "one\ncopy\nthree\n"), ("src/b.rs", "copy\n"), ("both.txt", "copy\n"), ("same", "x\n")]
+    {
+        fs::write(root.join(path), text).unwrap();
+    }
+    fs::remove_file(root.join("win.txt")).unwrap();
+    fs::remove_file(root.join("run.sh")).unwrap();
+    fs::write(root.join("folder"), "a file here\n").unwrap();
+    project.write("src/a.rs", "one\nmine\nthree\n");
+    fs::remove_file(project.inside("src/b.rs")).unwrap();
+    project.write("both.txt", "mine\n");
+    project.write("same", "x\n");
+    project.write("win.txt", "changed\r\n");
+    fs::set_permissions(project.inside("run.sh"), fs::Permissions::from_mode(0o644)).unwrap();
+    project.write("folder/x", "a folder here\n");
+
+    let seen = review(&copy);
+    let want = [
+        ("both.txt", "conflict"),
+        ("folder", "conflict"),
+        ("run.sh", "conflict"),
+        ("same", "done"),
+        ("src/a.rs", "conflict"),
+        ("src/b.rs", "conflict"),
+        ("win.txt", "conflict"),
+    ];
+    assert_eq!(fates(&seen), want);
+    let text = copy.conflict("src/a.rs", &CancellationToken::new()).unwrap().unwrap();
+    let want = "one\n<<<<<<< yours\nmine\n||||||| base\ntwo\n=======\ncopy\n>>>>>>> copy\nthree\n";
+    assert_eq!(text, want);
+    assert_eq!(copy.conflict("src/b.rs", &CancellationToken::new()).unwrap(), None, "one side is gone");
+
+    let before = desk.files();
+    let whole = Accept { files: None, whole: true, sight: &Sight::default() };
+    fs::write(root.join("fine.txt"), "fine\n").unwrap();
+    let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((merged.files, merged.stuck.len(), merged.open), (vec!["same".to_owned()], 6, 7));
+    assert_eq!(desk.files(), before, "all or nothing");
+
+    let merged = accept(&mut copy, None);
+    assert_eq!((merged.files, merged.open), (vec!["fine.txt".to_owned(), "same".to_owned()], 6));
+    let mut want = before;
+    want.insert("fine.txt".to_owned(), "\"fine\\n\"".to_owned());
+    assert_eq!(desk.files(), want, "the rest is merged, and what the user has stays");
+}
+
+#[test]
+fn some_files_are_taken_and_some_are_not() {
+    let desk = Desk::usual();
+    let mut copy = desk.copy("one");
+    for path in ["one.txt", "two.txt", "three.txt"] {
+        fs::write(copy.root().join(path), "new\n").unwrap();
+    }
+    let merged = accept(&mut copy, Some(&["./one.txt"]));
+    assert_eq!((merged.files, merged.open), (vec!["one.txt".to_owned()], 2));
+    assert!(desk.files().contains_key("one.txt") && !desk.files().contains_key("two.txt"));
+    let no = copy.reject(&["two.txt".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    assert_eq!(no, 1);
+    let copy = &mut desk.copies().find("one").unwrap();
+    assert_eq!(fates(&review(copy)), [("one.txt", "done"), ("three.txt", "ready"), ("two.txt", "rejected")]);
+    let merged = accept(copy, None);
+    assert_eq!((merged.files, merged.open), (vec!["one.txt".to_owned(), "three.txt".to_owned()], 0));
+    assert!(!desk.files().contains_key("two.txt"), "a no stands");
+    fs::write(copy.root().join("two.txt"), "better\n").unwrap();
+    assert_eq!(fates(&review(copy))[2], ("two.txt", "ready"), "another file than the one that was said no to");
+    assert_eq!(accept(copy, Some(&["two.txt"])).files, ["two.txt"]);
+    let files = Some(["four.txt".to_owned()]);
+    let named = Accept { files: files.as_ref().map(<[String; 1]>::as_slice), whole: false, sight: &Sight::default() };
+    let told = copy.accept(&named, &CancellationToken::new(), &mut |_| {}).unwrap_err();
+    assert!(told.to_string().contains("`four.txt` has not changed in this copy"), "{told}");
+}
+
+#[test]
+fn files_and_folders_take_each_others_place() {
+    let desk = Desk::usual();
+    desk.project.write("tree/inner/x", "x\n");
+    let mut copy = desk.copy("one");
+    let root = copy.root();
+    fs::remove_file(root.join("run.sh")).unwrap();
+    fs::create_dir(root.join("run.sh")).unwrap();
+    fs::write(root.join("run.sh/part"), "part\n").unwrap();
+    fs::remove_dir_all(root.join("tree")).unwrap();
+    fs::write(root.join("tree"), "a file now\n").unwrap();
+    fs::remove_file(root.join("link")).unwrap();
+    fs::write(root.join("link"), "no link any more\n").unwrap();
+    fs::remove_file(root.join("win.txt")).unwrap();
+    symlink("run.sh/part", root.join("win.txt")).unwrap();
+    let seen = review(&copy);
+    assert_eq!(seen.stuck().count(), 0, "{:?}", seen.changes);
+    assert_eq!(accept(&mut copy, None).stuck, []);
+    let mut want = files(&root);
+    want.insert("ignored".to_owned(), "\"secret\\n\"".to_owned());
+    assert_eq!(desk.files(), want);
+}
+
+#[test]
+fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
+    let desk = Desk::usual();
+    let mut copy = desk.copy("one");
+    let root = copy.root();
+    fs::write(root.join(".mcp.json"), "{}").unwrap();
+    fs::create_dir(root.join(".claude")).unwrap();
+    fs::write(root.join(".claude/settings.json"), "{}").unwrap();
+    symlink("/etc/passwd", root.join("absolute")).unwrap();
+    symlink("../../x", root.join("src/climbs")).unwrap();
+    fs::write(root.join("large"), vec![b'x'; (8 << 20) + 1]).unwrap();
+    fs::create_dir(root.join("own")).unwrap();
+    git_in(&root.join("own"), &["init", "--quiet"]);
+    fs::write(root.join("own/x"), "x\n").unwrap();
+    git_in(&root.join("own"), &["add", "x"]);
+    git_in(&root.join("own"), &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "x"]);
+    fs::write(root.join("fine"), "fine\n").unwrap();
+    let want = [
+        (".claude/settings.json", "refused"),
+        (".mcp.json", "refused"),
+        ("absolute", "refused"),
+        ("fine", "ready"),
+        ("large", "refused"),
+        ("own", "refused"),
+        ("src/climbs", "refused"),
+    ];
+    assert_eq!(fates(&review(&copy)), want);
+    let before = desk.files();
+    let merged = accept(&mut copy, None);
+    assert_eq!((merged.files, merged.stuck.len()), (vec!["fine".to_owned()], 6));
+    let mut want = before;
+    want.insert("fine".to_owned(), "\"fine\\n\"".to_owned());
+    assert_eq!(desk.files(), want);
+}
