@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use clap::CommandFactory;
 use max_team_core::id::{SessionId, WorkerId};
+use max_team_core::memory::EXPERT;
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
 use max_team_core::team::{Definition, Settings};
@@ -27,8 +28,6 @@ use crate::{agents, headless, permissions, skills, stdin};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
-/// The expert that comes with the program.
-const MEMORY_EXPERT: &str = include_str!("../../../agents/memory.md");
 /// The tools of the agent with hands.
 const SOLO_TOOLS: [&str; 10] = [
     "agent",
@@ -284,7 +283,7 @@ pub(crate) fn house(
 }
 
 /// How the house looks after its memory.
-pub(crate) fn remember(config: &Config, chosen: &Chosen, is_chat: bool) -> Result<Remember, Stop> {
+pub(crate) fn remember(place: &Place, config: &Config, chosen: &Chosen, is_chat: bool) -> Result<Remember, Stop> {
     let extracts = match config.memory.extract {
         Extract::Never => false,
         Extract::Chat => is_chat,
@@ -293,22 +292,10 @@ pub(crate) fn remember(config: &Config, chosen: &Chosen, is_chat: bool) -> Resul
     let bad = |stop: Stop| Stop::new(Exit::Config, format!("memory.model: {}", stop.message));
     Ok(Remember {
         recall: config.memory.recall,
-        expert: extracts.then(memory_expert),
+        expert: extracts.then(|| agents::builtin_one(EXPERT, &place.env)).flatten(),
         model: config.memory.model.as_deref().map(|name| chosen.resolve(name)).transpose().map_err(bad)?,
         every: config.memory.every,
     })
-}
-
-/// The expert in charge of the memory, as it comes with the program.
-fn memory_expert() -> Definition {
-    let prompt = MEMORY_EXPERT.split_once("\n---\n").map_or(MEMORY_EXPERT, |(_, prompt)| prompt);
-    Definition {
-        name: max_team_core::memory::EXPERT.into(),
-        role: "memory".into(),
-        prompt: prompt.trim_start().into(),
-        place: max_team_core::team::Place::Expert,
-        ..Definition::default()
-    }
 }
 
 /// What tools may use beyond the project.

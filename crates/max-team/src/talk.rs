@@ -68,7 +68,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let open = Open { which, definition, settings, schema, team: colleagues };
     let what = if prompt.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
-    team.remember(setup::remember(&config, &chosen, prompt.is_none())?);
+    team.remember(setup::remember(place, &config, &chosen, prompt.is_none())?);
     if let Some(prompt) = prompt {
         let face = Headless {
             handle: team.clone(),
@@ -123,7 +123,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
     // Where somebody sits, they see the plan and decide.
     let is_chat = matches!(task, Task::Run { .. }) && is_terminal() && format == Format::Text && !talk.yes_to_plans;
-    house.remember(setup::remember(&config, &chosen, is_chat)?);
+    house.remember(setup::remember(place, &config, &chosen, is_chat)?);
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));

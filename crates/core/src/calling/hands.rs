@@ -25,8 +25,6 @@ pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
 
 /// The type that is called when nobody says which: all tools but those that call.
 pub const GENERAL: &str = "general";
-/// The one expert that writes down what is remembered.
-const MEMORY: &str = "memory";
 
 /// What steers the team, the plan or the conversation with the user.
 const META: [&str; 7] =
@@ -97,7 +95,7 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
     let mut taken = Vec::new();
     let layers: [(Layer, Takes<'_>); 5] = [
         (Layer::Meta, &|tool| META.contains(&tool) || (SPAWNING.contains(&tool) && !caller.deeper)),
-        (Layer::Custom, &|tool| !who.builtin && !is_trusted(who, tool)),
+        (Layer::Custom, &|tool| !who.builtin && !is_trusted(tool)),
         (Layer::Background, &|tool| who.background && !UNATTENDED.contains(&tool)),
         (Layer::Own, &|tool| !is_own(who, tool)),
         (Layer::Caller, &|tool| caller.tools.is_some_and(|tools| !tools.iter().any(|own| own == tool))),
@@ -111,9 +109,8 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
 }
 
 /// Whether a type that a file defines is given a tool.
-fn is_trusted(who: &Definition, tool: &str) -> bool {
-    let remembers = tool == REMEMBERING && who.name != MEMORY;
-    !(SPAWNING.contains(&tool) || MODES.contains(&tool) || remembers)
+fn is_trusted(tool: &str) -> bool {
+    !(SPAWNING.contains(&tool) || MODES.contains(&tool) || tool == REMEMBERING)
 }
 
 fn is_own(who: &Definition, tool: &str) -> bool {
@@ -174,8 +171,8 @@ mod tests {
         assert!(SPAWNING.iter().all(|tool| hand(&general(), deeper).contains(&(*tool).to_owned())));
         let custom = Definition { name: "mine".into(), builtin: false, ..general() };
         assert_eq!(hand(&custom, deeper), ["edit_file", "mcp__x__y", "memory_read", "read_file", "run_shell"]);
-        let memory = Definition { name: "memory".into(), ..custom.clone() };
-        assert!(hand(&memory, deeper).contains(&"memory_write".to_owned()));
+        let posing = Definition { name: "memory".into(), ..custom.clone() };
+        assert!(!hand(&posing, deeper).contains(&"memory_write".to_owned()));
         let quiet = Definition { background: true, ..custom.clone() };
         assert_eq!(hand(&quiet, deeper), ["memory_read", "read_file"]);
         let few =

@@ -30,13 +30,13 @@ pub enum Writer {
 }
 
 impl Writer {
-    /// What an agent is, as a writer. A lead is a lead whatever it is called, and a member that owns tasks is not in
-    /// charge of the memory because of its name.
+    /// What an agent is, as a writer. A lead is a lead whatever it is called; a member that owns tasks, and an expert that
+    /// somebody's file defines, are not in charge of the memory because of their name.
     pub fn of(definition: &Definition, leads: bool) -> Self {
         let name = definition.name.clone();
         match (leads, definition.place) {
             (true, _) | (_, Place::Lead) => Self::Lead(name),
-            (false, Place::Expert) if name == EXPERT => Self::Expert,
+            (false, Place::Expert) if definition.builtin && name == EXPERT => Self::Expert,
             (false, _) => Self::Other(name),
         }
     }
@@ -183,7 +183,7 @@ mod tests {
 
     fn agent(name: &str, place: Place) -> Definition {
         let tools = vec!["memory_read".to_owned(), "memory_write".to_owned()];
-        Definition { name: name.into(), place, tools, ..Definition::default() }
+        Definition { name: name.into(), place, tools, builtin: true, ..Definition::default() }
     }
 
     #[test]
@@ -195,6 +195,7 @@ mod tests {
         let posing = Writer::of(&agent("memory", Place::Expert), true);
         let member = Writer::of(&agent("memory", Place::Member), false);
         let other = Writer::of(&agent("weather", Place::Expert), false);
+        let theirs = Writer::of(&Definition { builtin: false, ..agent("memory", Place::Expert) }, false);
         for (_, section) in Section::NAMES {
             let context = section == Section::DialogContext;
             let table = [
@@ -204,6 +205,7 @@ mod tests {
                 (&posing, context),
                 (&member, false),
                 (&other, false),
+                (&theirs, false),
             ];
             for (who, want) in table {
                 assert_eq!(may_write(who, &Key::of(section)).is_ok(), want, "{who:?} {section:?}");

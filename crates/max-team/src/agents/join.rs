@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use max_team_core::calling::hands::SPAWNING;
 use max_team_core::team::{Definition, Member, Place};
+use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
 
 use super::roster::{Entry, Roster};
@@ -162,7 +163,7 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
     // Whoever lists them may call others.
-    let is_there = |tool: &str| known.get(tool).is_some() || SPAWNING.contains(&tool);
+    let is_there = |tool: &str| known.get(tool).is_some() || tool == SKILL || SPAWNING.contains(&tool);
     tools.retain(|tool| is_there(tool) && !is_taken(tool));
     tools
 }

@@ -39,7 +39,7 @@ use crate::team::Crew;
 pub(crate) use card::slug;
 pub(crate) use join::Desk;
 pub(crate) use people::{Person, people};
-pub(crate) use roster::Roster;
+pub(crate) use roster::{Roster, builtin_one};
 pub(crate) use source::is_text;
 
 /// Names that one message tells.

@@ -7,6 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use max_team_core::team::Definition;
+
 use super::card::{self, Card};
 use super::shelf::{Scope, Shelf};
 use crate::config::yaml::{Name, Node};
@@ -19,9 +21,10 @@ const MANAGED: &str = "/etc/max-team/agents";
 const ABOVE_MAX: usize = 32;
 
 /// What comes with the program.
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 4] = [
     ("explore", include_str!("../../../../agents/explore.md")),
     ("general", include_str!("../../../../agents/general.md")),
+    (max_team_core::memory::EXPERT, include_str!("../../../../agents/memory.md")),
     ("plan", include_str!("../../../../agents/plan.md")),
 ];
 
@@ -135,6 +138,12 @@ impl Roster {
 
 fn entries(cards: &[(String, Result<Card, String>)], scope: Scope) -> impl Iterator<Item = Entry<'_>> {
     cards.iter().filter_map(move |(shown, card)| Some(Entry { card: card.as_ref().ok()?, scope, shown }))
+}
+
+/// A definition that comes with the program.
+pub(crate) fn builtin_one(name: &str, env: &Env) -> Option<Definition> {
+    let cards = builtin(env).into_iter().filter_map(|(_, card)| card.ok());
+    cards.map(|card| card.member.definition).find(|definition| definition.name == name)
 }
 
 fn builtin(env: &Env) -> Vec<(String, Result<Card, String>)> {
@@ -358,6 +367,6 @@ mod tests {
         ]);
         let roster = desk.roster();
         let names: Vec<String> = roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()).collect();
-        assert_eq!(names, ["explore", "general", "in", "plan"]);
+        assert_eq!(names, ["explore", "general", "in", "memory", "plan"]);
     }
 }

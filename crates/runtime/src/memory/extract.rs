@@ -133,6 +133,7 @@ pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
         place: Place::Expert,
         tools: [READ, WRITE].map(str::to_owned).to_vec(),
         background: true,
+        builtin: true,
         ..remember.expert.clone()?
     };
     let mut within = lead.within.clone();

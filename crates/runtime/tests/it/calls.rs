@@ -230,18 +230,20 @@ async fn whom_was_called_in_another_session_is_nobody_here() {
 async fn no_more_work_for_one_caller_than_there_are_places() {
     let folder = project();
     let journal = Journal::memory();
-    let call = "{tool: agent, input: {description: d, prompt: p, type: explore}}";
+    // Those who have a place keep it: each waits for a person.
+    let call = "{tool: agent, input: {description: d, prompt: p, type: general}}";
     let calls = [call; CALLS_PARALLEL_MAX + 1].join(", ");
-    let recording =
-        format!("answers: [{{parts: [{calls}]}}, {{text: Done.}}]\nmembers: {{explore: [{{text: Here.}}]}}");
+    let recording = format!(
+        "answers: [{{parts: [{calls}]}}]\nmembers:\n  \
+         general: [{{parts: [{{tool: write_file, input: {{path: x.txt, content: x}}}}]}}]"
+    );
     let team = house_of(&journal, folder.path(), &recording);
-    let (_, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
+    let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     let heard = rest(&mut notices).await;
-    let all = results(&heard, "max");
-    let refused: Vec<_> = all.iter().filter(|(_, is_error)| *is_error).collect();
-    let [(words, _)] = refused.as_slice() else { panic!("{all:?}") };
+    let all = results(&heard, "solo");
+    let [(words, true)] = all.as_slice() else { panic!("{all:?}") };
     assert!(words.contains(&format!("{CALLS_PARALLEL_MAX} are at work for you already")), "{words}");
-    assert_eq!(started(&journal, "explore").len(), CALLS_PARALLEL_MAX);
+    assert_eq!(started(&journal, "general").len(), CALLS_PARALLEL_MAX);
 }
 
 /// Whatever text gets into it: whoever is called writes, calls, plans and widens nothing that its caller could not.
