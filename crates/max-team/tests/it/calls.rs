@@ -135,6 +135,6 @@ fn what_a_model_is_offered() {
         agent["input_schema"]["properties"]["type"]["enum"].clone()
     };
     assert_eq!(kinds(&requests[0]), json!(["explore", "general", "memory", "plan", "leo", "ada", "ray", "sam"]));
-    assert_eq!(kinds(&requests[1]), json!(["explore", "plan", "leo", "ada", "ray", "sam"]));
+    assert_eq!(kinds(&requests[1]), json!(["explore", "memory", "plan", "leo", "ada", "ray", "sam"]));
     assert_eq!(kinds(&requests[2]), json!(["explore", "general", "plan"]));
 }
