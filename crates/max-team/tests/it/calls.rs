@@ -136,5 +136,5 @@ fn what_a_model_is_offered() {
     };
     assert_eq!(kinds(&requests[0]), json!(["explore", "general", "memory", "plan", "leo", "ada", "ray", "sam"]));
     assert_eq!(kinds(&requests[1]), json!(["explore", "memory", "plan", "leo", "ada", "ray", "sam"]));
-    assert_eq!(kinds(&requests[2]), json!(["explore", "general", "plan"]));
+    assert_eq!(kinds(&requests[2]), json!(["explore", "general", "memory", "plan"]));
 }
