@@ -1,18 +1,19 @@
 //! One definition that is a Markdown file, or an entry of `--agents '{…}'`.
 //!
 //! Unlike an agents file it is read leniently: what is odd is told and left out, and only what would be a hole in a
-//! wall makes the whole definition unusable. `values` reads single values, `markdown` takes the file apart. Nothing in
+//! wall makes the whole definition unusable. `values` reads single values, `front_matter` takes the file apart. Nothing in
 //! it is filled in from the environment but its constraints, which follow the rules of agents files.
 
 use max_team_core::near::{did_you_mean, nearest};
 use max_team_core::policy::Mode;
 use max_team_core::team::{Constraints, Definition, Member, Place};
 use max_team_core::text::visible;
+use max_team_runtime::front_matter;
 use max_team_tools::names;
 
 use super::hands::{self, Hand};
 use super::read::{LIMITS, Reader, TAKEN};
-use super::{markdown, values};
+use super::values;
 use crate::config::yaml::{Name, Node, Spot, Value};
 use crate::config::{Count, Env, File, Shape, Standing, Switch, found, quote, trust};
 
@@ -90,18 +91,18 @@ pub(super) fn read(bytes: &[u8], file: &File, env: &Env) -> Result<Option<Card>,
         broken(good.iter().filter(|byte| **byte == b'\n').count() as u64 + 1, "not valid UTF-8")
     })?;
     // Something like a key of ours is a slip of the pen, and is told as one.
-    let parts = markdown::split(text, |name| known(name).is_some() || nearest(name, KEYS).is_some())
+    let page = front_matter::read(text, |name| known(name).is_some() || nearest(name, KEYS).is_some())
         .map_err(|fault| broken(fault.spot.line, &quote(&fault.message)))?;
     let stem = file.path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let bare = ENDINGS.iter().find_map(|ending| stem.strip_suffix(ending)).unwrap_or(&stem);
-    let is_ours = parts.front.as_ref().is_some_and(tells) || bare != stem;
+    let is_ours = page.front.as_ref().is_some_and(tells) || bare != stem;
     if file.standing == Standing::Shared && !is_ours {
         return Ok(None);
     }
-    if parts.text.is_empty() && parts.front.as_ref().is_none_or(Node::is_null) {
+    if page.text.is_empty() && page.front.as_ref().is_none_or(Node::is_null) {
         return Err(broken(1, "it is empty"));
     }
-    card(parts.front.as_ref(), parts.text, bare, file, env).map(Some)
+    card(page.front.as_ref(), page.text, bare, file, env).map(Some)
 }
 
 /// Whether front matter is that of an agent.

@@ -9,9 +9,7 @@
 mod card;
 mod hands;
 mod join;
-mod markdown;
 mod people;
-mod plain;
 mod read;
 mod roll;
 mod roster;

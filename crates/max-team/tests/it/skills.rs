@@ -203,7 +203,7 @@ fn what_leads_out_of_a_project_is_not_read_and_takes_no_name() {
         listed["skills"].as_array().unwrap().iter().map(|skill| skill["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["bug_triage", "code_review", "impact_analysis", "pdf", "test_coverage_analysis"]);
     let pdf = program.run(&["skills", "show", "pdf", "--json"]).json();
-    assert_eq!((pdf["scope"].as_str(), pdf["text"].as_str()), (Some("user"), Some("mine\n")));
+    assert_eq!((pdf["scope"].as_str(), pdf["text"].as_str()), (Some("user"), Some("mine")));
     let broken = listed["broken"].to_string();
     assert!(broken.contains("leads out of the project") && broken.contains("leads out of its folder"), "{broken}");
     assert_eq!(listed["shadowed"][0]["name"], "pdf");

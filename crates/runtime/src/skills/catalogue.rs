@@ -155,7 +155,7 @@ impl Catalogue {
             read::read(&bytes, &skill.file, &called, skill.scope)?;
         }
         let text = String::from_utf8_lossy(&bytes);
-        Ok(front_matter::split(&text).1.trim_start_matches(['\r', '\n']).to_owned())
+        Ok(front_matter::text(front_matter::cut(&text).body))
     }
 
     /// What the user would say yes to.

@@ -234,7 +234,7 @@ fn parse(file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
     if file.extension().is_some_and(|ending| ending == "md") {
         let mut bytes = front(file, FRONT_BYTES).map_err(failed)?;
         let text = String::from_utf8_lossy(&bytes);
-        let is_whole = crate::front_matter::split(&text).0.is_some() || bytes.len() < FRONT_BYTES;
+        let is_whole = crate::front_matter::cut(&text).head.is_some() || bytes.len() < FRONT_BYTES;
         if !is_whole {
             bytes = front(file, HEAD_BYTES_MAX + 64).map_err(failed)?;
         }

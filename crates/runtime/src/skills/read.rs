@@ -54,12 +54,20 @@ const IDLE: [&str; 4] = ["command-tool", "command-arg-mode", "install", "primary
 
 /// Reads a skill's file; otherwise why it is none. `called` is the name of its folder or file.
 pub fn read(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
-    let page = front_matter::read(bytes)
+    let is_known = |key: &str| KEYS.iter().any(|(known, _)| *known == key);
+    let page = front_matter::read(&String::from_utf8_lossy(bytes), is_known)
         .map_err(|fault| format!("line {}, column {}: {}", fault.spot.line, fault.spot.col, fault.message))?;
-    let mut warnings = page.notes.clone();
+    if page.front.as_ref().is_some_and(|front| !matches!(front.value, Value::Map(_)) && !front.is_null()) {
+        return Err("what stands between the `---` lines must be `key: value` lines".to_owned());
+    }
+    let mut warnings = Vec::new();
+    if page.is_mended {
+        warnings.push("its front matter is no YAML as it stands and was read kindly".to_owned());
+    }
     let description = text(&page, "description").filter(|words| !words.is_empty());
     let Some(description) = description else {
-        let words = if page.has_head { "it has no `description`" } else { "it has no front matter (`---` lines)" };
+        let words =
+            if page.front.is_some() { "it has no `description`" } else { "it has no front matter (`---` lines)" };
         return Err(format!("{words}; say what it is for and when to use it"));
     };
     if description.chars().count() > DESCRIPTION_CHARS {
@@ -121,7 +129,7 @@ fn is_portable(name: &str) -> bool {
 
 fn head(page: &Page, warnings: &mut Vec<String>) -> Head {
     let mut idle = Vec::new();
-    for (key, _) in &page.head {
+    for (key, _) in page.entries() {
         let known = KEYS.iter().find(|(name, _)| *name == spelled(&key.text));
         match known {
             Some((_, true)) => {}
@@ -167,7 +175,7 @@ fn spelled(key: &str) -> String {
 }
 
 fn get<'a>(page: &'a Page, key: &str) -> Option<&'a Node> {
-    page.head.iter().find(|(name, _)| spelled(&name.text) == key).map(|(_, node)| node)
+    page.entries().iter().find(|(name, _)| spelled(&name.text) == key).map(|(_, node)| node)
 }
 
 fn text(page: &Page, key: &str) -> Option<String> {
@@ -229,8 +237,12 @@ fn tools(node: &Node) -> Vec<String> {
 /// What it needs, from wherever it is said: at the top, or under the name of the program that asked for it there.
 fn needs(page: &Page) -> Needs {
     let mut needs = Needs::default();
-    let top: Vec<(&str, &Node)> =
-        page.head.iter().map(|(name, node)| (name.text.as_str(), node)).filter(|(key, _)| *key != "metadata").collect();
+    let top: Vec<(&str, &Node)> = page
+        .entries()
+        .iter()
+        .map(|(name, node)| (name.text.as_str(), node))
+        .filter(|(key, _)| *key != "metadata")
+        .collect();
     add(&mut needs, &top);
     let Some(Value::Map(metadata)) = page.get("metadata").map(|node| &node.value) else { return needs };
     for (_, node) in metadata.iter().filter(|(name, _)| ADDED.contains(&name.text.as_str())) {

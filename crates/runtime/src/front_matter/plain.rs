@@ -6,7 +6,7 @@
 
 use serde_json::Value as Json;
 
-use crate::config::yaml::{Name, Node, Scalar, Spot, Value};
+use crate::yaml::{Name, Node, Scalar, Spot, Value};
 
 /// What YAML does not take for a word although it begins like one.
 const NO_WORDS: [&str; 3] = ["true", "false", "null"];
@@ -112,7 +112,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::config::yaml;
+    use crate::yaml;
 
     fn same(text: &str) -> bool {
         let lines: Vec<&str> = text.lines().collect();
