@@ -1,4 +1,4 @@
-//! What a session, or a plan in it, may still spend.
+//! What a session, a plan in it, or somebody in that with those who work for them, may still spend.
 //!
 //! Every agent reserves the most that a call can cost before it is made, from its own plan's purse and from the
 //! session's, under one lock: many agents at once can never spend what only one of them could. The truth is in the
@@ -17,6 +17,8 @@ use crate::shared::lock;
 pub(crate) struct Purse {
     own: Arc<Mutex<Coins>>,
     outer: Option<Arc<Purse>>,
+    /// Whether it is one agent's, and of those who work for it.
+    is_personal: bool,
 }
 
 #[derive(Debug, Default)]
@@ -29,7 +31,22 @@ struct Coins {
 
 impl Purse {
     pub(crate) fn new(cap: Budget, outer: Option<Arc<Purse>>) -> Self {
-        Self { own: Arc::new(Mutex::new(Coins { cap, ..Coins::default() })), outer }
+        Self { own: Arc::new(Mutex::new(Coins { cap, ..Coins::default() })), outer, is_personal: false }
+    }
+
+    /// What one agent and those who work for it may spend, of which so much is spent already; further out that is known.
+    pub(crate) fn personal(nano: u64, spent_nano: u64, outer: Arc<Purse>) -> Self {
+        let cap = Budget { nano: Some(nano), ..Budget::default() };
+        let coins = Coins { cap, nano: spent_nano, tokens: 0 };
+        Self { own: Arc::new(Mutex::new(coins)), outer: Some(outer), is_personal: true }
+    }
+
+    /// What is left to all who share a plan or a session.
+    pub(crate) fn left_to_all(&self) -> Left {
+        match &self.outer {
+            Some(outer) if self.is_personal => outer.left_to_all(),
+            _ => self.left(),
+        }
     }
 
     /// A larger or smaller cap from now on.
@@ -111,5 +128,16 @@ mod tests {
         inner.settle((40, 8), (5, 1));
         assert_eq!(inner.left(), Left { nano: Some(45), tokens: Some(9) });
         assert!(inner.is_bounded() && other.is_bounded());
+    }
+
+    #[test]
+    fn those_who_work_for_somebody_spend_what_they_were_given() {
+        let plan = Arc::new(Purse::new(Budget { nano: Some(100), ..Budget::default() }, None));
+        let member = Arc::new(Purse::personal(30, 5, Arc::clone(&plan)));
+        let called = Purse::personal(20, 0, Arc::clone(&member));
+        called.reserve(15, 0);
+        assert_eq!((called.left().nano, member.left().nano, plan.left().nano), (Some(5), Some(10), Some(85)));
+        member.reserve(8, 0);
+        assert_eq!((called.left().nano, called.left_to_all().nano), (Some(2), Some(77)));
     }
 }

@@ -192,18 +192,32 @@ impl Tool for TeamTool {
     }
 
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
-        let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to", "key"];
-        let found = match self.spec.name.as_str() {
-            AGENT => call::target(args),
-            _ => words.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or_default(),
-        };
-        let target: String = found.chars().take(TARGET_CHARS_MAX).collect();
+        let target: String = self.target(args)?.chars().take(TARGET_CHARS_MAX).collect();
         let preview = if self.deed == Deed::Ask { question(args) } else { String::new() };
         Ok(Action { deed: self.deed, preview, ..Action::read(target) })
     }
 
     fn call(&self, _: &Cx, _: Value, _: &Action, _: bool) -> Result<Output, ToolError> {
         Err(ToolError::correctable(format!("`{}` works only inside a team", self.spec.name)))
+    }
+}
+
+impl TeamTool {
+    /// What a call is about. Rules speak of whom is called: that is read as it will be when it is carried out.
+    fn target(&self, args: &Value) -> Result<String, ToolError> {
+        let act = |read: Result<Act, String>| read.map_err(ToolError::correctable);
+        match self.spec.name.as_str() {
+            name @ (AGENT | TASK | DISPATCH_TASK) => Ok(match act(Act::read(name, args.clone()))? {
+                Act::Call(call) => call.who,
+                Act::Dispatch(dispatch) => dispatch.agent,
+                _ => String::new(),
+            }),
+            _ => {
+                let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to", "key"];
+                let found = words.iter().find_map(|key| args.get(key).and_then(Value::as_str));
+                Ok(found.unwrap_or_default().to_owned())
+            }
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::turn::Input;
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::flight::Flight;
@@ -171,7 +172,13 @@ impl Agent {
     /// Gives one member something to do. The result comes by mail.
     async fn dispatch(&mut self, key: &str, dispatch: &team_tools::Dispatch) -> Result<Option<Done>, RuntimeError> {
         let drafted = dispatch.task_id.as_ref().and_then(|id| self.turn.drafts().iter().find(|draft| draft.id == *id));
-        let who = drafted.map_or(dispatch.agent.as_str(), |draft| draft.agent.as_str()).to_owned();
+        // Whoever was named was judged; a task that was written down cannot mean another.
+        let who = match drafted.map(|draft| draft.agent.as_str()).filter(|owner| !owner.is_empty()) {
+            Some(owner) if owner != dispatch.agent => {
+                return Ok(Some(Done::wrong(format!("that task is `{owner}`'s: call again with `agent: {owner}`"))));
+            }
+            _ => dispatch.agent.clone(),
+        };
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str()).to_owned();
         let isolation = drafted.map(|draft| draft.isolation).unwrap_or_default();
         self.call(key, &Call { way: Way::Dispatch, who, title: team_tools::title(&text), text, isolation }).await
@@ -198,7 +205,7 @@ impl Agent {
         if !self.floor.shared.journal.has_mail(letter.id)? {
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
-        self.flights.push(self.cancelled(key.to_owned(), None));
+        self.flights.push(self.cancelled(key.to_owned(), None, CancellationToken::new()));
         Ok(None)
     }
 }

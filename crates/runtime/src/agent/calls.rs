@@ -20,6 +20,7 @@ use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
 use max_team_journal::Commit;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 use super::acts::Done;
 use super::flight::{Flight, Landed};
@@ -116,19 +117,7 @@ impl Agent {
             mate.definition = Definition { prompt, ..mate.definition };
         }
         let settings = mate.settings.clone().bounded_by(mine);
-        let budget_nano = self.allotted(settings.budget_nano);
-        Ok((Mate { settings: Settings { budget_nano, structured: false, ..settings }, ..mate }, depth + 1))
-    }
-
-    /// What somebody who is called may spend: its share of what this agent's own budget leaves. What a session or a plan
-    /// leaves is in their purse, which everybody draws from.
-    fn allotted(&self, own: Option<u64>) -> Option<u64> {
-        let left = self.turn.ledger().left_nano().filter(|_| !self.lead);
-        let sharing = u64::try_from(self.calls_at_work().count()).unwrap_or(u64::MAX).max(1);
-        match (own, left.map(|left| left / sharing)) {
-            (Some(own), Some(share)) => Some(own.min(share)),
-            (own, share) => own.or(share),
-        }
+        Ok((Mate { settings: Settings { structured: false, ..settings }, ..mate }, depth + 1))
     }
 
     /// Why nobody more can work for this agent now.
@@ -137,14 +126,14 @@ impl Agent {
             Way::Dispatch => self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1)),
             Way::Arguments | Way::Words => CALLS_PARALLEL_MAX,
         };
-        let full = self.delegated.len() >= places && !self.delegated.contains(key);
+        let full = self.delegated.len() >= places && !self.delegated.contains_key(key);
         full.then(|| format!("{places} are at work for you already; wait for their answers, then call again"))
     }
 
     fn wait_for(&mut self, key: &str, child: AgentId, timeout_ms: Option<u64>) {
-        self.delegated.insert(key.to_owned());
+        let answered = self.delegated.entry(key.to_owned()).or_default().clone();
         let timeout = timeout_ms.map(Duration::from_millis);
-        self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout))));
+        self.flights.push(self.cancelled(key.to_owned(), Some((child, timeout)), answered));
     }
 
     /// Lets somebody begin to exist with what a call is about.
@@ -341,14 +330,20 @@ impl Agent {
         self.calls_at_work().filter_map(letter).collect()
     }
 
-    /// Lands when the turn is stopped.
-    pub(super) fn cancelled(&self, key: String, child: Option<(AgentId, Option<Duration>)>) -> super::flight::Future {
+    /// Lands when the turn is stopped, or says nothing once the answer has come: its time is not that of the next call.
+    pub(super) fn cancelled(
+        &self,
+        key: String,
+        child: Option<(AgentId, Option<Duration>)>,
+        answered: CancellationToken,
+    ) -> super::flight::Future {
         let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
         Box::pin(async move {
             if let Some((child, Some(timeout))) = child {
                 let address = session::agent_stream(child);
                 tokio::select! {
                     () = cancel.cancelled() => {}
+                    () = answered.cancelled() => {}
                     () = beat::worked(timeout, || floor.is_waiting(&address)) => {
                         let stop = Control::Interrupt { by: "its time is over".to_owned() };
                         // One that has just gone home needs no telling.
@@ -356,8 +351,11 @@ impl Agent {
                     }
                 }
             }
-            cancel.cancelled().await;
-            if floor.is_closing() {
+            let is_answered = tokio::select! {
+                () = cancel.cancelled() => false,
+                () = answered.cancelled() => true,
+            };
+            if is_answered || floor.is_closing() {
                 // Parked, not stopped: it goes on in the next process.
                 return Landed { flight: Flight::Tool(key), input: None };
             }

@@ -124,7 +124,13 @@ impl Agent {
         match (budget, self.turn.settings()) {
             (Some(budget), Some(settings)) if settings.budget_nano != Some(budget) => {
                 let settings = Settings { budget_nano: Some(budget), ..settings.clone() };
-                self.configure(settings).await
+                self.configure(settings).await?;
+                let plan =
+                    letters.first().and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok()?.plan);
+                if let Some(agent) = self.origin.agent {
+                    self.purse = self.floor.purse_of(agent, Some(budget), self.caller.as_deref(), plan)?;
+                }
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -143,7 +149,9 @@ impl Agent {
         }
         let content = vec![Part::text(words)];
         self.in_flight.remove(&Flight::Tool(key.clone()));
-        self.delegated.remove(&key);
+        if let Some(answered) = self.delegated.remove(&key) {
+            answered.cancel();
+        }
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
         self.step(ended, Extra::acks(vec![letter.id])).await
     }
@@ -192,9 +200,10 @@ impl Agent {
         let spent = self.spent(ended);
         let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
-        let left = Budget { nano: self.left.nano, tokens: self.left.tokens, wall_ms: None };
-        let mine = self.turn.ledger().left_nano();
-        let own = mine.is_some_and(|mine| self.left.nano.is_none_or(|left| mine < left));
+        let shared = self.purse.left_to_all();
+        let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
+        let mine = self.purse.left().nano.into_iter().chain(self.turn.ledger().left_nano()).min();
+        let own = mine.is_some_and(|mine| shared.nano.is_none_or(|left| mine < left));
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),

@@ -13,7 +13,7 @@ mod mail;
 mod memory;
 mod newcomer;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -115,7 +115,7 @@ pub(crate) struct Agent {
     /// When the turn that runs began, as far as this process knows.
     began: Instant,
     /// Calls for which somebody else is at work.
-    delegated: HashSet<String>,
+    delegated: HashMap<String, CancellationToken>,
     /// What has happened and was not told yet, and when.
     untold: Vec<(i64, Event)>,
     /// The task that was begun and whose plan does not know.
@@ -179,7 +179,7 @@ impl Agent {
             held,
             left: Left::default(),
             began: Instant::now(),
-            delegated: HashSet::new(),
+            delegated: HashMap::new(),
             untold: Vec::new(),
             begun: None,
             skills: (0, Vec::new()),

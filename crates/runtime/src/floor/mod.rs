@@ -28,7 +28,7 @@ use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::paths::Paths;
 use crate::purse::Purse;
-use crate::shared::{Shared, lock};
+use crate::shared::{Shared, lock, now_ms};
 use crate::{census, rows};
 
 pub(crate) use chairs::Activity;
@@ -47,6 +47,8 @@ pub(crate) struct Floor {
     /// Held while somebody decides about money.
     pub spending: Mutex<()>,
     plan_purses: Mutex<HashMap<PlanId, Arc<Purse>>>,
+    /// Of those with a budget of their own.
+    own_purses: Mutex<HashMap<AgentId, Arc<Purse>>>,
     pub paths: Paths,
     frames: Mutex<HashMap<String, Frame>>,
     /// What those who have called somebody work under now, by address.
@@ -80,6 +82,7 @@ impl Floor {
             purse: Arc::new(Purse::new(cap, None)),
             spending: Mutex::new(()),
             plan_purses: Mutex::new(HashMap::new()),
+            own_purses: Mutex::new(HashMap::new()),
             paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
             bonds: Mutex::new(HashMap::new()),
@@ -122,6 +125,68 @@ impl Floor {
             purse.cap(cap);
         }
         Arc::clone(purse)
+    }
+
+    /// What an agent draws from: its own budget, if it has one, inside its caller's, its plan's and the session's.
+    pub(crate) fn purse_of(
+        &self,
+        agent: AgentId,
+        budget_nano: Option<u64>,
+        caller: Option<&str>,
+        plan: Option<PlanId>,
+    ) -> Result<Arc<Purse>, RuntimeError> {
+        let shared = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
+        let caller = caller.and_then(|caller| caller.strip_prefix("agent/")?.parse().ok());
+        let outer = match caller.filter(|caller| *caller != self.lead) {
+            Some(caller) => self.callers_purse(caller, shared)?,
+            None => shared,
+        };
+        match budget_nano.filter(|_| agent != self.lead) {
+            Some(nano) => self.own_purse(agent, nano, outer),
+            None => Ok(outer),
+        }
+    }
+
+    /// A caller sits before whom it calls, except where a session is opened again.
+    fn callers_purse(&self, caller: AgentId, outer: Arc<Purse>) -> Result<Arc<Purse>, RuntimeError> {
+        if let Some(known) = lock(&self.own_purses).get(&caller) {
+            return Ok(Arc::clone(known));
+        }
+        let (turn, _) = self.shared.fold_agent(caller)?;
+        match turn.settings().and_then(|settings| settings.budget_nano) {
+            Some(nano) => self.own_purse(caller, nano, outer),
+            None => Ok(outer),
+        }
+    }
+
+    fn own_purse(&self, agent: AgentId, nano: u64, outer: Arc<Purse>) -> Result<Arc<Purse>, RuntimeError> {
+        if let Some(known) = lock(&self.own_purses).get(&agent) {
+            known.cap(Budget { nano: Some(nano), ..Budget::default() });
+            return Ok(Arc::clone(known));
+        }
+        let spent = self.spent_by(agent)?;
+        let purse = Arc::new(Purse::personal(nano, spent, outer));
+        lock(&self.own_purses).insert(agent, Arc::clone(&purse));
+        Ok(purse)
+    }
+
+    /// What an agent and those who worked for it have spent before this process looked.
+    fn spent_by(&self, agent: AgentId) -> Result<u64, RuntimeError> {
+        let journal = &self.shared.journal;
+        if journal.head(&crate::session::agent_stream(agent))? == 0 {
+            return Ok(0);
+        }
+        let costs = census::Census::new(journal).costs(Some(self.session), 0, now_ms())?;
+        let mut whose = vec![agent];
+        let mut spent: u64 = 0;
+        // Whoever is called begins after its caller, so one look at all of them finds everybody.
+        for cost in costs {
+            if cost.agent == agent || cost.caller.is_some_and(|caller| whose.contains(&caller)) {
+                whose.push(cost.agent);
+                spent = spent.saturating_add(cost.nano);
+            }
+        }
+        Ok(spent)
     }
 
     /// What a member's requests carry, made once per member and settings.

@@ -138,12 +138,6 @@ pub(crate) fn title(text: &str) -> String {
     }
 }
 
-/// Whom an `agent` call means, for rules that speak of whom is called.
-pub(super) fn target(args: &Value) -> &str {
-    let keys = ["type", "subagent_type", "agent", "agent_type"];
-    keys.iter().find_map(|key| args.get(key).and_then(Value::as_str)).unwrap_or(GENERAL)
-}
-
 const TASK_WORDS: &str = "Call one of the team's experts with arguments, and get what it says. It sees nothing of this \
     conversation. Several calls in one answer run side by side; what one says can be an argument of the next.";
 const AGENT_WORDS: &str = "Have a sub-agent do something by itself, and get its answer. It has a context of its own and \
