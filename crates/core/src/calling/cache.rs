@@ -1,9 +1,9 @@
 //! What an expert has found before: which calls it answers, and for how long.
 //!
-//! An entry is filed under a key that follows from the values of the definition's `cache.keys`, from the definition itself
-//! and from where it works. It holds one call: all its arguments, what was found, and what was said about it. A call with
-//! the same arguments is answered by it; one that agrees only in the key is made with what was found at hand. An entry is
-//! as old as what was found: saying something new about it makes nothing fresher.
+//! An entry holds one call: all its arguments, what was found, and what was said about it. It is filed under a key that
+//! follows from the values of the definition's `cache.keys`, from the definition itself and from where it works. A call
+//! with the same arguments is answered by it; one that agrees only in the key is made with what was found at hand. An
+//! entry is as old as what was found: saying something new about it makes nothing fresher.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -19,7 +19,7 @@ const KEY_DIGITS: usize = 12;
 /// What is kept of one call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What it is filed under.
+    /// What it is filed under, with others like it.
     pub key: String,
     /// All arguments of the call.
     pub raw: Value,
@@ -34,12 +34,12 @@ pub struct Entry {
     pub ttl_s: u64,
 }
 
-/// An answer is kept from now on, in place of what was under its key.
+/// An answer is kept from now on, in place of what the same call had.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheKept {
     /// The answer.
     pub entry: Entry,
-    /// Keys of what is not kept any more: too old, or too much.
+    /// Which are not kept any more: too old, or too many.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dropped: Vec<String>,
 }
@@ -47,8 +47,8 @@ pub struct CacheKept {
 /// Some answers are not kept any more.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CacheCleared {
-    /// Their keys.
-    pub keys: Vec<String>,
+    /// Which.
+    pub ids: Vec<String>,
 }
 
 /// A call whose answer may be kept, as whoever answers it knows it.
@@ -83,6 +83,11 @@ impl Entry {
         (age_ms < self.ttl_s.saturating_mul(1_000)).then_some(age_ms)
     }
 
+    /// What tells it from all others of its expert: its key, and its arguments.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.key, short(Hash::of(canonical(&self.raw))))
+    }
+
     fn bytes(&self) -> usize {
         let data = self.data.as_ref().map_or(0, |data| data.to_string().len());
         self.raw.to_string().len().saturating_add(data).saturating_add(self.text.len())
@@ -104,25 +109,29 @@ impl Asked {
             fields.extend([name.as_bytes().to_vec(), state.as_bytes().to_vec(), value.into_bytes()]);
         }
         let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
-        let key: String = Hash::of_fields(&fields).to_string().chars().take(KEY_DIGITS).collect();
+        let key = short(Hash::of_fields(&fields));
         let call = Hash::of_fields(&[definition.name.as_bytes(), key.as_bytes(), canonical(args).as_bytes()]);
         Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None })
     }
 
-    /// What the entry under its key is for this call.
-    pub fn find(&self, entry: Option<Entry>, args: &Value, now_ms: i64) -> Found {
+    /// What there is for this call among what is kept of its expert's answers.
+    pub fn find(&self, entries: &[Entry], args: &Value, now_ms: i64) -> Found {
         // Whichever is shorter: how long it was kept for, or what the definition says now.
-        let entry = entry.map(|entry| Entry { ttl_s: entry.ttl_s.min(self.ttl_s), ..entry });
-        match entry.filter(|entry| entry.key == self.key && entry.age_ms(now_ms).is_some()) {
-            Some(entry) if !entry.text.is_empty() && canonical(&entry.raw) == canonical(args) => Found::Answer(entry),
-            Some(entry) if entry.data.is_some() => Found::Data(entry),
-            _ => Found::Nothing,
+        let is_fresh =
+            |entry: &&Entry| entry.age_ms(now_ms).is_some_and(|age_ms| age_ms < self.ttl_s.saturating_mul(1_000));
+        let like_it: Vec<&Entry> = entries.iter().filter(|entry| entry.key == self.key).filter(is_fresh).collect();
+        let args = canonical(args);
+        let is_same = |entry: &&&Entry| !entry.text.is_empty() && canonical(&entry.raw) == args;
+        if let Some(entry) = like_it.iter().find(is_same) {
+            return Found::Answer((*entry).clone());
         }
+        let found = like_it.into_iter().filter(|entry| entry.data.is_some());
+        found.max_by_key(|entry| entry.created_at_ms).map_or(Found::Nothing, |entry| Found::Data(entry.clone()))
     }
 
-    /// What is kept of an answer, given what is under its key now. An answer in a bad form, one that says nothing and one
-    /// that is too large are not kept: the next call is made.
-    pub fn keep(&self, raw: Value, told: Told, before: Option<Entry>, now_ms: i64) -> Option<Entry> {
+    /// What is kept of an answer, given what was kept before. An answer in a bad form, one that says nothing and one that is
+    /// too large are not kept: the next call is made.
+    pub fn keep(&self, raw: Value, told: Told, entries: &[Entry], now_ms: i64) -> Option<Entry> {
         let found = told.result.filter(|data| !data.is_null());
         if !told.warnings.is_empty() || (found.is_none() && told.text.is_empty()) {
             return None;
@@ -130,21 +139,24 @@ impl Asked {
         let (data, created_at_ms) = match (found, self.handed_at_ms) {
             (Some(data), _) => (Some(data), now_ms),
             (None, None) => (None, now_ms),
-            // It spoke about what it was handed; if something newer has come, its words are not about that.
-            (None, Some(at_ms)) => (before.filter(|before| before.created_at_ms == at_ms)?.data, at_ms),
+            // It spoke about what it was handed; if that is gone, its words are about nothing that is kept.
+            (None, Some(at_ms)) => {
+                let handed = |entry: &&Entry| entry.key == self.key && entry.created_at_ms == at_ms;
+                (Some(entries.iter().filter(handed).find_map(|entry| entry.data.clone())?), at_ms)
+            }
         };
         let entry = Entry { key: self.key.clone(), raw, data, text: told.text, created_at_ms, ttl_s: self.ttl_s };
         (entry.bytes() <= CACHE_ENTRY_BYTES_MAX).then_some(entry)
     }
 }
 
-/// Keys that make room for an entry: what is too old, and the oldest of what is too much.
+/// Which entries make room for one: what is too old, and the oldest of what is too many.
 pub fn dropped(entries: &[Entry], new: &str, now_ms: i64) -> Vec<String> {
-    let others = entries.iter().filter(|entry| entry.key != new);
+    let others = entries.iter().filter(|entry| entry.id() != new);
     let (mut fresh, old): (Vec<&Entry>, Vec<&Entry>) = others.partition(|entry| entry.age_ms(now_ms).is_some());
     fresh.sort_by_key(|entry| std::cmp::Reverse(entry.created_at_ms));
     let over = fresh.into_iter().skip(CACHE_ENTRIES_MAX.saturating_sub(1));
-    old.into_iter().chain(over).map(|entry| entry.key.clone()).collect()
+    old.into_iter().chain(over).map(Entry::id).collect()
 }
 
 /// What an expert is told: its arguments, and what was found before.
@@ -165,6 +177,10 @@ fn version(definition: &Definition, place: &str) -> Hash {
     let keys = definition.cache.as_ref().map(|cache| sorted(&cache.keys)).unwrap_or_default();
     let parts = json!([definition.prompt, sorted(&definition.tools), sorted(&definition.skills), keys, place]);
     Hash::of(parts.to_string())
+}
+
+fn short(hash: Hash) -> String {
+    hash.to_string().chars().take(KEY_DIGITS).collect()
 }
 
 fn sorted(names: &[String]) -> Vec<&str> {

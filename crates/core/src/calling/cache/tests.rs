@@ -80,25 +80,30 @@ fn an_entry_answers_hands_over_or_is_nothing() {
         Found::Data(_) => "data",
         Found::Nothing => "nothing",
     };
+    let like = Entry { created_at_ms: NOW - 9, ..entry(&other) };
     let table = [
-        (Some(known.clone()), &args, NOW, "answer"),
-        (Some(known.clone()), &args, NOW + 59_999, "answer"),
-        (Some(known.clone()), &args, NOW + 60_000, "nothing"),
-        (Some(known.clone()), &args, NOW - 1, "nothing"),
-        (Some(known.clone()), &other, NOW, "data"),
-        (Some(known.clone()), &other, NOW + 60_000, "nothing"),
-        (Some(Entry { text: String::new(), ..known.clone() }), &args, NOW, "data"),
-        (Some(Entry { data: None, ..known.clone() }), &args, NOW, "answer"),
-        (Some(Entry { data: None, ..known.clone() }), &other, NOW, "nothing"),
-        (Some(Entry { ttl_s: 10, ..known.clone() }), &args, NOW + 10_000, "nothing"),
-        (Some(Entry { ttl_s: 999, ..known.clone() }), &args, NOW + 60_000, "nothing"),
-        (Some(Entry { key: "0".repeat(12), ..known }), &args, NOW, "nothing"),
-        (None, &args, NOW, "nothing"),
+        (vec![known.clone()], &args, NOW, "answer"),
+        (vec![known.clone()], &args, NOW + 59_999, "answer"),
+        (vec![known.clone()], &args, NOW + 60_000, "nothing"),
+        (vec![known.clone()], &args, NOW - 1, "nothing"),
+        (vec![known.clone()], &other, NOW, "data"),
+        (vec![known.clone()], &other, NOW + 60_000, "nothing"),
+        (vec![known.clone(), like.clone()], &other, NOW, "answer"),
+        (vec![known.clone(), like.clone()], &args, NOW, "answer"),
+        (vec![known.clone(), like.clone()], &args, NOW + 59_995, "answer"),
+        (vec![Entry { text: String::new(), ..known.clone() }], &args, NOW, "data"),
+        (vec![Entry { data: None, ..known.clone() }], &args, NOW, "answer"),
+        (vec![Entry { data: None, ..known.clone() }], &other, NOW, "nothing"),
+        (vec![Entry { ttl_s: 10, ..known.clone() }], &args, NOW + 10_000, "nothing"),
+        (vec![Entry { ttl_s: 999, ..known.clone() }], &args, NOW + 60_000, "nothing"),
+        (vec![Entry { key: "0".repeat(12), ..known.clone() }], &args, NOW, "nothing"),
+        (vec![], &args, NOW, "nothing"),
     ];
-    for (entry, args, now_ms, want) in table {
-        let shown = format!("{entry:?} at {now_ms}");
-        assert_eq!(name(asked(args).find(entry, args, now_ms)), want, "{shown}");
+    for (entries, args, now_ms, want) in table {
+        assert_eq!(name(asked(args).find(&entries, args, now_ms)), want, "{entries:?} at {now_ms}");
     }
+    let third = json!({ "city": "Berlin", "units": "K" });
+    assert_eq!(asked(&third).find(&[like, known.clone()], &third, NOW), Found::Data(known), "the newest");
 }
 
 #[test]
@@ -108,7 +113,8 @@ fn what_is_kept_is_as_old_as_what_was_found() {
     let handed = Asked { handed_at_ms: Some(NOW), ..fresh.clone() };
     let later = NOW + 30_000;
     let keep = |asked: &Asked, answer: &str, before: Option<&Entry>| {
-        let kept = asked.keep(args.clone(), Told::read(answer), before.cloned(), later);
+        let kept =
+            asked.keep(args.clone(), Told::read(answer), before.map(std::slice::from_ref).unwrap_or_default(), later);
         kept.map(|kept| (kept.data, kept.text, kept.created_at_ms))
     };
     let both = "---RESULT---\n{\"temp\":6}\n---TEXT---\n6 °C.";
@@ -120,7 +126,7 @@ fn what_is_kept_is_as_old_as_what_was_found() {
     assert_eq!(keep(&fresh, "Cold.", None), Some((None, "Cold.".into(), later)));
     assert_eq!(keep(&fresh, "---RESULT---\n{\"temp\":6}", None), Some((six, String::new(), later)));
     let newer = Entry { created_at_ms: NOW + 1, ..before };
-    assert_eq!(keep(&handed, "Cold.", Some(&newer)), None, "its words are about something older");
+    assert_eq!(keep(&handed, "Cold.", Some(&newer)), None, "what its words are about is gone");
     assert_eq!(keep(&handed, "Cold.", None), None);
     assert_eq!(keep(&fresh, "---RESULT---\n{temp\n---TEXT---\nCold.", None), None, "a slip is not repeated");
     assert_eq!(keep(&fresh, " ", None), None);
@@ -130,18 +136,14 @@ fn what_is_kept_is_as_old_as_what_was_found() {
 
 #[test]
 fn the_old_and_the_oldest_make_room() {
-    let at = |number: usize, created_at_ms| Entry {
-        key: format!("{number:012x}"),
-        created_at_ms,
-        ..entry(&json!({ "city": "Berlin" }))
-    };
+    let at = |number: usize, created_at_ms| Entry { created_at_ms, ..entry(&json!({ "city": number })) };
     let millis = |number: usize| NOW + i64::try_from(number).unwrap();
     let mut full: Vec<Entry> = (0..CACHE_ENTRIES_MAX).map(|number| at(number, millis(number))).collect();
     let now_ms = NOW + 1_000;
-    assert_eq!(dropped(&full, "new", now_ms), [at(0, 0).key]);
-    assert_eq!(dropped(&full, &at(7, 0).key, now_ms), [""; 0], "it takes its own place");
+    assert_eq!(dropped(&full, "new", now_ms), [at(0, 0).id()]);
+    assert_eq!(dropped(&full, &at(7, 0).id(), now_ms), [""; 0], "it takes its own place");
     full.push(at(CACHE_ENTRIES_MAX, NOW - 60_000));
-    assert_eq!(dropped(&full, "new", now_ms), [at(CACHE_ENTRIES_MAX, 0).key, at(0, 0).key]);
+    assert_eq!(dropped(&full, "new", now_ms), [at(CACHE_ENTRIES_MAX, 0).id(), at(0, 0).id()]);
 }
 
 #[test]
@@ -162,7 +164,8 @@ fn values() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(3, 16, 4, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec(("[a-d]", inner), 0..4).prop_map(|members| Value::Object(members.into_iter().collect())),
+            prop::collection::vec(("[a-d]", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
         ]
     })
 }
