@@ -95,7 +95,8 @@ impl Entry {
 }
 
 impl Asked {
-    /// How a call of somebody who works in this place is known; `None`: nothing of theirs is kept.
+    /// How a call of somebody is known who works in this place: the same text for the same root and the same bounds.
+    /// `None`: nothing of theirs is kept.
     pub fn of(definition: &Definition, place: &str, args: &Value) -> Option<Self> {
         let cache = definition.cache.as_ref().filter(|cache| cache.ttl_s > 0)?;
         let mut fields = vec![version(definition, place).to_string().into_bytes()];

@@ -7,6 +7,8 @@ use max_team_core::calling::answer::Told;
 use max_team_core::calling::cache::{self, Asked, CacheKept, Found};
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::message::Assignment;
+use max_team_core::team::Settings;
+use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
@@ -14,7 +16,7 @@ use super::acts::Done;
 use super::flight::{self, Flight, Landed};
 use crate::cache::{Caches, stream};
 use crate::error::RuntimeError;
-use crate::floor::{Claim, Turned};
+use crate::floor::{Claim, Claimed};
 use crate::handle::Mate;
 use crate::shared::now_ms;
 use crate::team_tools::{Call, Way};
@@ -34,16 +36,16 @@ impl Agent {
     pub(super) fn look(&mut self, key: &str, mate: &Mate, call: &Call) -> Result<Looked, RuntimeError> {
         let args = cache::arguments(&call.text).filter(|_| call.way == Way::Arguments);
         let Some(args) = args else { return Ok(Looked::Make(call.text.clone(), None)) };
-        // What is so in a copy of the project need not be so in the project.
-        let copy = &mate.settings.permissions.copy;
-        let place = if copy.is_empty() { self.floor.root.display().to_string() } else { copy.clone() };
+        // What is so in a copy of the project, or as far as one caller may look, need not be so elsewhere.
+        let Settings { permissions, constraints, .. } = &mate.settings;
+        let place = json!([self.floor.root, permissions.copy, constraints]).to_string();
         let Some(asked) = Asked::of(&mate.definition, &place, &args) else {
             return Ok(Looked::Make(call.text.clone(), None));
         };
         // Claimed before it is looked up: an answer that came in between would be missed.
         let claim = match self.floor.claim(&self.stream, asked.call)? {
-            Turned::Ours(claim) => claim,
-            Turned::Theirs(over) => {
+            Claimed::Ours(claim) => claim,
+            Claimed::Theirs(over) => {
                 self.flights.push(self.awaiting(key, over));
                 return Ok(Looked::Awaited);
             }

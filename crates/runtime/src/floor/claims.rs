@@ -20,7 +20,7 @@ use crate::shared::lock;
 
 /// A call that somebody is at.
 #[derive(Debug, Default)]
-pub(super) struct Claimed {
+pub(super) struct Held {
     over: CancellationToken,
     /// Who waits for it.
     waiting: Vec<String>,
@@ -36,7 +36,7 @@ pub(crate) struct Claim {
 
 /// What became of asking for it.
 #[derive(Debug)]
-pub(crate) enum Turned {
+pub(crate) enum Claimed {
     /// The call is ours to make.
     Ours(Claim),
     /// Somebody is at it; this says when they no longer are.
@@ -60,31 +60,31 @@ impl Drop for Claim {
 
 impl Floor {
     /// Claims a call for whoever is at an address.
-    pub(crate) fn claim(self: &Arc<Self>, address: &str, call: Hash) -> Result<Turned, RuntimeError> {
+    pub(crate) fn claim(self: &Arc<Self>, address: &str, call: Hash) -> Result<Claimed, RuntimeError> {
         let mut claims = lock(&self.claims);
         let is_known = claims.contains_key(&call);
         // Nobody of this process: but somebody may have been at it before, and then they still are.
         let before = if is_known { None } else { self.at_work(&call)? };
-        let claimed = claims.entry(call).or_default();
+        let held = claims.entry(call).or_default();
         if !is_known && before.is_none() {
-            return Ok(Turned::Ours(Claim { floor: Arc::clone(self), call, has_begun: false }));
+            return Ok(Claimed::Ours(Claim { floor: Arc::clone(self), call, has_begun: false }));
         }
-        claimed.waiting.push(address.to_owned());
-        let over = claimed.over.clone();
+        held.waiting.push(address.to_owned());
+        let over = held.over.clone();
         drop(claims);
         if let Some(Err(error)) = before.map(|agent| self.seat_agent(agent)) {
             self.release(&call);
             return Err(error);
         }
-        Ok(Turned::Theirs(over))
+        Ok(Claimed::Theirs(over))
     }
 
     /// A call is over: whoever waits looks again.
     pub(crate) fn release(self: &Arc<Self>, call: &Hash) {
-        let Some(claimed) = lock(&self.claims).remove(call) else { return };
-        claimed.over.cancel();
+        let Some(held) = lock(&self.claims).remove(call) else { return };
+        held.over.cancel();
         // They have something to do again before anybody could think that nobody has.
-        claimed.waiting.iter().for_each(|address| self.ring(address));
+        held.waiting.iter().for_each(|address| self.ring(address));
     }
 
     /// Who was given a call and has not ended it.

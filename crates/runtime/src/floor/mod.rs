@@ -35,8 +35,8 @@ use crate::{census, rows};
 
 pub(crate) use chairs::Activity;
 use chairs::Chair;
-use claims::Claimed;
-pub(crate) use claims::{Claim, Turned};
+use claims::Held;
+pub(crate) use claims::{Claim, Claimed};
 
 /// What the loops of one session share.
 #[derive(Debug)]
@@ -56,7 +56,7 @@ pub(crate) struct Floor {
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
     /// Calls that are being made for everybody who makes them.
-    claims: Mutex<HashMap<Hash, Claimed>>,
+    claims: Mutex<HashMap<Hash, Held>>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
