@@ -64,7 +64,7 @@ pub struct Assignment {
     pub depth: u32,
     /// What its answer is kept under, if it may be used again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cache: Option<Asked>,
+    pub cache: Option<Box<Asked>>,
 }
 
 fn is_none(depth: &u32) -> bool {

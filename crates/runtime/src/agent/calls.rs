@@ -71,7 +71,7 @@ impl Agent {
             attempt: 1,
             title: call.title.clone(),
             depth,
-            cache,
+            cache: cache.map(Box::new),
         };
         let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
         let mate = match self.apart(child, mate, call.isolation).await {
