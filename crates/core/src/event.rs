@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::calling::cache::{CacheCleared, CacheKept};
 use crate::chat::{Answer, Part, Usage};
 use crate::context::Window;
 use crate::hash::Hash;
@@ -120,6 +121,10 @@ pub enum Event {
     MemoryForgotten(MemoryForgotten),
     /// What was said is looked at for what is worth remembering (session stream).
     MemoryHanded(MemoryHanded),
+    /// What an expert answered may be used again (cache stream).
+    CacheKept(CacheKept),
+    /// Some of it may not any more (cache stream).
+    CacheCleared(CacheCleared),
     /// A letter was put into a mailbox (mail stream).
     Mailed(Envelope),
 }
@@ -172,6 +177,8 @@ impl Event {
             Self::MemorySet(_) => "memory_set",
             Self::MemoryForgotten(_) => "memory_forgotten",
             Self::MemoryHanded(_) => "memory_handed",
+            Self::CacheKept(_) => "cache_kept",
+            Self::CacheCleared(_) => "cache_cleared",
             Self::Mailed(_) => "mailed",
         }
     }

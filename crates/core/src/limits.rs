@@ -178,6 +178,10 @@ pub const CALLS_PARALLEL_MAX: usize = 8;
 pub const CALL_TEXT_BYTES_MAX: usize = 64 << 10;
 /// Letters of what a call is about, as people see it.
 pub const CALL_TITLE_CHARS_MAX: usize = 60;
+/// Answers of one expert that are kept to be used again; the oldest go first.
+pub const CACHE_ENTRIES_MAX: usize = 128;
+/// Bytes of one answer that is kept: its arguments, what was found and what was said. A larger one is not.
+pub const CACHE_ENTRY_BYTES_MAX: usize = 32 << 10;
 /// Bytes of a key of the memory.
 pub const MEMORY_KEY_BYTES_MAX: usize = 128;
 /// Parts of a key of the memory.

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::calling::cache::Asked;
 use crate::id::{EnvelopeId, PlanId};
 
 /// A mailbox's name: `agent/<id>`, `user/<name>`.
@@ -61,6 +62,9 @@ pub struct Assignment {
     /// How many calls deep it is: those that a user or a plan gave it to are at none.
     #[serde(default, skip_serializing_if = "is_none")]
     pub depth: u32,
+    /// What its answer is kept under, if it may be used again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Box<Asked>>,
 }
 
 fn is_none(depth: &u32) -> bool {

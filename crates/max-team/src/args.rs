@@ -4,6 +4,7 @@
 //! key: keys come from the environment, a private file or a helper command.
 
 mod agents;
+mod cache;
 mod desk;
 mod memory;
 mod permissions;
@@ -24,6 +25,7 @@ use crate::team::{PARALLEL_DEFAULT, Ways};
 pub(crate) const READER: &str = "__read_document";
 
 pub(crate) use agents::{Agents, Try};
+pub(crate) use cache::Cache;
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
@@ -187,6 +189,9 @@ pub(crate) enum Command {
     /// What is remembered about you and your projects, and why a prompt was told of it
     #[command(subcommand)]
     Memory(Memory),
+    /// What experts have answered and may be used again
+    #[command(subcommand)]
+    Cache(Cache),
     /// What agents may do: rules, why something is allowed or not, and faults in rules
     #[command(subcommand)]
     Permissions(Permissions),

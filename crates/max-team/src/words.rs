@@ -46,6 +46,7 @@ pub(crate) fn plural(count: usize, thing: &str) -> String {
 
 mod agents;
 mod begin;
+mod cache;
 mod desk;
 mod memory;
 mod run;

@@ -7,6 +7,7 @@
 mod agent;
 mod audit;
 mod beat;
+mod cache;
 mod census;
 mod error;
 mod floor;
@@ -28,6 +29,7 @@ mod worktree;
 pub mod yaml;
 
 pub use audit::{AuditLevel, AuditOptions};
+pub use cache::Caches;
 pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};
 pub use error::RuntimeError;
 pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};

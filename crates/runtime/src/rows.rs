@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
-use crate::{memory, session};
+use crate::{cache, memory, session};
 
 /// The session of each agent.
 pub(crate) const AGENT: &str = "agent";
@@ -35,6 +35,11 @@ pub(crate) const ANSWERED: &str = "answered";
 /// The agents of a session.
 pub(crate) fn agents_of(session: &str) -> String {
     format!("agents/{session}")
+}
+
+/// Who in a session was last given each call whose answer may be kept.
+pub(crate) fn asked_of(session: &str) -> String {
+    format!("asked/{session}")
 }
 
 /// What an agent's turns cost.
@@ -176,6 +181,8 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         of_plan(stream, plan, at_ms, event)
     } else if let Some(scope) = Scope::of_stream(stream) {
         memory::project(&scope, at_ms, event)
+    } else if let Some(changed) = cache::project(stream, at_ms, event) {
+        changed
     } else {
         match event {
             Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {
@@ -204,8 +211,12 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             let session = started.session.to_string();
             let mut rows = put(&agents_of(&session), agent, at_ms, &row);
             rows.extend(put(AGENT, agent, at_ms, &session));
-            if started.assignment.is_some() {
+            if let Some(given) = &started.assignment {
                 rows.extend(put(WORKING, agent, at_ms, &session));
+                let asked = given.cache.iter();
+                rows.extend(
+                    asked.flat_map(|asked| put(&asked_of(&session), &asked.call.to_string(), at_ms, &started.agent)),
+                );
             }
             rows
         }

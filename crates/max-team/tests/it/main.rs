@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod cache;
 mod calls;
 mod chat;
 mod command_line;

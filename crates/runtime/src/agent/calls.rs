@@ -23,11 +23,13 @@ use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
 use super::acts::Done;
+use super::cache::Looked;
 use super::flight::{Flight, Landed};
 use super::mail::{derived, text_at};
 use super::{Agent, Control, Extra, Newcomer};
 use crate::census::{Census, Cost};
 use crate::error::RuntimeError;
+use crate::floor::Claim;
 use crate::handle::Mate;
 use crate::plan::letters;
 use crate::rows::{self, AgentRow};
@@ -50,24 +52,35 @@ impl Agent {
             self.wait_for(key, child, timeout_ms);
             return Ok(None);
         }
-        let (mate, depth) = match found.and_then(|found| self.crowded(key, call.way).map_or(Ok(found), Err)) {
+        let (mate, depth) = match found {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
+        let (text, cached) = match self.look(key, &mate, call)? {
+            Looked::Answered(done) => return Ok(Some(done)),
+            Looked::Awaited => return Ok(None),
+            Looked::Make(text, cached) => (text, cached),
+        };
+        if let Some(words) = self.crowded(key, call.way) {
+            return Ok(Some(Done::wrong(words)));
+        }
+        let (cache, claim) = cached.unzip();
         let assignment = Assignment {
             reply_to: self.stream.clone(),
+            plan: None,
             task: key.to_owned(),
             attempt: 1,
             title: call.title.clone(),
             depth,
-            ..Assignment::default()
+            cache: cache.map(Box::new),
         };
-        let text = if call.way == Way::Dispatch { letters::delegated(&call.text) } else { call.text.clone() };
+        let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
         let mate = match self.apart(child, mate, call.isolation).await {
             Ok(mate) => mate,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
         self.start(child, assignment, &mate, &text).await?;
+        claim.into_iter().for_each(Claim::begun);
         self.wait_for(key, child, timeout_ms);
         Ok(None)
     }
@@ -199,7 +212,7 @@ impl Agent {
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(&message.message);
-        let assignment = Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, ..given };
+        let assignment = Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, cache: None, ..given };
         let letter = self.assigning(child, &assignment, &message.message, b"message");
         if self.floor.shared.journal.has_mail(letter.id)? {
             self.floor.seat_agent(child)?;
@@ -300,6 +313,11 @@ impl Agent {
         AgentId::new(Hash::of_fields(&[self.stream.as_bytes(), key.as_bytes(), b"dispatch"]).uuid())
     }
 
+    fn exists(&self, child: AgentId) -> bool {
+        // If it cannot be read, the letter is no harm.
+        self.floor.shared.journal.head(&session::agent_stream(child)).map_or(true, |head| head > 0)
+    }
+
     /// The calls for which somebody is, or is about to be, at work.
     fn calls_at_work(&self) -> impl Iterator<Item = String> {
         let keys = self.turn.pending().into_iter().filter_map(|effect| match effect {
@@ -313,7 +331,8 @@ impl Agent {
     pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
             Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(row, _)| row.agent),
-            None => Some(self.delegate(key)),
+            // Nobody began to exist for a call that somebody else makes.
+            None => Some(self.delegate(key)).filter(|child| self.exists(*child)),
         };
         let letter = |key: String| {
             Some(Envelope {

@@ -129,6 +129,7 @@ impl Agent {
             attempt: 1,
             title: String::new(),
             depth: 1,
+            cache: None,
         };
         let letter = Envelope {
             id: derived(&[self.session_stream.as_bytes(), handover.upto.to_string().as_bytes(), b"memory"]),

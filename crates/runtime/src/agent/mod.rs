@@ -6,6 +6,7 @@
 //! truth and the next process folds it again. A turn that waits for a person holds nothing but rows.
 
 mod acts;
+mod cache;
 mod calls;
 mod flight;
 mod frame;
@@ -445,6 +446,7 @@ impl Agent {
         commit.actor.clone_from(&actor);
         let mut replies = Vec::new();
         let mut ended = false;
+        let mut answered = None;
         // A turn may end in the same decision that begins it, before anybody knows whose it was.
         let mut assignment = self.turn.assignment().cloned();
         for event in &events {
@@ -462,7 +464,11 @@ impl Agent {
                         // The answer is about to be shown.
                         commit.strength = Strength::Full;
                     }
-                    extra.sends.extend(assignment.as_ref().map(|task| self.result_letter(task, over, at_ms)));
+                    if let Some(given) = &assignment {
+                        extra.sends.push(self.result_letter(given, over, at_ms));
+                        extra.others.extend(self.keeping(given, over, at_ms)?);
+                        answered = given.cache.as_ref().map(|asked| asked.call);
+                    }
                 }
                 Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
                 // It is about to leave us, and nobody could tell afterwards whether it had.
@@ -484,6 +490,7 @@ impl Agent {
         }
         commit.projections.extend(extra.projections);
         self.floor.commit(commit, || ()).await?;
+        answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);

@@ -2,10 +2,11 @@
 //!
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
 //! plans sit down, from the journal or with their first letter in hand; `calls` knows who can be called, and by what
-//! whoever was is bound.
+//! whoever was is bound; `claims` which calls are being made once for several.
 
 mod calls;
 mod chairs;
+mod claims;
 mod seats;
 
 use std::collections::HashMap;
@@ -13,6 +14,7 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
@@ -33,6 +35,8 @@ use crate::{census, rows};
 
 pub(crate) use chairs::Activity;
 use chairs::Chair;
+use claims::Held;
+pub(crate) use claims::{Claim, Claimed};
 
 /// What the loops of one session share.
 #[derive(Debug)]
@@ -53,6 +57,8 @@ pub(crate) struct Floor {
     frames: Mutex<HashMap<String, Frame>>,
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
+    /// Calls that are being made for everybody who makes them.
+    claims: Mutex<HashMap<Hash, Held>>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
@@ -86,6 +92,7 @@ impl Floor {
             paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
             bonds: Mutex::new(HashMap::new()),
+            claims: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),

@@ -3,6 +3,7 @@
 //! What a model is told about whom it may call is made for each agent, from whom there is now. All of them, and
 //! `dispatch_task`, come down to the same [`Call`].
 
+use max_team_core::calling::cache;
 use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
 use max_team_core::limits::{CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX};
 use max_team_core::policy::Deed;
@@ -90,7 +91,7 @@ impl Call {
             return Err(format!("`arguments` must be a JSON object, not `{arguments}`"));
         }
         let title = title(&arguments.to_string());
-        let text = json!({ "args": arguments, "cache_data": null }).to_string();
+        let text = cache::message(&arguments, None);
         Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)?, isolation: Isolation::None })
     }
 

@@ -10,7 +10,7 @@ use max_team_core::ledger::Price;
 use max_team_core::limits::CALLS_PARALLEL_MAX;
 use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
-use max_team_core::team::{Constraints, Definition, Place, Settings};
+use max_team_core::team::{Cache, Constraints, Definition, Place, Settings};
 use max_team_journal::Journal;
 use max_team_runtime::{Census, Command, Mate, Notice, Open, Post, Team, TeamHandle, Which};
 use tokio::sync::mpsc;
@@ -30,7 +30,10 @@ pub(crate) fn experts() -> Vec<Mate> {
     general.definition = Definition { builtin: true, inherits_tools: true, ..general.definition };
     let mut weather = mate("weather", "expert", &["read_file", "write_file", AGENT, "memory_write", "submit_plan"]);
     weather.definition.place = Place::Expert;
-    vec![explore, general, weather]
+    let mut tides = mate("tides", "expert", &["read_file", "edit_file"]);
+    let cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
+    tides.definition = Definition { place: Place::Expert, cache, ..tides.definition };
+    vec![explore, general, weather, tides]
 }
 
 /// A lead with members that may call.
@@ -42,7 +45,7 @@ pub(crate) fn calling(which: Which) -> Open {
 }
 
 /// One agent with hands that may call.
-fn alone(depth: u32) -> Open {
+pub(crate) fn alone(depth: u32) -> Open {
     let mut open = open(Which::New);
     open.definition.tools = ["read_file", "edit_file", "write_file", AGENT, SEND_MESSAGE].map(str::to_owned).to_vec();
     let team = with_team(Which::New, Approve::Plan).team.unwrap();
@@ -50,7 +53,7 @@ fn alone(depth: u32) -> Open {
     open
 }
 
-async fn say(team: &TeamHandle, root: &Path, open: Open) -> (SessionId, mpsc::Receiver<Notice>) {
+pub(crate) async fn say(team: &TeamHandle, root: &Path, open: Open) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut notices = team.watch();
     let opened = team.open(owner(), root, open).await.unwrap();
     rest(&mut notices).await;
@@ -66,7 +69,7 @@ fn words(content: &[Part]) -> String {
 }
 
 /// The same, of whom so many are expected.
-fn came_to<const N: usize>(heard: &Heard, who: &str) -> [(String, bool); N] {
+pub(crate) fn came_to<const N: usize>(heard: &Heard, who: &str) -> [(String, bool); N] {
     results(heard, who).try_into().unwrap_or_else(|all| panic!("{all:?}"))
 }
 
@@ -86,7 +89,7 @@ fn one(journal: &Journal, name: &str) -> AgentStarted {
     one
 }
 
-fn started(journal: &Journal, name: &str) -> Vec<AgentStarted> {
+pub(crate) fn started(journal: &Journal, name: &str) -> Vec<AgentStarted> {
     let all = events(journal).into_iter().filter_map(|(_, event)| match event {
         Event::AgentStarted(started) if started.definition.name == name => Some(started),
         _ => None,
@@ -95,7 +98,7 @@ fn started(journal: &Journal, name: &str) -> Vec<AgentStarted> {
 }
 
 /// What the user's side of an agent's conversation said.
-fn inputs(journal: &Journal, name: &str) -> Vec<String> {
+pub(crate) fn inputs(journal: &Journal, name: &str) -> Vec<String> {
     let streams: Vec<String> =
         started(journal, name).iter().map(|started| format!("agent/{}", started.agent)).collect();
     let all = events(journal).into_iter().filter(|(stream, _)| streams.contains(stream));

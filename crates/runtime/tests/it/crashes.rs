@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use max_team_core::calling::hands::TASK;
 use max_team_core::event::{Event, Outcome};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
@@ -77,7 +78,10 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let mut open = calling(which);
-    open.team.iter_mut().for_each(|team| team.approve = scene.approve);
+    if let Some(team) = &mut open.team {
+        team.approve = scene.approve;
+        team.members.iter_mut().for_each(|mate| mate.definition.tools.push(TASK.to_owned()));
+    }
     let opened = team.open(owner(), root, open).await.unwrap();
     let session = opened.session;
     loop {
@@ -510,4 +514,39 @@ members:
     let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::InterruptTheLead });
     assert_eq!(outcomes.files["a.txt"], "one\n");
     assert_eq!(outcomes.words, [""]);
+}
+
+#[test]
+fn the_same_call_twice_at_once_and_once_more() {
+    let recording = r#"
+answers:
+  - parts:
+      - {tool: task, input: {agent: tides, arguments: {port: Hamburg}}}
+      - {tool: task, input: {agent: tides, arguments: {port: Hamburg}}}
+      - {tool: task, input: {agent: tides, arguments: {port: Bremen}}}
+  - parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg}}}]
+  - text: All of them answered.
+members:
+  tides: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: "---RESULT---\n{\"m\": 3}\n---TEXT---\nThree metres."}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.words, ["All of them answered."]);
+    assert_eq!(outcomes.answers.len(), 7, "three of the lead's, two of each port's: {:?}", outcomes.answers);
+}
+
+#[test]
+fn the_same_call_of_two_callers_at_once() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: leo, description: A}, {id: b, agent: leo, description: B}]}}]
+  - text: Both know.
+members:
+  leo: [{parts: [{tool: task, input: {agent: tides, arguments: {port: Hamburg}}}]}, {text: I know.}]
+  tides: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: Three metres.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.plans[0].0, Some(PlanEnd::Done));
+    assert_eq!(outcomes.words.last().unwrap(), "Both know.");
+    assert_eq!(outcomes.answers.len(), 8, "two of each, and of the one expert: {:?}", outcomes.answers);
 }

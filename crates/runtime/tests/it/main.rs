@@ -1,6 +1,7 @@
 //! The team through its one seam: a recorded model, real tools, the journal in memory.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a broken fixture must fail the test loudly")]
 
+mod cache;
 mod calls;
 mod crashes;
 mod denials;

@@ -371,14 +371,7 @@ fn somebody_beside_the_session_keeps_nobody_waiting() {
     for aside in [false, true] {
         let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &stage::opened());
         let memory = Origin { name: "memory".into(), aside, ..Origin::agent(AgentId::new(Uuid::from_u128(5))) };
-        let given = Assignment {
-            reply_to: String::new(),
-            plan: None,
-            task: "memory".into(),
-            attempt: 1,
-            title: String::new(),
-            depth: 1,
-        };
+        let given = Assignment { task: "memory".into(), attempt: 1, depth: 1, ..Assignment::default() };
         stage.event_from(Arc::new(memory), started(Some(given)));
         assert!(stage.glass.screen().contains("memory: "), "{}", stage.glass.screen());
         stage.say("/clear");

@@ -1,0 +1,212 @@
+//! What an expert has found before: which calls it answers, and for how long.
+//!
+//! An entry holds one call: all its arguments, what was found, and what was said about it. It is filed under a key that
+//! follows from the values of the definition's `cache.keys`, from the definition itself and from where it works. A call
+//! with the same arguments is answered by it; one that agrees only in the key is made with what was found at hand. An
+//! entry is as old as what was found: saying something new about it makes nothing fresher.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+
+use super::answer::Told;
+use crate::hash::Hash;
+use crate::limits::{CACHE_ENTRIES_MAX, CACHE_ENTRY_BYTES_MAX};
+use crate::team::Definition;
+
+/// Hex digits of a key.
+const KEY_DIGITS: usize = 12;
+
+/// What is kept of one call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Entry {
+    /// What it is filed under, with others like it.
+    pub key: String,
+    /// All arguments of the call.
+    pub raw: Value,
+    /// What was found; nothing if the expert only spoke.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Value>,
+    /// What was said about it; may be empty.
+    pub text: String,
+    /// When it was found.
+    pub created_at_ms: i64,
+    /// Seconds for which it may be used.
+    pub ttl_s: u64,
+}
+
+/// An answer is kept from now on, in place of what the same call had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheKept {
+    /// The answer.
+    pub entry: Entry,
+    /// Which are not kept any more: too old, or too many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
+}
+
+/// Some answers are not kept any more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CacheCleared {
+    /// Which.
+    pub ids: Vec<String>,
+}
+
+/// A call whose answer may be kept, as whoever answers it knows it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Asked {
+    /// What its answer is filed under.
+    pub key: String,
+    /// The call itself: the same for the same expert with the same arguments.
+    pub call: Hash,
+    /// Seconds for which its answer may be used.
+    pub ttl_s: u64,
+    /// When that was found which the expert was handed; nothing if it was handed nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handed_at_ms: Option<i64>,
+}
+
+/// What there is for a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found {
+    /// Its answer.
+    Answer(Entry),
+    /// What was found for one like it.
+    Data(Entry),
+    /// Nothing that is fresh.
+    Nothing,
+}
+
+impl Entry {
+    /// How old it is; nothing if it is too old, or from a time that has not come.
+    pub fn age_ms(&self, now_ms: i64) -> Option<u64> {
+        let age_ms = u64::try_from(now_ms.saturating_sub(self.created_at_ms)).ok()?;
+        (age_ms < self.ttl_s.saturating_mul(1_000)).then_some(age_ms)
+    }
+
+    /// What tells it from all others of its expert: its key, and its arguments.
+    pub fn id(&self) -> String {
+        format!("{}-{}", self.key, short(Hash::of(canonical(&self.raw))))
+    }
+
+    fn bytes(&self) -> usize {
+        let data = self.data.as_ref().map_or(0, |data| data.to_string().len());
+        self.raw.to_string().len().saturating_add(data).saturating_add(self.text.len())
+    }
+}
+
+impl Asked {
+    /// How a call of somebody is known who works in this place: the same text for the same root and the same bounds.
+    /// `None`: nothing of theirs is kept.
+    pub fn of(definition: &Definition, place: &str, args: &Value) -> Option<Self> {
+        let cache = definition.cache.as_ref().filter(|cache| cache.ttl_s > 0)?;
+        let mut fields = vec![version(definition, place).to_string().into_bytes()];
+        // Without keys nothing says which arguments could differ: all of them count.
+        let every = args.as_object().map(|args| args.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+        for name in sorted(if cache.keys.is_empty() { &every } else { &cache.keys }) {
+            let (state, value) = match args.get(name) {
+                Some(value) => ("is", canonical(value)),
+                None => ("is missing", String::new()),
+            };
+            fields.extend([name.as_bytes().to_vec(), state.as_bytes().to_vec(), value.into_bytes()]);
+        }
+        let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
+        let key = short(Hash::of_fields(&fields));
+        let call = Hash::of_fields(&[definition.name.as_bytes(), key.as_bytes(), canonical(args).as_bytes()]);
+        Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None })
+    }
+
+    /// What there is for this call among what is kept of its expert's answers.
+    pub fn find(&self, entries: &[Entry], args: &Value, now_ms: i64) -> Found {
+        // Whichever is shorter: how long it was kept for, or what the definition says now.
+        let is_fresh =
+            |entry: &&Entry| entry.age_ms(now_ms).is_some_and(|age_ms| age_ms < self.ttl_s.saturating_mul(1_000));
+        let like_it: Vec<&Entry> = entries.iter().filter(|entry| entry.key == self.key).filter(is_fresh).collect();
+        let args = canonical(args);
+        let is_same = |entry: &&&Entry| !entry.text.is_empty() && canonical(&entry.raw) == args;
+        if let Some(entry) = like_it.iter().find(is_same) {
+            return Found::Answer((*entry).clone());
+        }
+        let found = like_it.into_iter().filter(|entry| entry.data.is_some());
+        found.max_by_key(|entry| entry.created_at_ms).map_or(Found::Nothing, |entry| Found::Data(entry.clone()))
+    }
+
+    /// What is kept of an answer, given what was kept before. An answer in a bad form, one that says nothing and one that is
+    /// too large are not kept: the next call is made.
+    pub fn keep(&self, raw: Value, told: Told, entries: &[Entry], now_ms: i64) -> Option<Entry> {
+        let found = told.result.filter(|data| !data.is_null());
+        if !told.warnings.is_empty() || (found.is_none() && told.text.is_empty()) {
+            return None;
+        }
+        let (data, created_at_ms) = match (found, self.handed_at_ms) {
+            (Some(data), _) => (Some(data), now_ms),
+            (None, None) => (None, now_ms),
+            // It spoke about what it was handed; if that is gone, its words are about nothing that is kept.
+            (None, Some(at_ms)) => {
+                let handed = |entry: &&Entry| entry.key == self.key && entry.created_at_ms == at_ms;
+                (Some(entries.iter().filter(handed).find_map(|entry| entry.data.clone())?), at_ms)
+            }
+        };
+        let entry = Entry { key: self.key.clone(), raw, data, text: told.text, created_at_ms, ttl_s: self.ttl_s };
+        (entry.bytes() <= CACHE_ENTRY_BYTES_MAX).then_some(entry)
+    }
+}
+
+/// Which entries make room for one: what is too old, and the oldest of what is too many.
+pub fn dropped(entries: &[Entry], new: &str, now_ms: i64) -> Vec<String> {
+    let others = entries.iter().filter(|entry| entry.id() != new);
+    let (mut fresh, old): (Vec<&Entry>, Vec<&Entry>) = others.partition(|entry| entry.age_ms(now_ms).is_some());
+    fresh.sort_by_key(|entry| std::cmp::Reverse(entry.created_at_ms));
+    let over = fresh.into_iter().skip(CACHE_ENTRIES_MAX.saturating_sub(1));
+    old.into_iter().chain(over).map(Entry::id).collect()
+}
+
+/// What an expert is told: its arguments, and what was found before.
+pub fn message(args: &Value, data: Option<&Value>) -> String {
+    json!({ "args": args, "cache_data": data }).to_string()
+}
+
+/// The arguments in what an expert was told.
+pub fn arguments(message: &str) -> Option<Value> {
+    match serde_json::from_str(message).ok()? {
+        Value::Object(mut message) => message.remove("args"),
+        _ => None,
+    }
+}
+
+/// What the answers of a definition depend on besides the arguments.
+fn version(definition: &Definition, place: &str) -> Hash {
+    let keys = definition.cache.as_ref().map(|cache| sorted(&cache.keys)).unwrap_or_default();
+    let parts = json!([definition.prompt, sorted(&definition.tools), sorted(&definition.skills), keys, place]);
+    Hash::of(parts.to_string())
+}
+
+fn short(hash: Hash) -> String {
+    hash.to_string().chars().take(KEY_DIGITS).collect()
+}
+
+fn sorted(names: &[String]) -> Vec<&str> {
+    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// JSON in the one form that equal values have: members in the order of their names.
+fn canonical(value: &Value) -> String {
+    fn ordered(value: &Value) -> Value {
+        match value {
+            Value::Array(items) => items.iter().map(ordered).collect(),
+            Value::Object(members) => {
+                let mut members: Vec<_> = members.iter().collect();
+                members.sort_unstable_by_key(|(name, _)| *name);
+                let members = members.into_iter().map(|(name, value)| (name.clone(), ordered(value)));
+                Value::Object(members.collect::<Map<_, _>>())
+            }
+            other => other.clone(),
+        }
+    }
+    ordered(value).to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,207 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::team::Cache;
+
+const NOW: i64 = 1_700_000_000_000;
+const PLACE: &str = "/home/ada/project";
+
+fn weather(keys: &[&str]) -> Definition {
+    Definition {
+        name: "weather".into(),
+        prompt: "Say how the weather is.".into(),
+        tools: vec!["http_get".into(), "geocode".into()],
+        cache: Some(Cache { ttl_s: 60, keys: keys.iter().map(|key| (*key).to_owned()).collect() }),
+        ..Definition::default()
+    }
+}
+
+fn asked(args: &Value) -> Asked {
+    Asked::of(&weather(&["city"]), PLACE, args).unwrap()
+}
+
+fn entry(args: &Value) -> Entry {
+    let data = Some(json!({ "temp": 5 }));
+    Entry { key: asked(args).key, raw: args.clone(), data, text: "5 °C.".into(), created_at_ms: NOW, ttl_s: 60 }
+}
+
+#[test]
+fn only_what_matters_makes_another_key() {
+    let (args, home) = (json!({ "city": "北京", "units": "C" }), weather(&["city", "day"]));
+    let key = |definition: &Definition, args: &Value| Asked::of(definition, PLACE, args).unwrap().key;
+    let known = key(&home, &args);
+    assert!(known.len() == 12 && known.bytes().all(|digit| digit.is_ascii_hexdigit()), "{known}");
+    let change = |change: fn(&mut Definition)| {
+        let mut definition = home.clone();
+        change(&mut definition);
+        definition
+    };
+    let cache = |keys: &[&str], ttl_s| Some(Cache { ttl_s, ..weather(keys).cache.unwrap() });
+    let same = [
+        ("units do not count", home.clone(), json!({ "city": "北京", "units": "F" })),
+        ("nor does the time to live", Definition { cache: cache(&["city", "day"], 9), ..home.clone() }, args.clone()),
+        ("nor the order of keys", Definition { cache: cache(&["day", "city"], 60), ..home.clone() }, args.clone()),
+        ("nor that of tools", change(|home| home.tools.reverse()), args.clone()),
+        ("nor a colour", change(|home| home.color = Some("red".into())), args.clone()),
+    ];
+    for (what, definition, args) in same {
+        assert_eq!(key(&definition, &args), known, "{what}");
+    }
+    let other = [
+        ("another city", home.clone(), json!({ "city": "上海" })),
+        ("a key that is there", home.clone(), json!({ "city": "北京", "day": "today" })),
+        ("even if it is nothing", home.clone(), json!({ "city": "北京", "day": null })),
+        ("another prompt", change(|home| home.prompt.push('!')), args.clone()),
+        ("another tool", change(|home| home.tools.push("read_file".into())), args.clone()),
+        ("another key", Definition { cache: cache(&["city"], 60), ..home.clone() }, args.clone()),
+    ];
+    for (what, definition, args) in other {
+        assert_ne!(key(&definition, &args), known, "{what}");
+    }
+    assert_ne!(Asked::of(&home, "/elsewhere", &args).unwrap().key, known, "another project");
+    assert_eq!(Asked::of(&Definition { cache: None, ..home.clone() }, PLACE, &args), None);
+    assert_eq!(Asked::of(&Definition { cache: cache(&["city"], 0), ..home }, PLACE, &args), None);
+}
+
+#[test]
+fn without_keys_every_argument_counts() {
+    let key = |args: Value| Asked::of(&weather(&[]), PLACE, &args).unwrap().key;
+    assert_eq!(key(json!({ "a": 1, "b": 2 })), key(json!({ "b": 2, "a": 1 })));
+    assert_ne!(key(json!({ "a": 1, "b": 2 })), key(json!({ "a": 1 })));
+}
+
+#[test]
+fn an_entry_answers_hands_over_or_is_nothing() {
+    let (args, other) = (json!({ "city": "Berlin" }), json!({ "city": "Berlin", "units": "F" }));
+    let known = entry(&args);
+    let name = |found: Found| match found {
+        Found::Answer(_) => "answer",
+        Found::Data(_) => "data",
+        Found::Nothing => "nothing",
+    };
+    let like = Entry { created_at_ms: NOW - 9, ..entry(&other) };
+    let table = [
+        (vec![known.clone()], &args, NOW, "answer"),
+        (vec![known.clone()], &args, NOW + 59_999, "answer"),
+        (vec![known.clone()], &args, NOW + 60_000, "nothing"),
+        (vec![known.clone()], &args, NOW - 1, "nothing"),
+        (vec![known.clone()], &other, NOW, "data"),
+        (vec![known.clone()], &other, NOW + 60_000, "nothing"),
+        (vec![known.clone(), like.clone()], &other, NOW, "answer"),
+        (vec![known.clone(), like.clone()], &args, NOW, "answer"),
+        (vec![known.clone(), like.clone()], &args, NOW + 59_995, "answer"),
+        (vec![Entry { text: String::new(), ..known.clone() }], &args, NOW, "data"),
+        (vec![Entry { data: None, ..known.clone() }], &args, NOW, "answer"),
+        (vec![Entry { data: None, ..known.clone() }], &other, NOW, "nothing"),
+        (vec![Entry { ttl_s: 10, ..known.clone() }], &args, NOW + 10_000, "nothing"),
+        (vec![Entry { ttl_s: 999, ..known.clone() }], &args, NOW + 60_000, "nothing"),
+        (vec![Entry { key: "0".repeat(12), ..known.clone() }], &args, NOW, "nothing"),
+        (vec![], &args, NOW, "nothing"),
+    ];
+    for (entries, args, now_ms, want) in table {
+        assert_eq!(name(asked(args).find(&entries, args, now_ms)), want, "{entries:?} at {now_ms}");
+    }
+    let third = json!({ "city": "Berlin", "units": "K" });
+    assert_eq!(asked(&third).find(&[like, known.clone()], &third, NOW), Found::Data(known), "the newest");
+}
+
+#[test]
+fn what_is_kept_is_as_old_as_what_was_found() {
+    let args = json!({ "city": "Berlin" });
+    let (fresh, before) = (asked(&args), entry(&args));
+    let handed = Asked { handed_at_ms: Some(NOW), ..fresh.clone() };
+    let later = NOW + 30_000;
+    let keep = |asked: &Asked, answer: &str, before: Option<&Entry>| {
+        let kept =
+            asked.keep(args.clone(), Told::read(answer), before.map(std::slice::from_ref).unwrap_or_default(), later);
+        kept.map(|kept| (kept.data, kept.text, kept.created_at_ms))
+    };
+    let both = "---RESULT---\n{\"temp\":6}\n---TEXT---\n6 °C.";
+    let six = Some(json!({ "temp": 6 }));
+    assert_eq!(keep(&fresh, both, None), Some((six.clone(), "6 °C.".into(), later)));
+    assert_eq!(keep(&handed, both, Some(&before)), Some((six.clone(), "6 °C.".into(), later)));
+    assert_eq!(keep(&fresh, "6 °C.\n---CACHE---\n{\"temp\":6}", None), Some((six.clone(), "6 °C.".into(), later)));
+    assert_eq!(keep(&handed, "Cold.", Some(&before)), Some((before.data.clone(), "Cold.".into(), NOW)));
+    assert_eq!(keep(&fresh, "Cold.", None), Some((None, "Cold.".into(), later)));
+    assert_eq!(keep(&fresh, "---RESULT---\n{\"temp\":6}", None), Some((six, String::new(), later)));
+    let newer = Entry { created_at_ms: NOW + 1, ..before };
+    assert_eq!(keep(&handed, "Cold.", Some(&newer)), None, "what its words are about is gone");
+    assert_eq!(keep(&handed, "Cold.", None), None);
+    assert_eq!(keep(&fresh, "---RESULT---\n{temp\n---TEXT---\nCold.", None), None, "a slip is not repeated");
+    assert_eq!(keep(&fresh, " ", None), None);
+    assert_eq!(keep(&fresh, "---RESULT---\nnull", None), None);
+    assert_eq!(keep(&fresh, &"x".repeat(CACHE_ENTRY_BYTES_MAX), None), None);
+}
+
+#[test]
+fn the_old_and_the_oldest_make_room() {
+    let at = |number: usize, created_at_ms| Entry { created_at_ms, ..entry(&json!({ "city": number })) };
+    let millis = |number: usize| NOW + i64::try_from(number).unwrap();
+    let mut full: Vec<Entry> = (0..CACHE_ENTRIES_MAX).map(|number| at(number, millis(number))).collect();
+    let now_ms = NOW + 1_000;
+    assert_eq!(dropped(&full, "new", now_ms), [at(0, 0).id()]);
+    assert_eq!(dropped(&full, &at(7, 0).id(), now_ms), [""; 0], "it takes its own place");
+    full.push(at(CACHE_ENTRIES_MAX, NOW - 60_000));
+    assert_eq!(dropped(&full, "new", now_ms), [at(CACHE_ENTRIES_MAX, 0).id(), at(0, 0).id()]);
+}
+
+#[test]
+fn what_an_expert_is_told_can_be_read_back() {
+    let args = json!({ "city": "北京" });
+    assert_eq!(message(&args, None), r#"{"args":{"city":"北京"},"cache_data":null}"#);
+    assert_eq!(arguments(&message(&args, Some(&json!([1])))), Some(args));
+    assert_eq!(arguments("words"), None);
+}
+
+fn values() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        "[a-z北]{0,4}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec(("[a-d]", inner), 0..4)
+                .prop_map(|members| Value::Object(members.into_iter().collect())),
+        ]
+    })
+}
+
+/// The same value with the members of every object the other way round.
+fn reversed(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(reversed).collect(),
+        Value::Object(members) => {
+            Value::Object(members.iter().rev().map(|(name, value)| (name.clone(), reversed(value))).collect())
+        }
+        other => other.clone(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn order_of_members_and_keys_does_not_matter(value in values(), rest in values()) {
+        let args = json!({ "city": value, "more": rest });
+        let turned = reversed(&args);
+        prop_assert_eq!(canonical(&args), canonical(&turned));
+        let one = Asked::of(&weather(&["city", "more"]), PLACE, &args);
+        prop_assert_eq!(&one, &Asked::of(&weather(&["more", "city", "more"]), PLACE, &turned));
+    }
+
+    #[test]
+    fn different_values_have_different_forms(one in values(), other in values()) {
+        prop_assert_eq!(one == other, canonical(&one) == canonical(&other));
+    }
+
+    #[test]
+    fn another_prompt_is_another_version(prompt in "[a-z ]{0,20}") {
+        let home = weather(&["city"]);
+        let other = Definition { prompt: prompt.clone(), ..home.clone() };
+        let args = json!({ "city": "Berlin" });
+        let same = Asked::of(&home, PLACE, &args) == Asked::of(&other, PLACE, &args);
+        prop_assert_eq!(same, prompt == home.prompt);
+    }
+}

@@ -1,0 +1,127 @@
+//! `cache`: answers of experts that are kept to be used again, looked at and cleared from any terminal.
+
+use max_team_core::calling::cache::Entry;
+use max_team_runtime::Caches;
+use serde_json::{Value, json};
+
+use super::desk::{Desk, now_ms, stop, wait};
+use super::sessions::local;
+use super::table::table;
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::setup::Place;
+use crate::terminal::text::clean;
+
+/// Milliseconds of a minute.
+const MINUTE_MS: u64 = 60_000;
+
+pub(crate) fn run(place: &Place, command: &args::Cache) -> anyhow::Result<Exit> {
+    let shelf = Shelf { desk: Desk::open(place)?, now_ms: now_ms() };
+    match command {
+        args::Cache::List { json } => shelf.list(*json)?,
+        args::Cache::Show { expert, key, json } => shelf.show(expert, key.as_deref(), *json)?,
+        args::Cache::Clear { expert } => shelf.clear(expert.as_deref())?,
+    }
+    Ok(Exit::Ok)
+}
+
+struct Shelf {
+    desk: Desk,
+    now_ms: i64,
+}
+
+impl Shelf {
+    fn caches(&self) -> Caches<'_> {
+        Caches::new(&self.desk.journal)
+    }
+
+    /// What is kept of somebody's answers, or of everybody's, with whose it is.
+    fn kept(&self, expert: Option<&str>) -> Result<Vec<(String, Entry)>, Stop> {
+        let experts = match expert {
+            Some(expert) => vec![expert.to_owned()],
+            None => self.caches().experts().map_err(stop)?,
+        };
+        let mut kept = Vec::new();
+        for expert in experts {
+            let entries = self.caches().entries(&expert).map_err(stop)?;
+            kept.extend(entries.into_iter().map(|entry| (expert.clone(), entry)));
+        }
+        Ok(kept)
+    }
+
+    fn list(&self, json: bool) -> Result<(), Stop> {
+        let (kept, lang) = (self.kept(None)?, self.desk.lang);
+        if json {
+            return self.print_json(&kept);
+        }
+        if kept.is_empty() {
+            return super::print(&format!("{}\n", lang.nothing_cached()));
+        }
+        let row = |(expert, entry): &(String, Entry)| {
+            let raw = entry.raw.to_string();
+            vec![expert.clone(), entry.key.clone(), local(entry.created_at_ms), self.left(entry), raw]
+        };
+        super::print(&table(&lang.cache_heads(), &kept.iter().map(row).collect::<Vec<_>>()))
+    }
+
+    fn show(&self, expert: &str, key: Option<&str>, json: bool) -> Result<(), Stop> {
+        let mut kept = self.kept(Some(expert))?;
+        kept.retain(|(_, entry)| key.is_none_or(|key| entry.key.starts_with(key)));
+        if kept.is_empty() {
+            return Err(Stop::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, key)));
+        }
+        if json {
+            return self.print_json(&kept);
+        }
+        let pages: Vec<String> = kept.iter().map(|(_, entry)| self.page(entry)).collect();
+        super::print(&clean(&pages.join("\n")))
+    }
+
+    fn clear(&self, expert: Option<&str>) -> Result<(), Stop> {
+        let experts = match expert {
+            Some(expert) if self.kept(Some(expert))?.is_empty() => {
+                return Err(Stop::said(Exit::Failed, |lang| lang.nothing_cached_of(expert, None)));
+            }
+            Some(expert) => vec![expert.to_owned()],
+            None => self.caches().experts().map_err(stop)?,
+        };
+        let mut cleared = 0;
+        for expert in experts {
+            let work = async { Ok(self.caches().clear(&expert, &self.desk.by).await) };
+            let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+            cleared += done.map_err(stop)?;
+        }
+        super::print(&format!("{}\n", self.desk.lang.cleared(cleared)))
+    }
+
+    /// How long an answer may still be used.
+    fn left(&self, entry: &Entry) -> String {
+        let lang = self.desk.lang;
+        match entry.age_ms(self.now_ms) {
+            None => lang.expired().to_owned(),
+            Some(age_ms) => lang.minutes_left((entry.ttl_s * 1_000).saturating_sub(age_ms).div_ceil(MINUTE_MS)),
+        }
+    }
+
+    fn page(&self, entry: &Entry) -> String {
+        let lang = self.desk.lang;
+        let data = entry.data.as_ref().map_or_else(|| lang.only_words().to_owned(), Value::to_string);
+        let lines = [
+            (lang.found_at(), format!("{} ({})", local(entry.created_at_ms), self.left(entry))),
+            (lang.arguments_word(), entry.raw.to_string()),
+            (lang.data_word(), data),
+            (lang.said_word(), entry.text.replace('\n', "\n        ")),
+        ];
+        let lines: String = lines.iter().map(|(name, value)| format!("    {name}: {value}\n")).collect();
+        format!("{}\n{lines}", entry.key)
+    }
+
+    fn print_json(&self, kept: &[(String, Entry)]) -> Result<(), Stop> {
+        let as_json = |(expert, entry): &(String, Entry)| {
+            let Entry { key, raw, data, text, created_at_ms, ttl_s } = entry;
+            json!({ "expert": expert, "key": key, "raw": raw, "data": data, "text": text,
+                "created_at_ms": created_at_ms, "ttl_s": ttl_s, "fresh": entry.age_ms(self.now_ms).is_some() })
+        };
+        super::print(&format!("{:#}\n", kept.iter().map(as_json).collect::<Value>()))
+    }
+}

@@ -1,0 +1,47 @@
+//! The phrases of answers that are kept. Arguments, data and words are passed through as they are.
+
+use super::{Lang, plural};
+
+phrases! {
+    nothing_cached: "no answers are kept; experts with `cache: {ttl, keys}` have theirs kept",
+        "没有缓存的答复；定义了 `cache: {ttl, keys}` 的专家的答复会被缓存";
+    expired: "expired", "已过期";
+    only_words: "(none: it only spoke)", "（无：只有文字）";
+    found_at: "found", "获取时间";
+    arguments_word: "arguments", "参数";
+    data_word: "data", "数据";
+    said_word: "said", "文字";
+}
+
+impl Lang {
+    pub(crate) fn cache_heads(self) -> [&'static str; 5] {
+        match self {
+            Self::En => ["EXPERT", "KEY", "FOUND", "LEFT", "ARGUMENTS"],
+            Self::Zh => ["专家", "键", "获取时间", "剩余", "参数"],
+        }
+    }
+
+    pub(crate) fn minutes_left(self, minutes: u64) -> String {
+        say!(self, "{minutes} min left", "剩余 {minutes} 分钟")
+    }
+
+    pub(crate) fn nothing_cached_of(self, expert: &str, key: Option<&str>) -> String {
+        match key {
+            None => say!(
+                self,
+                "no answers of `{expert}` are kept; `max-team cache list` shows what is",
+                "没有缓存 `{expert}` 的答复；用 `max-team cache list` 查看"
+            ),
+            Some(key) => say!(
+                self,
+                "no answers of `{expert}` are kept under `{key}`; `max-team cache show {expert}` shows what is",
+                "`{expert}` 在 `{key}` 下没有缓存的答复；用 `max-team cache show {expert}` 查看"
+            ),
+        }
+    }
+
+    pub(crate) fn cleared(self, count: usize) -> String {
+        let en = plural(count, "answer");
+        say!(self, "{en} cleared", "已清除 {count} 条答复")
+    }
+}

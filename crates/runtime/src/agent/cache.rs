@@ -1,0 +1,128 @@
+//! Answers that serve again: a call that was made before, or is being made, is not made once more.
+//!
+//! Whoever calls looks first; whoever answers keeps the answer in the commit that ends its turn. What a model is told
+//! about it is only that it is from the cache, and how old; what was found never reaches it.
+
+use max_team_core::calling::answer::Told;
+use max_team_core::calling::cache::{self, Asked, CacheKept, Found};
+use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::message::Assignment;
+use max_team_core::team::Settings;
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::Agent;
+use super::acts::Done;
+use super::flight::{self, Flight, Landed};
+use crate::cache::{Caches, stream};
+use crate::error::RuntimeError;
+use crate::floor::{Claim, Claimed};
+use crate::handle::Mate;
+use crate::shared::now_ms;
+use crate::team_tools::{Call, Way};
+
+/// What a look into the cache came to.
+pub(super) enum Looked {
+    /// The call has its result.
+    Answered(Done),
+    /// Somebody makes the same call; once they are done it is looked again.
+    Awaited,
+    /// The call is to be made, with these words; what its answer is kept under, if it is.
+    Make(String, Option<(Asked, Claim)>),
+}
+
+impl Agent {
+    /// Looks whether a call has to be made.
+    pub(super) fn look(&mut self, key: &str, mate: &Mate, call: &Call) -> Result<Looked, RuntimeError> {
+        let args = cache::arguments(&call.text).filter(|_| call.way == Way::Arguments);
+        let Some(args) = args else { return Ok(Looked::Make(call.text.clone(), None)) };
+        // What is so in a copy of the project, or as far as one caller may look, need not be so elsewhere.
+        let Settings { permissions, constraints, .. } = &mate.settings;
+        let place = json!([self.floor.root, permissions.copy, constraints]).to_string();
+        let Some(asked) = Asked::of(&mate.definition, &place, &args) else {
+            return Ok(Looked::Make(call.text.clone(), None));
+        };
+        // Claimed before it is looked up: an answer that came in between would be missed.
+        let claim = match self.floor.claim(&self.stream, asked.call)? {
+            Claimed::Ours(claim) => claim,
+            Claimed::Theirs(over) => {
+                self.flights.push(self.awaiting(key, over));
+                return Ok(Looked::Awaited);
+            }
+        };
+        let (name, now_ms) = (&mate.definition.name, now_ms());
+        let entries = Caches::new(&self.floor.shared.journal).entries(name)?;
+        Ok(match asked.find(&entries, &args, now_ms) {
+            Found::Answer(entry) => {
+                let age = age(entry.age_ms(now_ms).unwrap_or_default());
+                Looked::Answered(Done::said(format!("{}\n\n[From the cache of `{name}`, {age}.]", entry.text)))
+            }
+            Found::Data(entry) => {
+                let asked = Asked { handed_at_ms: Some(entry.created_at_ms), ..asked };
+                Looked::Make(cache::message(&args, entry.data.as_ref()), Some((asked, claim)))
+            }
+            Found::Nothing => Looked::Make(call.text.clone(), Some((asked, claim))),
+        })
+    }
+
+    /// Lands when the same call of somebody else's is over: it is looked again. Or when the turn is stopped.
+    fn awaiting(&self, key: &str, over: CancellationToken) -> flight::Future {
+        let (stopped, flight) = (self.cancelled(key.to_owned(), None), Flight::Tool(key.to_owned()));
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                landed = stopped => landed,
+                () = over.cancelled() => Landed { flight, input: None },
+            }
+        })
+    }
+
+    /// What keeps the answer of a turn that is over, if it serves again: for the commit that says that it is over.
+    pub(super) fn keeping(
+        &self,
+        given: &Assignment,
+        ended: &TurnEnded,
+        at_ms: i64,
+    ) -> Result<Option<(String, Event)>, RuntimeError> {
+        let Some(asked) = given.cache.as_ref().filter(|_| ended.end == End::Answered) else { return Ok(None) };
+        // It began to exist with this call.
+        let Some(args) = self.turn.history().first().and_then(|first| cache::arguments(&first.text())) else {
+            return Ok(None);
+        };
+        let expert = &self.origin.name;
+        let entries = Caches::new(&self.floor.shared.journal).entries(expert)?;
+        let Some(entry) = asked.keep(args, Told::read(&ended.text), &entries, at_ms) else { return Ok(None) };
+        let dropped = cache::dropped(&entries, &entry.id(), at_ms);
+        Ok(Some((stream(expert), Event::CacheKept(CacheKept { entry, dropped }))))
+    }
+}
+
+/// How old something is, for a model.
+fn age(ms: u64) -> String {
+    const MINUTE: u64 = 60_000;
+    match ms {
+        0..MINUTE => "less than a minute old".to_owned(),
+        _ if ms < 120 * MINUTE => format!("{} min old", ms / MINUTE),
+        _ if ms < 48 * 60 * MINUTE => format!("{} h old", ms / (60 * MINUTE)),
+        _ => format!("{} days old", ms / (24 * 60 * MINUTE)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_said_in_the_unit_that_fits() {
+        for (minutes, want) in [
+            (0, "less than a minute old"),
+            (12, "12 min old"),
+            (119, "119 min old"),
+            (120, "2 h old"),
+            (47 * 60, "47 h old"),
+            (49 * 60, "2 days old"),
+        ] {
+            assert_eq!(age(minutes * 60_000 + 59_999), want);
+        }
+    }
+}

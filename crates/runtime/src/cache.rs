@@ -1,0 +1,86 @@
+//! What experts have answered, kept to be used again: a stream per expert, and a row per answer.
+//!
+//! An answer is committed together with the end of the turn that gave it, so it is kept if and only if it was given. What
+//! is too old is passed over when it is read, and dropped by the next answer that is kept. Which calls an answer serves is
+//! decided in `core::calling::cache` alone.
+
+use max_team_core::calling::cache::{CacheCleared, CacheKept, Entry};
+use max_team_core::event::Event;
+use max_team_core::message::Principal;
+use max_team_journal::{Journal, Projection, Strength};
+use serde_json::Value;
+
+use crate::error::RuntimeError;
+use crate::rows::{self, put};
+use crate::shared::{append, commit_at, now_ms};
+
+/// Experts of whom something was ever kept.
+const EXPERTS: &str = "cache_expert";
+/// What the streams, and the tables of answers, are filed under.
+const PREFIX: &str = "cache/";
+
+/// What the journal keeps of experts' answers; needs no house.
+#[derive(Debug)]
+pub struct Caches<'j> {
+    journal: &'j Journal,
+}
+
+impl<'j> Caches<'j> {
+    /// Looks into a journal.
+    pub fn new(journal: &'j Journal) -> Self {
+        Self { journal }
+    }
+
+    /// Experts of whom something was ever kept, by name.
+    pub fn experts(&self) -> Result<Vec<String>, RuntimeError> {
+        let mut experts: Vec<String> =
+            rows::rows::<Value>(self.journal, EXPERTS)?.into_iter().map(|(expert, _)| expert).collect();
+        experts.sort_unstable();
+        Ok(experts)
+    }
+
+    /// What is kept of an expert's answers, the newest first; also what is too old and was not dropped yet.
+    pub fn entries(&self, expert: &str) -> Result<Vec<Entry>, RuntimeError> {
+        let found = rows::rows::<Entry>(self.journal, &stream(expert))?;
+        Ok(found.into_iter().map(|(_, entry)| entry).collect())
+    }
+
+    /// Keeps nothing of an expert's answers any more; says how many there were.
+    pub async fn clear(&self, expert: &str, by: &Principal) -> Result<usize, RuntimeError> {
+        let ids: Vec<String> = self.entries(expert)?.iter().map(Entry::id).collect();
+        let count = ids.len();
+        if count == 0 {
+            return Ok(0);
+        }
+        let (stream, cleared) = (stream(expert), Event::CacheCleared(CacheCleared { ids }));
+        let mut commit = commit_at(now_ms());
+        // Whoever gave the command is told that it is done.
+        commit.strength = Strength::Full;
+        commit.actor = by.address();
+        commit.projections.extend(rows::project(&stream, commit.at_ms, &cleared));
+        commit.appends.push(append(&stream, &cleared, &commit.actor)?);
+        self.journal.commit(commit).await?;
+        Ok(count)
+    }
+}
+
+/// The stream of an expert's answers.
+pub(crate) fn stream(expert: &str) -> String {
+    format!("{PREFIX}{expert}")
+}
+
+/// The rows that an event of such a stream changes; `None`: it is no such stream.
+pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Projection>> {
+    let expert = stream.strip_prefix(PREFIX)?;
+    let delete = |id: &String| Projection::Delete { table: stream.to_owned().into(), key: id.clone() };
+    Some(match event {
+        Event::CacheKept(CacheKept { entry, dropped }) => {
+            let mut changed: Vec<Projection> = dropped.iter().map(delete).collect();
+            changed.extend(put(stream, &entry.id(), at_ms, entry));
+            changed.extend(put(EXPERTS, expert, at_ms, &()));
+            changed
+        }
+        Event::CacheCleared(cleared) => cleared.ids.iter().map(delete).collect(),
+        _ => Vec::new(),
+    })
+}
