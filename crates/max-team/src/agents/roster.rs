@@ -19,10 +19,13 @@ const MANAGED: &str = "/etc/max-team/agents";
 const ABOVE_MAX: usize = 32;
 
 /// What comes with the program.
-const BUILTIN: [(&str, &str); 3] = [
+const BUILTIN: [(&str, &str); 6] = [
+    ("earthquake", include_str!("../../../../agents/earthquake.md")),
     ("explore", include_str!("../../../../agents/explore.md")),
     ("general", include_str!("../../../../agents/general.md")),
+    ("narrator", include_str!("../../../../agents/narrator.md")),
     ("plan", include_str!("../../../../agents/plan.md")),
+    ("weather", include_str!("../../../../agents/weather.md")),
 ];
 
 /// All that was found.
@@ -358,6 +361,6 @@ mod tests {
         ]);
         let roster = desk.roster();
         let names: Vec<String> = roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()).collect();
-        assert_eq!(names, ["explore", "general", "in", "plan"]);
+        assert_eq!(names, ["earthquake", "explore", "general", "in", "narrator", "plan", "weather"]);
     }
 }

@@ -14,6 +14,7 @@ mod crash;
 mod demos;
 mod desk;
 mod documents;
+mod experts;
 mod faults;
 mod hands;
 mod headless;

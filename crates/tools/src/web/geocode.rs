@@ -94,7 +94,9 @@ impl Ask {
     fn new(cx: &Cx, args: &Geocode) -> Result<Self, ToolError> {
         let name = args.name.trim();
         if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            return Err(ToolError::correctable(format!("`name` is the name of a place, of 1 to {NAME_BYTES_MAX} bytes")));
+            return Err(ToolError::correctable(format!(
+                "`name` is the name of a place, of 1 to {NAME_BYTES_MAX} bytes"
+            )));
         }
         let usual = if name.chars().any(is_chinese) { "zh" } else { "en" };
         let language = args.language.as_deref().unwrap_or(usual).to_ascii_lowercase();
@@ -229,11 +231,8 @@ fn split(name: &str, chinese: bool) -> Vec<String> {
 fn cuts(name: &str) -> Vec<Piece> {
     let letters: Vec<char> = name.chars().collect();
     let cut = |at: usize| letters.split_at_checked(at).filter(|(_, tail)| tail.len() > 1);
-    let halves: Vec<(String, String)> = [2, 3]
-        .into_iter()
-        .filter_map(cut)
-        .map(|(head, tail)| (head.iter().collect(), tail.iter().collect()))
-        .collect();
+    let halves: Vec<(String, String)> =
+        [2, 3].into_iter().filter_map(cut).map(|(head, tail)| (head.iter().collect(), tail.iter().collect())).collect();
     let tails = halves.iter().map(|(head, tail)| Piece { name: tail.clone(), rest: vec![head.clone()] });
     let heads = halves.iter().map(|(head, _)| Piece { name: head.clone(), rest: Vec::new() });
     tails.chain(heads).collect()

@@ -34,7 +34,9 @@ fn known(name: &str) -> Value {
             ],
             "generationtime_ms": 0.4,
         }),
-        "Berlin" => json!({ "results": (0..20).map(|at| place("Berlin", ["Berlin", "Germany"], [52.5, f64::from(at)], None)).collect::<Vec<_>>() }),
+        "Berlin" => {
+            json!({ "results": (0..20).map(|at| place("Berlin", ["Berlin", "Germany"], [52.5, f64::from(at)], None)).collect::<Vec<_>>() })
+        }
         _ => json!({ "generationtime_ms": 0.1 }),
     }
 }
