@@ -121,13 +121,16 @@ fn address(request: &Recorded, beginning: &str) -> String {
         .replace("LEVEL_RANGE", "4.5_day")
 }
 
+/// A call of a tool, with what it is made of.
+type Call = fn(&Recorded) -> (&'static str, Value);
+
 /// A lead that calls one expert and says what it was told, and that expert: it makes its calls one after the other, and
 /// answers with what `end` makes of the last result, or, if that is `None`, with the result's first line.
 fn model(
     expert: &'static str,
     marker: &'static str,
     arguments: Value,
-    calls: Vec<fn(&Recorded) -> (&'static str, Value)>,
+    calls: Vec<Call>,
     end: fn(&str) -> Option<String>,
 ) -> ModelServer {
     ModelServer::start(Script::new().when(move |request: &Recorded| {
@@ -323,6 +326,25 @@ fn the_narrator_speaks_as_the_user_likes_it_and_can_only_remember() {
     assert!(last_result(of[2]).contains("there is no tool `http_get`"), "{}", last_result(of[2]));
 }
 
+/// The one that comes with the program is told how to answer, like those that users write; what it keeps needs a data part.
+#[test]
+fn the_shipped_weather_answers_in_two_parts() {
+    let server = model(
+        "weather",
+        WEATHER_MARK,
+        json!({ "city": "Berlin" }),
+        vec![|_| ("geocode", json!({ "name": "" }))],
+        |_| None,
+    );
+    let ran = Program::team(&server).run(&["-p", "weather in Berlin?"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.out.starts_with("Max: 查不到：`name` is the name of a place"), "{ran:?}");
+    let requests = server.requests();
+    let expert = requests.iter().find(|request| request.body["system"].to_string().contains(WEATHER_MARK)).unwrap();
+    let system = expert.body["system"].to_string();
+    assert!(system.contains("https://api.open-meteo.com/v1/forecast?") && system.contains("---RESULT---"), "{system}");
+}
+
 /// As they are shipped: nothing odd about them, their hosts named, and what they keep is kept for as long as was asked for.
 #[test]
 fn what_ships_is_what_is_shown() {
@@ -346,5 +368,15 @@ fn what_ships_is_what_is_shown() {
         assert_eq!((&json["tools"], &json["constraints"]["allowed_hosts"]), (&tools, &hosts), "{name}");
         assert_eq!((json["cache"]["ttl_s"].as_u64().unwrap_or(0), &json["scope"]), (ttl, &json!("built-in")));
         assert_eq!((&json["notes"], &json["left_out"]), (&json!([]), &json!([])), "{name}");
+    }
+    for (tool, url, agent, code) in [
+        ("http_get", "https://api.open-meteo.com/v1/forecast", "weather", 0),
+        ("geocode", "https://geocoding-api.open-meteo.com/v1/search", "weather", 0),
+        ("http_get", "https://earthquake.usgs.gov/fdsnws/event/1/query", "earthquake", 0),
+        ("http_get", "https://earthquake.usgs.gov/", "weather", 5),
+        ("http_get", "https://api.open-meteo.com/v1/forecast", "narrator", 5),
+    ] {
+        let ran = program.run(&["permissions", "why", "--tool", tool, url, "--agent", agent]);
+        assert_eq!(ran.code, code, "{agent}: {ran:?}");
     }
 }

@@ -10,22 +10,19 @@ use crate::project::Project;
 use crate::web::{Server, reply};
 
 fn place(name: &str, regions: [&str; 2], at: [f64; 2], population: Option<u64>) -> Value {
-    let mut place = json!({
+    json!({
         "id": 1, "name": name, "latitude": at[0], "longitude": at[1], "elevation": 23.0, "feature_code": "PPLA3",
         "country_code": "CN", "timezone": "Asia/Shanghai", "country_id": 1814991, "country": regions[1],
-        "admin1": regions[0],
-    });
-    if let Some(people) = population {
-        place["population"] = people.into();
-    }
-    place
+        "admin1": regions[0], "population": population,
+    })
 }
 
 /// What Open-Meteo says about a name; one that it does not know has no `results` at all.
 fn known(name: &str) -> Value {
     match name {
         "北京" => {
-            json!({ "results": [place("北京", ["北京", "中国"], [39.9075, 116.39723], Some(18_960_744))], "generationtime_ms": 0.6 })
+            let beijing = place("北京", ["北京", "中国"], [39.9075, 116.39723], Some(18_960_744));
+            json!({ "results": [beijing], "generationtime_ms": 0.6 })
         }
         "通州" => json!({
             "results": [
@@ -35,7 +32,8 @@ fn known(name: &str) -> Value {
             "generationtime_ms": 0.4,
         }),
         "Berlin" => {
-            json!({ "results": (0..20).map(|at| place("Berlin", ["Berlin", "Germany"], [52.5, f64::from(at)], None)).collect::<Vec<_>>() })
+            let many = (0..20).map(|at| place("Berlin", ["Berlin", "Germany"], [52.5, f64::from(at)], None));
+            json!({ "results": many.collect::<Vec<_>>() })
         }
         _ => json!({ "generationtime_ms": 0.1 }),
     }
