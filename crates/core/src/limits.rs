@@ -50,6 +50,8 @@ pub const SEARCH_LINE_BYTES_MAX: usize = 400;
 pub const PAGE_BYTES_MAX: usize = 4 << 20;
 /// Milliseconds that one page, or one question to a service, may take.
 pub const PAGE_MS_MAX: u64 = 30_000;
+/// Places that `geocode` returns.
+pub const PLACES_MAX: u32 = 10;
 /// Redirects that `http_get` follows.
 pub const REDIRECTS_MAX: usize = 5;
 /// Bytes of a document (PDF, office files) that is read.

@@ -26,12 +26,16 @@ use crate::words::Lang;
 /// How long git may take for the first commit.
 const GIT_WAIT: Duration = Duration::from_secs(10);
 
+/// Names and texts.
+type Files = &'static [(&'static str, &'static str)];
+
 /// A story to be played.
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
     /// What it shows, on one line.
     about: &'static str,
-    files: &'static [(&'static str, &'static str)],
+    base: Files,
+    files: Files,
     english: Tape,
     chinese: Option<Tape>,
     /// What is said about the first plan where nobody sits (`--yes`).
@@ -44,24 +48,28 @@ pub(crate) struct Tape {
     recording: &'static str,
 }
 
-/// The files of a project, as they lie in `demo/`.
+/// The files of a project, as they lie in `demo/` or among the examples.
 macro_rules! files {
     ($folder:literal: $($name:literal)+) => {
         &[$(($name, include_str!(concat!("../demo/", $folder, "/", $name)))),+]
     };
+    (example $folder:literal: $($name:literal)+) => {
+        &[$(($name, include_str!(concat!("../../../examples/", $folder, "/", $name)))),+]
+    };
 }
 
-/// What every project has.
-const BASE: &[(&str, &str)] = files!("base": "AGENTS.md" "tests/run.sh" "tests/expect.sh");
+/// What every project has that is a program.
+const BASE: Files = files!("base": "AGENTS.md" "tests/run.sh" "tests/expect.sh");
 
 /// The names, as they are typed.
-pub(crate) const NAMES: [&str; 6] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan"];
+pub(crate) const NAMES: [&str; 7] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel"];
 
 /// The first is played if none is named.
-static SCENARIOS: [Scenario; 6] = [
+static SCENARIOS: [Scenario; 7] = [
     Scenario {
         name: "team",
         about: "the whole team on a bug: Ada and Sam side by side, Leo fails a check and mends it, Ray tests",
+        base: BASE,
         files: files!("team": "README.md" "till.sh" "lib/total.sh" "log/till.log" "tests/total_test.sh"),
         english: Tape {
             prompt: "Three coffees cost as much as one since this morning. Please find out why, fix it and test it.",
@@ -76,6 +84,7 @@ static SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "feature",
         about: "a feature in three steps: Ada designs, Leo builds, Ray tests",
+        base: BASE,
         files: files!("feature": "README.md" "notes.sh" "notes.txt" "tests/list_test.sh" "tests/sample.txt"),
         english: Tape {
             prompt: "I want to find notes by a word: `notes.sh find WORD`.",
@@ -87,6 +96,7 @@ static SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "bug-hunt",
         about: "a fault that nobody understands: Sam reads the log and Ada the code, then Leo mends and Ray guards",
+        base: BASE,
         files: files!("bug-hunt": "README.md" "report.sh" "lib/hours.sh" "log/nightly.log" "tests/hours_test.sh"),
         english: Tape {
             prompt: "The report fails every morning at eight and at nine, and only then. What is it?",
@@ -98,6 +108,7 @@ static SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "refactor",
         about: "three Leos at once, each with a file of their own, and one check of it all",
+        base: BASE,
         files: files!("refactor": "README.md" "lib/fail.sh" "commands/put.sh" "commands/take.sh" "commands/find.sh"
             "tests/words_test.sh"),
         english: Tape {
@@ -110,6 +121,7 @@ static SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "fix",
         about: "a test that fails starts the task that was waiting for it: `when: test.failed`",
+        base: BASE,
         files: files!("fix": "README.md" "leap.sh" "lib/leap.sh" "tests/leap_test.sh"),
         english: Tape {
             prompt: "Are leap years right at the turn of a century? Test it, and fix it if they are not.",
@@ -121,10 +133,27 @@ static SCENARIOS: [Scenario; 6] = [
     Scenario {
         name: "replan",
         about: "a plan that is sent back, and a better one; ask for changes at the gate",
+        base: BASE,
         files: files!("replan": "README.md" "greet.sh" "tests/greet_test.sh"),
         english: Tape { prompt: "Fix the typo in the greeting.", recording: include_str!("../demo/replan.yaml") },
         chinese: None,
         objection: Some("too much for a typo: no design and no more tests, but keep the README in step"),
+    },
+    Scenario {
+        name: "travel",
+        about: "three experts one after the other: the weather decides about the train, and the train about the hotel",
+        base: &[],
+        files: files!(example "travel": "README.md" "agents/weather.md" "agents/train.md" "agents/hotel.md"
+            "data/weather.json" "data/trains.json" "data/hotels.json"),
+        english: Tape {
+            prompt: "I am off to Beijing tomorrow from Shanghai, for three days. What do I need to know?",
+            recording: include_str!("../../../examples/travel/recording.en.yaml"),
+        },
+        chinese: Some(Tape {
+            prompt: "明天从上海去北京出差，待三天。",
+            recording: include_str!("../../../examples/travel/recording.zh.yaml"),
+        }),
+        objection: None,
     },
 ];
 
@@ -168,7 +197,7 @@ impl Scenario {
         let broken = |error: std::io::Error| {
             Stop::new(Exit::Failed, format!("cannot make the demo's project in `{}`: {error}", root.display()))
         };
-        for (name, text) in BASE.iter().chain(self.files) {
+        for (name, text) in self.base.iter().chain(self.files) {
             let path = root.join(name);
             if let Some(parent) = path.parent() {
                 std::fs::create_dir_all(parent).map_err(broken)?;

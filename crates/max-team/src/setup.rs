@@ -306,6 +306,7 @@ fn reach(place: &Place, config: &Config) -> Reach {
     Reach {
         loki_url: tools.loki_url.clone(),
         prometheus_url: tools.prometheus_url.clone(),
+        geocode_url: tools.geocode_url.clone(),
         private_hosts: tools.private_hosts.clone(),
         cert_file: place.env.get("SSL_CERT_FILE").filter(|path| !path.is_empty()).map(PathBuf::from),
         reader,

@@ -91,8 +91,9 @@ impl Who {
                 if ways.coordinator {
                     led.definition = coordinator::lead(&led.definition, &led.members);
                 }
-                let team = Some(resolve(&led, chosen, settings, ways)?);
-                let settings = settings.clone().under(&led.constraints);
+                let team = resolve(&led, chosen, settings, ways)?;
+                let settings = settings.clone().under(&vouching(led.constraints, &team));
+                let team = Some(team);
                 Ok(Seated { settings, definition: led.definition, team, crew: led.crew })
             }
         }
@@ -218,6 +219,18 @@ fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
         own.owns.clone_from(&definition.owns);
     }
     own
+}
+
+/// The lead's constraints with the hosts of everybody whom it can call: nobody is freer than whom they work for, and a lead
+/// has no hands to ask a host with. Whoever it calls still asks only its own.
+fn vouching(mut constraints: Constraints, team: &Team) -> Constraints {
+    let mates = team.experts.iter().chain(&team.members);
+    for host in mates.flat_map(|mate| &mate.settings.constraints.allowed_hosts) {
+        if !constraints.allowed_hosts.contains(host) {
+            constraints.allowed_hosts.push(host.clone());
+        }
+    }
+    constraints
 }
 
 /// The same with its model's effort and its constraints.

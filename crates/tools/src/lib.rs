@@ -42,4 +42,4 @@ pub use shelf::Shelf;
 pub use structured::{SchemaError, Structured};
 pub use tool::{Cx, Output, Spec, Tool, ToolError};
 pub use typed::Typed;
-pub use web::HttpGet;
+pub use web::{Geocode, HttpGet};

@@ -10,6 +10,8 @@ pub struct Reach {
     pub loki_url: Option<String>,
     /// Prometheus, for `query_metrics`.
     pub prometheus_url: Option<String>,
+    /// A service like Open-Meteo's, for `geocode`; none: Open-Meteo's own.
+    pub geocode_url: Option<String>,
     /// Hosts that may be asked although they are on this machine or in a private network, in lower case.
     pub private_hosts: Vec<String>,
     /// Certificates beside the usual ones.

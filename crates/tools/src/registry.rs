@@ -94,6 +94,7 @@ impl Registry {
         registry.insert(Arc::new(logs::query_log()));
         registry.insert(Arc::new(metrics::query_metrics()));
         registry.insert(Arc::new(web::http_get()));
+        registry.insert(Arc::new(web::geocode()));
         registry
     }
 

@@ -19,6 +19,14 @@ pub(crate) fn base(url: &Option<String>, name: &str, key: &str) -> Result<Url, T
         .map_err(|err| ToolError::correctable(format!("`{key}` is no address: {err}; the user must mend it")))
 }
 
+/// A question to the service at `base`.
+pub(crate) fn address<V: AsRef<str>>(base: &Url, path: &str, fields: &[(&str, V)]) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
+    url.query_pairs_mut().clear().extend_pairs(fields.iter().map(|(name, value)| (name, value.as_ref())));
+    url
+}
+
 /// Asks the service; its answer, which it says is a success. Blocking.
 pub(crate) fn ask(
     cx: &Cx,
@@ -28,9 +36,7 @@ pub(crate) fn ask(
     fields: &[(&str, String)],
     max: usize,
 ) -> Result<Value, ToolError> {
-    let mut url = base.clone();
-    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
-    url.query_pairs_mut().clear().extend_pairs(fields);
+    let url = address(base, path, fields);
     let reply = fetch(cx, &url, Guard::Service, max)?;
     let refused = |words: &str| {
         let words = visible(&clip(words.trim(), REASON_BYTES_MAX));

@@ -34,8 +34,7 @@ const MODES: [&str; 3] = ["enter_plan_mode", "exit_plan_mode", "set_mode"];
 /// What writes down what is remembered.
 const REMEMBERING: &str = "memory_write";
 /// What never needs a person, whatever is in its way.
-const UNATTENDED: [&str; 13] = [
-    "geocode",
+const UNATTENDED: [&str; 12] = [
     "git_diff",
     "git_log",
     "git_status",

@@ -22,7 +22,7 @@ const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
-const LATER: [&str; 3] = ["mcp__*", "web_*", "geocode"];
+const LATER: [&str; 2] = ["mcp__*", "web_*"];
 /// What everybody may have, and by what other name files know it. Having it is not being allowed to write.
 const MEMORY: [(&str, &str); 2] = [(MEMORY_READ, "memory.read"), (MEMORY_WRITE, "memory.write")];
 

@@ -21,11 +21,14 @@ const MANAGED: &str = "/etc/max-team/agents";
 const ABOVE_MAX: usize = 32;
 
 /// What comes with the program.
-const BUILTIN: [(&str, &str); 4] = [
+const BUILTIN: [(&str, &str); 7] = [
+    ("earthquake", include_str!("../../../../agents/earthquake.md")),
     ("explore", include_str!("../../../../agents/explore.md")),
     ("general", include_str!("../../../../agents/general.md")),
     (max_team_core::memory::EXPERT, include_str!("../../../../agents/memory.md")),
+    ("narrator", include_str!("../../../../agents/narrator.md")),
     ("plan", include_str!("../../../../agents/plan.md")),
+    ("weather", include_str!("../../../../agents/weather.md")),
 ];
 
 /// All that was found.
@@ -367,6 +370,6 @@ mod tests {
         ]);
         let roster = desk.roster();
         let names: Vec<String> = roster.ranked().iter().map(|ranked| ranked.entry.name().to_owned()).collect();
-        assert_eq!(names, ["explore", "general", "in", "memory", "plan"]);
+        assert_eq!(names, ["earthquake", "explore", "general", "in", "memory", "narrator", "plan", "weather"]);
     }
 }

@@ -51,7 +51,8 @@ fn the_built_in_team_loads_and_is_quiet() {
     assert_eq!((team.source.as_str(), team.lead.definition.name.as_str()), ("the built-in team", "max"));
     assert_eq!(names, ["leo", "ada", "ray", "sam"]);
     let experts = team.experts.iter().map(|expert| (expert.definition.name.as_str(), expert.definition.builtin));
-    assert!(experts.eq([("explore", true), ("general", true), ("memory", true), ("plan", true)]));
+    let names = ["earthquake", "explore", "general", "memory", "narrator", "plan", "weather"];
+    assert!(experts.eq(names.map(|name| (name, true))));
     assert_eq!(team.warnings, Vec::<String>::new());
     assert_eq!(team.lead.definition.tools, [&hands::TEAM[..], &["skill"]].concat());
     for member in team.members.iter().chain([&team.lead]) {
@@ -402,7 +403,7 @@ fn one_member_can_be_talked_to() {
     assert_eq!(leo.definition.role, "coder");
     assert!(leo.constraints.blocked_patterns.contains(&"*.pem".to_owned()));
     let stop = ask(Talk { agent: Some("bob".into()), ..Talk::default() }).err().unwrap();
-    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`, `explore`, `general`, `memory`, `plan`";
+    let want = "the built-in team: there is no agent `bob`; there are `max`, `leo`, `ada`, `ray`, `sam`, `earthquake`, `explore`, `general`, `memory`, `narrator`, `plan`, `weather`";
     assert_eq!((stop.exit, stop.message.as_str()), (Exit::Config, want));
     assert_eq!(ask(Talk { solo: true, ..Talk::default() }).unwrap().definition, setup::solo());
     assert_eq!(ask(Talk::default()).unwrap().definition, setup::solo());

@@ -76,7 +76,7 @@ fn deed(tool: &str) -> Result<Deed, Stop> {
     match tool {
         "Read" | "read_file" | "list_dir" | "search_code" => Ok(Deed::Read),
         "Edit" | "Write" | "write_file" | "edit_file" => Ok(Deed::Write),
-        "WebFetch" | "http_get" => Ok(Deed::Fetch),
+        "WebFetch" | "http_get" | "geocode" => Ok(Deed::Fetch),
         "Agent" | "dispatch_task" => Ok(Deed::Team),
         _ => Err(Stop::new(
             Exit::Usage,

@@ -218,6 +218,8 @@ table! {
         loki_url: Option<String> as Maybe<Url> = None;
         /// Address of Prometheus, for `query_metrics`; null means there is none.
         prometheus_url: Option<String> as Maybe<Url> = None;
+        /// Address of a service like Open-Meteo's, for `geocode`; null takes Open-Meteo's own, which needs no key.
+        geocode_url: Option<String> as Maybe<Url> = None;
         /// Hosts that `http_get` may ask although they are on this machine or in a private network.
         private_hosts: Vec<String> as Hosts = Vec::new();
     }

@@ -134,7 +134,13 @@ fn what_a_model_is_offered() {
         let agent = tools.into_iter().find(|tool| tool["name"] == "agent").unwrap();
         agent["input_schema"]["properties"]["type"]["enum"].clone()
     };
-    assert_eq!(kinds(&requests[0]), json!(["explore", "general", "memory", "plan", "leo", "ada", "ray", "sam"]));
-    assert_eq!(kinds(&requests[1]), json!(["explore", "memory", "plan", "leo", "ada", "ray", "sam"]));
-    assert_eq!(kinds(&requests[2]), json!(["explore", "general", "memory", "plan"]));
+    assert_eq!(
+        kinds(&requests[0]),
+        json!(["earthquake", "explore", "general", "memory", "narrator", "plan", "weather", "leo", "ada", "ray", "sam"])
+    );
+    assert_eq!(
+        kinds(&requests[1]),
+        json!(["earthquake", "explore", "memory", "narrator", "plan", "weather", "leo", "ada", "ray", "sam"])
+    );
+    assert_eq!(kinds(&requests[2]), json!(["earthquake", "explore", "general", "memory", "narrator", "plan", "weather"]));
 }

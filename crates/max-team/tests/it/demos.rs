@@ -172,6 +172,24 @@ fn a_plan_is_sent_back_and_a_better_one_runs() {
     assert!(!played.root.join("tests/nobody_test.sh").exists(), "the plan that was sent back did not run");
 }
 
+/// Each expert reads its own file once the one before has answered; the lead is told their words and never their data.
+#[test]
+fn three_experts_are_asked_one_after_the_other() {
+    let played = Played::new(&["travel"], &[]);
+    played.says(&["⏺ weather (", "Now the train.", "⏺ train (", "⏺ hotel (", "Pack the warm coat", "¥2,180"]);
+    let entries = played.entries();
+    let first = |event: &str, words: &str| {
+        let is = |entry: &Value| entry["event"] == event && entry["payload"].to_string().contains(words);
+        entries.iter().position(is)
+    };
+    let steps = ["wind_kmh", "no umbrella", "G102", "41 seats left", "Jianguo", "¥1,500 for three"];
+    let steps = steps.map(|words| first("tool_done", words).unwrap_or_else(|| panic!("`{words}`: {}", played.ran.out)));
+    assert!(steps.is_sorted(), "{steps:?}");
+    assert!(first("llm_ended", "total_cny").is_some() && first("tool_done", "total_cny").is_none());
+    let chinese = Played::new(&["travel", "--lang", "zh"], &[]);
+    chinese.says(&["⏺ weather (", "⏺ train (", "⏺ hotel (", "厚外套带上", "¥2180"]);
+}
+
 /// A machine with a shell and nothing else.
 #[test]
 fn git_is_not_needed() {

@@ -125,7 +125,8 @@ impl Agent {
         let own = &self.frame.definition().tools;
         let caller = Caller { tools: (!leads).then_some(own.as_slice()), deeper: depth + 1 < deepest };
         let mut mate = self.floor.called(mate, caller);
-        if call.way == Way::Arguments && !mate.definition.builtin {
+        // A type that comes with the program has its own way to answer, unless it keeps what it finds.
+        if call.way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
             let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
             mate.definition = Definition { prompt, ..mate.definition };
         }

@@ -1,9 +1,11 @@
 //! The network, as far as tools may use it: pages of the web, and the services that the user has set up.
 //!
-//! `client` makes one request and follows nothing, and asks nothing that is the user's own; `get` is `http_get`, which follows redirects only as far as the gate has judged; `html` makes pages readable.
+//! `client` makes one request and follows nothing, and asks nothing that is the user's own; `get` is `http_get`, which follows redirects only as far as the gate has judged;
+//! `geocode` finds places by name; `html` makes pages readable.
 //! Nothing here sends anything but a GET.
 
 mod client;
+mod geocode;
 mod get;
 mod html;
 
@@ -11,5 +13,7 @@ mod html;
 const TEXT_BYTES_MAX: usize = 2 * max_team_core::limits::PAGE_BYTES_MAX;
 
 pub(crate) use client::{Guard, Reply, fetch};
+pub use geocode::Geocode;
+pub(crate) use geocode::geocode;
 pub use get::HttpGet;
 pub(crate) use get::http_get;

@@ -13,6 +13,7 @@ mod kinds;
 mod listing;
 mod logs;
 mod obeyed;
+mod places;
 mod project;
 mod reading;
 mod registry;

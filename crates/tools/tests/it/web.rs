@@ -17,13 +17,13 @@ use serde_json::json;
 use crate::project::Project;
 
 /// A web server of our own: for each path what it answers with, head and body.
-struct Server {
-    port: u16,
+pub(crate) struct Server {
+    pub(crate) port: u16,
     asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    fn new(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
+    pub(crate) fn new(answer: impl Fn(&str, &mut TcpStream) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -44,12 +44,12 @@ impl Server {
         Self { port, asked }
     }
 
-    fn asked(&self) -> Vec<String> {
+    pub(crate) fn asked(&self) -> Vec<String> {
         self.asked.lock().unwrap().clone()
     }
 }
 
-fn reply(stream: &mut TcpStream, status: &str, head: &str, body: impl AsRef<[u8]>) {
+pub(crate) fn reply(stream: &mut TcpStream, status: &str, head: &str, body: impl AsRef<[u8]>) {
     let body = body.as_ref();
     let head = format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n{head}\r\n\r\n", body.len());
     // Whoever has heard enough hangs up.

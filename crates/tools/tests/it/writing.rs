@@ -55,6 +55,7 @@ fn classes_say_what_a_crash_means() {
     let want = [
         ("coverage_report", Class::Opaque),
         ("edit_file", Class::Idempotent),
+        ("geocode", Class::Pure),
         ("git_commit", Class::Keyed),
         ("git_diff", Class::Pure),
         ("git_log", Class::Pure),
