@@ -359,6 +359,9 @@ pub struct LlmEnded {
     /// Milliseconds from sending to the last byte.
     #[serde(default)]
     pub ms: u64,
+    /// Whether it was made for a summary: its answer is then nobody's answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub summary: bool,
 }
 
 /// The model is told something by us.

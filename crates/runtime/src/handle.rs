@@ -89,6 +89,18 @@ pub enum Command {
         /// The session.
         session: SessionId,
     },
+    /// Sum up what was said so far, to make room.
+    Compact {
+        /// The session.
+        session: SessionId,
+        /// What is to be kept above all.
+        keep: String,
+    },
+    /// Take the last compaction back.
+    Uncompact {
+        /// The session.
+        session: SessionId,
+    },
     /// These can be called from the next turn or call on, in the place of those before.
     Experts {
         /// The session.

@@ -296,6 +296,16 @@ impl House {
                 self.floor(session)?.set_experts(experts);
                 Ok(())
             }
+            Command::Compact { session, keep } => {
+                let (reply, done) = oneshot::channel();
+                self.tell(session, Control::Compact { keep, reply }).await?;
+                heard(done).await?.then_some(()).ok_or(RuntimeError::NothingToCompact)
+            }
+            Command::Uncompact { session } => {
+                let (reply, done) = oneshot::channel();
+                self.tell(session, Control::Uncompact(reply)).await?;
+                heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
+            }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
@@ -411,7 +421,7 @@ impl House {
     pub(crate) async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
         let (sender, receiver) = oneshot::channel();
         self.tell(session, Control::Status(sender)).await?;
-        receiver.await.map_err(|_| RuntimeError::AgentStopped("it ended before it answered".to_owned()))
+        heard(receiver).await
     }
 
     pub(crate) async fn settle(&self, session: SessionId) {
@@ -467,4 +477,8 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
         return Ok(row);
     }
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
+}
+
+async fn heard<T>(reply: oneshot::Receiver<T>) -> Result<T, RuntimeError> {
+    reply.await.map_err(|_| RuntimeError::AgentStopped("it ended before it answered".to_owned()))
 }

@@ -5,6 +5,7 @@
 //! results of the current turn. Before it comes to that, what is old is summed up ([`summary`]). Nothing leaves the
 //! journal; only the window moves.
 
+pub mod files;
 pub mod instructions;
 pub mod summary;
 

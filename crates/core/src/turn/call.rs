@@ -6,7 +6,7 @@ use super::tools::{close, finish_with};
 use super::{Call, Calling, Current, Now, Prepared, Turn};
 use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Weight, Window};
-use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
+use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
 use crate::ledger::Grant;
 use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
@@ -150,7 +150,7 @@ impl Turn {
         prepared: Vec<Prepared>,
         now: &Now,
     ) -> Vec<Event> {
-        let end = |outcome| Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms });
+        let end = |outcome| Event::LlmEnded(calling.ended(outcome, ms));
         let mut charged = current.clone();
         charged.charge(&calling.intent, &outcome);
         let current = &charged;
@@ -266,7 +266,7 @@ impl Turn {
         };
         let freed = if failure.may_have_cost() { 0 } else { calling.intent.reserved_nano };
         let outcome = Outcome::Failed { failure: failure.clone(), detail: detail.clone(), retry_at_ms };
-        let mut events = vec![Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms })];
+        let mut events = vec![Event::LlmEnded(calling.ended(outcome, ms))];
         if failure == Failure::ContextOverflow
             && current.interrupted.is_none()
             && let Some(summary) = self.make_room_for(current, calling, freed, now)

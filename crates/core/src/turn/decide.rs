@@ -106,7 +106,7 @@ impl Turn {
             Phase::Ready if interrupted => vec![Event::TurnEnded(ended(current, End::Interrupted, None))],
             Phase::Ready => self.go_on(current, now),
             Phase::Calling(calling) => {
-                let lost = LlmEnded { call: calling.intent.call, outcome: Outcome::Lost, ms: 0 };
+                let lost = calling.ended(Outcome::Lost, 0);
                 let mut charged = current.clone();
                 charged.charge(&calling.intent, &lost.outcome);
                 let current = &charged;
@@ -136,6 +136,10 @@ impl Turn {
 }
 
 impl Calling {
+    pub(super) fn ended(&self, outcome: Outcome, ms: u64) -> LlmEnded {
+        LlmEnded { call: self.intent.call, outcome, ms, summary: self.intent.summary.is_some() }
+    }
+
     fn is(&self, (call, attempt): (u32, u32)) -> bool {
         self.intent.call == call && self.intent.attempt == attempt
     }

@@ -454,6 +454,12 @@ impl Turn {
         self.compactions.last().map(Compacted::head)
     }
 
+    /// What it was last asked.
+    pub fn words(&self) -> Option<String> {
+        let last = self.weights.iter().rposition(|weight| weight.starts_turn)?;
+        self.history.get(last).map(Message::text)
+    }
+
     /// Whether the turn that runs is about nothing but making room.
     pub fn is_compacting(&self) -> bool {
         self.current.as_ref().is_some_and(|current| current.compacting)

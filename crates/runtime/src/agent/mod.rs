@@ -7,6 +7,7 @@
 
 mod acts;
 mod calls;
+mod compact;
 mod flight;
 mod frame;
 mod mail;
@@ -67,6 +68,13 @@ pub(crate) enum Control {
         attempt: u32,
     },
     Configure(Box<Settings>),
+    /// Sum up what was said so far; whether there is anything to sum up.
+    Compact {
+        keep: String,
+        reply: oneshot::Sender<bool>,
+    },
+    /// Take the last compaction back; whether there was one.
+    Uncompact(oneshot::Sender<bool>),
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
     Stop,
@@ -310,6 +318,8 @@ impl Agent {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => self.configure(*settings).await?,
+                    Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
+                    Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
                     Some(Control::Begun { .. }) => {}
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
@@ -361,7 +371,16 @@ impl Agent {
     fn now(&self, left: Left) -> Now {
         let fresh = Uuid::now_v7();
         let [.., a, b, c, d] = *fresh.as_bytes();
-        Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address(), left }
+        let is_summary = self.turn.calling().is_some_and(|intent| intent.summary.is_some());
+        Now {
+            at_ms: now_ms(),
+            jitter: u32::from_le_bytes([a, b, c, d]),
+            fresh,
+            frame: self.frame.address(),
+            compact: self.frame.compact_address(),
+            facts: if is_summary { self.facts() } else { String::new() },
+            left,
+        }
     }
 
     /// One decision. What it may spend is set aside before anybody else can look.
@@ -456,7 +475,7 @@ impl Agent {
                 Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     ended = true;
-                    if self.lead {
+                    if self.lead && !self.turn.is_compacting() {
                         let whole = over.end == End::Answered;
                         replies.push(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }));
                         // The answer is about to be shown.

@@ -40,6 +40,8 @@ pub enum SpanKind {
     Tool,
     /// A question to a person.
     Question,
+    /// What was old was summed up, or that was taken back.
+    Compaction,
 }
 
 /// Something that happened.
@@ -238,9 +240,12 @@ impl Reader<'_> {
             Event::TurnStarted(started) => {
                 self.turns.push((started.assignment.clone(), Span::new(SpanKind::Turn, self.name, at_ms)));
             }
+            Event::CompactionAsked(_) => self.turns.push((None, Span::new(SpanKind::Turn, self.name, at_ms))),
+            Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => self.compaction(at_ms, event),
             Event::LlmIntent(intent) => {
                 let again = if intent.attempt > 1 { format!(" (attempt {})", intent.attempt) } else { String::new() };
-                let span = Span::new(SpanKind::Model, format!("{}{again}", intent.model.name), at_ms);
+                let what = if intent.summary.is_some() { " (summary)" } else { "" };
+                let span = Span::new(SpanKind::Model, format!("{}{what}{again}", intent.model.name), at_ms);
                 self.calling = Some((intent.clone(), span));
             }
             Event::LlmEnded(ended) => {
@@ -299,6 +304,21 @@ impl Reader<'_> {
             }
             _ => {}
         }
+    }
+
+    fn compaction(&mut self, at_ms: i64, event: &Event) {
+        let (name, outcome) = match event {
+            Event::Compacted(compacted) => {
+                let ((before, after), (from, to)) = (compacted.messages, compacted.tokens);
+                (format!("{before} → {after} messages"), format!("about {from} → {to} tokens"))
+            }
+            Event::CompactionFailed(failed) => ("no summary".to_owned(), format!("failed: {}", preview(&failed.detail))),
+            _ => ("taken back".to_owned(), "ok".to_owned()),
+        };
+        let mut span = Span::new(SpanKind::Compaction, name, at_ms);
+        span.end(at_ms, outcome);
+        span.failed = matches!(event, Event::CompactionFailed(_));
+        self.put(span);
     }
 
     fn begin_tool(&mut self, at_ms: i64, intent: &ToolIntent) {

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a broken fixture must fail the test loudly")]
 
 mod calls;
+mod compact;
 mod crashes;
 mod denials;
 mod limits;

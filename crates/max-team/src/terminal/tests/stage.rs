@@ -307,7 +307,7 @@ fn answer(call: u32, parts: Vec<Part>) -> Event {
         request_id: None,
         model: "m".into(),
     };
-    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10 })
+    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10, summary: false })
 }
 
 pub(crate) fn answered(call: u32, text: &str) -> Event {
