@@ -127,6 +127,8 @@ pub enum Which {
     Latest,
     /// This one.
     Id(SessionId),
+    /// This one, with its last compaction taken back.
+    Before(SessionId),
 }
 
 /// How to open a session. A resumed one keeps its agent and history; the settings are those given now.

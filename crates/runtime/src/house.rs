@@ -98,7 +98,7 @@ impl House {
         let found = match open.which {
             Which::New => None,
             Which::Latest => Some(sessions.latest(cwd)?),
-            Which::Id(session) => Some(at(cwd, sessions.row(session)?)?),
+            Which::Id(session) | Which::Before(session) => Some(at(cwd, sessions.row(session)?)?),
         };
         let resumed = found.is_some();
         let (session, agent, root) = match found {
@@ -237,6 +237,9 @@ impl House {
         }
         if seat.turn.settings() != Some(&open.settings) {
             events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));
+        }
+        if let Which::Before(_) = open.which {
+            events.push(seat.turn.uncompact().ok_or(RuntimeError::NothingCompacted)?);
         }
         for event in &events {
             commit.projections.extend(rows::project(&stream, at_ms, event));

@@ -73,10 +73,10 @@ impl Turn {
         vec![asked, then]
     }
 
-    /// The window as it was before the last compaction.
-    pub(super) fn uncompact(&self) -> Vec<Event> {
-        let last = self.compactions.last();
-        last.map(|compacted| Event::Uncompacted(Uncompacted { before: compacted.before })).into_iter().collect()
+    /// What takes the last compaction back; nothing if there is none, or while a turn runs.
+    pub fn uncompact(&self) -> Option<Event> {
+        let last = self.compactions.last().filter(|_| self.current.is_none())?;
+        Some(Event::Uncompacted(Uncompacted { before: last.before }))
     }
 
     /// The call that sums up; nothing if there is no money for it.

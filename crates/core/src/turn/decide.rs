@@ -27,7 +27,7 @@ impl Turn {
                 events
             }
             (Input::Compact { turn, keep }, None) => self.asked_to_compact(turn, keep, now),
-            (Input::Uncompact, None) => self.uncompact(),
+            (Input::Uncompact, None) => self.uncompact().into_iter().collect(),
             (_, None) | (Input::Begin { .. }, Some(_)) => Vec::new(),
             (input, Some(current)) => self.decide_busy(current, input, now),
         }

@@ -299,6 +299,7 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
         call: 1,
         outcome: Outcome::Cancelled { partial: "so far".into(), usage: Default::default() },
         ms: 1,
+        summary: false,
     }));
     stage.end(End::Interrupted);
     assert!(stage.glass.screen().contains("so far"));
@@ -366,6 +367,7 @@ fn retries_and_gaps_are_told() {
             call: 1,
             outcome: Outcome::Failed { failure, detail: "529".into(), retry_at_ms },
             ms: 5,
+            summary: false,
         })
     };
     stage.event(failed(Some(stage::START_MS + 2_100)));

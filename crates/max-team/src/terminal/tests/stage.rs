@@ -261,6 +261,7 @@ pub(crate) fn intent(call: u32, attempt: u32) -> Event {
         reserved_nano: 0,
         bytes: 0,
         hand_back: false,
+        summary: None,
     })
 }
 
