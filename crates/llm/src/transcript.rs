@@ -145,16 +145,10 @@ impl Transcript {
     /// Puts a request together.
     pub fn request(&self, call: &Call) -> Request {
         let opening = self.opening.iter().map(|piece| (piece.role, &piece.full));
-        let shown = self
-            .pieces
-            .iter()
-            .enumerate()
-            .take(call.upto)
-            .skip(call.window.from)
-            .map(|(index, piece)| {
-                let light = piece.light.as_ref().filter(|_| index < call.window.elide);
-                (piece.role, light.unwrap_or(&piece.full))
-            });
+        let shown = self.pieces.iter().enumerate().take(call.upto).skip(call.window.from).map(|(index, piece)| {
+            let light = piece.light.as_ref().filter(|_| index < call.window.elide);
+            (piece.role, light.unwrap_or(&piece.full))
+        });
         let shown: Vec<(Role, &Halves)> = opening.chain(shown).filter(|(_, halves)| !halves.is_empty()).collect();
         let body = dialect::body(&self.wire, &self.head, call, &shown);
         Request {

@@ -88,8 +88,9 @@ impl Compacted {
 
 /// What stands at the head of a window in the place of what has left it.
 pub(crate) fn head(facts: &str, summary: &str) -> Message {
-    let mut text = "(What came before has left your window. What follows stands in its place; it is not a new request.)\n"
-        .to_owned();
+    let mut text =
+        "(What came before has left your window. What follows stands in its place; it is not a new request.)\n"
+            .to_owned();
     if !facts.is_empty() {
         text.push_str(&format!("\n# What is certain (kept by the program)\n\n{}\n", facts.trim()));
     }
@@ -222,7 +223,8 @@ mod tests {
 
     #[test]
     fn what_is_summed_up_is_bounded_and_begins_with_the_last_summary() {
-        let result = Part::ToolResult { id: "a".into(), content: vec![Part::text("字".repeat(9_000))], is_error: true };
+        let result =
+            Part::ToolResult { id: "a".into(), content: vec![Part::text("字".repeat(9_000))], is_error: true };
         let call = Part::ToolUse { id: "a".into(), name: "grep".into(), input: serde_json::json!({"q": 1}) };
         let messages = [
             Message::user(vec![Part::text("first words")]),
@@ -232,7 +234,8 @@ mod tests {
         let head = head("- a fact", "so far");
         let all = transcript(Some(&head), &messages, 1 << 20);
         assert!(all.starts_with("(What came before"), "{all}");
-        for part in ["- a fact", "so far", "[user]\nfirst words", "[calls `grep`] {\"q\":1}", "[failed] 字", "[cut: 1023 of"]
+        for part in
+            ["- a fact", "so far", "[user]\nfirst words", "[calls `grep`] {\"q\":1}", "[failed] 字", "[cut: 1023 of"]
         {
             assert!(all.contains(part), "{part}: {all}");
         }

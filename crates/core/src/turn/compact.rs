@@ -152,7 +152,8 @@ impl Turn {
         let compacted = self.compacted(about, text, now);
         let ratio = self.bytes_per_kilotoken;
         let mut after = self.clone();
-        let tokens = |turn: &Self| context::tokens(context::weigh(&turn.weights, turn.window) + turn.head_bytes(), ratio);
+        let tokens =
+            |turn: &Self| context::tokens(context::weigh(&turn.weights, turn.window) + turn.head_bytes(), ratio);
         let until_now = tokens(self);
         after.apply(&Event::Compacted(compacted.clone()));
         let compacted = Compacted { tokens: (until_now, tokens(&after)), ..compacted };

@@ -6,9 +6,9 @@
 use std::fmt::Write as _;
 
 use max_team_core::chat::{Message, Part};
+use max_team_core::context::Window;
 use max_team_core::context::files::{Touched, touched};
 use max_team_core::context::summary::Summary;
-use max_team_core::context::Window;
 use max_team_core::event::LlmIntent;
 use max_team_core::id::TurnId;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};

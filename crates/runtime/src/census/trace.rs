@@ -177,6 +177,7 @@ impl Census<'_> {
         let mut turns = reader.finish();
         // Whoever was given something to do by a call stands under the call.
         let address = session::agent_stream(agent);
+        let mut beside = Vec::new();
         for child in agents {
             let Some(assignment) = child.assignment.as_ref().filter(|of| of.plan.is_none() && of.reply_to == address)
             else {
@@ -188,8 +189,10 @@ impl Census<'_> {
                 let call = turns.iter_mut().find_map(|(_, turn)| {
                     turn.children.iter_mut().find(|span| span.kind == SpanKind::Tool && span.name.starts_with(&prefix))
                 });
-                if let Some(call) = call {
-                    call.add(inner);
+                match call {
+                    Some(call) => call.add(inner),
+                    // Nobody's call: what was said is looked at for what is worth remembering.
+                    None => beside.push((given, inner)),
                 }
             }
         }
@@ -201,6 +204,7 @@ impl Census<'_> {
                 call.name = call.name.split_once(' ').map_or_else(String::new, |(_, name)| name.to_owned());
             }
         }
+        turns.extend(beside);
         Ok(turns)
     }
 }
@@ -312,7 +316,9 @@ impl Reader<'_> {
                 let ((before, after), (from, to)) = (compacted.messages, compacted.tokens);
                 (format!("{before} → {after} messages"), format!("about {from} → {to} tokens"))
             }
-            Event::CompactionFailed(failed) => ("no summary".to_owned(), format!("failed: {}", preview(&failed.detail))),
+            Event::CompactionFailed(failed) => {
+                ("no summary".to_owned(), format!("failed: {}", preview(&failed.detail)))
+            }
             _ => ("taken back".to_owned(), "ok".to_owned()),
         };
         let mut span = Span::new(SpanKind::Compaction, name, at_ms);

@@ -280,7 +280,8 @@ impl PlanLoop {
                     controls.close();
                     None
                 }
-                Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_)) | Err(_) => None,
+                Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
+                | Err(_) => None,
             };
         }
         self.commit(batch).await

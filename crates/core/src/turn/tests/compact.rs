@@ -39,8 +39,7 @@ fn compacted(world: &World) -> &Compacted {
 #[test]
 fn a_turn_begins_with_a_summary_when_the_window_is_nearly_full() {
     let world = filled(vec![says("they talked"), says("hi")]).talk();
-    let want =
-        ["turn_started", "llm_intent", "llm_ended", "compacted", "llm_intent", "llm_ended", "turn_ended"];
+    let want = ["turn_started", "llm_intent", "llm_ended", "compacted", "llm_intent", "llm_ended", "turn_ended"];
     assert_eq!(last_turn(&world), want);
     let done = compacted(&world);
     assert_eq!((done.before, done.messages, done.window.from), (8, (9, 2), 0));
