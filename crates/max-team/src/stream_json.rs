@@ -119,7 +119,7 @@ impl Lines {
     pub(crate) fn line(&self, at_ms: i64, event: &Event) -> Option<Value> {
         let session = self.session;
         Some(match event {
-            Event::LlmEnded(ended) if ended.summary => return None,
+            Event::LlmEnded(ended) if ended.summary && matches!(ended.outcome, Outcome::Done(_)) => return None,
             Event::LlmEnded(ended) => return self.ended(at_ms, ended),
             Event::Compacted(compacted) => boundary(session, compacted),
             Event::CompactionFailed(failed) => max(session, "compaction_failed", json!({ "detail": failed.detail })),

@@ -454,9 +454,9 @@ impl Turn {
         self.compactions.last().map(Compacted::head)
     }
 
-    /// What it was last asked.
-    pub fn words(&self) -> Option<String> {
-        let last = self.weights.iter().rposition(|weight| weight.starts_turn)?;
+    /// What it was last asked before that message.
+    pub fn asked_before(&self, message: usize) -> Option<String> {
+        let last = self.weights.iter().take(message).rposition(|weight| weight.starts_turn)?;
         self.history.get(last).map(Message::text)
     }
 

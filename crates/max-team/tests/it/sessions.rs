@@ -118,7 +118,9 @@ fn a_conversation_is_compacted_and_resumed_as_it_was_before() {
     assert!(summary.last_user().contains("[assistant]\nFour apples."), "{}", summary.last_user());
     assert!(summary.last_user().ends_with("in the user's words: the number"), "{}", summary.last_user());
     assert!(after.contains("They counted apples.") && !after.contains("Four apples."));
-    assert!(after.contains("What you were last asked, word for word:") && after.contains("How many apples?"));
+    assert!(
+        after.contains("The last request before what follows, word for word:") && after.contains("How many apples?")
+    );
 
     let session = program.run(&["sessions", "list", "--json"]).json()[0]["session"].as_str().unwrap().to_owned();
     let shown = program.run(&["sessions", "show", &session]).out;

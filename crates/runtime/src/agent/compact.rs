@@ -61,7 +61,7 @@ impl Agent {
 
     /// What a compaction keeps without asking a model. What cannot be read is not told; if it is the journal, the next
     /// commit says so.
-    pub(super) fn facts(&self) -> String {
+    pub(super) fn facts(&self, about: &Summary) -> String {
         let mut facts = String::new();
         let sections = [
             ("Your task", self.task_told()),
@@ -71,7 +71,7 @@ impl Agent {
             ("Skills that were loaded (load one again if you need its text)", self.skills_told()),
             ("Files in this conversation (read one again before you rely on it)", self.files_told()),
         ];
-        let words = self.turn.words().unwrap_or_default();
+        let words = self.turn.asked_before(about.before).unwrap_or_default();
         let words = words.get(..words.floor_char_boundary(SUMMARY_WORDS_BYTES_MAX)).unwrap_or_default();
         for (title, lines) in sections.into_iter().filter(|(_, lines)| !lines.is_empty()) {
             let _ = writeln!(facts, "{title}:");
@@ -85,7 +85,7 @@ impl Agent {
             }
         }
         if !words.is_empty() {
-            let _ = writeln!(facts, "What you were last asked, word for word:\n{words}");
+            let _ = writeln!(facts, "The last request before what follows, word for word:\n{words}");
         }
         facts
     }

@@ -371,14 +371,14 @@ impl Agent {
     fn now(&self, left: Left) -> Now {
         let fresh = Uuid::now_v7();
         let [.., a, b, c, d] = *fresh.as_bytes();
-        let is_summary = self.turn.calling().is_some_and(|intent| intent.summary.is_some());
+        let summary = self.turn.calling().and_then(|intent| intent.summary.as_ref());
         Now {
             at_ms: now_ms(),
             jitter: u32::from_le_bytes([a, b, c, d]),
             fresh,
             frame: self.frame.address(),
             compact: self.frame.compact_address(),
-            facts: if is_summary { self.facts() } else { String::new() },
+            facts: summary.map(|about| self.facts(about)).unwrap_or_default(),
             left,
         }
     }
