@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::calling::cache::{CacheCleared, CacheKept};
 use crate::chat::{Answer, Part, Usage};
 use crate::context::Window;
+use crate::context::summary::{Compacted, CompactionAsked, CompactionFailed, Summary, Uncompacted};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::ledger::Charge;
@@ -63,6 +64,14 @@ pub enum Event {
     TaskDrafted(Task),
     /// What it had written down has become a plan (agent stream).
     PlanSubmitted(PlanSubmitted),
+    /// Somebody wants the window to be compacted now (agent stream).
+    CompactionAsked(CompactionAsked),
+    /// What came before is told in short from now on (agent stream).
+    Compacted(Compacted),
+    /// It could not be: what is too much is left out instead (agent stream).
+    CompactionFailed(CompactionFailed),
+    /// The last compaction counts no more (agent stream).
+    Uncompacted(Uncompacted),
     /// Somebody stopped the turn (agent stream).
     Interrupted(Interrupted),
     /// The turn is over (agent stream).
@@ -148,6 +157,10 @@ impl Event {
             Self::QuestionAnswered(_) => "question_answered",
             Self::TaskDrafted(_) => "task_drafted",
             Self::PlanSubmitted(_) => "plan_submitted",
+            Self::CompactionAsked(_) => "compaction_asked",
+            Self::Compacted(_) => "compacted",
+            Self::CompactionFailed(_) => "compaction_failed",
+            Self::Uncompacted(_) => "uncompacted",
             Self::Interrupted(_) => "interrupted",
             Self::TurnEnded(_) => "turn_ended",
             Self::PlanProposed(_) => "plan_proposed",
@@ -311,6 +324,9 @@ pub struct LlmIntent {
     /// The last call of a spent budget: no tools, hand back what there is.
     #[serde(default)]
     pub hand_back: bool,
+    /// The call is not for the turn itself: it sums up what is about to leave the window.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
 }
 
 /// How a call ended.
@@ -350,6 +366,9 @@ pub struct LlmEnded {
     /// Milliseconds from sending to the last byte.
     #[serde(default)]
     pub ms: u64,
+    /// Whether it was made for a summary: its answer is then nobody's answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub summary: bool,
 }
 
 /// The model is told something by us.

@@ -110,6 +110,18 @@ pub const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 pub const WINDOW_HIGH_PERCENT: u64 = 90;
 /// … until at most this share is left.
 pub const WINDOW_LOW_PERCENT: u64 = 60;
+/// Share of the window (percent) at which a turn begins with a summary of what came before, unless settings say otherwise.
+pub const COMPACT_AT_PERCENT: u64 = 80;
+/// Share of the window (percent) that the newest messages keep when the rest becomes a summary.
+pub const COMPACT_TAIL_PERCENT: u64 = 20;
+/// Tokens that a summary may have.
+pub const SUMMARY_TOKENS_MAX: u32 = 4_096;
+/// Bytes of a message's words that are shown to whoever writes a summary …
+pub const SUMMARY_WORDS_BYTES_MAX: usize = 8 << 10;
+/// … and of a tool's input or result.
+pub const SUMMARY_RESULT_BYTES_MAX: usize = 1 << 10;
+/// Bytes of what is kept beside a summary without asking a model.
+pub const FACTS_BYTES_MAX: usize = 16 << 10;
 /// Tokens that the last, tools-off "hand back what you have" call may write.
 pub const HAND_BACK_TOKENS: u32 = 1_024;
 /// Bytes per token that no tokenizer exceeds on text: what is larger than the window even so is not worth sending.

@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::Price;
-use crate::limits::{RETRIES_MAX_DEFAULT, ROUNDS_MAX_DEFAULT};
+use crate::limits::{COMPACT_AT_PERCENT, RETRIES_MAX_DEFAULT, ROUNDS_MAX_DEFAULT};
 use crate::policy::{Mode, Permissions, Rules};
 
 /// A model, resolved against the catalogue.
@@ -65,6 +65,25 @@ pub struct Settings {
     /// Globs of the paths that its task owns; empty: no restriction.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owns: Vec<String>,
+    /// When and by whom what is old is summed up.
+    #[serde(default)]
+    pub compaction: Compaction,
+}
+
+/// When and by whom what is old is summed up.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compaction {
+    /// The share of the window, in percent, from which on; `0`: only when somebody asks.
+    pub at_percent: u64,
+    /// The model that does; the one that answers, if none is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<Model>,
+}
+
+impl Default for Compaction {
+    fn default() -> Self {
+        Self { at_percent: COMPACT_AT_PERCENT, model: None }
+    }
 }
 
 impl Settings {
@@ -83,6 +102,7 @@ impl Settings {
             constraints: Constraints::default(),
             approved: false,
             owns: Vec::new(),
+            compaction: Compaction::default(),
         }
     }
 

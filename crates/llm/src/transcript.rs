@@ -36,6 +36,8 @@ pub struct Call {
 pub struct Transcript {
     wire: Arc<Wire>,
     head: Head,
+    /// What stands in the place of messages that have left the window.
+    opening: Option<Piece>,
     pieces: Vec<Piece>,
     ids: Ids,
     speaker: Arc<str>,
@@ -80,6 +82,7 @@ impl Transcript {
         Self {
             wire: Arc::new(wire),
             head: Head::default(),
+            opening: None,
             pieces: Vec::new(),
             ids: Ids::default(),
             speaker: Arc::from(""),
@@ -123,6 +126,14 @@ impl Transcript {
         self.head = dialect::head(&self.wire, system, tools);
     }
 
+    /// Sets what stands before the messages in the window.
+    pub fn open_with(&mut self, message: Option<&Message>) {
+        self.opening = message.map(|message| {
+            let full = dialect::message(&self.wire, message, &mut self.ids);
+            Piece { role: message.role, full, light: None }
+        });
+    }
+
     /// Takes in the next message.
     pub fn push(&mut self, message: &Message) {
         let full = dialect::message(&self.wire, message, &mut self.ids);
@@ -133,18 +144,12 @@ impl Transcript {
 
     /// Puts a request together.
     pub fn request(&self, call: &Call) -> Request {
-        let shown: Vec<(Role, &Halves)> = self
-            .pieces
-            .iter()
-            .enumerate()
-            .take(call.upto)
-            .skip(call.window.from)
-            .map(|(index, piece)| {
-                let light = piece.light.as_ref().filter(|_| index < call.window.elide);
-                (piece.role, light.unwrap_or(&piece.full))
-            })
-            .filter(|(_, halves)| !halves.is_empty())
-            .collect();
+        let opening = self.opening.iter().map(|piece| (piece.role, &piece.full));
+        let shown = self.pieces.iter().enumerate().take(call.upto).skip(call.window.from).map(|(index, piece)| {
+            let light = piece.light.as_ref().filter(|_| index < call.window.elide);
+            (piece.role, light.unwrap_or(&piece.full))
+        });
+        let shown: Vec<(Role, &Halves)> = opening.chain(shown).filter(|(_, halves)| !halves.is_empty()).collect();
         let body = dialect::body(&self.wire, &self.head, call, &shown);
         Request {
             wire: self.wire.clone(),

@@ -83,6 +83,9 @@ pub(crate) struct Talk {
     /// Resume a session by its id, or its beginning or end (see `max-team sessions list`)
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
+    /// With -r: take the last compaction back, so that the model sees what was said before it
+    #[arg(long, requires = "resume")]
+    pub(crate) before_compaction: bool,
     /// Talk to one agent that has hands itself, without the team
     #[arg(long)]
     pub(crate) solo: bool,

@@ -10,7 +10,7 @@ use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::memory::EXPERT;
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Compaction, Definition, Settings};
 use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::skills::SKILL;
@@ -201,6 +201,10 @@ pub(crate) fn settings_for(chosen: &Chosen, config: &Config, structured: bool) -
         retries_max: config.llm.max_retries,
         budget_nano,
         structured,
+        compaction: Compaction {
+            at_percent: u64::from(config.limits.compact_at),
+            model: chosen.fast.clone().filter(|fast| fast.price.is_some() || budget_nano.is_none()),
+        },
         ..Settings::new(chosen.model.clone())
     })
 }
@@ -235,7 +239,10 @@ fn names(file: &Path) -> Vec<String> {
 /// Which session the flags ask for.
 pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
     match (&talk.resume, talk.continue_last) {
-        (Some(id), _) => session(&Census::new(journal), id).map(Which::Id),
+        (Some(id), _) => {
+            let which = if talk.before_compaction { Which::Before } else { Which::Id };
+            session(&Census::new(journal), id).map(which)
+        }
         (None, true) => Ok(Which::Latest),
         (None, false) => Ok(Which::New),
     }

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use max_team_core::chat::{Message, Part, Usage};
+use max_team_core::context::summary::{Compacted, Why};
 use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
@@ -78,7 +79,7 @@ impl Lines {
     pub(crate) fn tells(event: &Event) -> bool {
         match event {
             Event::ToolDone(_) => true,
-            Event::LlmEnded(ended) => matches!(ended.outcome, Outcome::Done(_)),
+            Event::LlmEnded(ended) => !ended.summary && matches!(ended.outcome, Outcome::Done(_)),
             _ => false,
         }
     }
@@ -96,6 +97,9 @@ impl Lines {
     /// Remembers what later lines refer to.
     pub(crate) fn hear(&mut self, event: &Event) {
         let Event::LlmEnded(ended) = event else { return };
+        if ended.summary {
+            return;
+        }
         match &ended.outcome {
             Outcome::Done(answer) => {
                 self.failures = 0;
@@ -115,7 +119,10 @@ impl Lines {
     pub(crate) fn line(&self, at_ms: i64, event: &Event) -> Option<Value> {
         let session = self.session;
         Some(match event {
+            Event::LlmEnded(ended) if ended.summary && matches!(ended.outcome, Outcome::Done(_)) => return None,
             Event::LlmEnded(ended) => return self.ended(at_ms, ended),
+            Event::Compacted(compacted) => boundary(session, compacted),
+            Event::CompactionFailed(failed) => max(session, "compaction_failed", json!({ "detail": failed.detail })),
             Event::ToolDone(done) => json!({
                 "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
                 "message": { "role": "user", "content": [{
@@ -168,6 +175,19 @@ impl Lines {
             _ => None,
         }
     }
+}
+
+/// What came before it is told in short from here on.
+fn boundary(session: SessionId, compacted: &Compacted) -> Value {
+    let trigger = if compacted.why == Why::Asked { "manual" } else { "auto" };
+    let ((pre_tokens, post_tokens), (before, after)) = (compacted.tokens, compacted.messages);
+    json!({
+        "type": "system", "subtype": "compact_boundary", "session_id": session, "uuid": Uuid::now_v7(),
+        "compact_metadata": {
+            "trigger": trigger, "pre_tokens": pre_tokens, "post_tokens": post_tokens,
+            "messages_before": before, "messages_after": after,
+        },
+    })
 }
 
 fn max(session: SessionId, subtype: &str, data: Value) -> Value {

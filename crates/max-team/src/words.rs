@@ -98,6 +98,8 @@ phrases! {
     lost_call: "The program stopped during this call; it is made again.", "程序曾在此次调用中停止，正在重新调用。";
     shrunk: "The conversation is longer than the model's window; the oldest turns are left out from here on.",
         "对话已超出模型窗口，从此处起略去最早的轮次。";
+    uncompacted: "The compaction is taken back: the model sees again what was said before it.",
+        "已撤销压缩：模型重新看到之前的对话。";
     earlier_left_out: "earlier turns are not shown", "更早的对话未显示";
     instructions: "instructions", "指令文件";
     resumed: "resumed", "已恢复会话";

@@ -28,6 +28,12 @@ pub enum RuntimeError {
     /// `-c` where nothing has been said yet.
     #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
     NothingToContinue(String),
+    /// Nothing was said that could be summed up, or somebody is at work.
+    #[error("there is nothing to compact now: nothing was said since the last time, or a turn runs; try again later")]
+    NothingToCompact,
+    /// Nothing was summed up that could be taken back.
+    #[error("there is no compaction to take back now: none has happened, or a turn runs")]
+    NothingCompacted,
     /// The session is not open in this process.
     #[error("session `{0}` is not open here")]
     NotOpen(SessionId),

@@ -89,6 +89,18 @@ pub enum Command {
         /// The session.
         session: SessionId,
     },
+    /// Sum up what was said so far, to make room.
+    Compact {
+        /// The session.
+        session: SessionId,
+        /// What is to be kept above all.
+        keep: String,
+    },
+    /// Take the last compaction back.
+    Uncompact {
+        /// The session.
+        session: SessionId,
+    },
     /// These can be called from the next turn or call on, in the place of those before.
     Experts {
         /// The session.
@@ -115,6 +127,8 @@ pub enum Which {
     Latest,
     /// This one.
     Id(SessionId),
+    /// This one, with its last compaction taken back.
+    Before(SessionId),
 }
 
 /// How to open a session. A resumed one keeps its agent and history; the settings are those given now.

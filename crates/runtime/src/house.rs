@@ -98,7 +98,7 @@ impl House {
         let found = match open.which {
             Which::New => None,
             Which::Latest => Some(sessions.latest(cwd)?),
-            Which::Id(session) => Some(at(cwd, sessions.row(session)?)?),
+            Which::Id(session) | Which::Before(session) => Some(at(cwd, sessions.row(session)?)?),
         };
         let resumed = found.is_some();
         let (session, agent, root) = match found {
@@ -238,6 +238,9 @@ impl House {
         if seat.turn.settings() != Some(&open.settings) {
             events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));
         }
+        if let Which::Before(_) = open.which {
+            events.push(seat.turn.uncompact().ok_or(RuntimeError::NothingCompacted)?);
+        }
         for event in &events {
             commit.projections.extend(rows::project(&stream, at_ms, event));
             commit.appends.push(append(&stream, event, "house")?);
@@ -295,6 +298,16 @@ impl House {
             Command::Experts { session, experts } => {
                 self.floor(session)?.set_experts(experts);
                 Ok(())
+            }
+            Command::Compact { session, keep } => {
+                let (reply, done) = oneshot::channel();
+                self.tell(session, Control::Compact { keep, reply }).await?;
+                heard(done).await?.then_some(()).ok_or(RuntimeError::NothingToCompact)
+            }
+            Command::Uncompact { session } => {
+                let (reply, done) = oneshot::channel();
+                self.tell(session, Control::Uncompact(reply)).await?;
+                heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
             Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
             Command::Configure { session, settings } => {
@@ -411,7 +424,7 @@ impl House {
     pub(crate) async fn status(&self, session: SessionId) -> Result<Status, RuntimeError> {
         let (sender, receiver) = oneshot::channel();
         self.tell(session, Control::Status(sender)).await?;
-        receiver.await.map_err(|_| RuntimeError::AgentStopped("it ended before it answered".to_owned()))
+        heard(receiver).await
     }
 
     pub(crate) async fn settle(&self, session: SessionId) {
@@ -467,4 +480,8 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
         return Ok(row);
     }
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
+}
+
+async fn heard<T>(reply: oneshot::Receiver<T>) -> Result<T, RuntimeError> {
+    reply.await.map_err(|_| RuntimeError::AgentStopped("it ended before it answered".to_owned()))
 }

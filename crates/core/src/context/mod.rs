@@ -2,9 +2,12 @@
 //!
 //! Sizes are estimated from bytes and corrected by what providers report. When the estimate passes the high mark,
 //! what is cheapest to lose goes first: results of tools in earlier turns, then the oldest turns, then early
-//! results of the current turn. Nothing leaves the journal; only the window moves.
+//! results of the current turn. Before it comes to that, what is old is summed up ([`summary`]). Nothing leaves the
+//! journal; only the window moves.
 
+pub mod files;
 pub mod instructions;
+pub mod summary;
 
 use serde::{Deserialize, Serialize};
 

@@ -33,6 +33,26 @@ impl Turn {
                 self.phase = Phase::Ready;
                 self.push(Message::user(started.told()), true);
             }
+            Event::CompactionAsked(asked) => {
+                self.current = Some(Current { compacting: true, ..Current::new(asked.turn, None) });
+                self.phase = Phase::Ready;
+            }
+            Event::Compacted(compacted) => {
+                self.window.from = compacted.before;
+                self.compactions.push(compacted.clone());
+                self.restored = false;
+            }
+            Event::CompactionFailed(_) => {
+                if let Some(current) = &mut self.current {
+                    current.unsummarised = true;
+                }
+                self.phase = Phase::Ready;
+            }
+            Event::Uncompacted(_) => {
+                if let Some(compacted) = self.compactions.pop() {
+                    (self.window, self.restored) = (compacted.window, true);
+                }
+            }
             Event::LlmIntent(intent) => self.intend(intent),
             Event::LlmEnded(ended) => self.end_call(ended),
             Event::Nudged(nudged) => {
@@ -96,12 +116,14 @@ impl Turn {
         };
         if let Some(current) = &mut self.current {
             current.fallback = intent.fallback;
-            if intent.attempt == 1 {
+            if intent.attempt == 1 && intent.summary.is_none() {
                 current.rounds += 1;
             }
         }
         self.calls_made = intent.call;
-        self.window = intent.request.window;
+        if intent.summary.is_none() {
+            self.window = intent.request.window;
+        }
         self.ledger.reserve(intent.reserved_nano);
         self.phase = Phase::Calling(Calling { intent: intent.clone(), failed });
     }
@@ -116,6 +138,9 @@ impl Turn {
         match &ended.outcome {
             Outcome::Done(answer) => {
                 self.ledger.settle(reserved, answer.usage, price);
+                if calling.intent.summary.is_some() {
+                    return;
+                }
                 self.learn_ratio(&calling.intent, answer.usage.input_total());
                 let calls = calls_of(calling.intent.call, &answer.message);
                 if let Some(current) = &mut self.current {
@@ -142,6 +167,9 @@ impl Turn {
             }
             Outcome::Cancelled { partial, usage } => {
                 self.ledger.settle(reserved, *usage, price);
+                if calling.intent.summary.is_some() {
+                    return;
+                }
                 if !partial.trim().is_empty() {
                     self.push(Message::assistant(vec![Part::text(partial.clone())]), false);
                 }

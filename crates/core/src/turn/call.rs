@@ -6,7 +6,7 @@ use super::tools::{close, finish_with};
 use super::{Call, Calling, Current, Now, Prepared, Turn};
 use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Weight, Window};
-use crate::event::{End, Ending, Event, LlmEnded, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
+use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
 use crate::ledger::Grant;
 use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
@@ -29,7 +29,11 @@ impl Turn {
         }
         let mut weights = self.weights.clone();
         weights.extend(ahead.0);
-        let window = context::fit(&weights, self.window, self.room(model, now));
+        let room = self.room(model, now);
+        if let Some(summary) = self.make_room(current, &weights, room, now) {
+            return vec![Event::LlmIntent(LlmIntent { fallback: current.fallback, ..summary })];
+        }
+        let window = context::fit(&weights, self.window, room);
         let (mut intent, grant) = self.intent(model, &weights, window, 0, now);
         if intent.bytes as u64 > model.context_tokens.saturating_mul(BYTES_PER_TOKEN_MAX) {
             let end = End::Failed { failure: Failure::ContextOverflow, detail: too_large(&intent) };
@@ -59,17 +63,21 @@ impl Turn {
         fallback: bool,
         freed_nano: u64,
         now: &Now,
-    ) -> Event {
-        let Some(model) = self.model(fallback) else { return Event::TurnEnded(ended(current, End::Budget, None)) };
+    ) -> Vec<Event> {
+        if let Some(about) = &calling.intent.summary {
+            return self.sum_up_again(current, calling, about, freed_nano, now);
+        }
+        let over = || vec![Event::TurnEnded(ended(current, End::Budget, None))];
+        let Some(model) = self.model(fallback) else { return over() };
         let (mut intent, grant) = self.intent(model, &self.weights, window, freed_nano, now);
         intent.call = calling.intent.call;
         intent.attempt = calling.intent.attempt + 1;
         intent.fallback = fallback;
         intent.hand_back = calling.intent.hand_back;
         match grant {
-            Grant::Call { .. } => Event::LlmIntent(intent),
-            Grant::HandBack { .. } if intent.hand_back => Event::LlmIntent(intent),
-            Grant::HandBack { .. } | Grant::Exhausted => Event::TurnEnded(ended(current, End::Budget, None)),
+            Grant::Call { .. } => vec![Event::LlmIntent(intent)],
+            Grant::HandBack { .. } if intent.hand_back => vec![Event::LlmIntent(intent)],
+            Grant::HandBack { .. } | Grant::Exhausted => over(),
         }
     }
 
@@ -82,19 +90,8 @@ impl Turn {
         freed_nano: u64,
         now: &Now,
     ) -> (LlmIntent, Grant) {
-        let bytes = context::weigh(weights, window) + now.frame.bytes;
-        let input_tokens = context::tokens(bytes, self.bytes_per_kilotoken);
-        let mut ledger = self.ledger.clone().within(now.left);
-        ledger.settle_nothing(freed_nano);
-        let grant = match now.left.tokens {
-            // A call that could not even say what it has is not worth making.
-            Some(left) if left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS)) => Grant::Exhausted,
-            Some(left) => {
-                let most = u32::try_from(left - input_tokens).unwrap_or(u32::MAX);
-                ledger.judge(model.price, input_tokens, model.max_tokens.min(most))
-            }
-            None => ledger.judge(model.price, input_tokens, model.max_tokens),
-        };
+        let bytes = context::weigh(weights, window) + self.head_bytes() + now.frame.bytes;
+        let grant = self.grant(model, context::tokens(bytes, self.bytes_per_kilotoken), freed_nano, now);
         let (max_tokens, reserved_nano) = match grant {
             Grant::Call { max_tokens, nano } | Grant::HandBack { max_tokens, nano } => (max_tokens, nano),
             Grant::Exhausted => (0, 0),
@@ -111,8 +108,24 @@ impl Turn {
             reserved_nano,
             bytes,
             hand_back: false,
+            summary: None,
         };
         (intent, grant)
+    }
+
+    /// What a call of so many tokens may spend.
+    pub(super) fn grant(&self, model: &Model, input_tokens: u64, freed_nano: u64, now: &Now) -> Grant {
+        let mut ledger = self.ledger.clone().within(now.left);
+        ledger.settle_nothing(freed_nano);
+        match now.left.tokens {
+            // A call that could not even say what it has is not worth making.
+            Some(left) if left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS)) => Grant::Exhausted,
+            Some(left) => {
+                let most = u32::try_from(left - input_tokens).unwrap_or(u32::MAX);
+                ledger.judge(model.price, input_tokens, model.max_tokens.min(most))
+            }
+            None => ledger.judge(model.price, input_tokens, model.max_tokens),
+        }
     }
 
     /// Bytes of history that fit beside the instructions and the answer.
@@ -120,7 +133,7 @@ impl Turn {
         let answer_tokens = u64::from(model.max_tokens).min(model.context_tokens / 2);
         let room_tokens = model.context_tokens.saturating_sub(answer_tokens);
         let room_bytes = room_tokens.saturating_mul(self.bytes_per_kilotoken) / 1_000;
-        usize::try_from(room_bytes).unwrap_or(usize::MAX).saturating_sub(now.frame.bytes)
+        usize::try_from(room_bytes).unwrap_or(usize::MAX).saturating_sub(now.frame.bytes + self.head_bytes())
     }
 
     fn model(&self, fallback: bool) -> Option<&Model> {
@@ -137,11 +150,16 @@ impl Turn {
         prepared: Vec<Prepared>,
         now: &Now,
     ) -> Vec<Event> {
-        let end = |outcome| Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms });
+        let end = |outcome| Event::LlmEnded(calling.ended(outcome, ms));
         let mut charged = current.clone();
         charged.charge(&calling.intent, &outcome);
         let current = &charged;
         match outcome {
+            Outcome::Done(answer) if calling.intent.summary.is_some() => {
+                let then = calling.intent.summary.iter().flat_map(|about| self.summed_up(current, about, &answer, now));
+                let then: Vec<Event> = then.collect();
+                [end(Outcome::Done(answer))].into_iter().chain(then).collect()
+            }
             Outcome::Done(answer) => {
                 let answer = Answer { message: answer.message.with_own_ids(), ..answer };
                 let calls = calls_of(calling.intent.call, &answer.message);
@@ -155,8 +173,8 @@ impl Turn {
                 [end(Outcome::Done(answer))].into_iter().chain(next).collect()
             }
             Outcome::Cancelled { partial, usage } => {
-                let text = partial.clone();
-                let over = TurnEnded { text, ..ended(current, End::Interrupted, None) };
+                let said = if calling.intent.summary.is_some() { &current.text } else { &partial };
+                let over = TurnEnded { text: said.clone(), ..ended(current, End::Interrupted, None) };
                 vec![end(Outcome::Cancelled { partial, usage }), Event::TurnEnded(over)]
             }
             Outcome::Failed { failure, detail, .. } => self.failed(current, calling, failure, detail, ms, now),
@@ -231,11 +249,14 @@ impl Turn {
         let window = calling.intent.request.window;
         let half = context::weigh(&self.weights, window) / 2;
         let smaller = context::shrink(&self.weights, window, half);
+        let is_summary = calling.intent.summary.is_some();
         let attempt = Attempt {
             failed_before: calling.failed,
             retries_max: self.settings.as_ref().map_or(0, |settings| settings.retries_max),
-            fallback: !current.fallback && self.settings.as_ref().is_some_and(|settings| settings.fallback.is_some()),
-            can_shrink: smaller != window,
+            fallback: !is_summary
+                && !current.fallback
+                && self.settings.as_ref().is_some_and(|settings| settings.fallback.is_some()),
+            can_shrink: !is_summary && smaller != window,
             jitter: now.jitter,
         };
         let remedy = if current.interrupted.is_some() { Remedy::GiveUp } else { recovery::remedy(&failure, attempt) };
@@ -245,13 +266,24 @@ impl Turn {
         };
         let freed = if failure.may_have_cost() { 0 } else { calling.intent.reserved_nano };
         let outcome = Outcome::Failed { failure: failure.clone(), detail: detail.clone(), retry_at_ms };
-        let mut events = vec![Event::LlmEnded(LlmEnded { call: calling.intent.call, outcome, ms })];
+        let mut events = vec![Event::LlmEnded(calling.ended(outcome, ms))];
+        if failure == Failure::ContextOverflow
+            && current.interrupted.is_none()
+            && let Some(summary) = self.make_room_for(current, calling, freed, now)
+        {
+            events.push(Event::LlmIntent(LlmIntent { fallback: current.fallback, ..summary }));
+            return events;
+        }
         match remedy {
             Remedy::Retry { .. } => {}
-            Remedy::Fallback => events.push(self.again(current, calling, window, true, freed, now)),
-            Remedy::Shrink => events.push(self.again(current, calling, smaller, calling.intent.fallback, freed, now)),
+            Remedy::Fallback => events.extend(self.again(current, calling, window, true, freed, now)),
+            Remedy::Shrink => events.extend(self.again(current, calling, smaller, calling.intent.fallback, freed, now)),
             Remedy::GiveUp if current.interrupted.is_some() => {
                 events.push(Event::TurnEnded(ended(current, End::Interrupted, None)));
+            }
+            Remedy::GiveUp if !current.compacting && is_summary => {
+                let about = calling.intent.summary.iter();
+                events.extend(about.flat_map(|about| self.not_summed_up(current, about, detail.clone(), now)));
             }
             Remedy::GiveUp => events.push(Event::TurnEnded(ended(current, End::Failed { failure, detail }, None))),
         }

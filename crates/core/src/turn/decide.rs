@@ -26,6 +26,8 @@ impl Turn {
                 events.extend(self.next_call(&current, ahead, now));
                 events
             }
+            (Input::Compact { turn, keep }, None) => self.asked_to_compact(turn, keep, now),
+            (Input::Uncompact, None) => self.uncompact().into_iter().collect(),
             (_, None) | (Input::Begin { .. }, Some(_)) => Vec::new(),
             (input, Some(current)) => self.decide_busy(current, input, now),
         }
@@ -37,7 +39,7 @@ impl Turn {
                 self.model_ended(current, calling, outcome, ms, prepared, now)
             }
             (Input::Woke, Phase::Waiting(calling, until_ms)) if now.at_ms >= *until_ms => {
-                vec![self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)]
+                self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
             }
             (Input::Prepared(prepared), Phase::Working(calls)) => {
                 self.prepared(current, calls, prepared, Ahead::default(), now)
@@ -102,18 +104,18 @@ impl Turn {
         match phase {
             Phase::Idle | Phase::Waiting(..) => Vec::new(),
             Phase::Ready if interrupted => vec![Event::TurnEnded(ended(current, End::Interrupted, None))],
-            Phase::Ready => self.next_call(current, Ahead::default(), now),
+            Phase::Ready => self.go_on(current, now),
             Phase::Calling(calling) => {
-                let lost = LlmEnded { call: calling.intent.call, outcome: Outcome::Lost, ms: 0 };
+                let lost = calling.ended(Outcome::Lost, 0);
                 let mut charged = current.clone();
                 charged.charge(&calling.intent, &lost.outcome);
                 let current = &charged;
                 let next = if interrupted {
-                    Event::TurnEnded(ended(current, End::Interrupted, None))
+                    vec![Event::TurnEnded(ended(current, End::Interrupted, None))]
                 } else {
                     self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
                 };
-                vec![Event::LlmEnded(lost), next]
+                [Event::LlmEnded(lost)].into_iter().chain(next).collect()
             }
             Phase::Working(calls) => {
                 let mut done = Vec::new();
@@ -134,6 +136,10 @@ impl Turn {
 }
 
 impl Calling {
+    pub(super) fn ended(&self, outcome: Outcome, ms: u64) -> LlmEnded {
+        LlmEnded { call: self.intent.call, outcome, ms, summary: self.intent.summary.is_some() }
+    }
+
     fn is(&self, (call, attempt): (u32, u32)) -> bool {
         self.intent.call == call && self.intent.attempt == attempt
     }

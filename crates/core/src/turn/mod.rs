@@ -7,6 +7,7 @@
 
 mod apply;
 mod call;
+mod compact;
 mod decide;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::chat::{Message, Part, Usage};
+use crate::context::summary::Compacted;
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
 use crate::event::{LlmIntent, Outcome, TurnEnded};
 use crate::hash::Hash;
@@ -48,6 +50,12 @@ pub struct Turn {
     /// Tasks that were written down and not proposed yet.
     #[serde(default)]
     drafts: Vec<Task>,
+    /// What has left the window and is told in short; the last one counts.
+    #[serde(default)]
+    compactions: Vec<Compacted>,
+    /// A compaction was taken back: until the next that somebody asks for there is none.
+    #[serde(default)]
+    restored: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -77,6 +85,12 @@ struct Current {
     /// What it cost so far.
     #[serde(default)]
     charges: Vec<Charge>,
+    /// It is about nothing but making room.
+    #[serde(default)]
+    compacting: bool,
+    /// There was no summary to be had: it is not asked for again in this turn.
+    #[serde(default)]
+    unsummarised: bool,
 }
 
 impl Current {
@@ -92,6 +106,8 @@ impl Current {
             text: String::new(),
             assignment,
             charges: Vec::new(),
+            compacting: false,
+            unsummarised: false,
         }
     }
 }
@@ -207,6 +223,10 @@ pub struct Now {
     pub fresh: Uuid,
     /// What every request carries besides the history.
     pub frame: Frame,
+    /// The same for a call that sums up what is old.
+    pub compact: Frame,
+    /// What a compaction keeps without asking a model; only looked at when a summary has come.
+    pub facts: String,
     /// What the whole team has left.
     pub left: Left,
 }
@@ -258,6 +278,15 @@ pub enum Input {
         /// What it is told from memory.
         recall: Option<Recall>,
     },
+    /// Everything so far is to be summed up.
+    Compact {
+        /// The turn that does nothing else.
+        turn: TurnId,
+        /// What is to be kept above all.
+        keep: String,
+    },
+    /// The last compaction is taken back.
+    Uncompact,
     /// Other settings from now on.
     Configure(Box<Settings>),
     /// The model call ended.
@@ -420,6 +449,22 @@ impl Turn {
         self.window
     }
 
+    /// What stands at the head of the window in the place of what has left it.
+    pub fn head(&self) -> Option<Message> {
+        self.compactions.last().map(Compacted::head)
+    }
+
+    /// What it was last asked before that message.
+    pub fn asked_before(&self, message: usize) -> Option<String> {
+        let last = self.weights.iter().take(message).rposition(|weight| weight.starts_turn)?;
+        self.history.get(last).map(Message::text)
+    }
+
+    /// Whether the turn that runs is about nothing but making room.
+    pub fn is_compacting(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.compacting)
+    }
+
     /// Money and tokens.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
@@ -437,7 +482,8 @@ impl Turn {
 
     /// About how many tokens the next request's history has.
     pub fn window_tokens(&self) -> u64 {
-        crate::context::tokens(crate::context::weigh(&self.weights, self.window), self.bytes_per_kilotoken)
+        let bytes = crate::context::weigh(&self.weights, self.window) + self.head_bytes();
+        crate::context::tokens(bytes, self.bytes_per_kilotoken)
     }
 
     /// A tool call of the answer at work.

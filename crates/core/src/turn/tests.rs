@@ -12,6 +12,8 @@ use crate::policy::{By, Deed, Mode};
 use crate::recovery::Failure;
 use crate::team::Model;
 
+mod compact;
+
 fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
 }
@@ -117,6 +119,8 @@ impl World {
             jitter: 0,
             fresh: id(1_000 + self.log.len() as u128),
             frame,
+            compact: frame,
+            facts: "- `b` changed".into(),
             left: Left::default(),
         };
         self.commit(self.turn.decide(input, &now))

@@ -134,6 +134,9 @@ pub(crate) struct Trace {
     /// As JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Everything of everybody in the order of time, not as a tree
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) timeline: bool,
     /// At most this many lines
     #[arg(long, default_value_t = 200)]
     pub(crate) limit: usize,

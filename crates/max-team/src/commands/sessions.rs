@@ -74,6 +74,7 @@ fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
             format!("{at}  {}\n{}\n\n", lang.the_user(), indent(&text.join("\n")))
         }
         Event::LlmEnded(ended) => match &ended.outcome {
+            Outcome::Done(_) if ended.summary => return None,
             Outcome::Done(answer) if !answer.message.text().is_empty() => {
                 format!("{at}  {}\n{}\n\n", answer.model, indent(&answer.message.text()))
             }
@@ -81,6 +82,11 @@ fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
             Outcome::Lost => format!("{at}  {}\n\n", lang.call_lost()),
             _ => return None,
         },
+        Event::Compacted(compacted) => {
+            let (before, after) = compacted.messages;
+            format!("{at}  {}\n{}\n\n", lang.compacted(before, after), indent(&compacted.summary))
+        }
+        Event::Uncompacted(_) => format!("{at}  {}\n\n", lang.uncompacted()),
         Event::ToolIntent(intent) => {
             format!("{at}  {} {}\n{}\n", intent.tool, intent.action.target, indent(&intent.action.preview))
         }

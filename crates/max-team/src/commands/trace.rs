@@ -1,7 +1,7 @@
 //! `trace`: what happened when, in a session or a plan, and on whose word.
 
 use max_team_core::chat::Usage;
-use max_team_runtime::{Found, Sessions, Span};
+use max_team_runtime::{Found, Sessions, Span, SpanKind};
 
 use super::desk::{Desk, stop};
 use super::sessions::local;
@@ -24,7 +24,11 @@ pub(crate) fn run(place: &Place, options: &args::Trace) -> anyhow::Result<Exit> 
     } else {
         let mut lines = Vec::new();
         let zero = span.at_ms;
-        put(&span, zero, 0, desk.lang, &mut lines);
+        if options.timeline {
+            timeline(&span, desk.lang, &mut lines);
+        } else {
+            put(&span, zero, 0, desk.lang, &mut lines);
+        }
         let left = lines.len().saturating_sub(options.limit);
         lines.truncate(options.limit);
         if left > 0 {
@@ -51,14 +55,40 @@ fn find(desk: &Desk, id: Option<&str>) -> anyhow::Result<Span> {
     }
 }
 
-/// One line: when (from the beginning on), what, how long, how it ended, what it used, on whose word.
+/// A span and what happened inside, each with the time since the beginning.
 fn put(span: &Span, zero_ms: i64, depth: usize, lang: Lang, lines: &mut Vec<String>) {
     let at = if depth == 0 { local(span.at_ms) } else { offset(span.at_ms.saturating_sub(zero_ms)) };
+    lines.push(line(span, &at, &"  ".repeat(depth), lang));
+    for child in &span.children {
+        put(child, zero_ms, depth + 1, lang, lines);
+    }
+}
+
+/// The same without the tree: whoever did it stands in front.
+fn timeline(whole: &Span, lang: Lang, lines: &mut Vec<String>) {
+    fn gather<'s>(span: &'s Span, who: &'s str, all: &mut Vec<(&'s str, &'s Span)>) {
+        let who = if span.kind == SpanKind::Turn { &span.name } else { who };
+        all.push((who, span));
+        span.children.iter().for_each(|child| gather(child, who, all));
+    }
+    let mut all = Vec::new();
+    gather(whole, "", &mut all);
+    // Stable: what begins in the same moment stays in the order of the tree.
+    all.sort_by_key(|(_, span)| span.at_ms);
+    for (who, span) in all {
+        let at = offset(span.at_ms.saturating_sub(whole.at_ms));
+        let who = if span.kind == SpanKind::Turn || who.is_empty() { String::new() } else { format!("{who}: ") };
+        lines.push(line(span, &at, &clean_line(&who), lang));
+    }
+}
+
+/// One line: when, what, how long, how it ended, what it used, on whose word.
+fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
     let time = span.ms.map_or_else(|| "…".to_owned(), sheet::duration);
     let sign = if span.failed { '!' } else { ' ' };
     let name = clip(&clean_line(&span.name), NAME_CHARS);
     let outcome = clip(&clean_line(&span.outcome), NAME_CHARS);
-    let mut line = format!("{at:>9} {sign} {}{} {name}  {time}  {outcome}", "  ".repeat(depth), lang.span(span.kind));
+    let mut line = format!("{at:>9} {sign} {before}{} {name}  {time}  {outcome}", lang.span(span.kind));
     if span.usage != Usage::default() {
         let usage = span.usage;
         let (input, output) = (tokens(usage.input_total()), tokens(usage.output));
@@ -67,10 +97,7 @@ fn put(span: &Span, zero_ms: i64, depth: usize, lang: Lang, lines: &mut Vec<Stri
     if let Some(by) = &span.by {
         line.push_str(&format!("  [{}]", clean_line(by)));
     }
-    lines.push(line);
-    for child in &span.children {
-        put(child, zero_ms, depth + 1, lang, lines);
-    }
+    line
 }
 
 fn offset(ms: i64) -> String {

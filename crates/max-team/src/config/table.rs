@@ -184,6 +184,8 @@ table! {
         rounds: u32 as Count<1, 1_000> = limits::ROUNDS_MAX_DEFAULT;
         /// Dollars that one session may cost; null sets no limit.
         budget_usd: Option<f64> as Maybe<Usd> = None;
+        /// Percent of the model's window at which what is old is summed up; 0 only when you ask (`/compact`).
+        compact_at: u32 as Count<0, 90> = 80;
     }
 
     /// Who works, and how.

@@ -278,6 +278,9 @@ impl Headless {
                 self.refuse(session, &Asked { question, tool, action, by, memory }, None, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
+            Event::CompactionFailed(failed) if from.lead && self.format == Format::Text => {
+                talk(&self.lang.not_compacted(&failed.detail));
+            }
             _ => {}
         }
         if !from.lead {
@@ -286,7 +289,7 @@ impl Headless {
         }
         match event {
             Event::TurnStarted(_) => tally.rounds = 0,
-            Event::LlmIntent(intent) if intent.attempt == 1 => tally.rounds += 1,
+            Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
             Event::LlmEnded(ended) => tally.api_ms += ended.ms,
             Event::QuestionAsked(asked) => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());

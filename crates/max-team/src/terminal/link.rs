@@ -56,6 +56,9 @@ pub(super) enum Act {
     /// How does a plan stand.
     Plan(PlanId),
     Interrupt,
+    /// Sum up what was said, keeping this above all.
+    Compact(String),
+    Uncompact,
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
     Status(Reason),
@@ -92,6 +95,7 @@ pub(super) enum Done {
     Stopped(Outcome<()>),
     Plan { plan: PlanId, outcome: Outcome<Box<Plan>> },
     Interrupted(Outcome<()>),
+    Compacted(Outcome<()>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Shown { wanted: Option<String>, outcome: Outcome<Shown> },
@@ -187,6 +191,8 @@ impl Desk {
             Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
             Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
+            Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
+            Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)

@@ -348,7 +348,8 @@ impl Session {
                 self.quiet = true;
                 failed(&error)
             }
-            Done::Interrupted(Err(error)) | Done::Stopped(Err(error)) => failed(&error),
+            Done::Compacted(Ok(())) => self.ask(Act::Status(Reason::Footer)),
+            Done::Interrupted(Err(error)) | Done::Stopped(Err(error)) | Done::Compacted(Err(error)) => failed(&error),
             Done::Configured(Err(error)) => {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
@@ -390,6 +391,9 @@ impl Session {
             Slash::Quit => Vec::new(),
             Slash::Cost => self.ask(Act::Status(Reason::Cost)),
             Slash::Context => self.ask(Act::Status(Reason::Context)),
+            Slash::Compact(_) | Slash::Uncompact if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
+            Slash::Compact(keep) => self.ask(Act::Compact(keep)),
+            Slash::Uncompact => self.ask(Act::Uncompact),
             Slash::Model(None) => {
                 let names = (self.models.names)();
                 vec![Item::Row(report::models(self.lang, &self.settings.model, &names))]

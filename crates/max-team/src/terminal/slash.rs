@@ -13,6 +13,10 @@ pub(super) enum Slash {
     Model(Option<String>),
     Cost,
     Context,
+    /// Sum up what was said, keeping this above all.
+    Compact(String),
+    /// Take the last compaction back.
+    Uncompact,
     Resume(Option<String>),
     /// The plan, and the question about it.
     Plan,
@@ -56,12 +60,13 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [Entry; 12] = [
+pub(super) const ENTRIES: [Entry; 13] = [
     entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
     entry("cost", "", "what was spent so far", "目前的花费"),
     entry("context", "", "what fills the model's window", "模型窗口的占用"),
+    entry("compact", "[what to keep | undo]", "sum up what was said, to make room", "对已有对话作摘要以腾出空间"),
     entry("plan", "", "show the plan, and decide about it", "查看计划并作决定"),
     entry("team", "", "who is on the team, and what they do", "团队成员及其状态"),
     entry("show", "[name]", "what somebody who was called has done", "查看被调用者的完整记录"),
@@ -85,6 +90,10 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "model" => Slash::Model(argument),
         "cost" => Slash::Cost,
         "context" => Slash::Context,
+        "compact" => match argument.unwrap_or_default() {
+            undo if undo == "undo" => Slash::Uncompact,
+            keep => Slash::Compact(keep),
+        },
         "resume" => Slash::Resume(argument),
         "plan" => Slash::Plan,
         "team" | "agents" => Slash::Team,
@@ -136,6 +145,8 @@ mod tests {
         assert_eq!(parse("/model  big one "), Some(Ok(Slash::Model(Some("big one".into())))));
         assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
         assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
+        assert_eq!(parse("/compact undo"), Some(Ok(Slash::Uncompact)));
+        assert_eq!(parse("/compact the port"), Some(Ok(Slash::Compact("the port".into()))));
         for message in ["hello", "/usr/bin is full", "/", "/ help", "/help me\nplease", "/中文"] {
             assert_eq!(parse(message), None, "{message}");
         }

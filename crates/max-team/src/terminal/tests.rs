@@ -13,6 +13,8 @@ use std::sync::Arc;
 
 use crossterm::event::{KeyCode, KeyModifiers};
 use max_team_core::chat::Part;
+use max_team_core::context::Window;
+use max_team_core::context::summary::{Compacted, CompactionFailed, Why};
 use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said};
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
@@ -283,6 +285,30 @@ fn a_yes_for_the_repository_is_written_down_once_it_counts() {
 }
 
 #[test]
+fn a_compaction_is_one_line_and_can_be_taken_back() {
+    let mut stage = Stage::new(100, 24);
+    stage.say("/compact undo");
+    assert!(stage.acts.iter().any(|act| matches!(act, Act::Uncompact)));
+    stage.say("go");
+    stage.begin("go");
+    let compacted = Compacted {
+        before: 52,
+        window: Window::default(),
+        why: Why::Full,
+        summary: "They talked.".into(),
+        facts: String::new(),
+        messages: (61, 9),
+        tokens: (160_000, 9_000),
+    };
+    stage.event(Event::Compacted(compacted));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("context compacted: 61 → 9 messages; /compact undo takes it back"), "{screen}");
+    assert!(!screen.contains("They talked."));
+    stage.event(Event::CompactionFailed(CompactionFailed { detail: "overloaded".into() }));
+    assert!(stage.glass.screen().contains("no summary could be made (overloaded)"));
+}
+
+#[test]
 fn escape_and_ctrl_c_interrupt_clear_and_leave() {
     let interrupts = |stage: &Stage| stage.acts.iter().filter(|act| matches!(act, Act::Interrupt)).count();
     let mut stage = Stage::new(80, 24);
@@ -299,6 +325,7 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
         call: 1,
         outcome: Outcome::Cancelled { partial: "so far".into(), usage: Default::default() },
         ms: 1,
+        summary: false,
     }));
     stage.end(End::Interrupted);
     assert!(stage.glass.screen().contains("so far"));
@@ -366,6 +393,7 @@ fn retries_and_gaps_are_told() {
             call: 1,
             outcome: Outcome::Failed { failure, detail: "529".into(), retry_at_ms },
             ms: 5,
+            summary: false,
         })
     };
     stage.event(failed(Some(stage::START_MS + 2_100)));

@@ -214,6 +214,15 @@ impl Transcript {
                 out.push(Item::Row(row));
                 self.turn = Some(Turn::new(at_ms));
             }
+            Event::CompactionAsked(_) => self.turn = Some(Turn::new(at_ms)),
+            Event::Compacted(compacted) => {
+                let (before, after) = compacted.messages;
+                out.push(Item::Row(Row::Note(self.lang.compacted(before, after))));
+            }
+            Event::CompactionFailed(failed) => {
+                out.push(Item::Row(Row::Note(self.lang.not_compacted(&failed.detail))));
+            }
+            Event::Uncompacted(_) => out.push(Item::Row(Row::Note(self.lang.uncompacted().to_owned()))),
             Event::TurnEnded(ended) => self.ended(ended, at_ms, &mut out),
             Event::LlmIntent(intent) => self.called(intent, &mut out),
             Event::LlmEnded(ended) => self.answered(ended, at_ms, &mut out),
@@ -242,7 +251,7 @@ impl Transcript {
         let failure = turn.failure.take();
         if intent.fallback && !turn.fallback {
             out.push(Item::Row(Row::Fallback { failure, model: intent.model.name.clone() }));
-        } else if failure == Some(Failure::ContextOverflow) {
+        } else if failure == Some(Failure::ContextOverflow) && intent.summary.is_none() {
             out.push(Item::Row(Row::Note(lang.shrunk().to_owned())));
         }
         turn.fallback = intent.fallback;
@@ -253,6 +262,11 @@ impl Transcript {
         let Self { turn: Some(turn), settings, lang } = self else { return };
         let Some(mut call) = turn.call.take() else { return };
         match &ended.outcome {
+            // What it says is for the model, not for the user.
+            Outcome::Done(Answer { usage, .. }) | Outcome::Cancelled { usage, .. } if ended.summary => {
+                turn.spend(*usage, call.price);
+                turn.failed = 0;
+            }
             Outcome::Done(answer) => {
                 call.end_thought(at_ms, out);
                 call.settle(answer, *lang, out);

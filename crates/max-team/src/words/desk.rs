@@ -161,6 +161,7 @@ impl Lang {
             SpanKind::Model => ("model", "模型"),
             SpanKind::Tool => ("tool", "工具"),
             SpanKind::Question => ("asked", "提问"),
+            SpanKind::Compaction => ("compacted", "压缩"),
         };
         if self == Self::En { en } else { zh }
     }

@@ -66,6 +66,22 @@ impl Lang {
         )
     }
 
+    pub(crate) fn compacted(self, before: usize, after: usize) -> String {
+        say!(
+            self,
+            "context compacted: {before} → {after} messages; /compact undo takes it back",
+            "上下文已压缩：{before} → {after} 条消息；输入 /compact undo 可撤销"
+        )
+    }
+
+    pub(crate) fn not_compacted(self, detail: &str) -> String {
+        say!(
+            self,
+            "no summary could be made ({detail}); what is too old is left out instead",
+            "未能生成摘要（{detail}）；改为略去过旧的内容"
+        )
+    }
+
     pub(crate) fn retrying(self, who: &str, detail: &str) -> String {
         say!(self, "retrying for {who}: {detail}", "正在为 {who} 重试：{detail}")
     }

@@ -103,3 +103,58 @@ fn rows_can_be_made_again_from_the_log() {
     assert_eq!(program.run(&["sessions", "list", "--json"]).json(), before);
     assert_eq!(program.run(&["-c", "-p", "second"]).out, "two\n");
 }
+
+#[test]
+fn a_conversation_is_compacted_and_resumed_as_it_was_before() {
+    let replies = ["Four apples.", "They counted apples.", "Four.", "Still four."].map(Reply::text);
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server);
+    let ran = pipe(program.command(&[]), b"How many apples?\n/compact the number\nHow many?\n");
+    assert!(ran.code == 0 && ran.out.contains("context compacted: 2 → 1 messages"), "{ran:?}");
+    assert!(!ran.out.contains("They counted apples."), "a summary is no answer: {ran:?}");
+    let requests = server.requests();
+    let (summary, after) = (&requests[1], &requests[2]);
+    assert!(summary.body.get("tools").is_none(), "{:?}", summary.body);
+    assert!(summary.last_user().contains("[assistant]\nFour apples."), "{}", summary.last_user());
+    assert!(summary.last_user().ends_with("in the user's words: the number"), "{}", summary.last_user());
+    assert!(after.contains("They counted apples.") && !after.contains("Four apples."));
+    assert!(
+        after.contains("The last request before what follows, word for word:") && after.contains("How many apples?")
+    );
+
+    let session = program.run(&["sessions", "list", "--json"]).json()[0]["session"].as_str().unwrap().to_owned();
+    let shown = program.run(&["sessions", "show", &session]).out;
+    assert!(shown.contains("context compacted") && shown.contains("They counted apples."), "{shown}");
+    assert!(program.run(&["trace", &session]).out.contains("compacted 2 → 1 messages"));
+    let timeline = program.run(&["trace", &session, "--timeline"]).out;
+    let rows: Vec<&str> = timeline.lines().collect();
+    let at = |row: &str| rows.iter().position(|line| line.contains(row)).unwrap();
+    assert!(at("turn max") < at("max: compacted 2 → 1 messages"), "{timeline}");
+    assert_eq!(rows.iter().filter(|line| line.contains("max: model")).count(), 3, "{timeline}");
+    let ran = program.run(&["-r", &session, "--before-compaction", "-p", "and now?"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Still four.\n"), "{ran:?}");
+    let whole = &server.requests()[3];
+    assert!(whole.contains("Four apples.") && !whole.contains("They counted apples."));
+    let none = program.run(&["-r", &session, "--before-compaction", "-p", "x"]);
+    assert!(none.code != 0 && none.err.contains("no compaction to take back"), "{none:?}");
+}
+
+#[test]
+fn what_is_too_long_for_the_provider_is_a_boundary_in_the_stream() {
+    let server = ModelServer::start([
+        Reply::text("first answer"),
+        Reply::overflow(),
+        Reply::text("They said little."),
+        Reply::text("second answer"),
+    ]);
+    let program = Program::with(&server);
+    program.run(&["-p", "one"]);
+    let ran = program.run(&["-c", "-p", "two", "--output-format", "stream-json"]);
+    let lines: Vec<serde_json::Value> = ran.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let boundary = lines.iter().find(|line| line["subtype"] == "compact_boundary").unwrap();
+    assert_eq!(boundary["compact_metadata"]["trigger"], "auto");
+    assert!(boundary["compact_metadata"]["pre_tokens"].as_u64().unwrap() > 0);
+    let answers: Vec<&serde_json::Value> = lines.iter().filter(|line| line["type"] == "assistant").collect();
+    assert_eq!(answers.len(), 1, "the summary is nobody's answer: {answers:?}");
+    assert_eq!(lines.last().unwrap()["result"], "second answer");
+}

@@ -13,7 +13,7 @@ use max_team_core::event::{LlmIntent, Outcome};
 use max_team_core::policy::{Action, Class, Deed, Rules, judge};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
-use max_team_llm::{Call, CallError, Transcript};
+use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Gate, Output, Progress, Registry, ToolError};
 
@@ -89,21 +89,20 @@ impl Agent {
     }
 
     fn call_model(&mut self, flight: Flight, intent: LlmIntent) -> Future {
-        let transcript = self.encoded(&intent.model);
-        let request = transcript.request(&Call {
-            number: intent.call,
-            max_tokens: intent.max_tokens,
-            tools_off: intent.hand_back,
-            window: intent.request.window,
-            upto: intent.request.upto,
-        });
+        let request = match &intent.summary {
+            Some(about) => self.summary_request(&intent, about),
+            None => self.request(&intent),
+        };
+
         let (shared, session, cancel) = (Arc::clone(&self.floor.shared), self.floor.session, self.cancel.clone());
         let from = Arc::clone(&self.origin);
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         Box::pin(async move {
             let started = Instant::now();
+            let is_summary = intent.summary.is_some();
             let show = |delta: max_team_llm::Delta<'_>| {
-                if let Some(delta) = shown(delta) {
+                // A summary is not part of the conversation.
+                if let Some(delta) = shown(delta).filter(|delta| !is_summary || !is_said(delta)) {
                     shared.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
                 }
             };
@@ -116,11 +115,22 @@ impl Agent {
             };
             let ms = millis(started);
             let prepared = match &outcome {
-                Outcome::Done(answer) => look_at_once(&registry, &cx, intent.call, &answer.message),
+                Outcome::Done(answer) if !is_summary => look_at_once(&registry, &cx, intent.call, &answer.message),
                 _ => Vec::new(),
             };
             let call = (intent.call, intent.attempt);
             Landed { flight, input: Some(Input::ModelEnded { call, outcome, ms, prepared }) }
+        })
+    }
+
+    fn request(&mut self, intent: &LlmIntent) -> Request {
+        let transcript = self.encoded(&intent.model);
+        transcript.request(&Call {
+            number: intent.call,
+            max_tokens: intent.max_tokens,
+            tools_off: intent.hand_back,
+            window: intent.request.window,
+            upto: intent.request.upto,
         })
     }
 
@@ -137,6 +147,7 @@ impl Agent {
             wire.system = Arc::clone(&self.frame.system);
         }
         wire.transcript.belongs_to(&self.speaker());
+        wire.transcript.open_with(self.turn.head().as_ref());
         for message in self.turn.history().iter().skip(wire.transcript.len()) {
             wire.transcript.push(message);
         }
@@ -144,7 +155,7 @@ impl Agent {
     }
 
     /// Whose words they are: the member's, at its task, or of whoever was called, at that call.
-    fn speaker(&self) -> String {
+    pub(super) fn speaker(&self) -> String {
         let called =
             self.turn.assignment().filter(|assignment| assignment.depth > 0).map(|assignment| &assignment.task);
         match self.origin.task.as_ref().map(|(_, task)| task).or(called) {
@@ -305,6 +316,10 @@ fn shown(delta: max_team_llm::Delta<'_>) -> Option<Delta> {
         max_team_llm::Delta::ToolInput(_) => return None,
         max_team_llm::Delta::Usage(usage) => Delta::Usage(usage),
     })
+}
+
+fn is_said(delta: &Delta) -> bool {
+    matches!(delta, Delta::Text(_) | Delta::Thinking(_) | Delta::Tool(_))
 }
 
 fn failed(words: &str) -> Output {

@@ -47,6 +47,8 @@ pub(crate) struct Frame {
     /// The user wants no skill to be used for the moment.
     muted: Arc<AtomicBool>,
     blobs: [Blob; 3],
+    /// The same three for a call that sums up; the settings are those above.
+    compact: [Blob; 2],
     /// What a lead is always told from memory; nothing for those who are not.
     standing: Option<Standing>,
 }
@@ -113,6 +115,7 @@ impl Frame {
             notes: Vec::new(),
             muted,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
+            compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
             standing: None,
         };
         frame.refresh(shared);
@@ -219,10 +222,22 @@ impl Frame {
         }
     }
 
+    /// The same for a call that sums up.
+    pub(crate) fn compact_address(&self) -> turn::Frame {
+        let ([instructions, tools], [.., settings]) = (&self.compact, &self.blobs);
+        turn::Frame {
+            instructions: instructions.hash,
+            tools: tools.hash,
+            settings: settings.hash,
+            bytes: instructions.bytes.len(),
+        }
+    }
+
     /// The blobs that this process has not put into the journal yet.
     pub(crate) fn unstored(&self, shared: &Shared) -> Vec<Vec<u8>> {
         let mut stored = lock(&shared.stored);
-        self.blobs.iter().filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
+        let all = self.blobs.iter().chain(&self.compact);
+        all.filter(|blob| stored.insert(blob.hash)).map(|blob| blob.bytes.to_vec()).collect()
     }
 
     /// The same in a copy, whose commands read what it borrows. As long as it lives, others see that it is in use.

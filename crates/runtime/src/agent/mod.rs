@@ -8,6 +8,7 @@
 mod acts;
 mod cache;
 mod calls;
+mod compact;
 mod flight;
 mod frame;
 mod mail;
@@ -68,6 +69,13 @@ pub(crate) enum Control {
         attempt: u32,
     },
     Configure(Box<Settings>),
+    /// Sum up what was said so far; whether there is anything to sum up.
+    Compact {
+        keep: String,
+        reply: oneshot::Sender<bool>,
+    },
+    /// Take the last compaction back; whether there was one.
+    Uncompact(oneshot::Sender<bool>),
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
     Stop,
@@ -311,6 +319,8 @@ impl Agent {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => self.configure(*settings).await?,
+                    Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
+                    Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
                     Some(Control::Begun { .. }) => {}
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
@@ -362,7 +372,16 @@ impl Agent {
     fn now(&self, left: Left) -> Now {
         let fresh = Uuid::now_v7();
         let [.., a, b, c, d] = *fresh.as_bytes();
-        Now { at_ms: now_ms(), jitter: u32::from_le_bytes([a, b, c, d]), fresh, frame: self.frame.address(), left }
+        let summary = self.turn.calling().and_then(|intent| intent.summary.as_ref());
+        Now {
+            at_ms: now_ms(),
+            jitter: u32::from_le_bytes([a, b, c, d]),
+            fresh,
+            frame: self.frame.address(),
+            compact: self.frame.compact_address(),
+            facts: summary.map(|about| self.facts(about)).unwrap_or_default(),
+            left,
+        }
     }
 
     /// One decision. What it may spend is set aside before anybody else can look.
@@ -458,7 +477,7 @@ impl Agent {
                 Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     ended = true;
-                    if self.lead {
+                    if self.lead && !self.turn.is_compacting() {
                         let whole = over.end == End::Answered;
                         replies.push(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }));
                         // The answer is about to be shown.

@@ -208,7 +208,7 @@ mod tests {
         let message = Message::assistant(vec![Part::text("hm"), call]);
         let (stop, usage) = (Stop::ToolUse, Usage { input: 7, output: 2, ..Usage::default() });
         let outcome = Outcome::Done(Answer { message, stop, usage, request_id: None, model: "m".into() });
-        Event::LlmEnded(LlmEnded { call: 1, outcome, ms: 3 })
+        Event::LlmEnded(LlmEnded { call: 1, outcome, ms: 3, summary: false })
     }
 
     #[test]

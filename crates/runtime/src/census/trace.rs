@@ -40,6 +40,8 @@ pub enum SpanKind {
     Tool,
     /// A question to a person.
     Question,
+    /// What was old was summed up, or that was taken back.
+    Compaction,
 }
 
 /// Something that happened.
@@ -175,6 +177,7 @@ impl Census<'_> {
         let mut turns = reader.finish();
         // Whoever was given something to do by a call stands under the call.
         let address = session::agent_stream(agent);
+        let mut beside = Vec::new();
         for child in agents {
             let Some(assignment) = child.assignment.as_ref().filter(|of| of.plan.is_none() && of.reply_to == address)
             else {
@@ -186,8 +189,10 @@ impl Census<'_> {
                 let call = turns.iter_mut().find_map(|(_, turn)| {
                     turn.children.iter_mut().find(|span| span.kind == SpanKind::Tool && span.name.starts_with(&prefix))
                 });
-                if let Some(call) = call {
-                    call.add(inner);
+                match call {
+                    Some(call) => call.add(inner),
+                    // Nobody's call: what was said is looked at for what is worth remembering.
+                    None => beside.push((given, inner)),
                 }
             }
         }
@@ -199,6 +204,7 @@ impl Census<'_> {
                 call.name = call.name.split_once(' ').map_or_else(String::new, |(_, name)| name.to_owned());
             }
         }
+        turns.extend(beside);
         Ok(turns)
     }
 }
@@ -238,9 +244,12 @@ impl Reader<'_> {
             Event::TurnStarted(started) => {
                 self.turns.push((started.assignment.clone(), Span::new(SpanKind::Turn, self.name, at_ms)));
             }
+            Event::CompactionAsked(_) => self.turns.push((None, Span::new(SpanKind::Turn, self.name, at_ms))),
+            Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => self.compaction(at_ms, event),
             Event::LlmIntent(intent) => {
                 let again = if intent.attempt > 1 { format!(" (attempt {})", intent.attempt) } else { String::new() };
-                let span = Span::new(SpanKind::Model, format!("{}{again}", intent.model.name), at_ms);
+                let what = if intent.summary.is_some() { " (summary)" } else { "" };
+                let span = Span::new(SpanKind::Model, format!("{}{what}{again}", intent.model.name), at_ms);
                 self.calling = Some((intent.clone(), span));
             }
             Event::LlmEnded(ended) => {
@@ -299,6 +308,23 @@ impl Reader<'_> {
             }
             _ => {}
         }
+    }
+
+    fn compaction(&mut self, at_ms: i64, event: &Event) {
+        let (name, outcome) = match event {
+            Event::Compacted(compacted) => {
+                let ((before, after), (from, to)) = (compacted.messages, compacted.tokens);
+                (format!("{before} → {after} messages"), format!("about {from} → {to} tokens"))
+            }
+            Event::CompactionFailed(failed) => {
+                ("no summary".to_owned(), format!("failed: {}", preview(&failed.detail)))
+            }
+            _ => ("taken back".to_owned(), "ok".to_owned()),
+        };
+        let mut span = Span::new(SpanKind::Compaction, name, at_ms);
+        span.end(at_ms, outcome);
+        span.failed = matches!(event, Event::CompactionFailed(_));
+        self.put(span);
     }
 
     fn begin_tool(&mut self, at_ms: i64, intent: &ToolIntent) {

@@ -173,7 +173,7 @@ impl PlanLoop {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt, controls).await?,
-                    Some(Control::Configure(_) | Control::Status(_)) => {}
+                    Some(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_)) => {}
                 },
                 () = self.bell.notified() => {}
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
@@ -280,7 +280,8 @@ impl PlanLoop {
                     controls.close();
                     None
                 }
-                Ok(Control::Configure(_) | Control::Status(_)) | Err(_) => None,
+                Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
+                | Err(_) => None,
             };
         }
         self.commit(batch).await

@@ -550,3 +550,23 @@ members:
     assert_eq!(outcomes.words.last().unwrap(), "Both know.");
     assert_eq!(outcomes.answers.len(), 8, "two of each, and of the one expert: {:?}", outcomes.answers);
 }
+
+#[test]
+fn a_lead_whose_window_is_too_full_in_the_middle_of_its_turn() {
+    let recording = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: leo, description: Change}}]
+  - parts: [{tool: dispatch_task, input: {agent: ada, description: Look}}]
+  - fails: context_overflow
+  - text: Leo has changed a, and ada has looked at b.
+  - text: Both are done.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: Changed.}]
+  ada: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: It says one.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.files["a.txt"], "one+a\n");
+    assert_eq!(outcomes.words, ["Both are done."]);
+    // The summary is an answer like the others: it is asked for once.
+    assert!(outcomes.answers.contains(&("max".to_owned(), 4)), "{:?}", outcomes.answers);
+}

@@ -3,6 +3,7 @@
 
 mod cache;
 mod calls;
+mod compact;
 mod crashes;
 mod denials;
 mod limits;

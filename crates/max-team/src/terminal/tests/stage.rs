@@ -261,6 +261,7 @@ pub(crate) fn intent(call: u32, attempt: u32) -> Event {
         reserved_nano: 0,
         bytes: 0,
         hand_back: false,
+        summary: None,
     })
 }
 
@@ -307,7 +308,7 @@ fn answer(call: u32, parts: Vec<Part>) -> Event {
         request_id: None,
         model: "m".into(),
     };
-    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10 })
+    Event::LlmEnded(LlmEnded { call, outcome: Outcome::Done(answer), ms: 10, summary: false })
 }
 
 pub(crate) fn answered(call: u32, text: &str) -> Event {

@@ -1,0 +1,100 @@
+//! Which files a conversation is about: read, written, edited, and what they looked like when they were last seen.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::chat::{Message, Part};
+use crate::hash::Hash;
+
+/// Hexadecimal digits by which a content is known.
+const HASH_DIGITS: usize = 12;
+
+/// A file that somebody had in hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Touched {
+    /// As it was called.
+    pub path: String,
+    /// Whether it was changed, not only read.
+    pub changed: bool,
+    /// Lines and the beginning of the hash of what was last written as a whole; nothing if it was read or edited since.
+    pub seen: Option<(usize, String)>,
+}
+
+impl Touched {
+    /// In a line.
+    pub fn told(&self) -> String {
+        let verb = if self.changed { "changed" } else { "read" };
+        match &self.seen {
+            Some((lines, hash)) => format!("`{}`: {verb}, {lines} lines, hash {hash}", self.path),
+            None => format!("`{}`: {verb}", self.path),
+        }
+    }
+}
+
+/// The files of a history, the one last touched at the end. Calls that failed touched nothing.
+pub fn touched(history: &[Message]) -> Vec<Touched> {
+    let parts = || history.iter().flat_map(|message| &message.parts);
+    let failed: HashSet<&str> = parts()
+        .filter_map(|part| match part {
+            Part::ToolResult { id, is_error: true, .. } => Some(id.as_str()),
+            _ => None,
+        })
+        .collect();
+    let mut files: Vec<Touched> = Vec::new();
+    for part in parts() {
+        let Part::ToolUse { id, name, input } = part else { continue };
+        let Some(path) = input.get("path").and_then(Value::as_str).filter(|_| !failed.contains(id.as_str())) else {
+            continue;
+        };
+        let (changed, seen) = match name.as_str() {
+            "read_file" => (false, None),
+            "edit_file" => (true, None),
+            "write_file" => (true, input.get("content").and_then(Value::as_str).map(looks)),
+            _ => continue,
+        };
+        let before = files.iter().position(|file| file.path == path).map(|index| files.remove(index));
+        // Reading changes nothing of what is known.
+        let (was_changed, was_seen) = before.map_or((false, None), |before| (before.changed, before.seen));
+        let seen = if changed { seen } else { was_seen };
+        files.push(Touched { path: path.to_owned(), changed: changed || was_changed, seen });
+    }
+    files
+}
+
+fn looks(content: &str) -> (usize, String) {
+    let mut hash = Hash::of(content).to_string();
+    hash.truncate(HASH_DIGITS);
+    (content.lines().count(), hash)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_last_state_of_each_file_counts_and_failures_do_not() {
+        let call = |id: &str, tool: &str, input: Value| {
+            let used = Part::ToolUse { id: id.into(), name: tool.into(), input };
+            let is_error = id.starts_with("bad");
+            let done = Part::ToolResult { id: id.into(), content: vec![], is_error };
+            [Message::assistant(vec![used]), Message::user(vec![done])]
+        };
+        let history: Vec<Message> = [
+            call("1", "write_file", json!({"path": "a.rs", "content": "x\ny\n"})),
+            call("2", "read_file", json!({"path": "b.rs"})),
+            call("bad1", "write_file", json!({"path": "c.rs", "content": ""})),
+            call("3", "read_file", json!({"path": "a.rs"})),
+            call("4", "edit_file", json!({"path": "d.rs", "old": "x", "new": "y"})),
+            call("5", "run_shell", json!({"path": "e.rs"})),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let told: Vec<String> = touched(&history).iter().map(Touched::told).collect();
+        let hash = looks("x\ny\n").1;
+        assert_eq!(told, ["`b.rs`: read", &format!("`a.rs`: changed, 2 lines, hash {hash}"), "`d.rs`: changed"]);
+    }
+}

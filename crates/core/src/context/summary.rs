@@ -1,0 +1,247 @@
+//! Summing up what leaves the window: where the boundary is, what is shown to whoever sums up, what stands in its place.
+//!
+//! A summary is a model's word. What must not be lost does not depend on it: `facts` are written from state, beside it.
+//! Both stand at the head of the window, before the messages that stay. What is before the boundary stays in the history
+//! and in the log, so that a compaction can be taken back.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Weight, Window, weigh};
+use crate::chat::{Message, Part, Role};
+use crate::id::TurnId;
+use crate::limits::{COMPACT_TAIL_PERCENT, SUMMARY_RESULT_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
+
+/// Why what is old is summed up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// The window is nearly full.
+    Full,
+    /// The provider says that the request is too long.
+    TooLong,
+    /// Somebody asked for it.
+    Asked,
+}
+
+/// What a call for a summary is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The first message that stays.
+    pub before: usize,
+    /// Why.
+    pub why: Why,
+    /// What the user wants to be kept above all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub keep: String,
+}
+
+/// Somebody wants the window to be compacted now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactionAsked {
+    /// The turn that does nothing else.
+    pub turn: TurnId,
+    /// What is to be kept above all.
+    #[serde(default)]
+    pub keep: String,
+}
+
+/// What came before is told in short from now on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// The first message that stays.
+    pub before: usize,
+    /// The window until now.
+    pub window: Window,
+    /// Why.
+    pub why: Why,
+    /// What a model made of it.
+    pub summary: String,
+    /// What was kept without asking a model.
+    #[serde(default)]
+    pub facts: String,
+    /// Messages in the window until now, and from now on: what stands at its head counts as one.
+    pub messages: (usize, usize),
+    /// About how many tokens they were, and are.
+    pub tokens: (u64, u64),
+}
+
+/// It could not be: what is too much is left out instead.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompactionFailed {
+    /// Why, in words.
+    pub detail: String,
+}
+
+/// The last compaction counts no more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Uncompacted {
+    /// Its boundary.
+    pub before: usize,
+}
+
+impl Compacted {
+    /// What stands at the head of the window.
+    pub fn head(&self) -> Message {
+        head(&self.facts, &self.summary)
+    }
+}
+
+/// What stands at the head of a window in the place of what has left it.
+pub(crate) fn head(facts: &str, summary: &str) -> Message {
+    let mut text =
+        "(What came before has left your window. What follows stands in its place; it is not a new request.)\n"
+            .to_owned();
+    if !facts.is_empty() {
+        text.push_str(&format!("\n# What is certain (kept by the program)\n\n{}\n", facts.trim()));
+    }
+    text.push_str(&format!("\n# What came before, in short (written by a model)\n\n{}\n", summary.trim()));
+    Message::user(vec![Part::text(text)])
+}
+
+/// The first message that stays when what is old is summed up; nothing if there is nothing to gain. Whole turns leave
+/// first. Of the turn that runs its own beginning leaves only if it alone is too much; its newest exchange never does.
+///
+/// `room` is in bytes, for history only.
+pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: usize) -> Option<usize> {
+    let most = usize::try_from(room as u64 * COMPACT_TAIL_PERCENT / 100).unwrap_or(usize::MAX);
+    let rest = |from: usize| weigh(weights, Window { from, ..window });
+    let ahead = || weights.iter().enumerate().skip(window.from + 1);
+    let turns = || ahead().filter(|(_, weight)| weight.starts_turn).map(|(index, _)| index);
+    if let Some(turn) = turns().find(|turn| rest(*turn) <= most) {
+        return Some(turn);
+    }
+    let last = turns().last();
+    // What is left of the turn that runs is then a bearable share, or it has no beginning to lose.
+    if let Some(turn) = last.filter(|turn| rest(*turn) <= room / 2) {
+        return Some(turn);
+    }
+    let newest = weights.len().saturating_sub(2);
+    let spoken = |index: &usize| history.get(*index).is_some_and(|message| message.role == Role::Assistant);
+    let within = || (last.unwrap_or(window.from) + 1..=newest).filter(spoken);
+    within().find(|index| rest(*index) <= most).or_else(|| within().last()).or(last)
+}
+
+/// What is to be summed up, as one text: the words, the calls and the beginnings of results. If it is more than `room`
+/// bytes, the oldest of it is left out, but never what the last summary said.
+pub fn transcript(head: Option<&Message>, messages: &[Message], room: usize) -> String {
+    let opening = head.map(Message::text).unwrap_or_default();
+    let mut left = room.saturating_sub(opening.len());
+    let mut kept: Vec<String> = Vec::new();
+    let mut whole = true;
+    for message in messages.iter().rev() {
+        let text = told(message);
+        if text.len() > left {
+            whole = false;
+            break;
+        }
+        left -= text.len();
+        kept.push(text);
+    }
+    let mut text = opening;
+    if !whole {
+        text.push_str("\n[the oldest part is left out here]\n");
+    }
+    kept.iter().rev().for_each(|message| text.push_str(message));
+    text
+}
+
+fn told(message: &Message) -> String {
+    let who = if message.role == Role::Assistant { "assistant" } else { "user" };
+    let mut text = String::new();
+    for part in &message.parts {
+        match part {
+            Part::Text { text: words } => {
+                text.push_str(&format!("\n[{who}]\n{}\n", cut(words, SUMMARY_WORDS_BYTES_MAX)));
+            }
+            Part::ToolUse { name, input, .. } => {
+                let input = input.to_string();
+                text.push_str(&format!("\n[calls `{name}`] {}\n", cut(&input, SUMMARY_RESULT_BYTES_MAX)));
+            }
+            Part::ToolResult { content, is_error, .. } => {
+                let words = Message::user(content.clone()).text();
+                let mark = if *is_error { "failed" } else { "result" };
+                text.push_str(&format!("\n[{mark}] {}\n", cut(&words, SUMMARY_RESULT_BYTES_MAX)));
+            }
+            Part::Image { .. } => text.push_str(&format!("\n[{who} shows a picture]\n")),
+            Part::Thinking { .. } => {}
+        }
+    }
+    text
+}
+
+fn cut(text: &str, most: usize) -> String {
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let kept = text.get(..text.floor_char_boundary(most)).unwrap_or_default();
+    format!("{kept} [cut: {} of {} bytes]", kept.len(), text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(role: Role, bytes: usize, starts_turn: bool) -> (Message, Weight) {
+        let parts = vec![Part::text("x".repeat(bytes))];
+        let message = if role == Role::User { Message::user(parts) } else { Message::assistant(parts) };
+        (message, Weight { full: bytes, light: bytes, starts_turn })
+    }
+
+    #[test]
+    fn whole_turns_leave_first_and_the_newest_exchange_stays() {
+        let talk = |table: &[(Role, usize, bool)]| -> (Vec<Message>, Vec<Weight>) {
+            table.iter().map(|&(role, bytes, starts)| said(role, bytes, starts)).unzip()
+        };
+        use Role::{Assistant, User};
+        let turns = talk(&[
+            (User, 400, true),
+            (Assistant, 400, false),
+            (User, 50, true),
+            (Assistant, 100, false),
+            (User, 10, true),
+        ]);
+        let long = talk(&[
+            (User, 10, true),
+            (Assistant, 10, false),
+            (User, 500, false),
+            (Assistant, 10, false),
+            (User, 300, false),
+            (Assistant, 10, false),
+            (User, 100, false),
+        ]);
+        let whole = Window::default();
+        // As many of the newest turns stay as fit into a fifth of the room …
+        assert_eq!(boundary(&turns.0, &turns.1, whole, 1_000), Some(2));
+        assert_eq!(boundary(&turns.0, &turns.1, whole, 500), Some(4));
+        // … and nothing is gained from what is the only turn's question.
+        assert_eq!(boundary(&turns.0, &turns.1, Window { from: 4, elide: 0 }, 500), None);
+        // A single long turn loses its early exchanges, never the newest.
+        assert_eq!(boundary(&long.0, &long.1, whole, 1_000), Some(5));
+        assert_eq!(boundary(&long.0, &long.1, whole, 10), Some(5));
+        assert_eq!(boundary(&long.0, &long.1, Window { from: 5, elide: 0 }, 10), None);
+    }
+
+    #[test]
+    fn what_is_summed_up_is_bounded_and_begins_with_the_last_summary() {
+        let result =
+            Part::ToolResult { id: "a".into(), content: vec![Part::text("字".repeat(9_000))], is_error: true };
+        let call = Part::ToolUse { id: "a".into(), name: "grep".into(), input: serde_json::json!({"q": 1}) };
+        let messages = [
+            Message::user(vec![Part::text("first words")]),
+            Message::assistant(vec![Part::Thinking { text: "hm".into() }, call]),
+            Message::user(vec![result]),
+        ];
+        let head = head("- a fact", "so far");
+        let all = transcript(Some(&head), &messages, 1 << 20);
+        assert!(all.starts_with("(What came before"), "{all}");
+        for part in
+            ["- a fact", "so far", "[user]\nfirst words", "[calls `grep`] {\"q\":1}", "[failed] 字", "[cut: 1023 of"]
+        {
+            assert!(all.contains(part), "{part}: {all}");
+        }
+        assert!(!all.contains("hm"));
+        let short = transcript(Some(&head), &messages, head.text().len() + 1_090);
+        assert!(short.contains("so far") && short.contains("[the oldest part is left out here]"));
+        assert!(short.contains("[failed]") && !short.contains("first words"), "{short}");
+    }
+}

@@ -1,0 +1,136 @@
+//! Making room in a window: the call that sums up, and what is kept without asking a model.
+//!
+//! Facts are written from state at the moment the summary is there: open plans, questions that wait, drafts, files,
+//! skills, the last words. Whatever the model forgets, these are in the window.
+
+use std::fmt::Write as _;
+
+use max_team_core::chat::{Message, Part};
+use max_team_core::context::Window;
+use max_team_core::context::files::{Touched, touched};
+use max_team_core::context::summary::Summary;
+use max_team_core::event::LlmIntent;
+use max_team_core::id::TurnId;
+use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
+use max_team_core::turn::Input;
+use max_team_llm::{Call, Request, Transcript};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Agent, Extra};
+use crate::census::Census;
+use crate::error::RuntimeError;
+use crate::floor::fold_plan;
+use crate::plan::about_words;
+use crate::post::Post;
+use crate::rows::Matter;
+use crate::skills;
+
+/// What whoever sums up is told.
+pub(crate) const PROMPT: &str = include_str!("../../../../prompts/compact.md");
+/// Files that are named, the last touched first.
+const FILES_MAX: usize = 60;
+
+impl Agent {
+    /// The request for a summary: a conversation of its own, in which nothing can be called.
+    pub(super) fn summary_request(&self, intent: &LlmIntent, about: &Summary) -> Request {
+        let mut transcript = Transcript::new(self.floor.shared.router.wire(&intent.model));
+        transcript.instruct(PROMPT, &[]);
+        transcript.belongs_to(&self.speaker());
+        transcript.push(&Message::user(vec![Part::text(self.turn.asked_for(about, &intent.model))]));
+        let (number, max_tokens, window) = (intent.call, intent.max_tokens, Window::default());
+        transcript.request(&Call { number, max_tokens, tools_off: false, window, upto: 1 })
+    }
+
+    /// Sums up what was said so far; whether there is anything to sum up, and time for it.
+    pub(super) async fn compact(&mut self, keep: String) -> Result<bool, RuntimeError> {
+        if self.turn.is_busy() {
+            return Ok(false);
+        }
+        self.cancel = CancellationToken::new();
+        self.step(Input::Compact { turn: TurnId::new(Uuid::now_v7()), keep }, Extra::default()).await?;
+        Ok(self.turn.is_busy())
+    }
+
+    /// Takes the last compaction back; whether there was one.
+    pub(super) async fn uncompact(&mut self) -> Result<bool, RuntimeError> {
+        let head = self.head;
+        self.step(Input::Uncompact, Extra::default()).await?;
+        Ok(self.head > head)
+    }
+
+    /// What a compaction keeps without asking a model. What cannot be read is not told; if it is the journal, the next
+    /// commit says so.
+    pub(super) fn facts(&self, about: &Summary) -> String {
+        let mut facts = String::new();
+        let sections = [
+            ("Your task", self.task_told()),
+            ("Plans that are not over", if self.lead { self.plans_told().unwrap_or_default() } else { Vec::new() }),
+            ("Questions that wait for the user", self.questions_told().unwrap_or_default()),
+            ("Tasks written down and not proposed yet", self.drafts_told()),
+            ("Skills that were loaded (load one again if you need its text)", self.skills_told()),
+            ("Files in this conversation (read one again before you rely on it)", self.files_told()),
+        ];
+        let words = self.turn.asked_before(about.before).unwrap_or_default();
+        let words = words.get(..words.floor_char_boundary(SUMMARY_WORDS_BYTES_MAX)).unwrap_or_default();
+        for (title, lines) in sections.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+            let _ = writeln!(facts, "{title}:");
+            for line in lines {
+                // The last words below are always told.
+                if facts.len() + line.len() + words.len() > FACTS_BYTES_MAX {
+                    facts.push_str("- [more is left out]\n");
+                    break;
+                }
+                let _ = writeln!(facts, "- {line}");
+            }
+        }
+        if !words.is_empty() {
+            let _ = writeln!(facts, "The last request before what follows, word for word:\n{words}");
+        }
+        facts
+    }
+
+    fn task_told(&self) -> Vec<String> {
+        let told = |task: &max_team_core::message::Assignment| format!("`{}`: {}", task.task, task.title);
+        self.turn.assignment().filter(|task| !task.title.is_empty()).map(told).into_iter().collect()
+    }
+
+    fn plans_told(&self) -> Result<Vec<String>, RuntimeError> {
+        let shared = &self.floor.shared;
+        let mut lines = Vec::new();
+        for id in Census::new(&shared.journal).open_plans(Some(self.floor.session))? {
+            let (plan, _) = fold_plan(shared, id)?;
+            lines.push(format!("plan `{id}`: {}", plan.draft().map_or("", |draft| &draft.goal)));
+            for view in plan.tasks() {
+                let (task, status) = (view.task, view.status.name());
+                lines.push(format!("task `{}` ({}): {status}, attempt {}", task.id, view.member, view.attempt));
+            }
+        }
+        Ok(lines)
+    }
+
+    fn questions_told(&self) -> Result<Vec<String>, RuntimeError> {
+        let inbox = Post::new(&self.floor.shared.journal).inbox()?;
+        let mine = inbox.into_iter().filter(|pending| pending.session == Some(self.floor.session));
+        let told = mine.map(|pending| match &pending.row.matter {
+            Matter::Tool { tool, action, .. } => format!("{} asks: `{tool}` {}", pending.who, action.target),
+            Matter::Plan(about) => format!("{} asks: {}", pending.who, about_words(about)),
+        });
+        Ok(told.collect())
+    }
+
+    fn drafts_told(&self) -> Vec<String> {
+        self.turn.drafts().iter().map(|task| format!("`{}` for {}: {}", task.id, task.agent, task.caption())).collect()
+    }
+
+    fn skills_told(&self) -> Vec<String> {
+        let mut names = skills::loaded(self.turn.history());
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    fn files_told(&self) -> Vec<String> {
+        touched(self.turn.history()).iter().rev().take(FILES_MAX).map(Touched::told).collect()
+    }
+}
