@@ -112,7 +112,7 @@ pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: u
     if let Some(turn) = turns().find(|turn| rest(*turn) <= most) {
         return Some(turn).filter(pays);
     }
-    let last = turns().last();
+    let last = turns().next_back();
     // What is left of the turn that runs is then a bearable share, or it has no beginning to lose.
     if let Some(turn) = last.filter(|turn| rest(*turn) <= room / 2) {
         return Some(turn).filter(pays);
@@ -120,7 +120,7 @@ pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: u
     let newest = weights.len().saturating_sub(2);
     let spoken = |index: &usize| history.get(*index).is_some_and(|message| message.role == Role::Assistant);
     let within = || (last.unwrap_or(window.from) + 1..=newest).filter(spoken);
-    within().find(|index| rest(*index) <= most).or_else(|| within().last()).or(last).filter(pays)
+    within().find(|index| rest(*index) <= most).or_else(|| within().next_back()).or(last).filter(pays)
 }
 
 /// What is to be summed up, as one text: the words, the calls and the beginnings of results. If it is more than `room`
