@@ -105,20 +105,22 @@ pub(crate) fn head(facts: &str, summary: &str) -> Message {
 pub fn boundary(history: &[Message], weights: &[Weight], window: Window, room: usize) -> Option<usize> {
     let most = usize::try_from(room as u64 * COMPACT_TAIL_PERCENT / 100).unwrap_or(usize::MAX);
     let rest = |from: usize| weigh(weights, Window { from, ..window });
+    // What would leave must be worth a call: at least a tenth of the room.
+    let pays = |from: &usize| rest(*from).saturating_add(room / 10) <= rest(window.from);
     let ahead = || weights.iter().enumerate().skip(window.from + 1);
     let turns = || ahead().filter(|(_, weight)| weight.starts_turn).map(|(index, _)| index);
     if let Some(turn) = turns().find(|turn| rest(*turn) <= most) {
-        return Some(turn);
+        return Some(turn).filter(pays);
     }
-    let last = turns().last();
+    let last = turns().next_back();
     // What is left of the turn that runs is then a bearable share, or it has no beginning to lose.
     if let Some(turn) = last.filter(|turn| rest(*turn) <= room / 2) {
-        return Some(turn);
+        return Some(turn).filter(pays);
     }
     let newest = weights.len().saturating_sub(2);
     let spoken = |index: &usize| history.get(*index).is_some_and(|message| message.role == Role::Assistant);
     let within = || (last.unwrap_or(window.from) + 1..=newest).filter(spoken);
-    within().find(|index| rest(*index) <= most).or_else(|| within().last()).or(last)
+    within().find(|index| rest(*index) <= most).or_else(|| within().next_back()).or(last).filter(pays)
 }
 
 /// What is to be summed up, as one text: the words, the calls and the beginnings of results. If it is more than `room`
@@ -219,6 +221,9 @@ mod tests {
         assert_eq!(boundary(&long.0, &long.1, whole, 1_000), Some(5));
         assert_eq!(boundary(&long.0, &long.1, whole, 10), Some(5));
         assert_eq!(boundary(&long.0, &long.1, Window { from: 5, elide: 0 }, 10), None);
+        // One exchange that is too much by itself does not get smaller without its question.
+        let huge = talk(&[(User, 10, true), (Assistant, 5_000, false), (User, 10, false)]);
+        assert_eq!(boundary(&huge.0, &huge.1, whole, 1_000), None);
     }
 
     #[test]

@@ -33,25 +33,8 @@ impl Turn {
                 self.phase = Phase::Ready;
                 self.push(Message::user(started.told()), true);
             }
-            Event::CompactionAsked(asked) => {
-                self.current = Some(Current { compacting: true, ..Current::new(asked.turn, None) });
-                self.phase = Phase::Ready;
-            }
-            Event::Compacted(compacted) => {
-                self.window.from = compacted.before;
-                self.compactions.push(compacted.clone());
-                self.restored = false;
-            }
-            Event::CompactionFailed(_) => {
-                if let Some(current) = &mut self.current {
-                    current.unsummarised = true;
-                }
-                self.phase = Phase::Ready;
-            }
-            Event::Uncompacted(_) => {
-                if let Some(compacted) = self.compactions.pop() {
-                    (self.window, self.restored) = (compacted.window, true);
-                }
+            Event::CompactionAsked(_) | Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => {
+                self.apply_compaction(event)
             }
             Event::LlmIntent(intent) => self.intend(intent),
             Event::LlmEnded(ended) => self.end_call(ended),
@@ -98,6 +81,32 @@ impl Turn {
                 self.last = Some(ended.clone());
             }
             // The rest belongs to other streams.
+            _ => {}
+        }
+    }
+
+    fn apply_compaction(&mut self, event: &Event) {
+        match event {
+            Event::CompactionAsked(asked) => {
+                self.current = Some(Current { compacting: true, ..Current::new(asked.turn, None) });
+                self.phase = Phase::Ready;
+            }
+            Event::Compacted(compacted) => {
+                self.window.from = compacted.before;
+                self.compactions.push(compacted.clone());
+                self.restored = false;
+            }
+            Event::CompactionFailed(_) => {
+                if let Some(current) = &mut self.current {
+                    current.unsummarised = true;
+                }
+                self.phase = Phase::Ready;
+            }
+            Event::Uncompacted(_) => {
+                if let Some(compacted) = self.compactions.pop() {
+                    (self.window, self.restored) = (compacted.window, true);
+                }
+            }
             _ => {}
         }
     }
