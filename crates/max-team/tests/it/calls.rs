@@ -136,11 +136,26 @@ fn what_a_model_is_offered() {
     };
     assert_eq!(
         kinds(&requests[0]),
-        json!(["earthquake", "explore", "general", "memory", "narrator", "plan", "weather", "leo", "ada", "ray", "sam"])
+        json!([
+            "earthquake",
+            "explore",
+            "general",
+            "memory",
+            "narrator",
+            "plan",
+            "weather",
+            "leo",
+            "ada",
+            "ray",
+            "sam"
+        ])
     );
     assert_eq!(
         kinds(&requests[1]),
         json!(["earthquake", "explore", "memory", "narrator", "plan", "weather", "leo", "ada", "ray", "sam"])
     );
-    assert_eq!(kinds(&requests[2]), json!(["earthquake", "explore", "general", "memory", "narrator", "plan", "weather"]));
+    assert_eq!(
+        kinds(&requests[2]),
+        json!(["earthquake", "explore", "general", "memory", "narrator", "plan", "weather"])
+    );
 }
