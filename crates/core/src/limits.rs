@@ -196,6 +196,12 @@ pub const CALL_TITLE_CHARS_MAX: usize = 60;
 pub const CACHE_ENTRIES_MAX: usize = 128;
 /// Bytes of one answer that is kept: its arguments, what was found and what was said. A larger one is not.
 pub const CACHE_ENTRY_BYTES_MAX: usize = 32 << 10;
+/// Letters of what somebody who can be called is for, as a model sees it.
+pub const CALLEE_ABOUT_CHARS_MAX: usize = 500;
+/// Bytes of what all of them are for; the rest are only named.
+pub const CALLEES_ABOUT_BYTES_MAX: usize = 12 << 10;
+/// Of how many a model sees the names; the rest are only counted.
+pub const CALLEES_NAMED_MAX: usize = 128;
 /// Bytes of a key of the memory.
 pub const MEMORY_KEY_BYTES_MAX: usize = 128;
 /// Parts of a key of the memory.
@@ -228,5 +234,9 @@ pub const MEMORY_EXCHANGES_MAX: u32 = 6;
 pub const MEMORY_HANDED_BYTES_MAX: usize = 32 << 10;
 /// Model rounds of such a look.
 pub const MEMORY_ROUNDS_MAX: u32 = 6;
+/// Times that the same exchanges are handed to whoever looks for facts in them.
+pub const MEMORY_HANDED_TRIES_MAX: u32 = 3;
+/// Times that a write to the memory is decided anew because somebody else wrote first.
+pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;

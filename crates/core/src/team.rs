@@ -418,6 +418,13 @@ pub struct Cache {
     pub keys: Vec<String>,
 }
 
+impl Definition {
+    /// How freely it acts in a session of this mode: its own where that is stricter.
+    pub fn mode_in(&self, session: Mode) -> Mode {
+        self.mode.filter(|own| own.is_stricter(session)).unwrap_or(session)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -469,5 +476,18 @@ mod tests {
         let server = McpServer { name: "x".into(), command: "npx".into(), args: Vec::new(), env };
         assert!(!format!("{server:?}{}", serde_json::to_string(&server).unwrap()).contains("sk-1"));
         assert!(format!("{server:?}").contains("TOKEN"));
+    }
+
+    #[test]
+    fn a_definition_only_makes_its_agent_less_free() {
+        for (own, session, want) in [
+            (None, Mode::AcceptEdits, Mode::AcceptEdits),
+            (Some(Mode::Plan), Mode::AcceptEdits, Mode::Plan),
+            (Some(Mode::Plan), Mode::BypassPermissions, Mode::Plan),
+            (Some(Mode::BypassPermissions), Mode::Default, Mode::Default),
+            (Some(Mode::Default), Mode::Plan, Mode::Plan),
+        ] {
+            assert_eq!(Definition { mode: own, ..Definition::default() }.mode_in(session), want, "{own:?} {session:?}");
+        }
     }
 }

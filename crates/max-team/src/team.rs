@@ -212,9 +212,7 @@ fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     own.structured = false;
     own.budget_nano = None;
     own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
-    if let Some(mode) = definition.mode.filter(|mode| mode.is_stricter(own.mode)) {
-        own.mode = mode;
-    }
+    own.mode = definition.mode_in(own.mode);
     if own.owns.is_empty() {
         own.owns.clone_from(&definition.owns);
     }

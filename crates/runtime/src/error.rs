@@ -22,6 +22,9 @@ pub enum RuntimeError {
         /// Why.
         detail: String,
     },
+    /// Somebody else wrote first, again and again.
+    #[error("others write to `{0}` all the time; try again")]
+    Busy(String),
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),

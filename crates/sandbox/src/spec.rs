@@ -200,6 +200,14 @@ pub enum SandboxError {
         /// What was said.
         detail: String,
     },
+    /// It ran, and nobody could look at what it left.
+    #[error("`{program}` was run, but what it made could not be looked at: {why}; have the user look before you go on")]
+    Unseen {
+        /// What was run.
+        program: String,
+        /// What was in the way.
+        why: String,
+    },
     /// The system refuses.
     #[error("cannot run `{program}`: {source}")]
     Io {

@@ -20,7 +20,7 @@ pub use board::Board;
 pub use file::File;
 pub use key::{Key, KeyError, Scope, Section};
 pub use lasting::{Exchange, is_due, says_something_lasting};
-pub use quote::{occurs, proof};
+pub use quote::{occurs, proof, vouches};
 pub use rank::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
 pub use secret::{redact, redact_value};
 pub use write::{EXPERT, Refusal, Writer, forget, may_write, set};
@@ -101,6 +101,12 @@ pub struct MemoryHanded {
     pub upto: u64,
     /// Who looks at it.
     pub agent: crate::id::AgentId,
+    /// The entry that it begins behind.
+    #[serde(default)]
+    pub after: u64,
+    /// How often it was handed over, this time included; 0 where nobody counted yet.
+    #[serde(default)]
+    pub attempt: u32,
 }
 
 /// Why a fact is in a prompt.

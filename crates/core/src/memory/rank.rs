@@ -91,7 +91,8 @@ fn each_text(value: &Value, take: &mut impl FnMut(&str)) {
     }
 }
 
-fn split(text: &str, take: &mut impl FnMut(String)) {
+/// Hands every term of a text over, in the order they occur.
+pub(super) fn split(text: &str, take: &mut impl FnMut(String)) {
     let mut word = String::new();
     let mut run: Vec<char> = Vec::new();
     for letter in text.chars().map(narrow).flat_map(char::to_lowercase).chain([' ']) {

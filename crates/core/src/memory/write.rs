@@ -66,7 +66,8 @@ pub enum Refusal {
     /// Nobody has said so.
     #[error(
         "`{0}` speaks for the user: `quote` must be a phrase that the user said in this conversation, exactly as it was \
-         said (and a `personality` is the user's own words altogether); without it there is nothing to remember"
+         said, and the value must be in words that the user used (a `personality` altogether); without that there is \
+         nothing to remember"
     )]
     Unquoted(Key),
     /// It is too large.

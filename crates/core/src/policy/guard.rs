@@ -9,6 +9,10 @@ use super::rule::absolute;
 /// Where they lie beneath a project's folder, but for git's own folder, of which only a part is obeyed.
 pub const GUARDED: [&str; 5] = [".max-team", ".claude", ".mcp.json", "config/agents.yaml", "config/config.yaml"];
 
+/// A folder in which only the definitions are guarded: others keep code in one of that name. Who holds [`GUARDED`] as it
+/// is holds those files too.
+pub const DEFINITIONS: &str = "agents";
+
 const TEAM: &str = "it says who is on the team and what they may do";
 
 /// Why a change of this path changes more than the path.
@@ -23,8 +27,7 @@ pub fn guarded(path: &str) -> Option<&'static str> {
     }
     match names.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
         ["config"] | ["config", "agents.yaml" | "config.yaml"] => Some(TEAM),
-        // Others keep code in a folder of that name; only what could be a definition is guarded.
-        ["agents", file] if file.ends_with(".md") => Some(TEAM),
+        [DEFINITIONS, file] if file.ends_with(".md") => Some(TEAM),
         [.., ".mcp.json"] => Some("it names programs that are started"),
         _ => None,
     }

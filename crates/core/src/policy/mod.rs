@@ -18,7 +18,7 @@ pub(crate) mod sight;
 use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
-pub use guard::{GUARDED, guarded};
+pub use guard::{DEFINITIONS, GUARDED, guarded};
 pub use judge::{Judgement, Rules, judge};
 pub use line::Line;
 pub use rule::Rule;

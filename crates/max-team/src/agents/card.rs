@@ -56,6 +56,21 @@ const KEYS: [&str; 27] = [
     "allowed_commands",
     "max",
 ];
+/// Keys that keep an agent to something: where one of them cannot be read, the agent would be freer than was meant.
+const LIMITING: [&str; 12] = [
+    "tools",
+    "allowed-tools",
+    "disallowedTools",
+    "permissionMode",
+    "maxTurns",
+    "isolation",
+    "constraints",
+    "budget",
+    "owns",
+    "write_globs",
+    "allowed_commands",
+    "max",
+];
 /// Keys that mean something elsewhere and nothing that is missed here.
 const QUIET: [&str; 6] = [
     "avatar",
@@ -219,13 +234,20 @@ impl Maker<'_> {
         }
     }
 
+    /// A value of another kind. A limit that nobody can read is no limit, so then there is no definition.
     fn unfit(&mut self, key: &str, node: &Node, wanted: &str) {
+        if LIMITING.contains(&key) {
+            return self.reader.expected(node, key, wanted);
+        }
         self.warn(node.spot, format!("`{key}`: expected {wanted}, found {}; it is not used", found(node)));
     }
 
     /// Tools come as a list, as words in a line, or as a map of yes and no.
     fn tools(&mut self, node: &Node) {
         if let Value::Map(entries) = &node.value {
+            for (name, node) in entries.iter().filter(|(_, node)| Switch::read(node).is_none()) {
+                self.reader.expected(node, &format!("tools.{}", quote(&name.text)), "`true` or `false`");
+            }
             let is = |node: &Node, want: bool| Switch::read(node) == Some(want);
             let named = |want| entries.iter().filter(move |(name, node)| is(node, want) && name.text != "*");
             if entries.iter().any(|(name, node)| name.text == "*" && is(node, false)) {
@@ -259,7 +281,8 @@ impl Maker<'_> {
         match known.or_else(|| Mode::named(word)) {
             None => {
                 let near = did_you_mean(word, Mode::NAMES.map(|(name, _)| name));
-                self.warn(node.spot, format!("there is no mode `{}`{near}; its caller's is kept", quote(word)));
+                let word = if word.is_empty() { found(node) } else { format!("`{}`", quote(word)) };
+                self.reader.rule(node.spot, format!("`permissionMode`: there is no mode {word}{near}"));
             }
             Some(mode) if self.reader.is_strange() && Mode::Default.is_stricter(mode) => {
                 self.warn(node.spot, format!("`permissionMode: {}` is held back: {}", mode.name(), trust::FREE));
@@ -344,6 +367,8 @@ impl Maker<'_> {
         if let Some(words) = self.tools.take() {
             self.equip(words);
         }
+        let own = &mut self.card.member.constraints;
+        own.foreign_commands |= self.reader.is_strange() && own.allowed_commands.is_some();
         let Reader { problems, warnings, .. } = self.reader;
         if let Some(problem) = problems.first() {
             return Err(problem.to_string());

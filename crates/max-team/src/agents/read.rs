@@ -413,11 +413,11 @@ impl Reader<'_> {
         self.file.standing != Standing::Trusted
     }
 
-    fn rule(&mut self, spot: Spot, message: String) {
+    pub(super) fn rule(&mut self, spot: Spot, message: String) {
         self.problems.push(Problem::Rule { place: self.file.place(spot), message });
     }
 
-    fn expected(&mut self, node: &Node, key: &str, wanted: &str) {
+    pub(super) fn expected(&mut self, node: &Node, key: &str, wanted: &str) {
         let (place, found) = (self.file.place(node.spot), found(node));
         self.problems.push(Problem::Value { place, key: key.to_owned(), wanted: wanted.to_owned(), found });
     }

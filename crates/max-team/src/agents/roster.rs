@@ -184,7 +184,12 @@ fn shelves(place: &Place) -> Vec<Shelf> {
     project.retain(|(path, _)| !own.contains(path));
     all.extend(project.into_iter().map(|(path, standing)| (path, standing, Scope::Project)));
     all.extend(own.into_iter().map(|path| (path, Standing::Trusted, Scope::User)));
-    all.into_iter().map(|(path, standing, scope)| Shelf::new(path.clone(), shown(&path), standing, scope)).collect()
+    let root = above.last().copied().unwrap_or(&place.cwd);
+    let shelf = |(path, standing, scope): (PathBuf, Standing, Scope)| {
+        let shelf = Shelf::new(path.clone(), shown(&path), standing, scope);
+        if standing == Standing::Trusted { shelf } else { shelf.within(root) }
+    };
+    all.into_iter().map(shelf).collect()
 }
 
 /// From where we stand up to the repository's root; without a repository only where we stand.
@@ -357,6 +362,53 @@ mod tests {
         // The user may keep theirs wherever they like.
         symlink(desk.path("elsewhere/secret.md"), desk.path("user/.claude/agents/linked.md")).unwrap();
         assert!(described(&desk.roster(), "secret").is_some());
+    }
+
+    #[test]
+    fn a_folder_that_leads_elsewhere_is_not_searched() {
+        // The link, where it leads, and what is then not searched.
+        let table = [
+            (".claude/agents", "../../elsewhere", ".claude/agents"),
+            (".claude", "../elsewhere", ".claude/agents"),
+            (".max-team/agents", "../src/notes", ".max-team/agents"),
+            ("agents", "../elsewhere", "agents"),
+        ];
+        for (link, to, told) in table {
+            let desk = Desk::new(&[
+                ("elsewhere/secret.md", &agent("secret", "s")),
+                ("elsewhere/agents/secret.md", &agent("secret", "s")),
+                ("repo/src/notes/secret.md", &agent("secret", "s")),
+            ]);
+            let link = desk.path("repo").join(link);
+            fs::create_dir_all(link.parent().unwrap()).unwrap();
+            symlink(to, &link).unwrap();
+            let mut roster = desk.roster();
+            assert!(described(&roster, "secret").is_none(), "{link:?}");
+            let told = format!("{told}: a link leads out of it, so nothing in it is used");
+            assert_eq!(roster.broken().collect::<Vec<_>>(), [told]);
+            assert!(!roster.refresh());
+            // A folder in its place is one like any other.
+            fs::remove_file(&link).unwrap();
+            let below = if link.ends_with(".claude") { "agents/x.md" } else { "x.md" };
+            fs::create_dir_all(link.join(below).parent().unwrap()).unwrap();
+            fs::write(link.join(below), agent("x", "mended")).unwrap();
+            assert!(roster.refresh() && roster.broken().next().is_none());
+            assert_eq!(described(&roster, "x").unwrap(), "mended");
+        }
+        // The user may keep theirs wherever they like.
+        let desk = Desk::new(&[("elsewhere/own.md", &agent("own", "o")), ("user/.claude/x", "")]);
+        symlink("../../elsewhere", desk.path("user/.claude/agents")).unwrap();
+        assert!(described(&desk.roster(), "own").is_some());
+    }
+
+    #[test]
+    fn a_pipe_keeps_nobody_waiting() {
+        let desk = Desk::new(&[("repo/.claude/agents/x.md", &agent("x", "one"))]);
+        let pipe = desk.path("repo/.claude/agents/pipe.md");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let roster = desk.roster();
+        assert_eq!(roster.broken().collect::<Vec<_>>(), [".claude/agents/pipe.md: it is no file"]);
+        assert!(described(&roster, "x").is_some());
     }
 
     #[test]

@@ -1,14 +1,16 @@
 //! A folder of definitions: what is in it, and whether that has changed since.
 //!
 //! Only the named folder is looked into, to a bounded depth; what lies outside it by way of a link is not read where a
-//! stranger could have made the link. A file that cannot be used is kept with the reason, so that it can be told. A
+//! stranger could have made the link, and neither is a folder that is such a link itself. A file that cannot be used is kept with the reason, so that it can be told. A
 //! look for changes asks for the stamps of what was seen and reads only what is new.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirEntry};
 use std::io::Read as _;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
 
 use super::card::{self, Card, FILE_BYTES_MAX};
 use crate::config::{Env, File, Standing};
@@ -82,6 +84,8 @@ pub(super) struct Shelf {
     path: PathBuf,
     shown: String,
     standing: Standing,
+    /// What it must lie in under its own name; none for what the user keeps wherever they like.
+    within: Option<PathBuf>,
     pub(super) scope: Scope,
     /// The folders that were looked into; none for one that was not there.
     folders: BTreeMap<PathBuf, Option<Stamp>>,
@@ -94,7 +98,13 @@ impl Shelf {
     /// A folder that has not been looked at yet.
     pub(super) fn new(path: PathBuf, shown: String, standing: Standing, scope: Scope) -> Self {
         // What was never seen is different from what is not there.
-        Self { path, shown, standing, scope, folders: BTreeMap::new(), leaves: Vec::new(), over: None }
+        let folders = BTreeMap::new();
+        Self { path, shown, standing, within: None, scope, folders, leaves: Vec::new(), over: None }
+    }
+
+    /// The same for one that came with a project, whose root this is.
+    pub(super) fn within(self, root: &Path) -> Self {
+        Self { within: Some(root.to_owned()), ..self }
     }
 
     /// Looks again. Says whether anything is different.
@@ -114,8 +124,22 @@ impl Shelf {
         let path = self.path.clone();
         // A name that other programs use too is not searched to its bottom.
         let depth = if self.standing == Standing::Shared { 1 } else { DEPTH_MAX };
-        self.folder(&path, depth, &mut walk);
+        if self.is_elsewhere() {
+            self.folders.insert(path.clone(), Stamp::of(&path));
+            self.over = Some(format!("{}: a link leads out of it, so nothing in it is used", self.shown));
+        } else {
+            self.folder(&path, depth, &mut walk);
+        }
         walk.is_changed || self.leaves.len() != before || (is_first && !self.leaves.is_empty())
+    }
+
+    /// Whether a link on the way from the project's root leads to other files than its name says.
+    fn is_elsewhere(&self) -> bool {
+        let Some(root) = &self.within else { return false };
+        // One that is not there leads nowhere.
+        let Ok(real) = self.path.canonicalize() else { return false };
+        let own = self.path.strip_prefix(root).ok().zip(root.canonicalize().ok());
+        own.is_none_or(|(below, root)| root.join(below) != real)
     }
 
     fn folder(&mut self, path: &Path, depth: usize, walk: &mut Walk<'_>) {
@@ -175,12 +199,15 @@ impl Shelf {
             if !is_beneath && self.standing != Standing::Trusted {
                 return Err("it is a link that leads out of its folder".to_owned());
             }
-            if !real.is_file() {
-                return Err("it is no file".to_owned());
-            }
         }
-        let file = fs::File::open(path).map_err(told)?;
+        // A pipe must not keep us waiting for its other end.
+        let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits();
+        let file = fs::File::options().read(true).custom_flags(i32::try_from(flags).unwrap_or_default()).open(path);
+        let file = file.map_err(told)?;
         let meta = file.metadata().map_err(told)?;
+        if !meta.is_file() {
+            return Err("it is no file".to_owned());
+        }
         // One more than allowed, so that too much is noticed.
         let mut bytes = Vec::with_capacity(usize::try_from(meta.len().min(FILE_BYTES_MAX)).unwrap_or(0) + 1);
         file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(told)?;

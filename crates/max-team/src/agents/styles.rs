@@ -74,6 +74,50 @@ fn what_a_stranger_may_not_do_is_held_back() {
 }
 
 #[test]
+fn a_limit_that_cannot_be_read_makes_no_agent() {
+    for (line, told) in [
+        ("disallowedTools: {Bash: true}", "`disallowedTools`: expected"),
+        ("tools: [{name: Read}]", "`tools`: expected"),
+        ("tools: {Bash: perhaps}", "`tools.Bash`: expected"),
+        ("allowed_commands: {make: true}", "`allowed_commands`: expected"),
+        ("permissionMode: plann", "there is no mode `plann`"),
+        ("permissionMode: [plan]", "there is no mode a list"),
+        ("write_globs: {src: true}", "`write_globs`: expected"),
+        ("owns: {src: true}", "`owns`: expected"),
+        ("maxTurns: many", "`maxTurns`: expected"),
+        ("isolation: vm", "`isolation`: expected"),
+        ("budget: {usd: free}", "`budget`: expected"),
+        ("max: [read_only]", "`max`: expected"),
+        ("max: {permissionMode: plann}", "there is no mode `plann`"),
+    ] {
+        let text = format!("---\nname: x\n{line}\n---\nYou review.\n");
+        for standing in [Standing::Trusted, Standing::Project] {
+            let read = card::read(text.as_bytes(), &file("x.md", standing), &Env::default());
+            assert!(read.as_ref().is_err_and(|why| why.contains(told)), "{line}: {read:?}");
+        }
+    }
+}
+
+#[test]
+fn commands_that_a_stranger_names_are_known_as_such() {
+    for line in [
+        "allowed_commands: [make]",
+        "tools: Bash(make:*)",
+        "constraints: {allowed_commands: [make]}",
+        "max: {allowed_commands: [make]}",
+        "constraints: {allowed_commands: [make]}\nallowed_commands: [make]",
+    ] {
+        let text = format!("---\nname: x\n{line}\n---\nYou review.\n");
+        let foreign = |standing| {
+            let card = card::read(text.as_bytes(), &file("x.md", standing), &Env::default()).unwrap().unwrap();
+            assert!(card.member.constraints.allowed_commands.is_some(), "{line}");
+            card.member.constraints.foreign_commands
+        };
+        assert!(foreign(Standing::Project) && !foreign(Standing::Trusted), "{line}");
+    }
+}
+
+#[test]
 fn texts_beside_definitions_are_passed_over_where_others_keep_theirs() {
     let read = |name: &str, text: &str| {
         card::read(text.as_bytes(), &file(name, Standing::Shared), &Env::default()).unwrap().is_some()

@@ -141,6 +141,7 @@ pub(super) fn merge(into: &mut Constraints, from: Constraints) {
     into.write_patterns.extend(from.write_patterns);
     into.allowed_hosts.extend(from.allowed_hosts);
     into.read_only |= from.read_only;
+    into.foreign_commands |= from.foreign_commands;
     into.allowed_commands = from.allowed_commands.or(into.allowed_commands.take());
     into.max_tokens = from.max_tokens.or(into.max_tokens);
     into.timeout_ms = from.timeout_ms.or(into.timeout_ms);

@@ -6,8 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use max_team_core::limits::MEMORY_FILE_BYTES_MAX;
-use max_team_core::memory::{Board, Fact, File, Key, KeyError, Scope, Source, Writer};
-use max_team_runtime::{Hit, Memories, Sessions, Told, project_scope};
+use max_team_core::memory::{Board, Fact, File, Key, KeyError, Refusal, Scope, Source, Writer};
+use max_team_runtime::{Hit, Memories, RuntimeError, Sessions, Told, project_scope};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop, wait};
@@ -146,12 +146,13 @@ impl Shelf {
         let (lang, key) = (self.desk.lang, parse(key)?);
         let mut is_any = false;
         for scope in self.scopes(only) {
-            if self.memories().section(&scope, key.section()).map_err(stop)?.under(&key).next().is_none() {
-                continue;
-            }
+            let forgotten = waited(async { Ok(self.memories().forget(&scope, &self.user(), &key).await) })?;
+            let forgotten = match forgotten {
+                // Neither is there anything under it, nor anything left of what once was.
+                Err(RuntimeError::Memory(Refusal::Nothing(_))) => continue,
+                forgotten => forgotten.map_err(stop)?,
+            };
             is_any = true;
-            let forgotten =
-                waited(async { Ok(self.memories().forget(&scope, &self.user(), &key).await) })?.map_err(stop)?;
             self.say(lang.forgotten(), &scope, &forgotten.keys)?;
             let mut text = format!("{}\n", lang.erased(forgotten.erased));
             for session in &forgotten.said_in {

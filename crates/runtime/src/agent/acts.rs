@@ -64,7 +64,7 @@ impl Agent {
             Ok(Act::Create(task)) => self.note(task),
             Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&query)?,
-            Ok(Act::Memory(ask)) => self.recollect(ask)?,
+            Ok(Act::Memory(ask)) => return self.recollect(&key, &ask).await,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
                 None => return Ok(()),
                 Some(done) => done,
@@ -82,8 +82,13 @@ impl Agent {
                 Some(done) => done,
             },
         };
-        self.in_flight.remove(&Flight::Tool(key.clone()));
-        let content = vec![Part::text(done.words)];
+        self.end_act(&key, done).await
+    }
+
+    /// What came of it is committed together with its result.
+    pub(super) async fn end_act(&mut self, key: &str, done: Done) -> Result<(), RuntimeError> {
+        self.in_flight.remove(&Flight::Tool(key.to_owned()));
+        let (key, content) = (key.to_owned(), vec![Part::text(done.words)]);
         let ended = Input::ToolEnded { key, content, is_error: done.is_error, interrupted: false, fatal: None, ms: 0 };
         let mut events = done.events;
         events.extend(self.decide(ended));

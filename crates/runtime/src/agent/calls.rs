@@ -41,6 +41,9 @@ use crate::{beat, session};
 /// What an expert is told about the form of what it gets and gives.
 const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 
+/// Names of those who were called that are told to whoever has mistaken one.
+const NAMES_TOLD_MAX: usize = 16;
+
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
     pub(super) async fn call(&mut self, key: &str, call: &Call) -> Result<Option<Done>, RuntimeError> {
@@ -236,7 +239,9 @@ impl Agent {
         let mut known = Vec::new();
         for (_, row) in rows::rows::<AgentRow>(&self.floor.shared.journal, &table)? {
             let own = row.assignment.as_ref().filter(|given| given.reply_to == self.stream && given.plan.is_none());
-            if let Some(given) = own.filter(|given| answer(&given.task) < now).cloned() {
+            // Whoever was not called by an answer of ours, such as the expert that looks back, is not ours to address.
+            let is_called = |given: &&Assignment| answer(&given.task).is_some_and(|called| Some(called) < now);
+            if let Some(given) = own.filter(is_called).cloned() {
                 known.push((row, given));
             }
         }
@@ -246,9 +251,14 @@ impl Agent {
             (Some(_), Some(_)) => format!("several are called `{to}`"),
             (None, _) => format!("there is nobody `{to}` whom you have called in this session"),
         };
-        let names: Vec<String> = known.iter().map(|(row, _)| format!("`{}`", row.handle())).collect();
-        let names = if names.is_empty() { "nobody yet; call somebody first".to_owned() } else { names.join(", ") };
-        Ok(Err(format!("{words}; there are {names}")))
+        let mut names: Vec<String> =
+            known.iter().take(NAMES_TOLD_MAX).map(|(row, _)| format!("`{}`", row.handle())).collect();
+        match known.len().saturating_sub(NAMES_TOLD_MAX) {
+            0 if names.is_empty() => names.push("nobody yet; call somebody first".to_owned()),
+            0 => {}
+            more => names.push(format!("and {more} more")),
+        }
+        Ok(Err(format!("{words}; there are {}", names.join(", "))))
     }
 
     /// What a call's result says to the model, and whether it went wrong.

@@ -236,12 +236,13 @@ impl Agent {
     fn skill_folders(&mut self) -> Vec<(String, PathBuf)> {
         let (seen, names) = &mut self.skills;
         let history = self.turn.history();
-        for name in skills::loaded(history.get(*seen..).unwrap_or_default()) {
+        let fresh = history.get(*seen..).unwrap_or_default();
+        for name in skills::loaded(fresh, self.lead) {
             if !names.contains(&name) && names.len() < SKILL_FOLDERS_MAX {
                 names.push(name);
             }
         }
-        *seen = history.len();
+        *seen = (*seen).min(history.len()) + skills::looked_at(fresh);
         if names.is_empty() {
             return Vec::new();
         }

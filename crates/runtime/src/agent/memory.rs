@@ -4,9 +4,10 @@
 //! repeats it. Who may write is not decided here.
 
 use max_team_core::event::Event;
-use max_team_core::limits::MEMORY_RECALLED_MAX;
-use max_team_core::memory::{Board, MemoryHanded, Recall, Scope, Source, Writer, proof};
+use max_team_core::limits::{MEMORY_RECALLED_MAX, MEMORY_WRITE_TRIES_MAX};
+use max_team_core::memory::{Board, MemoryHanded, Recall, Scope, Source, Writer, proof, vouches};
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_journal::JournalError;
 use serde_json::{Value, json};
 
 use super::Agent;
@@ -26,12 +27,22 @@ const FOUND_MAX: usize = 2 * MEMORY_RECALLED_MAX;
 const TASK: &str = "memory";
 
 impl Agent {
-    /// Carries a call of the memory's tools out.
-    pub(super) fn recollect(&self, ask: Ask) -> Result<Done, RuntimeError> {
-        match ask {
-            Ask::Read(read) => self.look_up(&read),
-            Ask::Write(write) => self.write_down(&write),
+    /// Carries a call of the memory's tools out, and decides anew if somebody else wrote to the board first.
+    pub(super) async fn recollect(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
+        for _ in 0..MEMORY_WRITE_TRIES_MAX {
+            let done = match ask {
+                Ask::Read(read) => self.look_up(read)?,
+                Ask::Write(write) => self.write_down(write)?,
+            };
+            match self.end_act(key, done).await {
+                Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
+                    // What was decided was not stored, so nothing is held for it.
+                    self.purse.settle(std::mem::take(&mut self.held), (0, 0));
+                }
+                ended => return ended,
+            }
         }
+        self.end_act(key, Done::wrong("others write to this board all the time; try again later")).await
     }
 
     fn project(&self) -> Scope {
@@ -80,9 +91,9 @@ impl Agent {
         let is_users = write.scope.map_or_else(|| write.key.section().is_users(), |scope| scope == Where::User);
         let scope = if is_users { Scope::User } else { self.project() };
         let session = self.floor.session;
-        let proof = proof(&write.key, &write.value, &write.quote);
-        let vouched = memories.was_said(session, proof)?;
+        let vouched = vouches(&write.key, &write.value, &write.quote, &memories.said(session)?);
         // Words that nobody said are no source.
+        let proof = proof(&write.key, &write.value, &write.quote);
         let quote = if vouched { proof.to_owned() } else { String::new() };
         let source = Source { session: Some(session), turn: self.turn.current(), quote, ..Source::default() };
         let changed = if write.value.is_null() {
@@ -96,8 +107,14 @@ impl Agent {
             Err(error) => return Err(error),
         };
         let keys: Vec<String> = keys.iter().map(|key| format!("`{key}`")).collect();
-        let verb = if write.value.is_null() { "Forgotten" } else { "Remembered" };
-        let mut done = Done::said(format!("{verb}: {}.", keys.join(", ")));
+        let keys = keys.join(", ");
+        let mut done = Done::said(if write.value.is_null() {
+            let key = &write.key;
+            format!("Forgotten: {keys}. The user erases its text from the log with `max-team memory forget {key}`.")
+        } else {
+            format!("Remembered: {keys}.")
+        });
+        done.extra.expect.push((change.stream.clone(), change.head));
         done.extra.others = change.events.into_iter().map(|event| (change.stream.clone(), event)).collect();
         done.extra.projections = change.stale;
         Ok(done)
@@ -121,7 +138,7 @@ impl Agent {
         let journal = &self.floor.shared.journal;
         let Some(handover) = memory::handover(journal, self.floor.session, remember.every)? else { return Ok(()) };
         let agent = handover.agent(self.floor.session);
-        let known = Memories::new(journal).known(&self.project(), &handover.said())?;
+        let known = Memories::new(journal).known(&self.project(), &handover.said)?;
         let assignment = Assignment {
             reply_to: self.stream.clone(),
             plan: None,
@@ -132,7 +149,7 @@ impl Agent {
             cache: None,
         };
         let letter = Envelope {
-            id: derived(&[self.session_stream.as_bytes(), handover.upto.to_string().as_bytes(), b"memory"]),
+            id: derived(&[self.session_stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
             from: self.stream.clone(),
             to: session::agent_stream(agent),
             kind: Kind::TaskAssign,
@@ -143,7 +160,8 @@ impl Agent {
         };
         let mut commit = commit_at(now_ms());
         commit.fence = Some(self.floor.fence.clone());
-        let handed = Event::MemoryHanded(MemoryHanded { upto: handover.upto, agent });
+        let memory::Handover { after, upto, attempt, .. } = handover;
+        let handed = Event::MemoryHanded(MemoryHanded { upto, agent, after, attempt });
         commit.projections.extend(rows::project(&self.session_stream, commit.at_ms, &handed));
         commit.appends.push(append(&self.session_stream, &handed, &commit.actor)?);
         self.welcome(agent, &mate, assignment, letter, commit).await

@@ -146,6 +146,8 @@ struct Extra {
     sends: Vec<Envelope>,
     /// Events of other streams.
     others: Vec<(String, Event)>,
+    /// Where such a stream must stand, for whoever has decided by what is in it.
+    expect: Vec<(String, u64)>,
     projections: Vec<Projection>,
 }
 
@@ -501,6 +503,7 @@ impl Agent {
             commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
             commit.appends.push(append(&self.session_stream, reply, &actor)?);
         }
+        commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
         commit.acks = extra.acks;
         commit.sends = extra.sends;
         for (stream, event) in &extra.others {

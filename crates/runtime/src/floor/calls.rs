@@ -33,7 +33,10 @@ impl Floor {
             let about = if definition.description.is_empty() { &definition.role } else { &definition.description };
             Callee { name: definition.name.clone(), about: about.clone() }
         };
-        named.map(callee).collect()
+        let mut callees: Vec<&Definition> = named.collect();
+        // Not all of them may be told: what comes with a project must not push our own aside.
+        callees.sort_by_key(|definition| !definition.builtin);
+        callees.into_iter().map(callee).collect()
     }
 
     /// Somebody who can be called, by name.

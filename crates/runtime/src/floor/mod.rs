@@ -106,12 +106,14 @@ impl Floor {
         lock(&self.team).clone()
     }
 
-    /// Members work in this mode: those at work from their next decision on.
+    /// Members work in this mode: those at work from their next decision on. Whoever's definition is stricter stays so.
     pub(crate) fn set_mode(&self, mode: Mode) {
         let mut team = lock(&self.team);
         if let Some(known) = &*team {
             let mut changed = (**known).clone();
-            changed.members.iter_mut().chain(&mut changed.experts).for_each(|mate| mate.settings.mode = mode);
+            for mate in changed.members.iter_mut().chain(&mut changed.experts) {
+                mate.settings.mode = mate.definition.mode_in(mode);
+            }
             *team = Some(Arc::new(changed));
         }
     }

@@ -2,16 +2,18 @@
 //!
 //! What was said since the last time is in the session's stream; a row says how far it was handed over. The entry that
 //! makes that row and the expert's beginning are one commit, so that every exchange is looked at once, whatever dies in
-//! between. The expert works beside the session, which is at rest without it.
+//! between; where the expert itself fails, the same is handed over again, a bounded number of times. The expert works
+//! beside the session, which is at rest without it.
 
-use max_team_core::event::Event;
+use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, SessionId};
-use max_team_core::limits::{MEMORY_HANDED_BYTES_MAX, MEMORY_ROUNDS_MAX};
-use max_team_core::memory::{EXPERT, Exchange, is_due};
+use max_team_core::limits::{MEMORY_HANDED_BYTES_MAX, MEMORY_HANDED_TRIES_MAX, MEMORY_ROUNDS_MAX};
+use max_team_core::memory::{EXPERT, Exchange, MemoryHanded, is_due};
 use max_team_core::policy::Mode;
 use max_team_core::team::{Definition, Model, Place, Settings};
 use max_team_journal::Journal;
+use serde::Deserialize;
 
 use super::{PAGE, READ, WRITE};
 use crate::error::RuntimeError;
@@ -40,24 +42,72 @@ pub struct Remember {
     pub every: u32,
 }
 
-/// What was said since the last look, if it is time for one.
-pub(crate) struct Handover {
-    /// The last entry of the session's stream among it.
-    pub upto: u64,
-    exchanges: Vec<Exchange>,
+/// How far it was handed over, as the row has it.
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(untagged)]
+enum Handed {
+    Whole(MemoryHanded),
+    /// Before it was known who had looked.
+    Upto(u64),
 }
 
-/// What is to be handed over now.
+/// What was said since the last look, if it is time for one.
+#[derive(Debug)]
+pub(crate) struct Handover {
+    /// The entry of the session's stream that it begins behind.
+    pub after: u64,
+    /// The last entry of the session's stream among it.
+    pub upto: u64,
+    /// How often it is handed over, this time included.
+    pub attempt: u32,
+    /// What the user said in it.
+    pub said: String,
+    /// The exchanges, every line marked as somebody's words.
+    pieces: String,
+}
+
+/// What is to be handed over now: the oldest exchanges that there is room for. The others are for the next time.
 pub(crate) fn handover(journal: &Journal, session: SessionId, every: u32) -> Result<Option<Handover>, RuntimeError> {
+    let (handed, last) = match rows::row(journal, HANDED, &session.to_string())? {
+        None => (0, None),
+        Some(Handed::Upto(upto)) => (upto, None),
+        Some(Handed::Whole(handed)) => (handed.upto, Some(handed)),
+    };
+    let is_open = |last: &MemoryHanded| (1..MEMORY_HANDED_TRIES_MAX).contains(&last.attempt);
+    let again = match last.filter(is_open) {
+        Some(last) if has_failed(journal, last.agent)? => Some(last),
+        _ => None,
+    };
+    let (after, attempt) = again.map_or((handed, 1), |last| (last.after, last.attempt + 1));
+    let found = exchanges(journal, session, after)?;
+    let all: Vec<Exchange> = found.iter().map(|(_, exchange)| exchange.clone()).collect();
+    if found.is_empty() || !(again.is_some() || is_due(&all, every)) {
+        return Ok(None);
+    }
+    let mut handover = Handover { after, upto: after, attempt, said: String::new(), pieces: String::new() };
+    for (seq, Exchange { said, answered }) in found {
+        let piece = clipped(format!("The user said:\n{}The answer was:\n{}", cited(&said), cited(&answered)));
+        if !handover.pieces.is_empty() && handover.pieces.len() + piece.len() >= MEMORY_HANDED_BYTES_MAX {
+            break;
+        }
+        for (all, one) in [(&mut handover.pieces, &piece), (&mut handover.said, &said)] {
+            all.push_str(if all.is_empty() { "" } else { "\n" });
+            all.push_str(one);
+        }
+        handover.upto = seq;
+    }
+    Ok(Some(handover))
+}
+
+/// What was said and answered behind an entry of the session's stream, each with the entry that ends it.
+fn exchanges(journal: &Journal, session: SessionId, mut after: u64) -> Result<Vec<(u64, Exchange)>, RuntimeError> {
     let stream = session::stream(session);
-    let handed: u64 = rows::row(journal, HANDED, &session.to_string())?.unwrap_or_default();
-    let mut handover = Handover { upto: handed, exchanges: Vec::new() };
+    let mut found = Vec::new();
     // What was said and not answered yet waits for its answer.
     let mut open = String::new();
-    let mut after = handed;
     loop {
         let entries = journal.read(&stream, after, PAGE)?;
-        let Some(last) = entries.last() else { break };
+        let Some(last) = entries.last() else { return Ok(found) };
         after = last.stream_seq;
         for entry in &entries {
             match event_of(entry) {
@@ -67,44 +117,47 @@ pub(crate) fn handover(journal: &Journal, session: SessionId, every: u32) -> Res
                 }
                 Ok(Event::Replied(replied)) if !open.is_empty() => {
                     let answered = replied.text.chars().take(ANSWER_CHARS_MAX).collect();
-                    handover.exchanges.push(Exchange { said: std::mem::take(&mut open), answered });
-                    handover.upto = entry.stream_seq;
+                    found.push((entry.stream_seq, Exchange { said: std::mem::take(&mut open), answered }));
                 }
                 _ => {}
             }
         }
     }
-    Ok(is_due(&handover.exchanges, every).then_some(handover))
+}
+
+/// Whether whoever looked has ended without an answer. Somebody who is still at it has not failed.
+fn has_failed(journal: &Journal, agent: AgentId) -> Result<bool, RuntimeError> {
+    let (stream, mut after) = (session::agent_stream(agent), 0);
+    let mut end = None;
+    loop {
+        let entries = journal.read(&stream, after, PAGE)?;
+        let Some(last) = entries.last() else { break };
+        after = last.stream_seq;
+        let mut ends = entries.iter().filter_map(|entry| match event_of(entry) {
+            Ok(Event::TurnEnded(ended)) => Some(ended.end),
+            _ => None,
+        });
+        end = ends.next_back().or(end);
+    }
+    Ok(end.is_some_and(|end| end != End::Answered))
 }
 
 impl Handover {
-    /// Who looks at it: the same for the same exchanges.
+    /// Who looks at it: the same for the same exchanges, and somebody else each time.
     pub(crate) fn agent(&self, session: SessionId) -> AgentId {
-        let fields = [session::stream(session), self.upto.to_string(), EXPERT.to_owned()];
+        let fields = [session::stream(session), self.name(), EXPERT.to_owned()];
         AgentId::new(Hash::of_fields(&fields.each_ref().map(String::as_bytes)).uuid())
     }
 
-    /// What the user said in it.
-    pub(crate) fn said(&self) -> String {
-        self.exchanges.iter().map(|exchange| exchange.said.as_str()).collect::<Vec<_>>().join("\n")
+    /// What tells it from every other one of its session.
+    pub(crate) fn name(&self) -> String {
+        if self.attempt > 1 { format!("{}.{}", self.upto, self.attempt) } else { self.upto.to_string() }
     }
 
-    /// What the expert is told: the newest exchanges that there is room for, every line marked as somebody's words.
+    /// What the expert is told.
     pub(crate) fn text(&self, known: &str) -> String {
-        let mut pieces: Vec<String> = Vec::new();
-        let mut bytes = 0;
-        for exchange in self.exchanges.iter().rev() {
-            let piece =
-                format!("The user said:\n{}The answer was:\n{}", cited(&exchange.said), cited(&exchange.answered));
-            bytes += piece.len();
-            if bytes > MEMORY_HANDED_BYTES_MAX && !pieces.is_empty() {
-                break;
-            }
-            pieces.push(clipped(piece));
-        }
-        pieces.reverse();
         let known = if known.trim().is_empty() { "(nothing)" } else { known.trim() };
-        fill(EXTRACT, &[("known", known), ("conversation", &pieces.join("\n"))])
+        fill(EXTRACT, &[("known", known), ("conversation", &self.pieces)])
     }
 }
 

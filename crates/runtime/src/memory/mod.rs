@@ -14,8 +14,9 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
-use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Scope, Section, Source, Writer, occurs};
-use max_team_journal::{Erase, Journal, Projection, Strength};
+use max_team_core::limits::MEMORY_WRITE_TRIES_MAX;
+use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Refusal, Scope, Section, Source, Writer};
+use max_team_journal::{Erase, Expect, Journal, JournalError, Projection, Strength};
 use serde_json::Value;
 
 use crate::error::RuntimeError;
@@ -24,7 +25,7 @@ use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use extract::Remember;
-pub(crate) use extract::{HANDED, expert, handover, is_aside};
+pub(crate) use extract::{HANDED, Handover, expert, handover, is_aside};
 pub use recall::{Hit, Told};
 pub(crate) use recall::{Standing, recalled};
 pub(crate) use rows::project;
@@ -62,6 +63,8 @@ pub fn project_scope(root: &Path) -> Scope {
 #[derive(Debug, Default)]
 pub(crate) struct Change {
     pub stream: String,
+    /// Where the stream stood when it was decided.
+    pub head: u64,
     pub events: Vec<Event>,
     pub stale: Vec<Projection>,
 }
@@ -120,28 +123,50 @@ impl<'j> Memories<'j> {
         value: &Value,
         source: &Source,
     ) -> Result<Vec<Key>, RuntimeError> {
-        let (change, keys) = self.setting(scope, by, key, value, source, false)?;
-        self.commit(change, by).await?;
-        Ok(keys)
+        for _ in 0..MEMORY_WRITE_TRIES_MAX {
+            let (change, keys) = self.setting(scope, by, key, value, source, false)?;
+            if self.commit(change, by).await? {
+                return Ok(keys);
+            }
+        }
+        Err(RuntimeError::Busy(scope.stream()))
     }
 
-    /// Forgets what is under a key, and erases its text from the memory's log; also what it was before.
+    /// Forgets what is under a key, and erases its text from the memory's log: all that was ever written there, also
+    /// where it was forgotten before and its text was left.
     pub async fn forget(&self, scope: &Scope, by: &Writer, key: &Key) -> Result<Forgotten, RuntimeError> {
-        let (mut change, keys) = self.forgetting(scope, by, key, true)?;
-        let written = self.written(scope, key)?;
-        let (mut payloads, mut said_in): (Vec<Hash>, Vec<SessionId>) = Default::default();
-        for (payload, fact) in written {
-            payloads.push(payload);
-            said_in.extend(fact.source.session.filter(|session| !said_in.contains(session)));
-            // Also what it was found by before.
-            change.stale.extend(rows::unfind(scope, &fact.key, &fact.value));
+        for _ in 0..MEMORY_WRITE_TRIES_MAX {
+            let head = self.journal.head(&scope.stream())?;
+            let written = self.written(scope, key)?;
+            let (mut change, mut keys) = match self.forgetting(scope, by, key, true) {
+                // Nobody is told of it any more; what is left is its text.
+                Err(RuntimeError::Memory(Refusal::Nothing(_))) if !written.is_empty() => {
+                    (Change { stream: scope.stream(), head, ..Change::default() }, Vec::new())
+                }
+                decided => decided?,
+            };
+            // As of before the log was read: what came since is read the next time.
+            change.head = head;
+            let (mut payloads, mut said_in): (Vec<Hash>, Vec<SessionId>) = Default::default();
+            for (payload, fact) in written {
+                payloads.push(payload);
+                said_in.extend(fact.source.session.filter(|session| !said_in.contains(session)));
+                // Also what it was found by before.
+                change.stale.extend(rows::unfind(scope, &fact.key, &fact.value));
+                if !keys.contains(&fact.key) {
+                    keys.push(fact.key);
+                }
+            }
+            // Forgotten first: whatever happens in between, nobody is told of it any more, and whoever forgets it again
+            // erases what was left.
+            if self.commit(change, by).await? {
+                let reason = "forgotten from memory".to_owned();
+                let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms() };
+                let erased = self.journal.erase(erase).await?;
+                return Ok(Forgotten { keys, erased, said_in });
+            }
         }
-        // Forgotten first: whatever happens in between, nobody is told of it any more.
-        self.commit(change, by).await?;
-        let reason = "forgotten from memory".to_owned();
-        let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms() };
-        let erased = self.journal.erase(erase).await?;
-        Ok(Forgotten { keys, erased, said_in })
+        Err(RuntimeError::Busy(scope.stream()))
     }
 
     /// Everything that was ever written under a key, with its payload.
@@ -171,12 +196,13 @@ impl<'j> Memories<'j> {
         source: &Source,
         vouched: bool,
     ) -> Result<(Change, Vec<Key>), RuntimeError> {
+        let head = self.journal.head(&scope.stream())?;
         let board = self.section(scope, key.section())?;
         let sets = memory::set(&board, by, key, value, source, vouched)?;
         let keys = sets.iter().map(|set| set.key.clone()).collect();
         let stale = sets.iter().flat_map(|set| rows::stale(scope, &board, set)).collect();
         let events = sets.into_iter().map(Event::MemorySet).collect();
-        Ok((Change { stream: scope.stream(), events, stale }, keys))
+        Ok((Change { stream: scope.stream(), head, events, stale }, keys))
     }
 
     /// The same for forgetting.
@@ -187,15 +213,18 @@ impl<'j> Memories<'j> {
         key: &Key,
         vouched: bool,
     ) -> Result<(Change, Vec<Key>), RuntimeError> {
+        let head = self.journal.head(&scope.stream())?;
         let board = self.section(scope, key.section())?;
         let forgotten = memory::forget(&board, by, key, vouched)?;
         let gone = forgotten.keys.iter().filter_map(|key| board.get(key));
         let stale = gone.flat_map(|fact| rows::unfind(scope, &fact.key, &fact.value)).collect();
         let keys = forgotten.keys.clone();
-        Ok((Change { stream: scope.stream(), events: vec![Event::MemoryForgotten(forgotten)], stale }, keys))
+        let events = vec![Event::MemoryForgotten(forgotten)];
+        Ok((Change { stream: scope.stream(), head, events, stale }, keys))
     }
 
-    async fn commit(&self, change: Change, by: &Writer) -> Result<(), RuntimeError> {
+    /// Commits a change, unless somebody else wrote to the board since it was decided.
+    async fn commit(&self, change: Change, by: &Writer) -> Result<bool, RuntimeError> {
         let mut commit = commit_at(now_ms());
         // Whoever gave the command is told that it is done.
         commit.strength = Strength::Full;
@@ -205,18 +234,25 @@ impl<'j> Memories<'j> {
             commit.appends.push(append(&change.stream, event, &commit.actor)?);
         }
         commit.projections.extend(change.stale);
-        self.journal.commit(commit).await?;
-        Ok(())
+        commit.expect.push((change.stream, Expect::At(change.head)));
+        match self.journal.commit(commit).await {
+            Ok(_) => Ok(true),
+            Err(JournalError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
-    /// Whether the user said these words in a session.
-    pub(crate) fn was_said(&self, session: SessionId, quote: &str) -> Result<bool, RuntimeError> {
+    /// What the user said in a session, as far back as is looked.
+    pub(crate) fn said(&self, session: SessionId) -> Result<Vec<String>, RuntimeError> {
         let stream = session::stream(session);
         let after = self.journal.head(&stream)?.saturating_sub(SAID_ENTRIES_MAX);
         let most = usize::try_from(SAID_ENTRIES_MAX).unwrap_or(usize::MAX);
         let entries = self.journal.read(&stream, after, most)?;
-        let said = |event: Event| matches!(event, Event::Said(said) if occurs(quote, &said.text));
-        Ok(entries.iter().filter_map(|entry| event_of(entry).ok()).any(said))
+        let said = |entry| match event_of(entry) {
+            Ok(Event::Said(said)) => Some(said.text),
+            _ => None,
+        };
+        Ok(entries.iter().filter_map(said).collect())
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn project(session: &str, at_ms: i64, event: &Event) -> Vec<Projectio
             last(false).into_iter().chain(asked).chain([here]).collect()
         }
         Event::Replied(replied) => last(replied.whole),
-        Event::MemoryHanded(handed) => put(memory::HANDED, session, at_ms, &handed.upto),
+        Event::MemoryHanded(handed) => put(memory::HANDED, session, at_ms, handed),
         _ => Vec::new(),
     }
 }

@@ -4,7 +4,7 @@
 //! It is a rule, not a model's guess. The words stay in the message; what they ask for is put behind it. What stands in
 //! code is code.
 
-use super::tool::{Asked, wrapped};
+use super::tool::{ASKED_FOR, Asked, wrapped};
 use super::{Catalogue, MENTIONED_BYTES_MAX, Skill, State, fill, read::is_name};
 use max_team_core::near::did_you_mean;
 
@@ -150,7 +150,7 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
         return load;
     }
     match whole(skill, arguments, catalogue, asked) {
-        Ok(text) => format!("The user asks you to follow this skill:\n{text}"),
+        Ok(text) => format!("{ASKED_FOR}{text}"),
         Err(why) => format!("[The user asks for the skill `{name}`, which cannot be used: {why}]"),
     }
 }

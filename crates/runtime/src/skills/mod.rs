@@ -34,7 +34,7 @@ pub use needs::{Machine, Needs};
 pub use pin::Pin;
 pub use read::read;
 pub use tool::SKILL;
-pub(crate) use tool::{Asked, Hand, SkillTool, loaded};
+pub(crate) use tool::{Asked, Hand, SkillTool, loaded, looked_at};
 
 /// How deep below a place a skill may lie.
 pub const DEPTH_MAX: usize = 4;

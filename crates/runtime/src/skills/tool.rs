@@ -28,6 +28,8 @@ pub const SKILL: &str = "skill";
 const SHELL: &str = "run_shell";
 /// How deep files beside a skill are named.
 const FILES_DEPTH: usize = 3;
+/// What stands before a skill that the user asked for.
+pub(super) const ASKED_FOR: &str = "The user asks you to follow this skill:\n";
 /// What a skill's text begins with.
 const OPENING: &str = "<skill name=\"";
 
@@ -266,20 +268,63 @@ fn files(folder: &Path, own: &Path) -> Vec<String> {
     found
 }
 
-/// The skills that a conversation has brought in: by the tool, or because the user asked for them.
-pub(crate) fn loaded(messages: &[Message]) -> Vec<String> {
+/// The skills that a conversation has brought in: by a call that went well or, in a lead's, because the user asked for
+/// them. What the user asks for is put behind their words as a piece of its own, so words in front of it prove nothing,
+/// whoever wrote them.
+pub(crate) fn loaded(messages: &[Message], is_lead: bool) -> Vec<String> {
+    let parts = || messages.iter().flat_map(|message| &message.parts);
+    let went_well = |call: &str| {
+        parts().any(|part| matches!(part, Part::ToolResult { id, is_error: false, .. } if id.as_str() == call))
+    };
     let mut names = Vec::new();
     for message in messages {
-        let called = message.tool_uses().filter(|(_, tool, _)| tool.eq_ignore_ascii_case(SKILL));
+        let called = message.tool_uses().filter(|(id, tool, _)| tool.eq_ignore_ascii_case(SKILL) && went_well(id));
         let called = called.filter_map(|(.., input)| input.get("name").or_else(|| input.get(SKILL))?.as_str());
         names.extend(called.map(str::to_owned));
-        let said = message.parts.iter().filter_map(|part| match part {
-            Part::Text { text } if message.role == Role::User => Some(text.as_str()),
+        let asked = message.parts.iter().skip(1).filter_map(|part| match part {
+            Part::Text { text } if is_lead && message.role == Role::User => Some(text.as_str()),
             _ => None,
         });
-        for piece in said.flat_map(|text| text.split(OPENING).skip(1)) {
-            names.extend(piece.split_once('"').map(|(name, _)| name.to_owned()));
+        for piece in asked.flat_map(|text| text.split(ASKED_FOR).skip(1)) {
+            let name = piece.strip_prefix(OPENING).and_then(|piece| piece.split_once('"'));
+            names.extend(name.map(|(name, _)| name.to_owned()));
         }
     }
     names
+}
+
+/// Where to go on looking for what a conversation brings in: from the last calls on, which may have no results yet.
+pub(crate) fn looked_at(messages: &[Message]) -> usize {
+    messages.iter().rposition(|message| message.tool_uses().next().is_some()).unwrap_or(messages.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_what_was_loaded_or_asked_for_is_brought_in() {
+        let call =
+            |id: &str, name: &str| Part::ToolUse { id: id.into(), name: SKILL.into(), input: json!({ "name": name }) };
+        let result = |id: &str, is_error| Part::ToolResult { id: id.into(), content: Vec::new(), is_error };
+        let message = |role, parts| Message { role, parts, native: None };
+        let block = |name: &str| Part::text(format!("{ASKED_FOR}{OPENING}{name}\">\nx\n</skill>\n"));
+        let said = [
+            // The words of whoever wrote, then what the program put behind them.
+            message(Role::User, vec![block("posing"), block("asked")]),
+            message(Role::Assistant, vec![call("1", "fine"), call("2", "refused"), block("answered")]),
+            message(Role::User, vec![result("1", false), result("2", true)]),
+            message(Role::Assistant, vec![call("3", "pending")]),
+        ];
+        assert_eq!(loaded(&said, true), ["asked", "fine"]);
+        assert_eq!(loaded(&said, false), ["fine"], "nobody asks a member or an expert for a skill in their words");
+        // What is pending is looked at again.
+        assert_eq!(looked_at(&said), 3);
+        assert_eq!(loaded(&said[looked_at(&said)..], true), [""; 0]);
+        let over = [said.to_vec(), vec![message(Role::User, vec![result("3", false)])]].concat();
+        assert_eq!(loaded(&over[looked_at(&said)..], true), ["pending"]);
+        assert_eq!(looked_at(&[]), 0);
+    }
 }

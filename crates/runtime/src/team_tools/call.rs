@@ -5,7 +5,9 @@
 
 use max_team_core::calling::cache;
 use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
-use max_team_core::limits::{CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX};
+use max_team_core::limits::{
+    CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX, CALLEE_ABOUT_CHARS_MAX, CALLEES_ABOUT_BYTES_MAX, CALLEES_NAMED_MAX,
+};
 use max_team_core::policy::Deed;
 use max_team_core::team::Isolation;
 use serde::Deserialize;
@@ -132,11 +134,38 @@ fn bounded(text: String) -> Result<String, String> {
 
 /// The first words of a text, on one line.
 pub(crate) fn title(text: &str) -> String {
-    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match words.char_indices().nth(CALL_TITLE_CHARS_MAX) {
+    clipped(&text.split_whitespace().collect::<Vec<_>>().join(" "), CALL_TITLE_CHARS_MAX)
+}
+
+fn clipped(words: &str, most: usize) -> String {
+    match words.char_indices().nth(most) {
         Some((cut, _)) => format!("{}…", words.get(..cut).unwrap_or_default().trim_end()),
-        None => words,
+        None => words.to_owned(),
     }
+}
+
+/// What a model is told of whom it may call, within bounds: what each is for, as long as there is room, then how many
+/// there are besides. Every request carries it, and anybody's file adds to it.
+fn about(callees: &[Callee]) -> String {
+    let (mut told, mut silent) = (Vec::new(), 0_usize);
+    let mut left = CALLEES_ABOUT_BYTES_MAX;
+    for callee in callees {
+        let words = format!("`{}`: {}", callee.name, clipped(&callee.about, CALLEE_ABOUT_CHARS_MAX));
+        match left.checked_sub(words.len() + 1).filter(|_| silent == 0) {
+            Some(rest) => {
+                left = rest;
+                told.push(words);
+            }
+            None => silent += 1,
+        }
+    }
+    if silent > 0 {
+        told.push(format!("[There is no room to say what {silent} more are for.]"));
+    }
+    if let Some(over) = callees.len().checked_sub(CALLEES_NAMED_MAX).filter(|over| *over > 0) {
+        told.push(format!("[{over} of them are not named either: tell the user if one is missing.]"));
+    }
+    told.join(" ")
 }
 
 const TASK_WORDS: &str = "Call one of the team's experts with arguments, and get what it says. It sees nothing of this \
@@ -150,10 +179,10 @@ const SEND_WORDS: &str = "Go on with somebody you have called before: they still
 
 /// The tools that call, for somebody who may call these.
 pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
-    let names: Vec<&str> = callees.iter().map(|callee| callee.name.as_str()).collect();
-    let about: Vec<String> = callees.iter().map(|callee| format!("`{}`: {}", callee.name, callee.about)).collect();
+    let names: Vec<&str> = callees.iter().take(CALLEES_NAMED_MAX).map(|callee| callee.name.as_str()).collect();
+    let about = about(callees);
     let who = |words: &str| {
-        let mut schema = json!({ "type": "string", "description": format!("{words} {}", about.join(" ")).trim_end() });
+        let mut schema = json!({ "type": "string", "description": format!("{words} {about}").trim_end() });
         if let (Some(schema), false) = (schema.as_object_mut(), names.is_empty()) {
             schema.insert("enum".to_owned(), json!(names));
         }
@@ -259,5 +288,22 @@ mod tests {
         assert!(about.contains("`weather`: Knows the weather."), "{about}");
         let [_, agent, _] = tools(&[callee("general", "Does anything.")]);
         assert_eq!(agent.spec().schema["required"], json!(["description", "prompt"]));
+    }
+
+    #[test]
+    fn however_many_can_be_called_a_request_stays_small() {
+        let callee = |number: usize| Callee { name: format!("e{number}"), about: "字 ".repeat(50_000) };
+        let many: Vec<Callee> = (0..500).map(callee).collect();
+        let [task, agent, _] = tools(&many);
+        for schema in [&task.spec().schema, &agent.spec().schema] {
+            assert!(schema.to_string().len() < CALLEES_ABOUT_BYTES_MAX + 4_096, "{}", schema.to_string().len());
+        }
+        let who = &agent.spec().schema["properties"]["type"];
+        assert_eq!(who["enum"].as_array().unwrap().len(), CALLEES_NAMED_MAX);
+        let about = who["description"].as_str().unwrap();
+        let told = about.matches("`: ").count();
+        assert!(told > 3 && about.contains(&format!("what {} more are for", 500 - told)), "{about}");
+        assert!(about.contains("[372 of them are not named either"), "{about}");
+        assert_eq!(tools(&many)[0].spec().schema, task.spec().schema, "the same for the same callees");
     }
 }

@@ -433,6 +433,39 @@ members:
     assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
 }
 
+/// A session that becomes freer frees nobody whose own definition is stricter.
+#[tokio::test]
+async fn whose_definition_is_stricter_stays_so_when_the_session_becomes_freer() {
+    let recording = r#"
+answers:
+  - text: First.
+  - parts: [{tool: agent, input: {description: d, prompt: p}}]
+  - text: Second.
+members:
+  general: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed., after_error: Refused.}]
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = alone(1);
+    for mate in &mut open.team.as_mut().unwrap().experts {
+        (mate.definition.mode, mate.settings.mode) = (Some(Mode::Plan), Mode::Plan);
+    }
+    let settings = open.settings.clone();
+    let (session, mut notices) = say(&team, folder.path(), open).await;
+    rest(&mut notices).await;
+    let freer = Settings { mode: Mode::BypassPermissions, ..settings };
+    order(&team, Command::Configure { session, settings: freer }).await.unwrap();
+    order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
+    let mut heard = rest(&mut notices).await;
+    while !heard.names().contains(&"replied") {
+        heard = rest(&mut notices).await;
+    }
+    let [(words, false)] = came_to(&heard, "solo") else { panic!() };
+    assert!(words.starts_with("Refused."), "{words}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("a.txt")).unwrap(), "one\n");
+}
+
 /// What a session may cost binds whoever is called in it, together with everybody else.
 #[tokio::test]
 async fn whoever_is_called_draws_from_the_callers_purse() {

@@ -36,7 +36,10 @@ pub(crate) fn place() -> &'static Result<PathBuf, String> {
     })
 }
 
-/// The nearest folder that hands both caps down. Not past a cap on memory: that would be a way out of it.
+/// Caps that somebody may have set for us; where nobody has, their first word is `max`.
+const CAPS: [&str; 5] = ["memory.max", "memory.high", "memory.swap.max", "pids.max", "cpu.max"];
+
+/// The nearest folder that hands both caps down. Not past a cap that we run under: that would be a way out of it.
 fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
     for folder in own.ancestors().take(DEPTH_MAX).take_while(|folder| folder.starts_with(mount)) {
         let handed = fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap_or_default();
@@ -48,8 +51,12 @@ fn above(mount: &Path, own: &Path) -> Result<PathBuf, String> {
                 Err(_) => Err(format!("`{}` may not be written", folder.display())),
             };
         }
-        if fs::read_to_string(folder.join("memory.max")).is_ok_and(|most| most.trim() != "max") {
-            return Err(format!("`{}` has a cap of its own and hands none down", folder.display()));
+        let is_set = |cap: &&&str| {
+            let most = fs::read_to_string(folder.join(**cap));
+            most.is_ok_and(|most| most.split_whitespace().next().is_some_and(|most| most != "max"))
+        };
+        if let Some(cap) = CAPS.iter().find(is_set) {
+            return Err(format!("`{}` has a cap of its own (`{cap}`) and hands none down", folder.display()));
         }
     }
     Err(format!("no control group from `{}` up hands caps on memory and processes down", own.display()))
@@ -163,13 +170,23 @@ mod tests {
             ("app/cgroup.procs", ""),
             ("app/shell/cgroup.subtree_control", ""),
             ("app/shell/memory.max", "max\n"),
+            ("app/shell/memory.swap.max", "max\n"),
+            ("app/shell/pids.max", "max\n"),
+            ("app/shell/cpu.max", "max 100000\n"),
             ("app/capped/memory.max", "1073741824\n"),
+            ("app/soft/memory.high", "1073741824\n"),
+            ("app/still/memory.swap.max", "0\n"),
+            ("app/few/pids.max", "64\n"),
+            ("app/slow/cpu.max", "50000 100000\n"),
             ("half/cgroup.subtree_control", "memory\n"),
         ]);
         let root = dir.path();
         assert_eq!(above(root, &root.join("app/shell")), Ok(root.join("app")));
         assert_eq!(above(root, &root.join("half")), Ok(root.to_owned()));
-        assert!(above(root, &root.join("app/capped")).unwrap_err().contains("has a cap of its own"));
+        for capped in ["capped", "soft", "still", "few", "slow"] {
+            let told = above(root, &root.join("app").join(capped));
+            assert!(told.as_ref().is_err_and(|why| why.contains("has a cap of its own")), "{capped}: {told:?}");
+        }
         let bare = tree(&[("a/cgroup.subtree_control", "")]);
         assert!(above(bare.path(), &bare.path().join("a")).unwrap_err().contains("hands caps"));
     }

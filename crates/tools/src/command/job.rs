@@ -6,10 +6,14 @@ use std::time::Duration;
 use max_team_sandbox::{Appeared, Limits, Out, Over, Spec, Step, is_secret, run, set_aside};
 use tokio_util::sync::CancellationToken;
 
+use super::walls::Standing;
 use super::{CommandError, Walls, path};
 
 /// The longest time that a command may be given.
 const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3_600);
+
+/// Nobody can tell who made a file, so the one who loses it must hear of it.
+const THEIRS: &str = "[if the user made it while the command ran, tell them where it is now]\n";
 
 /// What is to be run.
 #[derive(Debug)]
@@ -53,26 +57,38 @@ impl<'a> Job<'a> {
         sink: &mut dyn FnMut(Out, &[u8]) -> bool,
     ) -> Result<Over, CommandError> {
         let spec = self.spec(cancel)?;
-        let before = self.walls.and_then(Walls::kept);
-        let mut over = run(&spec, self.apart, cancel, sink)?;
-        over.appeared.extend(before.into_iter().flat_map(|before| self.made_since(&before)));
-        for appeared in &over.appeared {
-            let now = match &appeared.moved {
-                Some(moved) => format!("was moved to `{}`", moved.display()),
-                None => "could not be moved away: remove it".to_owned(),
-            };
-            let note = format!("[`{}` is only for the user to make; it {now}]\n", appeared.path.display());
+        // Without it nobody could tell what is new afterwards.
+        let before = self.walls.map(Walls::kept).transpose()?;
+        let ran = run(&spec, self.apart, cancel, sink);
+        // However it went: what it made is there.
+        let (made, unseen) = before.map_or_else(Default::default, |before| self.made_since(&before));
+        let appeared = ran.iter().flat_map(|over| &over.appeared).chain(&made);
+        let mut notes: Vec<String> = appeared.map(note).collect();
+        if !notes.is_empty() {
+            notes.push(THEIRS.to_owned());
+        }
+        for note in notes {
             sink(Out::Output, note.as_bytes());
         }
-        Ok(over)
+        let mut over = ran?;
+        over.appeared.extend(made);
+        unseen.map_or(Ok(over), Err)
     }
 
-    /// What has come to be there that rules keep from being changed, moved out of the way: no wall can hold a name that
-    /// only a pattern knows.
-    fn made_since(&self, before: &[PathBuf]) -> Vec<Appeared> {
-        let now = self.walls.and_then(Walls::kept).unwrap_or_default();
-        let is_new = |path: &PathBuf| !before.iter().any(|known| path.starts_with(known));
-        now.into_iter().filter(is_new).map(|path| Appeared { moved: set_aside(&path), path }).collect()
+    /// What has come to be there that is only for the user to make, moved out of the way: no wall can hold a name that
+    /// only a pattern knows. And why that may not be all.
+    fn made_since(&self, before: &Standing) -> (Vec<Appeared>, Option<CommandError>) {
+        let unseen =
+            |why: String| CommandError::Unseen { program: self.argv.first().cloned().unwrap_or_default(), why };
+        match self.walls.map(Walls::kept).transpose() {
+            Ok(now) => {
+                let Standing { kept, unread } = now.unwrap_or_default().since(before);
+                let made = kept.into_iter().map(|path| Appeared { moved: set_aside(&path), path }).collect();
+                let dark = unread.first().map(|folder| format!("`{}` cannot be read any more", folder.display()));
+                (made, dark.map(unseen))
+            }
+            Err(error) => (Vec::new(), Some(unseen(error.to_string()))),
+        }
     }
 
     fn spec(&self, cancel: &CancellationToken) -> Result<Spec, CommandError> {
@@ -119,6 +135,14 @@ impl<'a> Job<'a> {
         vars.push(("PATH".to_owned(), places));
         Ok(home)
     }
+}
+
+fn note(Appeared { path, moved }: &Appeared) -> String {
+    let now = match moved {
+        Some(moved) => format!("was moved to `{}`", moved.display()),
+        None => "could not be moved away: remove it".to_owned(),
+    };
+    format!("[`{}` is only for the user to make; it {now}]\n", path.display())
 }
 
 #[cfg(test)]

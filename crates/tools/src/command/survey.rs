@@ -1,11 +1,12 @@
 //! One look at everything beneath an agent's folder, before a command runs there.
 
 use std::collections::HashSet;
-use std::fs;
+use std::fs::{self, DirEntry};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use max_team_core::policy::Sight;
+use max_team_core::policy::{DEFINITIONS, Sight, guarded};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
@@ -28,13 +29,15 @@ pub(super) struct Survey {
     pub(super) kept: Vec<PathBuf>,
     /// Folders further down that are repositories of their own.
     pub(super) repositories: Vec<PathBuf>,
+    /// Folders that nobody let us look into.
+    pub(super) unread: Vec<PathBuf>,
 }
 
 impl Survey {
     /// Looks; once `cancel` has fired, no further.
     pub(super) fn of(root: &Path, sight: &Sight, cancel: &CancellationToken) -> Result<Self, CommandError> {
         let mut found = Self::default();
-        walk(root, cancel, &mut |path, name, _| {
+        let unread = walk(root, cancel, &mut |path, name, _| {
             let is_seen = sight.sees(name);
             let is_git = path.file_name().is_some_and(|name| name == ".git");
             if !is_seen {
@@ -51,6 +54,7 @@ impl Survey {
             // Within git's own folder there is nothing to find but what is out of sight.
             Ok(is_seen && !(is_git && sight.is_whole()))
         })?;
+        found.unread = unread;
         let hidden = other_names(&found.hidden, root, &|name| sight.sees(name), cancel)?;
         found.hidden.extend(hidden);
         let kept = other_names(&found.kept, root, &|name| sight.frees(name), cancel)?;
@@ -115,14 +119,57 @@ fn too_many(root: &Path, what: &str, advice: &str) -> CommandError {
 /// Says whether to go into what is looked at.
 type Look<'a> = dyn FnMut(&Path, &str, bool) -> Result<bool, CommandError> + 'a;
 
-/// Looks at everything beneath a folder, with its name relative to that.
-fn walk(root: &Path, cancel: &CancellationToken, look: &mut Look<'_>) -> Result<(), CommandError> {
+/// The files that a project's definitions are read from, and what those that are links lead to.
+pub(super) fn definitions(root: &Path) -> Result<Vec<PathBuf>, CommandError> {
+    let folder = root.join(DEFINITIONS);
+    // Nothing is read from one that is a link.
+    if !fs::symlink_metadata(&folder).is_ok_and(|meta| meta.is_dir()) {
+        return Ok(Vec::new());
+    }
+    let mut found = Vec::new();
+    for entry in entries(&folder)?.unwrap_or_default() {
+        let name = format!("{DEFINITIONS}/{}", entry.file_name().to_string_lossy());
+        let kind = entry.file_type().ok();
+        if guarded(&name).is_none() || kind.is_some_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        if kind.is_some_and(|kind| kind.is_symlink()) {
+            found.extend(entry.path().canonicalize().ok().filter(|path| path.starts_with(root)));
+        }
+        found.push(entry.path());
+    }
+    Ok(found)
+}
+
+/// What is in a folder: nothing if it has gone meanwhile, `None` if it is not ours to look into.
+fn entries(folder: &Path) -> Result<Option<Vec<DirEntry>>, CommandError> {
+    match fs::read_dir(folder).and_then(|entries| entries.take(LOOKED_AT_MAX + 1).collect()) {
+        Ok(entries) => Ok(Some(entries)),
+        Err(error) => match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Ok(Some(Vec::new())),
+            ErrorKind::PermissionDenied => Ok(None),
+            // What is in there is not known, and must not count as nothing.
+            _ => Err(CommandError::NoWalls {
+                why: format!("`{}` cannot be looked into: {error}", folder.display()),
+                advice: "try again when less is open (`ulimit -n`), or look after the disk".to_owned(),
+            }),
+        },
+    }
+}
+
+/// Looks at everything beneath a folder, with its name relative to that. Says which folders could not be looked into.
+fn walk(root: &Path, cancel: &CancellationToken, look: &mut Look<'_>) -> Result<Vec<PathBuf>, CommandError> {
     let mut looked_at = 0;
+    let mut unread = Vec::new();
     let mut folders = vec![(root.to_owned(), String::new(), 0)];
     while let Some((folder, prefix, depth)) = folders.pop() {
-        for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
+        let Some(entries) = entries(&folder)? else {
+            unread.push(folder);
+            continue;
+        };
+        for entry in entries {
             if cancel.is_cancelled() {
-                return Ok(());
+                return Ok(unread);
             }
             looked_at += 1;
             if looked_at > LOOKED_AT_MAX || depth > DEPTH_MAX {
@@ -135,7 +182,7 @@ fn walk(root: &Path, cancel: &CancellationToken, look: &mut Look<'_>) -> Result<
             }
         }
     }
-    Ok(())
+    Ok(unread)
 }
 
 #[cfg(test)]
@@ -184,6 +231,34 @@ mod tests {
         found.sort();
         assert_eq!(found, ["a/b", "tree", "vault"].map(|name| root.join(name)));
         assert!(!survey(&root, &blind(&["vault"])).unwrap().repositories.contains(&root.join("vault")));
+    }
+
+    #[test]
+    fn a_look_that_fails_is_not_a_look_at_nothing() {
+        // No system takes a name of that length, and this is neither a folder that has gone nor one that is shut.
+        let odd = PathBuf::from(format!("/{}", "x".repeat(5_000)));
+        let told = survey(&odd, &Sight::default()).unwrap_err();
+        assert!(matches!(&told, CommandError::NoWalls { why, .. } if why.contains("cannot be looked into")), "{told}");
+        let dir = tempfile::tempdir().unwrap();
+        assert!(survey(&dir.path().join("gone"), &Sight::default()).unwrap().unread.is_empty());
+    }
+
+    #[test]
+    fn definitions_are_files_directly_in_their_folder_and_what_they_lead_to() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        assert!(definitions(&root).unwrap().is_empty());
+        fs::create_dir_all(root.join("agents/sub")).unwrap();
+        fs::create_dir_all(root.join("agents/folder.md")).unwrap();
+        for file in ["agents/leo.md", "agents/Ada.MD", "agents/code.py", "agents/sub/real.md"] {
+            fs::write(root.join(file), "x").unwrap();
+        }
+        std::os::unix::fs::symlink("sub/real.md", root.join("agents/link.md")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", root.join("agents/out.md")).unwrap();
+        let mut found = definitions(&root).unwrap();
+        found.sort();
+        let want = ["agents/Ada.MD", "agents/leo.md", "agents/link.md", "agents/out.md", "agents/sub/real.md"];
+        assert_eq!(found, want.map(|name| root.join(name)));
     }
 
     #[test]

@@ -7,15 +7,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use max_team_core::policy::{GUARDED, Sight};
+use max_team_core::policy::{DEFINITIONS, GUARDED, Sight};
 use max_team_sandbox::{Limits, Network, allowed, secrets, tools};
 use tokio_util::sync::CancellationToken;
 
 use super::CommandError;
-use super::survey::Survey;
+use super::survey::{self, Survey};
 
 /// What is obeyed within git's own folder: everything that can name a program, or another such folder.
 pub(crate) const OBEYED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
+
+/// Definitions of a folder that are protected one by one; of more, the whole folder is.
+const DEFINITIONS_MAX: usize = 200;
 
 /// What commands are kept within.
 #[derive(Debug, Clone)]
@@ -81,6 +84,9 @@ impl Walls {
         for (folder, sight) in &folders {
             // What is not there must not appear.
             protected.extend(GUARDED.iter().map(|name| folder.join(name)));
+            let definitions = survey::definitions(folder)?;
+            let is_many = definitions.len() > DEFINITIONS_MAX;
+            protected.extend(if is_many { vec![folder.join(DEFINITIONS)] } else { definitions });
             let git = Git::of(folder);
             readable.extend(git.readable);
             protected.extend(git.protected);
@@ -120,16 +126,42 @@ impl Walls {
         Ok(std::iter::once((root, sight)).chain(also).collect())
     }
 
-    /// What is there that rules name and keep from being changed; `None` if there are no such rules.
-    pub(super) fn kept(&self) -> Option<Vec<PathBuf>> {
-        let sight = self.sight.of_places();
-        if !self.on || sight.is_free() {
-            return None;
+    /// What is there that commands may not make and of which only a pattern knows the name: definitions, and what rules
+    /// keep from being changed. A look that fails is no look.
+    pub(super) fn kept(&self) -> Result<Standing, CommandError> {
+        let mut standing = Standing::default();
+        if !self.on {
+            return Ok(standing);
         }
-        let named = Self { sight: Arc::new(sight), ..self.clone() };
-        // Whether the command is still wanted or not: what it made is there.
-        let look = |(folder, sight): &(PathBuf, Sight)| Survey::of(folder, sight, &CancellationToken::new()).ok();
-        Some(named.folders().ok()?.iter().filter_map(look).flat_map(|survey| survey.kept).collect())
+        let sight = self.sight.of_places();
+        let is_free = sight.is_free();
+        for (folder, sight) in (Self { sight: Arc::new(sight), ..self.clone() }).folders()? {
+            standing.kept.extend(survey::definitions(&folder)?);
+            if !is_free {
+                // Whether the command is still wanted or not: what it made is there.
+                let survey = Survey::of(&folder, &sight, &CancellationToken::new())?;
+                standing.kept.extend(survey.kept);
+                standing.unread.extend(survey.unread);
+            }
+        }
+        Ok(standing)
+    }
+}
+
+/// What stood there at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    pub(super) kept: Vec<PathBuf>,
+    /// Folders that nobody let us look into.
+    pub(super) unread: Vec<PathBuf>,
+}
+
+impl Standing {
+    /// What has come since an earlier moment. What was dark then may have been there.
+    pub(super) fn since(self, before: &Self) -> Self {
+        let is_new = |path: &PathBuf| !before.kept.iter().chain(&before.unread).any(|known| path.starts_with(known));
+        let new = |paths: Vec<PathBuf>| paths.into_iter().filter(is_new).collect();
+        Self { kept: new(self.kept), unread: new(self.unread) }
     }
 }
 
@@ -200,6 +232,32 @@ mod tests {
             assert!(built.protected.contains(&root.join(name)), "{name}");
         }
         assert!(built.hidden.is_empty(), "{:?}", built.hidden);
+    }
+
+    #[test]
+    fn only_what_was_not_there_before_is_new() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let standing = |kept: &[&str], unread: &[&str]| Standing { kept: paths(kept), unread: paths(unread) };
+        let before = standing(&["/p/a.sql", "/p/gen"], &["/p/dark"]);
+        let since = standing(&["/p/a.sql", "/p/gen/x", "/p/b.sql", "/p/dark/c.sql"], &["/p/shut"]).since(&before);
+        assert_eq!((since.kept, since.unread), (paths(&["/p/b.sql"]), paths(&["/p/shut"])));
+    }
+
+    #[test]
+    fn many_definitions_are_protected_with_their_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        fs::create_dir_all(root.join("agents")).unwrap();
+        for number in 0..DEFINITIONS_MAX {
+            fs::write(root.join(format!("agents/{number}.md")), "x").unwrap();
+        }
+        let protects = |name: &str| {
+            let built = Walls::around(&root).build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+            built.protected.contains(&root.join(name))
+        };
+        assert!(protects("agents/0.md") && !protects("agents"));
+        fs::write(root.join("agents/more.md"), "x").unwrap();
+        assert!(!protects("agents/0.md") && protects("agents"));
     }
 
     #[test]

@@ -170,7 +170,8 @@ fn a_command_is_kept_in_its_folder() {
     assert!(here.join("own/in").exists() && !here.join("out").exists());
     assert_eq!(fs::read_to_string(here.join("own/.git/config")).unwrap(), "kept");
     let told = format!(
-        "[`{0}/own/.mcp.json` is only for the user to make; it was moved to `{0}/own/.mcp.json.untrusted-1`]\n",
+        "[`{0}/own/.mcp.json` is only for the user to make; it was moved to `{0}/own/.mcp.json.untrusted-1`]\n\
+         [if the user made it while the command ran, tell them where it is now]\n",
         here.display()
     );
     assert!(over.output.ends_with(&told) && !here.join("own/.mcp.json").exists(), "{over:?}");
@@ -209,6 +210,29 @@ fn what_a_rule_keeps_from_being_changed_is_not_made_either() {
     let blanket = ruled(&here, &[], &[(List::Deny, "Edit")]);
     ran_in(&blanket, "mkdir target");
     assert!(here.join("target").is_dir(), "a rule that names no place is for tools that write files");
+}
+
+#[test]
+fn who_is_on_the_team_is_not_for_a_command_to_say() {
+    let dir = TempDir::new().unwrap();
+    let here = dir.path().canonicalize().unwrap();
+    fs::create_dir_all(here.join("agents")).unwrap();
+    fs::write(here.join("agents/leo.md"), "kept").unwrap();
+    let script = "echo x > agents/leo.md; echo x > agents/explore.md; echo x > agents/code.py; mv agents other; exit 3";
+    let over = ran_in(&Walls::around(&here), script);
+    assert_eq!(over.code, Some(3), "{over:?}");
+    assert_eq!(fs::read_to_string(here.join("agents/leo.md")).unwrap(), "kept");
+    assert!(
+        here.join("agents/explore.md.untrusted-1").exists() && !here.join("agents/explore.md").exists(),
+        "{over:?}"
+    );
+    assert!(here.join("agents/code.py").exists(), "{over:?}");
+    assert!(over.output.contains("agents/explore.md` is only for the user to make"), "{over:?}");
+    // Where there was no such folder, too.
+    let bare = TempDir::new().unwrap();
+    let here = bare.path().canonicalize().unwrap();
+    let over = ran_in(&Walls::around(&here), "mkdir agents; echo x > agents/explore.md");
+    assert!(!here.join("agents/explore.md").exists() && over.ok(), "{over:?}");
 }
 
 #[test]
