@@ -121,3 +121,27 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
     assert_eq!((desk.files(), git_state(&desk.project), beside()), before);
     assert_eq!(fates(&review(&copy)), [("src/a.rs", "ready")]);
 }
+
+#[test]
+fn files_of_the_user_that_a_repository_points_at_do_not_get_into_a_copy() {
+    let desk = Desk::usual();
+    let project = &desk.project;
+    fs::write(project.outside("key"), "secret-one\n").unwrap();
+    fs::write(project.outside("other"), "secret-two\n").unwrap();
+    git(project, &["config", "core.excludesFile", project.outside("key").to_str().unwrap()]);
+    let exclude = project.inside(".git/info/exclude");
+    fs::remove_file(&exclude).unwrap();
+    symlink(project.outside("other"), &exclude).unwrap();
+    let copy = desk.copy("one");
+    let mut folders = vec![desk.home.path().join("copies/one")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else if let Ok(text) = fs::read_to_string(entry.path()) {
+                assert!(!text.contains("secret-"), "{}: {text}", entry.path().display());
+            }
+        }
+    }
+    assert_eq!(fates(&review(&copy)), []);
+}
