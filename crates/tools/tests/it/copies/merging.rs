@@ -171,6 +171,11 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
     fs::write(root.join(".claude/settings.json"), "{}").unwrap();
     symlink("/etc/passwd", root.join("absolute")).unwrap();
     symlink("../../x", root.join("src/climbs")).unwrap();
+    symlink("../run.sh", root.join("src/beside")).unwrap();
+    // `down/here` leads up to `down`'s own folder, and `..` behind it leads out.
+    fs::create_dir(root.join("down")).unwrap();
+    symlink("..", root.join("down/here")).unwrap();
+    symlink("down/here/../secret", root.join("detour")).unwrap();
     fs::write(root.join("large"), vec![b'x'; (8 << 20) + 1]).unwrap();
     fs::create_dir(root.join("own")).unwrap();
     git_in(&root.join("own"), &["init", "--quiet"]);
@@ -182,16 +187,23 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
         (".claude/settings.json", "refused"),
         (".mcp.json", "refused"),
         ("absolute", "refused"),
+        ("detour", "refused"),
+        ("down/here", "ready"),
         ("fine", "ready"),
         ("large", "refused"),
         ("own", "refused"),
+        ("src/beside", "ready"),
         ("src/climbs", "refused"),
     ];
     assert_eq!(fates(&review(&copy)), want);
     let before = desk.files();
     let merged = accept(&mut copy, None);
-    assert_eq!((merged.files, merged.stuck.len()), (vec!["fine".to_owned()], 6));
+    assert_eq!((merged.files, merged.stuck.len()), (["down/here", "fine", "src/beside"].map(str::to_owned).into(), 7));
     let mut want = before;
-    want.insert("fine".to_owned(), "\"fine\\n\"".to_owned());
+    for (path, content) in
+        [("down/", ""), ("down/here", "-> .."), ("fine", "\"fine\\n\""), ("src/beside", "-> ../run.sh")]
+    {
+        want.insert(path.to_owned(), content.to_owned());
+    }
     assert_eq!(desk.files(), want);
 }
