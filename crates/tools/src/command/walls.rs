@@ -15,7 +15,8 @@ use super::CommandError;
 use super::survey::Survey;
 
 /// What is obeyed within git's own folder: everything that can name a program, or another such folder.
-pub(crate) const OBEYED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
+pub(crate) const OBEYED: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"];
 
 /// What commands are kept within.
 #[derive(Debug, Clone)]
@@ -153,14 +154,14 @@ impl Git {
                 let protected = OBEYED.iter().map(|name| own.join(name)).collect();
                 Self { readable: Vec::new(), protected }
             }
-            Ok(_) => Self { readable: linked(&own).unwrap_or_default(), protected: vec![own] },
+            Ok(_) => Self { readable: linked(&own).into_iter().collect(), protected: vec![own] },
         }
     }
 }
 
-/// The real folders behind a linked working tree. A file can name any folder; only one that names this file in return is
+/// The real folder behind a linked working tree. A file can name any folder; only one that names this file in return is
 /// believed.
-fn linked(own: &Path) -> Option<Vec<PathBuf>> {
+pub(crate) fn linked(own: &Path) -> Option<PathBuf> {
     let read = |path: &Path| fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
     let named = read(own)?.strip_prefix("gitdir: ")?.to_owned();
     let folder = own.parent()?.join(named).canonicalize().ok()?;
@@ -168,7 +169,7 @@ fn linked(own: &Path) -> Option<Vec<PathBuf>> {
         return None;
     }
     let shared = folder.join(read(&folder.join("commondir"))?).canonicalize().ok()?;
-    folder.starts_with(&shared).then(|| vec![shared])
+    folder.starts_with(&shared).then_some(shared)
 }
 
 #[cfg(test)]
@@ -238,7 +239,7 @@ mod tests {
             built.readable.contains(&root.join("home/.cargo/bin")) && built.readable.contains(&root.join("project"))
         );
         assert_eq!(built.writable, [root.join("project")]);
-        for name in [".mcp.json", "config/agents.yaml", ".git/config", ".git/hooks", ".max-team", ".claude"] {
+        for name in [".mcp.json", "config/agents.yaml", ".git/config", ".git/objects/info/alternates", ".max-team"] {
             assert!(built.protected.contains(&root.join("project").join(name)), "{name}");
         }
         let off = Walls { on: false, ..Walls::around(root.join("project")) };

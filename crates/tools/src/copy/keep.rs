@@ -36,6 +36,8 @@ pub(super) const NOW: &str = "now";
 const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
 /// What stands in a copy's first commit if it differs from the project's last.
 const MESSAGE: &str = "The project as it lay there when this copy was made";
+/// What is left out of the copy of a repository that borrows objects.
+const BORROWED: &str = "`.git`: its history is partly kept in another repository (`objects/info/alternates`)";
 /// The branch of a copy whose project is on none.
 const BRANCH: &str = "work";
 /// Who commits if the user has no name.
@@ -75,6 +77,9 @@ impl<'a> Keep<'a> {
         // The user's own folder may lie in the project, and the copy with it.
         let own = home.ancestors().nth(2).unwrap_or(home);
         let mut list = List::of(&repo, own, cancel)?;
+        if repo.borrows() {
+            list.left.push(BORROWED.to_owned());
+        }
         list.put(&repo.root, order.sight, &tree, cancel)?;
         let keep = Keep::new(home, &source.objects, cancel);
         source.write(&home.join(KEEP), &source.objects)?;
@@ -195,13 +200,14 @@ impl Source {
         let default = || Some(std::env::home_dir()?.join(".config/git/ignore"));
         let user = if excludes.is_empty() { default() } else { Some(PathBuf::from(excludes)) };
         Ok(Self {
-            objects: repo.objects(),
+            // What another repository keeps is not for whoever works in a copy of this one, so there is no history then.
+            objects: repo.objects()?.filter(|_| !repo.borrows()).into_iter().collect(),
             format: said(&["rev-parse", "--show-object-format"])?,
-            head: repo.head.clone().filter(|_| is_top),
+            head: repo.head.clone().filter(|_| is_top && !repo.borrows()),
             branch: if is_branch(&branch) { branch } else { BRANCH.to_owned() },
             name: setting("user.name", NAME)?,
             mail: setting("user.email", MAIL)?,
-            shallow: own_list(shared, "shallow").filter(|text| text.lines().all(is_hash)),
+            shallow: own_list(shared, "shallow").filter(|text| !repo.borrows() && text.lines().all(is_hash)),
             ignored,
             unwanted: user.and_then(|file| user_list(&file)).unwrap_or_default(),
         })
