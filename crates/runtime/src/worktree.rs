@@ -99,7 +99,7 @@ fn sight(settings: &Settings) -> Sight {
 /// Merges a copy whole, or says what stands in the way. Blocking.
 pub(crate) fn merge(copy: &mut Copy, sight: &Sight, cancel: &CancellationToken) -> Evidence {
     let told = |ok, detail: String| Evidence { what: MERGE.to_owned(), ok, detail };
-    let whole = Accept { files: None, whole: true, sight };
+    let whole = Accept { files: None, whole: true, shown: None, sight };
     match copy.accept(&whole, cancel, &mut |_| {}) {
         Err(error) => told(false, error.to_string()),
         Ok(merged) if merged.stuck.is_empty() => match merged.files.len() {

@@ -23,7 +23,7 @@ use crate::git::{Diff, FILES_MAX, FileStat, GitError};
 use crate::text::visible;
 
 /// Where what differs is laid out: as it was, and as it is.
-const WAS: &str = "was";
+pub(super) const WAS: &str = "was";
 pub(super) const IS: &str = "is";
 /// Files that git lays out at once.
 const BATCH: usize = 200;

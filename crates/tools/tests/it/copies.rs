@@ -83,7 +83,7 @@ fn fates(review: &Review) -> Vec<(&str, &str)> {
 
 fn accept(copy: &mut Copy, files: Option<&[&str]>) -> Merged {
     let files: Option<Vec<String>> = files.map(|files| files.iter().map(|file| (*file).to_owned()).collect());
-    let accept = Accept { files: files.as_deref(), whole: false, sight: &Sight::default() };
+    let accept = Accept { files: files.as_deref(), whole: false, shown: None, sight: &Sight::default() };
     copy.accept(&accept, &CancellationToken::new(), &mut |_| {}).unwrap()
 }
 
