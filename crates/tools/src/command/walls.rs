@@ -74,6 +74,9 @@ impl Walls {
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
         let mut writable: Vec<PathBuf> = folders.iter().map(|(folder, _)| folder.clone()).collect();
         readable.extend(writable.iter().cloned());
+        if self.sight.looks_beside() {
+            writable.truncate(1);
+        }
         // One that has gone meanwhile is nothing to read.
         readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
         let mut protected: Vec<PathBuf> = self.sight.given().iter().map(PathBuf::from).collect();
@@ -201,6 +204,26 @@ mod tests {
             assert!(built.protected.contains(&root.join(name)), "{name}");
         }
         assert!(built.hidden.is_empty(), "{:?}", built.hidden);
+    }
+
+    #[test]
+    fn whoever_works_in_a_copy_only_reads_what_lies_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (tree, shared) = (root.join("tree"), root.join("shared"));
+        fs::create_dir_all(&tree).unwrap();
+        fs::create_dir_all(&shared).unwrap();
+        let writable = |copy: &str| {
+            let also = vec![shared.display().to_string()];
+            let permissions = Permissions { also, copy: copy.to_owned(), ..Permissions::default() };
+            let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+            let walls = Walls { sight, ..Walls::around(&tree) };
+            let built = walls.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+            assert!(built.readable.contains(&shared));
+            built.writable
+        };
+        assert_eq!(writable(""), [tree.clone(), shared.clone()]);
+        assert_eq!(writable("/copies/a/tree"), [tree.clone()]);
     }
 
     #[test]
