@@ -1,11 +1,12 @@
 //! One open session's floor: its team, what there is to spend, and who sits where.
 //!
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
-//! plans sit down, from the journal or with their first letter in hand; `calls` knows who can be called, and by what
-//! whoever was is bound.
+//! plans sit down, from the journal or with their first letter in hand; `excuse` speaks for those who cannot; `calls`
+//! knows who can be called, and by what whoever was is bound.
 
 mod calls;
 mod chairs;
+mod excuse;
 mod seats;
 
 use std::collections::HashMap;
@@ -31,8 +32,8 @@ use crate::purse::Purse;
 use crate::shared::{Shared, lock};
 use crate::{census, rows};
 
-pub(crate) use chairs::Activity;
 use chairs::Chair;
+pub(crate) use chairs::{Activity, Place};
 
 /// What the loops of one session share.
 #[derive(Debug)]

@@ -255,7 +255,9 @@ impl Item {
     fn fits(&self, project: &Root) -> bool {
         let now = project.place(&self.path).and_then(|place| state(project, &place));
         // A folder makes room once it is empty.
-        now.is_ok_and(|now| now == self.before || now == self.after || (self.before, now) == (State::Gone, State::Other))
+        now.is_ok_and(|now| {
+            now == self.before || now == self.after || (self.before, now) == (State::Gone, State::Other)
+        })
     }
 }
 

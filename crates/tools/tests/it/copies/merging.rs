@@ -133,7 +133,12 @@ fn some_files_are_taken_and_some_are_not() {
     assert_eq!(fates(&review(copy))[2], ("two.txt", "ready"), "another file than the one that was said no to");
     assert_eq!(accept(copy, Some(&["two.txt"])).files, ["two.txt"]);
     let files = Some(["four.txt".to_owned()]);
-    let named = Accept { files: files.as_ref().map(<[String; 1]>::as_slice), whole: false, shown: None, sight: &Sight::default() };
+    let named = Accept {
+        files: files.as_ref().map(<[String; 1]>::as_slice),
+        whole: false,
+        shown: None,
+        sight: &Sight::default(),
+    };
     let told = copy.accept(&named, &CancellationToken::new(), &mut |_| {}).unwrap_err();
     assert!(told.to_string().contains("`four.txt` has not changed in this copy"), "{told}");
 }
