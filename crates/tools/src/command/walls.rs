@@ -223,7 +223,7 @@ mod tests {
             built.writable
         };
         assert_eq!(writable(""), [tree.clone(), shared.clone()]);
-        assert_eq!(writable("/copies/a/tree"), [tree.clone()]);
+        assert_eq!(writable("/copies/a/tree"), std::slice::from_ref(&tree));
     }
 
     #[test]
