@@ -323,6 +323,11 @@ pub(crate) fn put(table: &str, key: &str, sort_ms: i64, value: &impl Serialize) 
     row.into_iter().collect()
 }
 
+/// The row that goes when an agent has nothing more to do.
+pub(crate) fn at_rest(agent: AgentId) -> Projection {
+    delete(WORKING, &agent.to_string())
+}
+
 fn delete(table: &'static str, key: &str) -> Projection {
     Projection::Delete { table: table.into(), key: key.to_owned() }
 }

@@ -82,13 +82,11 @@ impl Worker {
         Err(format!("there is no copy to work in: {error}"))
     }
 
-    /// The same for somebody who is about to sit down.
+    /// The copy of somebody who is about to sit down. It is there: making one takes too long for whoever waits.
     pub(crate) fn place(&self, shared: &Shared) -> Result<Copy, RuntimeError> {
-        let unusable = |error: CopyError| RuntimeError::Root {
-            path: self.settings.permissions.copy.clone(),
-            detail: error.to_string(),
-        };
-        self.copy(shared, &CancellationToken::new()).map_err(unusable)
+        let found = if shared.walled { copies(shared).find(&self.id) } else { Err(CopyError::NoWalls) };
+        let path = || self.settings.permissions.copy.clone();
+        found.map_err(|error| RuntimeError::Root { path: path(), detail: error.to_string() })
     }
 }
 
@@ -96,10 +94,10 @@ fn sight(settings: &Settings) -> Sight {
     Sight::under(&settings.constraints, &settings.permissions)
 }
 
-/// Merges a copy whole, or says what stands in the way. Blocking.
-pub(crate) fn merge(copy: &mut Copy, sight: &Sight, cancel: &CancellationToken) -> Evidence {
+/// Merges what was shown of a copy whole, or says what stands in the way. Blocking.
+pub(crate) fn merge(copy: &mut Copy, shown: &Review, sight: &Sight, cancel: &CancellationToken) -> Evidence {
     let told = |ok, detail: String| Evidence { what: MERGE.to_owned(), ok, detail };
-    let whole = Accept { files: None, whole: true, sight };
+    let whole = Accept { files: None, whole: true, shown: Some(shown), sight };
     match copy.accept(&whole, cancel, &mut |_| {}) {
         Err(error) => told(false, error.to_string()),
         Ok(merged) if merged.stuck.is_empty() => match merged.files.len() {

@@ -28,6 +28,8 @@ pub struct Sight {
     guarded: Vec<String>,
     /// Folders besides the project's that commands work in.
     also: Vec<String>,
+    /// Whether those are only read.
+    looks_beside: bool,
 }
 
 impl Sight {
@@ -54,6 +56,7 @@ impl Sight {
             unchanged: rules(List::Deny, Tool::Edit),
             guarded: permissions.guarded.clone(),
             also: permissions.also.clone(),
+            looks_beside: !permissions.copy.is_empty(),
             ..Self::of(constraints)
         }
     }
@@ -61,6 +64,11 @@ impl Sight {
     /// Folders besides the project's that commands work in. Whoever is kept to some folders of the project has none.
     pub fn also(&self) -> &[String] {
         if self.dirs.is_empty() { &self.also } else { &[] }
+    }
+
+    /// Whether those folders are only read: whoever works in a copy changes nothing beside it.
+    pub fn looks_beside(&self) -> bool {
+        self.looks_beside
     }
 
     /// The same sight for names beneath another folder.

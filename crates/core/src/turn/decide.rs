@@ -71,6 +71,7 @@ impl Turn {
             (Input::Interrupt { by }, phase) if current.interrupted.is_none() => {
                 self.interrupt(current, phase, by, now)
             }
+            (Input::Broken { detail }, phase) => broken(current, phase, detail),
             (Input::Recovered, phase) => self.recover(current, phase, now),
             _ => Vec::new(),
         }
@@ -163,6 +164,26 @@ impl Ahead {
 
     pub(super) fn add(&mut self, parts: &[Part]) {
         self.0.push(Weight::of(&Message::user(parts.to_vec()), false));
+    }
+}
+
+/// Ends a turn that nobody can go on with.
+fn broken(current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
+    let end = |detail| if current.interrupted.is_some() { End::Interrupted } else { End::Broken { detail } };
+    match phase {
+        Phase::Idle => Vec::new(),
+        Phase::Ready | Phase::Waiting(..) => vec![Event::TurnEnded(ended(current, end(detail), None))],
+        Phase::Calling(calling) => {
+            let lost = calling.ended(Outcome::Lost, 0);
+            let mut charged = current.clone();
+            charged.charge(&calling.intent, &lost.outcome);
+            vec![Event::LlmEnded(lost), Event::TurnEnded(ended(&charged, end(detail), None))]
+        }
+        Phase::Working(calls) => {
+            let mut done = Vec::new();
+            close(calls, &mut done, Ending::Unknown, &format!("Nobody knows what came of it: {detail}"));
+            finish_with(done, ended(current, end(detail), None))
+        }
     }
 }
 

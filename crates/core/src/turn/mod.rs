@@ -338,6 +338,11 @@ pub enum Input {
         /// Who.
         by: String,
     },
+    /// Whoever is at it cannot go on, ever; whatever ran before is gone.
+    Broken {
+        /// Why.
+        detail: String,
+    },
     /// This process has just folded the log; whatever ran before is gone.
     Recovered,
 }

@@ -325,6 +325,25 @@ fn a_call_is_settled_at_the_price_it_was_made_at() {
 }
 
 #[test]
+fn a_turn_that_nobody_can_go_on_with_ends_wherever_it_stands() {
+    let broken = || Input::Broken { detail: "the copy is gone".into() };
+    let mut world = World::new(vec![]);
+    assert!(world.input(broken()).is_ok() && !world.turn.is_busy(), "there is nothing to end");
+    assert!(world.begin().is_ok());
+    assert!(world.input(broken()).is_ok());
+    assert!(matches!(world.end(), End::Broken { .. }) && !world.turn.is_busy());
+    assert!(world.turn.ledger().unknown_nano > 0, "the call that was under way may have been paid");
+
+    let mut world = World::new(vec![]);
+    assert!(world.begin().is_ok());
+    let outcome = uses(&[("read", json!({})), ("read", json!({"n": 1}))]);
+    assert!(world.input(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared: Vec::new() }).is_ok());
+    assert!(world.input(broken()).is_ok());
+    assert!(matches!(world.end(), End::Broken { .. }));
+    assert_eq!(world.turn.history().last().unwrap().parts.len(), 2, "no tool use is left dangling");
+}
+
+#[test]
 fn what_cannot_be_mended_ends_the_turn() {
     let mut world = World::new(vec![]);
     assert!(world.begin().is_ok());

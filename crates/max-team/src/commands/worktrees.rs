@@ -143,7 +143,7 @@ impl Desk {
     fn accept(&self, id: &str, files: &[String]) -> anyhow::Result<Exit> {
         let mut copy = self.find_free(id)?;
         let files = (!files.is_empty()).then_some(files);
-        let accept = Accept { files, whole: false, sight: &Sight::default() };
+        let accept = Accept { files, whole: false, shown: None, sight: &Sight::default() };
         let merged = copy.accept(&accept, &self.cancel, &mut |_| {}).map_err(failed)?;
         for (path, why) in &merged.stuck {
             talk(&format!("{path}: {why}"));

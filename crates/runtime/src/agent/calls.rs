@@ -78,10 +78,10 @@ impl Agent {
             cache: cache.map(Box::new),
         };
         let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
-        let mate = match self.apart(child, mate, call.isolation).await {
-            Ok(mate) => mate,
-            Err(words) => return Ok(Some(Done::wrong(words))),
-        };
+        let mate = self.apart(child, mate, call.isolation);
+        if self.is_preparing(key, &mate.definition.name, &mate.settings) {
+            return Ok(None);
+        }
         self.start(child, assignment, &mate, &text).await?;
         claim.into_iter().for_each(Claim::begun);
         self.wait_for(key, child, timeout_ms);
@@ -90,15 +90,37 @@ impl Agent {
 
     /// The same somebody with a copy of the project to work in, if it is to have one. Whoever is called from within a copy
     /// works in that one.
-    async fn apart(&mut self, child: AgentId, mate: Mate, isolation: Isolation) -> Result<Mate, String> {
+    fn apart(&self, child: AgentId, mate: Mate, isolation: Isolation) -> Mate {
         if !mate.settings.permissions.copy.is_empty() || !worktree::wanted(mate.definition.isolation, isolation) {
-            return Ok(mate);
+            return mate;
         }
         let settings = worktree::within(&self.floor.shared, child, mate.settings);
-        let (project, by) = (self.floor.root.clone(), mate.definition.name.clone());
-        let worker = Worker { id: child.to_string(), project, settings: settings.clone(), by };
-        worker.prepare(&self.floor.shared, &self.cancel).await?;
-        Ok(Mate { settings, ..mate })
+        Mate { settings, ..mate }
+    }
+
+    /// Whether somebody's copy is not there yet. It is made beside everything else, and the call is looked at again
+    /// once it is; if it cannot be made, the call has failed.
+    fn is_preparing(&mut self, key: &str, by: &str, settings: &Settings) -> bool {
+        if settings.permissions.copy.is_empty() {
+            return false;
+        }
+        let (id, project) = (worktree::id_of(settings), self.floor.root.clone());
+        let worker = Worker { id, project, settings: settings.clone(), by: by.to_owned() };
+        if worker.place(&self.floor.shared).is_ok() {
+            return false;
+        }
+        self.preparing.insert(key.to_owned());
+        let (floor, cancel, key) = (Arc::clone(&self.floor), self.cancel.clone(), key.to_owned());
+        self.flights.push(Box::pin(async move {
+            let made = worker.prepare(&floor.shared, &cancel).await;
+            let flight = Flight::Tool(key.clone());
+            let input = made.err().filter(|_| !floor.is_closing()).map(|words| {
+                let (content, interrupted) = (vec![Part::text(words)], cancel.is_cancelled());
+                Input::ToolEnded { key, content, is_error: true, interrupted, fatal: None, ms: 0 }
+            });
+            Landed { flight, input }
+        }));
+        true
     }
 
     /// Whom a call means, as they are for this caller, and how deep they then are.
@@ -143,7 +165,9 @@ impl Agent {
             Way::Dispatch => self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1)),
             Way::Arguments | Way::Words => CALLS_PARALLEL_MAX,
         };
-        let full = self.delegated.len() >= places && !self.delegated.contains_key(key);
+        let at_work = self.preparing.iter().filter(|other| !self.delegated.contains_key(*other));
+        let others = self.delegated.keys().chain(at_work).filter(|other| *other != key).count();
+        let full = others >= places && !self.delegated.contains_key(key);
         full.then(|| format!("{places} are at work for you already; wait for their answers, then call again"))
     }
 
@@ -223,6 +247,11 @@ impl Agent {
         } else {
             if let Some(words) = self.crowded(key, Way::Words) {
                 return Ok(Some(Done::wrong(words)));
+            }
+            let (turn, _) = self.floor.shared.fold_agent(child)?;
+            // What it had done was taken or dropped, and its copy with it.
+            if turn.settings().is_some_and(|settings| self.is_preparing(key, &name, settings)) {
+                return Ok(None);
             }
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
@@ -367,7 +396,7 @@ impl Agent {
         child: Option<(AgentId, Option<Duration>)>,
         answered: CancellationToken,
     ) -> super::flight::Future {
-        let (cancel, floor) = (self.cancel.clone(), Arc::clone(&self.floor));
+        let (cancel, floor, caller) = (self.cancel.clone(), Arc::clone(&self.floor), self.stream.clone());
         Box::pin(async move {
             if let Some((child, Some(timeout))) = child {
                 let address = session::agent_stream(child);
@@ -376,8 +405,12 @@ impl Agent {
                     () = answered.cancelled() => {}
                     () = beat::worked(timeout, || floor.is_waiting(&address)) => {
                         let stop = Control::Interrupt { by: "its time is over".to_owned() };
-                        // One that has just gone home needs no telling.
-                        drop(floor.tell(&address, stop).await);
+                        // One that has just gone home has answered; of one that never sat down nothing will come.
+                        let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
+                        if has_gone && !floor.has_written(&address, &caller) {
+                            let words = "Its time is over, and nobody is at work on it any more.";
+                            return Landed { flight: Flight::Tool(key.clone()), input: Some(failed(key, words)) };
+                        }
                     }
                 }
             }
@@ -395,6 +428,11 @@ impl Agent {
             Landed { flight, input: Some(input) }
         })
     }
+}
+
+fn failed(key: String, words: &str) -> Input {
+    let content = vec![Part::text(words)];
+    Input::ToolEnded { key, content, is_error: true, interrupted: false, fatal: None, ms: 0 }
 }
 
 /// Keeps the beginning of a text that is too long for a conversation.

@@ -124,7 +124,7 @@ impl Agent {
     }
 
     fn skills_told(&self) -> Vec<String> {
-        let mut names = skills::loaded(self.turn.history());
+        let mut names = skills::loaded(self.turn.history(), self.lead);
         names.sort_unstable();
         names.dedup();
         names

@@ -143,7 +143,9 @@ impl Agent {
         let (mut words, is_error) = self.told(&key, letter);
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
         if letter.kind == Kind::TaskResult
-            && let Some(news) = worktree::news(&self.floor.shared, self.delegate(&key)).await
+            // Not whom the call would start: `send_message` goes on with somebody who was started by another.
+            && let Some(child) = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok())
+            && let Some(news) = worktree::news(&self.floor.shared, child).await
         {
             words = format!("{words}\n\n{news}");
         }

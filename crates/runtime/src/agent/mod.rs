@@ -125,6 +125,8 @@ pub(crate) struct Agent {
     began: Instant,
     /// Calls for which somebody else is at work.
     delegated: HashMap<String, CancellationToken>,
+    /// Calls for whom a copy is being made to work in.
+    preparing: HashSet<String>,
     /// What has happened and was not told yet, and when.
     untold: Vec<(i64, Event)>,
     /// The task that was begun and whose plan does not know.
@@ -191,6 +193,7 @@ impl Agent {
             left: Left::default(),
             began: Instant::now(),
             delegated: HashMap::new(),
+            preparing: HashSet::new(),
             untold: Vec::new(),
             begun: None,
             skills: (0, Vec::new()),
@@ -364,7 +367,7 @@ impl Agent {
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
             // Somebody else is at work on it, and says so themselves.
-            Effect::RunTool { key, .. } => self.waits_for_mail(key),
+            Effect::RunTool { key, .. } => self.waits_for_mail(key) && !self.preparing.contains(key),
             _ => false,
         };
         let pending = self.turn.pending();
@@ -545,6 +548,9 @@ impl Agent {
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
         self.in_flight.remove(&landed.flight);
+        if let Flight::Tool(key) = &landed.flight {
+            self.preparing.remove(key);
+        }
         match landed.input {
             Some(input) => self.step(input, Extra::default()).await,
             None => Ok(()),

@@ -204,6 +204,11 @@ impl Floor {
         Ok(mail)
     }
 
+    /// Whether a letter from one of them waits for the other.
+    pub(crate) fn has_written(&self, from: &str, to: &str) -> bool {
+        self.shared.journal.pending_mail(to).is_ok_and(|mail| mail.iter().any(|letter| letter.from == from))
+    }
+
     fn seat_reader(self: &Arc<Self>, address: &str) {
         // Whoever is to read it has gone home since; an address of another session is none of ours.
         if let Some(agent) = address.strip_prefix("agent/").and_then(|id| id.parse().ok())

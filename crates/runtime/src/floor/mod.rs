@@ -1,12 +1,13 @@
 //! One open session's floor: its team, what there is to spend, and who sits where.
 //!
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
-//! plans sit down, from the journal or with their first letter in hand; `calls` knows who can be called, and by what
-//! whoever was is bound; `claims` which calls are being made once for several.
+//! plans sit down, from the journal or with their first letter in hand; `excuse` speaks for those who cannot; `calls`
+//! knows who can be called, and by what whoever was is bound; `claims` which calls are being made once for several.
 
 mod calls;
 mod chairs;
 mod claims;
+mod excuse;
 mod seats;
 
 use std::collections::HashMap;
@@ -33,8 +34,8 @@ use crate::purse::Purse;
 use crate::shared::{Shared, lock, now_ms};
 use crate::{census, rows};
 
-pub(crate) use chairs::Activity;
 use chairs::Chair;
+pub(crate) use chairs::{Activity, Place};
 use claims::Held;
 pub(crate) use claims::{Claim, Claimed};
 

@@ -22,7 +22,8 @@ use crate::{memory, rows, session, worktree};
 pub(crate) type Seated = (Box<Agent>, mpsc::Receiver<Control>);
 
 impl Floor {
-    /// Seats an agent that has something to do; one that sits already is only rung.
+    /// Seats an agent that has something to do; one that sits already is only rung. What was given to one that cannot
+    /// work any more has failed, and whoever waits for it is told.
     pub(crate) fn seat_agent(self: &Arc<Self>, agent: AgentId) -> Result<(), RuntimeError> {
         let address = session::agent_stream(agent);
         let Some(place) = self.sit(&address) else {
@@ -33,6 +34,12 @@ impl Floor {
         match seated {
             Ok(agent) => {
                 self.spawn(address, Box::pin(agent.run(place.controls)));
+                Ok(())
+            }
+            Err(error @ (RuntimeError::Root { .. } | RuntimeError::Definition { .. })) => {
+                let floor = Arc::clone(self);
+                let excuse = async move { floor.excuse(agent, &error.to_string(), place.controls).await };
+                self.spawn(address, Box::pin(excuse));
                 Ok(())
             }
             Err(error) => {
@@ -140,9 +147,8 @@ impl Floor {
         };
         match folded.map_or_else(|| self.prepare_plan(plan), Ok) {
             Ok((state, head)) => {
-                let bell = Arc::clone(&place.bell);
-                let work = PlanLoop::new(Arc::clone(self), plan, state, head, bell);
-                self.spawn(address, Box::pin(work.run(place.controls)));
+                let work = PlanLoop::new(Arc::clone(self), plan, state, head, place);
+                self.spawn(address, Box::pin(work.run()));
                 Ok(())
             }
             Err(error) => {

@@ -8,8 +8,10 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
+use max_team_core::message::Kind;
 use max_team_core::plan::event::{Evidence, Proof, Spent, TaskAssigned};
 use max_team_core::plan::{Findings, Input, Report, Status};
 use max_team_core::policy::Sight;
@@ -17,6 +19,8 @@ use max_team_tools::copy::{Copy, CopyError, Review};
 use tokio_util::sync::CancellationToken;
 
 use super::{Batch, Landed, PlanLoop};
+use crate::agent::Control;
+use crate::error::RuntimeError;
 use crate::shared::Shared;
 use crate::worktree::{self, Worker};
 
@@ -50,22 +54,92 @@ impl PlanLoop {
         }
     }
 
-    /// Makes the copies of tasks that are about to begin. Those that have none have failed, and nobody is told to begin.
-    pub(super) async fn make_copies(&mut self, batch: &mut Batch) -> HashSet<Attempt> {
+    /// Makes the copies of tasks that are about to begin, side by side. Those that have none have failed, and nobody is
+    /// told to begin. Whoever stops the plan meanwhile stops that too.
+    pub(super) async fn make_copies(&mut self, batch: &mut Batch) -> Result<HashSet<Attempt>, RuntimeError> {
         let (mut failed, mut at) = (HashSet::new(), 0);
         // A task that fails may let another begin.
-        while let Some(event) = batch.events.get(at) {
-            at += 1;
-            let Event::TaskAssigned(TaskAssigned { task, attempt, agent, .. }) = event else { continue };
-            let (id, attempt, agent) = (task.clone(), *attempt, *agent);
-            let Some(index) = self.plan.graph().and_then(|graph| graph.index(&id)) else { continue };
-            let Some(worker) = self.worker(index, agent) else { continue };
-            let Err(error) = worker.prepare(&self.floor.shared, &self.cancel).await else { continue };
-            failed.insert((id, attempt));
-            let (report, spent) = (Report::Failed { error }, Spent::default());
-            self.decide(Input::Reported { task: index, attempt, report, spent }, batch);
+        while let Some(events) = batch.events.get(at..).filter(|events| !events.is_empty()) {
+            let begins: Vec<_> = events.iter().filter_map(|event| self.begins(event)).collect();
+            at = batch.events.len();
+            if begins.is_empty() {
+                break;
+            }
+            let cancel = self.cancel.child_token();
+            let shared = Arc::clone(&self.floor.shared);
+            let made = join_all(begins.into_iter().map(|(index, attempt, worker)| {
+                let (shared, cancel) = (Arc::clone(&shared), cancel.clone());
+                async move { (index, attempt, worker.prepare(&shared, &cancel).await) }
+            }));
+            let (made, stopped) = self.hear_while(made, &cancel).await?;
+            let is_stopped = stopped.is_some();
+            if let Some(input) = stopped {
+                self.decide(input, batch);
+            }
+            for (task, (id, attempt), made) in made {
+                let Err(error) = made else { continue };
+                failed.insert((id, attempt));
+                let report = if is_stopped { Report::Stopped } else { Report::Failed { error } };
+                self.decide(Input::Reported { task, attempt, report, spent: Spent::default() }, batch);
+            }
         }
-        failed
+        Ok(failed)
+    }
+
+    /// Somebody who begins with a task in a copy.
+    fn begins(&self, event: &Event) -> Option<(usize, Attempt, Worker)> {
+        let Event::TaskAssigned(TaskAssigned { task, attempt, agent, .. }) = event else { return None };
+        let index = self.plan.graph()?.index(task)?;
+        Some((index, (task.clone(), *attempt), self.worker(index, *agent)?))
+    }
+
+    /// Awaits something that can take long, and hears meanwhile who stops the plan. A process that is about to go
+    /// leaves what was decided to the next one.
+    async fn hear_while<T>(
+        &mut self,
+        work: impl Future<Output = T>,
+        cancel: &CancellationToken,
+    ) -> Result<(T, Option<Input>), RuntimeError> {
+        let (mut work, mut stopped) = (std::pin::pin!(work), None);
+        let bell = Arc::clone(&self.bell);
+        let mut rung = false;
+        loop {
+            tokio::select! {
+                biased;
+                done = &mut work => {
+                    if rung {
+                        // The rest of the mail is read later.
+                        bell.notify_one();
+                    }
+                    return Ok((done, stopped));
+                }
+                control = self.controls.recv() => match control {
+                    None | Some(Control::Stop) => {
+                        cancel.cancel();
+                        work.await;
+                        self.parked = true;
+                        return Err(RuntimeError::NotOpen(self.floor.session));
+                    }
+                    Some(Control::Interrupt { by }) => stopped = Some(Input::Stop { task: None, by }),
+                    // Only for show, or for agents.
+                    Some(_) => {}
+                },
+                () = bell.notified() => {
+                    rung = true;
+                    stopped = stopped.or(self.stop_in_mail()?);
+                }
+            }
+            if stopped.is_some() {
+                cancel.cancel();
+            }
+        }
+    }
+
+    /// A letter that stops the whole plan. It is taken when its turn comes.
+    fn stop_in_mail(&mut self) -> Result<Option<Input>, RuntimeError> {
+        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        let mut stops = mail.iter().filter(|letter| letter.kind == Kind::Shutdown);
+        Ok(stops.find_map(|letter| self.read(letter).filter(|input| matches!(input, Input::Stop { task: None, .. }))))
     }
 
     /// Drops the copy of a task that is done, if all of it was taken.
@@ -110,12 +184,13 @@ impl Apart {
         Ok(Self { copy, review })
     }
 
-    /// What has passed its checks goes into the project; what cannot has not passed.
+    /// What has passed its checks goes into the project as it was before them, which is what others are shown; what
+    /// cannot has not passed. What the checks themselves left in the copy stays there.
     pub(super) fn merge(mut self, findings: &mut Findings, sight: &Sight, cancel: &CancellationToken) {
         if findings.proof == Proof::Failed {
             return;
         }
-        let evidence = worktree::merge(&mut self.copy, sight, cancel);
+        let evidence = worktree::merge(&mut self.copy, &self.review, sight, cancel);
         if !evidence.ok {
             findings.proof = Proof::Failed;
         }

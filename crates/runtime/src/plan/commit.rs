@@ -45,7 +45,7 @@ impl PlanLoop {
             return Ok(());
         }
         let at_ms = now_ms();
-        let failed = self.make_copies(&mut batch).await;
+        let failed = self.make_copies(&mut batch).await?;
         let mut blobs = self.remember(&mut batch.events).await;
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));

@@ -155,7 +155,10 @@ impl PlanLoop {
                     Some(apart) => (apart.copy.root(), apart.copy.reads()),
                     None => (root, Vec::new()),
                 };
-                let walls = Walls { on: shared.walled, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
+                // The checks of somebody who only looks write as little as they do.
+                let read_only = owner.as_ref().is_some_and(|owner| owner.constraints.read_only);
+                let on = shared.walled || read_only;
+                let walls = Walls { on, read_only, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
                 let look = Look {
                     root: &root,
                     task: &task,

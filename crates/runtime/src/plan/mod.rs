@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use crate::agent::{Control, derived};
 use crate::beat::{BEAT, Beat};
 use crate::error::RuntimeError;
-use crate::floor::{Activity, Floor};
+use crate::floor::{Activity, Floor, Place};
 use crate::handle::{Notice, Origin};
 use crate::session;
 use crate::shared::now_ms;
@@ -82,6 +82,7 @@ pub(crate) struct PlanLoop {
     plan: Plan,
     head: u64,
     bell: Arc<Notify>,
+    controls: mpsc::Receiver<Control>,
     flights: FuturesUnordered<Flight>,
     /// Checks that run, and what stops each of them.
     checking: HashMap<(usize, u32), CancellationToken>,
@@ -90,6 +91,8 @@ pub(crate) struct PlanLoop {
     asleep_until: Option<i64>,
     before: HashMap<usize, Before>,
     cancel: CancellationToken,
+    /// It was told to go in the middle of a commit, which the next process makes.
+    parked: bool,
     /// A new plan takes this one's place: its end is not worth a word.
     replaced: bool,
     beat: Beat,
@@ -118,7 +121,7 @@ impl Reply {
 }
 
 impl PlanLoop {
-    pub(crate) fn new(floor: Arc<Floor>, id: PlanId, plan: Plan, head: u64, bell: Arc<Notify>) -> Self {
+    pub(crate) fn new(floor: Arc<Floor>, id: PlanId, plan: Plan, head: u64, place: Place) -> Self {
         let origin = Origin { plan: Some(id), ..Origin::named("plan") };
         Self {
             floor,
@@ -127,13 +130,15 @@ impl PlanLoop {
             origin: Arc::new(origin),
             plan,
             head,
-            bell,
+            bell: place.bell,
+            controls: place.controls,
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
             clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
             cancel: CancellationToken::new(),
+            parked: false,
             replaced: false,
             beat: Beat::new(now_ms()),
             snapshot_at: head,
@@ -141,15 +146,17 @@ impl PlanLoop {
     }
 
     /// Runs until the plan is over, it is told to stop, or the journal fails.
-    pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
-        if let Err(error) = self.work(&mut controls).await {
+    pub(crate) async fn run(mut self) {
+        if let Err(error) = self.work().await
+            && !self.parked
+        {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
             self.floor.shared.publish(stopped).await;
         }
         self.cancel.cancel();
     }
 
-    async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
+    async fn work(&mut self) -> Result<(), RuntimeError> {
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
         self.recover().await?;
         self.reseat()?;
@@ -164,15 +171,16 @@ impl PlanLoop {
             }
             self.launch();
             self.floor.report(&self.stream, self.activity(), self.plan.awaits_lead()).await;
-            if self.plan.ended().is_some() && self.clearing == 0 && self.floor.leave(&self.stream, controls).await {
+            if self.plan.ended().is_some() && self.clearing == 0 && self.floor.leave(&self.stream, &self.controls).await
+            {
                 return Ok(());
             }
             tokio::select! {
                 biased;
-                control = controls.recv() => match control {
+                control = self.controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
-                    Some(Control::Begun { task, attempt }) => self.begun(task, attempt, controls).await?,
+                    Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_)) => {}
                 },
                 () = self.bell.notified() => {}
@@ -258,26 +266,21 @@ impl PlanLoop {
     }
 
     /// Whoever has begun by now, in one commit.
-    async fn begun(
-        &mut self,
-        task: String,
-        attempt: u32,
-        controls: &mut mpsc::Receiver<Control>,
-    ) -> Result<(), RuntimeError> {
+    async fn begun(&mut self, task: String, attempt: u32) -> Result<(), RuntimeError> {
         let mut batch = Batch::default();
         let mut next = Some((task, attempt));
         while let Some((task, attempt)) = next {
             if let Some(index) = self.plan.graph().and_then(|graph| graph.index(&task)) {
                 self.decide(Input::Begun { task: index, attempt }, &mut batch);
             }
-            next = match controls.try_recv() {
+            next = match self.controls.try_recv() {
                 Ok(Control::Begun { task, attempt }) => Some((task, attempt)),
                 Ok(Control::Interrupt { by }) => {
                     self.decide(Input::Stop { task: None, by }, &mut batch);
                     None
                 }
                 Ok(Control::Stop) => {
-                    controls.close();
+                    self.controls.close();
                     None
                 }
                 Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))

@@ -238,3 +238,170 @@ async fn what_a_member_with_a_copy_of_its_own_did_is_kept_and_told() {
     let seen = copy.review(&Default::default(), &CancellationToken::new()).unwrap();
     assert_eq!(seen.open().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a.txt"]);
 }
+
+/// A session whose leo works in copies, with something said to its lead.
+async fn told_to(
+    team: &TeamHandle,
+    root: &Path,
+    which: Which,
+) -> (max_team_core::id::SessionId, mpsc::Receiver<Notice>) {
+    let mut with = with_team(which, Approve::Plan);
+    let leo = with.team.iter_mut().flat_map(|team| &mut team.members).find(|mate| mate.definition.name == "leo");
+    leo.unwrap().definition.isolation = Isolation::Worktree;
+    with.definition.tools.push("send_message".to_owned());
+    let notices = team.watch();
+    let session = team.open(owner(), root, with).await.unwrap().session;
+    (session, notices)
+}
+
+fn question(heard: &super::team::Heard) -> max_team_core::id::QuestionId {
+    let asked = heard.events.iter().rev().find_map(|(_, event)| match event {
+        Event::QuestionAsked(asked) => Some(asked.question),
+        _ => None,
+    });
+    asked.unwrap_or_else(|| panic!("{:?}", heard.names()))
+}
+
+fn results(heard: &super::team::Heard) -> Vec<String> {
+    let done = heard.events.iter().filter_map(|(_, event)| match event {
+        Event::ToolDone(done) => Some(format!("{:?}", done.content)),
+        _ => None,
+    });
+    done.collect()
+}
+
+const AGAIN: &str = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: leo, description: Look}}]
+  - parts: [{tool: send_message, input: {to: leo, message: Now change it}}]
+  - text: It is in a copy.
+members:
+  leo: [{text: Looked.}, {parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
+"#;
+
+#[tokio::test]
+async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, AGAIN);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.last_words().text, "It is in a copy.");
+    let copy = copies(root).list().pop().unwrap();
+    let words = format!("max-team worktrees accept {}", copy.id());
+    assert!(results(&heard).iter().any(|told| told.contains(&words)), "{:#?}", heard.events);
+    assert_eq!((read(root.join("a.txt")), read(copy.root().join("a.txt"))), ("one\n".into(), "two\n".into()));
+}
+
+#[tokio::test]
+async fn whoever_cannot_sit_down_has_failed_and_the_session_opens() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    question(&rest(&mut notices).await);
+    team.close(session).await;
+    for copy in copies(root).list() {
+        copy.remove().unwrap();
+    }
+    let (_, mut notices) = told_to(&team, root, Which::Id(session)).await;
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.last_words().text, "It is in a copy.", "the lead goes on");
+    let told = results(&heard);
+    assert!(
+        told.iter().any(|told| told.contains("`leo` did not finish") && told.contains("there is no copy")),
+        "{told:?}"
+    );
+    assert_eq!(read(root.join("a.txt")), "one\n");
+    team.shutdown().await.unwrap();
+}
+
+/// Waits until a copy is being made, which will not end by itself: git waits for the other end of a pipe.
+fn endless(root: &Path) {
+    let exclude = root.join(".git/info/exclude");
+    drop(std::fs::remove_file(&exclude));
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mknodat(rustix::fs::CWD, exclude, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+}
+
+async fn making(root: &Path) {
+    let is_made = || {
+        let names = std::fs::read_dir(root.join("home/copies")).into_iter().flatten().flatten();
+        names.into_iter().any(|entry| entry.path().join("tree").is_dir())
+    };
+    while !is_made() {
+        tokio::task::yield_now().await;
+    }
+}
+
+const SOON: std::time::Duration = std::time::Duration::from_secs(20);
+
+#[tokio::test]
+async fn a_plan_that_makes_a_copy_can_be_stopped_and_parked() {
+    for park in [true, false] {
+        let folder = repository();
+        let root = folder.path();
+        endless(root);
+        let team = house_of(&Journal::memory(), root, NO_REPOSITORY);
+        let (_, mut notices) = ask(&team, root, Approve::Plan).await;
+        let proposed = approved(&team, &mut notices).await.plan();
+        let ends = async {
+            making(root).await;
+            if !park {
+                order(&team, Command::Stop { plan: proposed, task: None }).await.unwrap();
+                rest(&mut notices).await;
+                assert_eq!(team.plan(proposed).unwrap().ended(), Some(PlanEnd::Stopped));
+            }
+            team.shutdown().await.unwrap();
+        };
+        tokio::time::timeout(SOON, ends).await.unwrap();
+        assert!(copies(root).list().is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_lead_whose_member_gets_a_copy_can_be_interrupted() {
+    let folder = repository();
+    let root = folder.path();
+    endless(root);
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    let ends = async {
+        making(root).await;
+        order(&team, Command::Interrupt { session }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert_eq!(heard.last_words().end, max_team_core::event::End::Interrupted);
+        team.shutdown().await.unwrap();
+    };
+    tokio::time::timeout(SOON, ends).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_check_changes_is_not_merged() {
+    let folder = repository();
+    let root = folder.path();
+    let script = APART
+        .replace("\"grep -q two a.txt\"", "\"cp src/hello.txt a.txt\"")
+        .replace("isolation: worktree,", "isolation: worktree, retry: 0,");
+    let team = house_of(&Journal::memory(), root, &script);
+    let (_, mut notices) = ask(&team, root, Approve::Plan).await;
+    approved(&team, &mut notices).await;
+    let heard = rest(&mut notices).await;
+    let failed = heard.events.iter().find_map(|(_, event)| match event {
+        Event::TaskFailed(failed) => Some(failed.error.clone()),
+        _ => None,
+    });
+    let failed = failed.unwrap_or_else(|| panic!("{:?}", heard.names()));
+    assert!(failed.contains("`a.txt`: it has changed in the copy since it was looked at"), "{failed}");
+    assert_eq!(read(root.join("a.txt")), "one\n");
+    assert!(!root.join("src/hello.txt").exists());
+    team.shutdown().await.unwrap();
+}

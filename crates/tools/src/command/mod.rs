@@ -24,8 +24,8 @@ pub use max_team_sandbox::{
     Ended, Limit, Limits, Network, SandboxError as CommandError, child, child_before_main, is_secret, probe, supervisor,
 };
 pub use split::{LINE_BYTES_MAX, SplitError, split};
-pub(crate) use walls::OBEYED;
 pub use walls::Walls;
+pub(crate) use walls::{OBEYED, linked};
 
 /// Bytes of output that are kept of one command.
 pub const OUTPUT_BYTES_MAX: usize = 64 << 10;

@@ -15,7 +15,8 @@ use super::CommandError;
 use super::survey::{self, Survey};
 
 /// What is obeyed within git's own folder: everything that can name a program, or another such folder.
-pub(crate) const OBEYED: [&str; 6] = ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees"];
+pub(crate) const OBEYED: [&str; 7] =
+    ["hooks", "config", "config.worktree", "commondir", "modules", "worktrees", "objects/info/alternates"];
 
 /// Definitions of a folder that are protected one by one; of more, the whole folder is.
 const DEFINITIONS_MAX: usize = 200;
@@ -76,6 +77,9 @@ impl Walls {
         let mut readable = home.as_deref().map(|home| tools(home, vars)).unwrap_or_default();
         let mut writable: Vec<PathBuf> = folders.iter().map(|(folder, _)| folder.clone()).collect();
         readable.extend(writable.iter().cloned());
+        if self.sight.looks_beside() {
+            writable.truncate(1);
+        }
         // One that has gone meanwhile is nothing to read.
         readable.extend(self.reads.iter().filter_map(|folder| folder.canonicalize().ok()));
         let mut protected: Vec<PathBuf> = self.sight.given().iter().map(PathBuf::from).collect();
@@ -185,14 +189,14 @@ impl Git {
                 let protected = OBEYED.iter().map(|name| own.join(name)).collect();
                 Self { readable: Vec::new(), protected }
             }
-            Ok(_) => Self { readable: linked(&own).unwrap_or_default(), protected: vec![own] },
+            Ok(_) => Self { readable: linked(&own).into_iter().collect(), protected: vec![own] },
         }
     }
 }
 
-/// The real folders behind a linked working tree. A file can name any folder; only one that names this file in return is
+/// The real folder behind a linked working tree. A file can name any folder; only one that names this file in return is
 /// believed.
-fn linked(own: &Path) -> Option<Vec<PathBuf>> {
+pub(crate) fn linked(own: &Path) -> Option<PathBuf> {
     let read = |path: &Path| fs::read_to_string(path).ok().map(|text| text.trim_end().to_owned());
     let named = read(own)?.strip_prefix("gitdir: ")?.to_owned();
     let folder = own.parent()?.join(named).canonicalize().ok()?;
@@ -200,7 +204,7 @@ fn linked(own: &Path) -> Option<Vec<PathBuf>> {
         return None;
     }
     let shared = folder.join(read(&folder.join("commondir"))?).canonicalize().ok()?;
-    folder.starts_with(&shared).then(|| vec![shared])
+    folder.starts_with(&shared).then_some(shared)
 }
 
 #[cfg(test)]
@@ -261,6 +265,26 @@ mod tests {
     }
 
     #[test]
+    fn whoever_works_in_a_copy_only_reads_what_lies_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        let (tree, shared) = (root.join("tree"), root.join("shared"));
+        fs::create_dir_all(&tree).unwrap();
+        fs::create_dir_all(&shared).unwrap();
+        let writable = |copy: &str| {
+            let also = vec![shared.display().to_string()];
+            let permissions = Permissions { also, copy: copy.to_owned(), ..Permissions::default() };
+            let sight = Arc::new(Sight::under(&Constraints::default(), &permissions));
+            let walls = Walls { sight, ..Walls::around(&tree) };
+            let built = walls.build(&mut Vec::new(), &CancellationToken::new()).unwrap().unwrap();
+            assert!(built.readable.contains(&shared));
+            built.writable
+        };
+        assert_eq!(writable(""), [tree.clone(), shared.clone()]);
+        assert_eq!(writable("/copies/a/tree"), std::slice::from_ref(&tree));
+    }
+
+    #[test]
     fn only_a_folder_that_names_the_tree_in_return_is_believed() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().canonicalize().unwrap();
@@ -296,7 +320,7 @@ mod tests {
             built.readable.contains(&root.join("home/.cargo/bin")) && built.readable.contains(&root.join("project"))
         );
         assert_eq!(built.writable, [root.join("project")]);
-        for name in [".mcp.json", "config/agents.yaml", ".git/config", ".git/hooks", ".max-team", ".claude"] {
+        for name in [".mcp.json", "config/agents.yaml", ".git/config", ".git/objects/info/alternates", ".max-team"] {
             assert!(built.protected.contains(&root.join("project").join(name)), "{name}");
         }
         let off = Walls { on: false, ..Walls::around(root.join("project")) };

@@ -5,7 +5,9 @@
 //! written beside it, file by file, as `git clone --shared` would have left it, without asking the other side anything.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use super::record::Record;
 use super::take::List;
 use super::{CopyError, Order, failed, open};
+use crate::files::{Found, Root, find};
 use crate::git::GitError;
 use crate::git::question::{Answer, Question};
 use crate::git::repo::Repo;
@@ -33,6 +36,8 @@ pub(super) const NOW: &str = "now";
 const ATTRIBUTES: &str = "* -text -ident !eol !filter !working-tree-encoding\n";
 /// What stands in a copy's first commit if it differs from the project's last.
 const MESSAGE: &str = "The project as it lay there when this copy was made";
+/// What is left out of the copy of a repository that borrows objects.
+const BORROWED: &str = "`.git`: its history is partly kept in another repository (`objects/info/alternates`)";
 /// The branch of a copy whose project is on none.
 const BRANCH: &str = "work";
 /// Who commits if the user has no name.
@@ -42,6 +47,8 @@ const MAIL: &str = "max-team@localhost";
 const TIMEOUT: Duration = Duration::from_secs(600);
 /// Bytes of an answer with a line for every file.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
+/// Bytes of a list of names that nobody wants to see, and of one that says where a history ends.
+const LIST_BYTES_MAX: u64 = 1 << 20;
 
 /// Our git, on one copy.
 #[derive(Debug)]
@@ -70,9 +77,14 @@ impl<'a> Keep<'a> {
         // The user's own folder may lie in the project, and the copy with it.
         let own = home.ancestors().nth(2).unwrap_or(home);
         let mut list = List::of(&repo, own, cancel)?;
+        if repo.borrows() {
+            list.left.push(BORROWED.to_owned());
+        }
         list.put(&repo.root, order.sight, &tree, cancel)?;
         let keep = Keep::new(home, &source.objects, cancel);
         source.write(&home.join(KEEP), &source.objects)?;
+        // What the user never wants to see is nobody else's to read: it is known to our record alone.
+        put(&home.join(KEEP).join("info/exclude"), &format!("{}{}", source.ignored, source.unwanted))?;
         let first = home.join(FIRST);
         keep.told(&tree, FIRST, &["read-tree", "--empty"], "begin a list")?;
         keep.told(&tree, FIRST, &["add", "--all", "--force", "."], "read the copy")?;
@@ -161,9 +173,11 @@ struct Source {
     name: String,
     mail: String,
     /// Where its history ends, if it was not fetched whole.
-    shallow: Option<Vec<u8>>,
-    /// What nobody wants to see.
+    shallow: Option<String>,
+    /// What the project does not want to see.
     ignored: String,
+    /// What its user never wants to see.
+    unwanted: String,
 }
 
 impl Source {
@@ -177,24 +191,25 @@ impl Source {
         let is_top = said(&["rev-parse", "--show-prefix"])?.is_empty();
         let branch = said(&["symbolic-ref", "--quiet", "--short", "HEAD"])?;
         let shared = repo.shared().unwrap_or(Path::new(""));
-        let excludes = said(&["config", "--type=path", "--get", "core.excludesFile"])?;
         let mut ignored: String =
             LEFTOVERS.iter().filter_map(|word| word.strip_prefix("--exclude=")).flat_map(|line| [line, "\n"]).collect();
+        ignored.push_str(&own_list(shared, "info/exclude").unwrap_or_default());
+        ignored.push('\n');
+        // A project's own settings could name any file of the user's.
+        let excludes = said(&["config", "--global", "--type=path", "--get", "core.excludesFile"])?;
         let default = || Some(std::env::home_dir()?.join(".config/git/ignore"));
         let user = if excludes.is_empty() { default() } else { Some(PathBuf::from(excludes)) };
-        for file in user.into_iter().chain([shared.join("info/exclude")]) {
-            ignored.push_str(&fs::read_to_string(file).unwrap_or_default());
-            ignored.push('\n');
-        }
         Ok(Self {
-            objects: repo.objects(),
+            // What another repository keeps is not for whoever works in a copy of this one, so there is no history then.
+            objects: repo.objects()?.filter(|_| !repo.borrows()).into_iter().collect(),
             format: said(&["rev-parse", "--show-object-format"])?,
-            head: repo.head.clone().filter(|_| is_top),
+            head: repo.head.clone().filter(|_| is_top && !repo.borrows()),
             branch: if is_branch(&branch) { branch } else { BRANCH.to_owned() },
             name: setting("user.name", NAME)?,
             mail: setting("user.email", MAIL)?,
-            shallow: fs::read(shared.join("shallow")).ok(),
+            shallow: own_list(shared, "shallow").filter(|text| !repo.borrows() && text.lines().all(is_hash)),
             ignored,
+            unwanted: user.and_then(|file| user_list(&file)).unwrap_or_default(),
         })
     }
 
@@ -222,11 +237,39 @@ impl Source {
         let lines: Vec<String> = objects.iter().map(|path| quoted_path(path)).collect();
         put(&folder.join("objects/info/alternates"), &(lines.join("\n") + "\n"))?;
         if let Some(shallow) = &self.shallow {
-            let place = folder.join("shallow");
-            fs::write(&place, shallow).map_err(|err| failed(&place, &err))?;
+            put(&folder.join("shallow"), shallow)?;
         }
         Ok(())
     }
+}
+
+/// A list in git's own folder: a file that is nobody else's too, through no link. Commands can write there.
+fn own_list(shared: &Path, name: &str) -> Option<String> {
+    let root = Root::open(shared).ok()?;
+    match find(&root, &root.place(name).ok()?).ok()? {
+        Found::File(file, stat) if stat.st_nlink == 1 => list(file),
+        _ => None,
+    }
+}
+
+/// A list of the user's own, who may keep it elsewhere.
+fn user_list(path: &Path) -> Option<String> {
+    // Opening a pipe must not wait for its other end.
+    let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
+    list(OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path).ok()?)
+}
+
+fn list(file: File) -> Option<String> {
+    let meta = file.metadata().ok()?;
+    let mut text = String::new();
+    let fits = meta.is_file() && meta.len() <= LIST_BYTES_MAX;
+    fits.then(|| file.take(LIST_BYTES_MAX).read_to_string(&mut text).ok())??;
+    Some(text)
+}
+
+/// Whether a line is the name of an object.
+fn is_hash(line: &str) -> bool {
+    matches!(line.len(), 40 | 64) && line.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 /// Whether a name can be written as a file beneath `refs/heads`.
@@ -249,4 +292,42 @@ fn quoted_path(path: &Path) -> String {
 fn put(path: &Path, text: &str) -> Result<(), CopyError> {
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
     made.and_then(|()| fs::write(path, text)).map_err(|err| failed(path, &err))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn lists_are_files_of_the_repository_and_nothing_else() {
+        let dir = tempfile::tempdir().unwrap();
+        let git = dir.path().join("git");
+        fs::create_dir_all(git.join("info")).unwrap();
+        fs::write(dir.path().join("key"), "secret").unwrap();
+        fs::write(git.join("plain"), "*.log\n").unwrap();
+        symlink("../key", git.join("link")).unwrap();
+        symlink("..", git.join("up")).unwrap();
+        fs::hard_link(dir.path().join("key"), git.join("twin")).unwrap();
+        mknodat(CWD, git.join("pipe"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        File::create(git.join("large")).unwrap().set_len(LIST_BYTES_MAX + 1).unwrap();
+        assert_eq!(own_list(&git, "plain").as_deref(), Some("*.log\n"));
+        for name in ["link", "up/key", "twin", "pipe", "large", "info", "none"] {
+            assert_eq!(own_list(&git, name), None, "{name}");
+        }
+        // The user may keep their own behind a link; a pipe or what has no end is nothing to wait for.
+        assert_eq!(user_list(&git.join("link")).as_deref(), Some("secret"));
+        for name in ["pipe", "large", "info"] {
+            assert_eq!(user_list(&git.join(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn only_names_of_objects_end_a_history() {
+        assert!(is_hash(&"0a".repeat(20)) && is_hash(&"0a".repeat(32)));
+        assert!(!is_hash("") && !is_hash("root:x:0:0") && !is_hash(&"0g".repeat(20)));
+    }
 }

@@ -20,7 +20,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use max_team_core::policy::Sight;
-use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, openat};
+use rustix::fs::{CWD, FlockOperation, Mode, OFlags, flock, fstat, lstat, openat};
 use rustix::io::Errno;
 use tokio_util::sync::CancellationToken;
 
@@ -44,6 +44,8 @@ pub const BYTES_MAX: u64 = 16 << 30;
 pub const CHANGES_MAX: usize = 10_000;
 /// Bytes of a copy's name.
 const NAME_BYTES_MAX: usize = 64;
+/// Times that a folder is begun again because another process took it for one that was left.
+const BEGIN_TRIES_MAX: usize = 8;
 
 /// What a folder is called while it is made, and after it was given up.
 const MAKING: &str = ".making-";
@@ -126,16 +128,17 @@ impl Copies {
         }
         make_private(&self.folder)?;
         let folder = self.folder.canonicalize().map_err(|err| failed(&self.folder, &err))?;
-        let making = folder.join(format!("{MAKING}{}", order.id));
-        if let Some(_held) = hold(&making, order.id)? {
-            clear(&making)?;
+        let (making, last) = (folder.join(format!("{MAKING}{}", order.id)), folder.join(order.id));
+        let held = begin(&making, order.id)?;
+        let made = Keep::make(order, &making, &last, cancel).and_then(|()| {
+            sync(&making);
+            fs::rename(&making, &last).map_err(|err| failed(&last, &err))
+        });
+        if made.is_err() {
+            // What cannot be removed now is swept later.
+            let _ = clear(&making);
         }
-        make_private(&making)?;
-        let held = hold(&making, order.id)?;
-        let last = folder.join(order.id);
-        Keep::make(order, &making, &last, cancel)?;
-        sync(&making);
-        fs::rename(&making, &last).map_err(|err| failed(&last, &err))?;
+        made?;
         sync(&folder);
         drop(held);
         self.find(order.id)
@@ -303,7 +306,21 @@ fn make_private(path: &Path) -> Result<(), CopyError> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|err| failed(path, &err))
 }
 
-/// Holds a folder against other processes as long as the file lives; `None` if there is none.
+/// Makes an empty folder and holds it. Until it is held, another process may take it for one that was left.
+fn begin(path: &Path, id: &str) -> Result<OwnedFd, CopyError> {
+    for _ in 0..BEGIN_TRIES_MAX {
+        if let Some(_held) = hold(path, id)? {
+            clear(path)?;
+        }
+        make_private(path)?;
+        if let Some(held) = hold(path, id)? {
+            return Ok(held);
+        }
+    }
+    Err(CopyError::Busy(id.to_owned()))
+}
+
+/// Holds a folder against other processes as long as the file lives; `None` if there is none, or another by now.
 fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
     let folder = match open_folder(path) {
         Err(Errno::NOENT) => return Ok(None),
@@ -312,8 +329,14 @@ fn hold(path: &Path, id: &str) -> Result<Option<OwnedFd>, CopyError> {
     match flock(&folder, FlockOperation::NonBlockingLockExclusive) {
         Err(Errno::WOULDBLOCK) => Err(CopyError::Busy(id.to_owned())),
         // Where there are no locks, nobody can be kept out.
-        _ => Ok(Some(folder)),
+        _ => Ok(Some(folder).filter(|folder| is_at(folder, path))),
     }
+}
+
+/// Whether a folder is still the one of that name.
+fn is_at(folder: &OwnedFd, path: &Path) -> bool {
+    let (Ok(held), Ok(there)) = (fstat(folder), lstat(path)) else { return false };
+    (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino)
 }
 
 fn open_folder(path: &Path) -> Result<OwnedFd, Errno> {

@@ -23,7 +23,7 @@ use crate::git::{Diff, FILES_MAX, FileStat, GitError};
 use crate::text::visible;
 
 /// Where what differs is laid out: as it was, and as it is.
-const WAS: &str = "was";
+pub(super) const WAS: &str = "was";
 pub(super) const IS: &str = "is";
 /// Files that git lays out at once.
 const BATCH: usize = 200;
@@ -273,13 +273,14 @@ impl Judge<'_> {
 
     fn leads_out(&self, place: &Place) -> Result<bool, CopyError> {
         let Some(Content::Link(target)) = Content::read(self.is, place)? else { return Ok(false) };
-        let mut depth = place.parts().count().saturating_sub(1);
+        // Only the way up from the link itself is certain: what is named may be a link that leads elsewhere.
+        let (mut depth, mut named) = (place.parts().count().saturating_sub(1), false);
         for part in Path::new(&target).components() {
             match part {
                 Component::RootDir | Component::Prefix(_) => return Ok(true),
-                Component::ParentDir if depth == 0 => return Ok(true),
+                Component::ParentDir if depth == 0 || named => return Ok(true),
                 Component::ParentDir => depth -= 1,
-                Component::Normal(_) => depth += 1,
+                Component::Normal(_) => named = true,
                 Component::CurDir => {}
             }
         }

@@ -137,9 +137,18 @@ impl<'a> Repo<'a> {
         env
     }
 
-    /// The folder with the objects, and those that it borrows from.
-    pub(crate) fn objects(&self) -> Vec<PathBuf> {
-        self.within.as_ref().map(Within::objects).unwrap_or_default()
+    /// The folder with its objects, if it is certain that they are this working tree's. Those that it borrows from
+    /// other repositories are not among them.
+    pub(crate) fn objects(&self) -> Result<Option<PathBuf>, GitError> {
+        let Some(within) = &self.within else { return Ok(None) };
+        let names = self.ask(&["config", "--local", "--get", "core.worktree"])?;
+        let names = Some(names.line()).filter(|line| names.code == Some(0) && !line.is_empty());
+        within.objects(names.as_deref()).map(Some)
+    }
+
+    /// Whether it keeps some of its objects in other repositories.
+    pub(crate) fn borrows(&self) -> bool {
+        self.within.as_ref().is_some_and(Within::borrows)
     }
 
     /// Git's folder that all working trees share.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use max_team_sandbox::{Walls, probe, secrets};
 
 use super::GitError;
-use crate::command::OBEYED;
+use crate::command::{OBEYED, linked};
 
 /// Questions that run no filter, whatever the settings say. All the others are asked within walls.
 const PLAIN: [&str; 5] = ["config", "hash-object", "log", "ls-files", "rev-parse"];
@@ -48,10 +48,26 @@ impl Within {
         Ok(Self { top, own, shared, writes: false })
     }
 
-    /// The folder with the objects, and those that it borrows from.
-    pub(super) fn objects(&self) -> Vec<PathBuf> {
-        let own = self.shared.join("objects");
-        own.canonicalize().into_iter().chain(alternates(&self.shared)).collect()
+    /// The folder with the objects, for somebody who shall read them all. `names` is the working tree that the
+    /// repository's own settings name. A `.git` that is a file can name any folder; one that does not name the tree in
+    /// return is somebody else's.
+    pub(super) fn objects(&self, names: Option<&str>) -> Result<PathBuf, GitError> {
+        let own = self.top.join(".git");
+        let is_named = || names.and_then(|tree| self.own.join(tree).canonicalize().ok()).as_ref() == Some(&self.top);
+        let is_genuine = self.shared == own
+            || linked(&own).as_ref() == Some(&self.shared)
+            || (self.own == self.shared && own.is_file() && is_named());
+        let objects = self.shared.join("objects");
+        if is_genuine && objects.canonicalize().is_ok_and(|real| real == objects) {
+            Ok(objects)
+        } else {
+            Err(odd("be believed about where it keeps this repository (`.git`)"))
+        }
+    }
+
+    /// Whether it keeps some of its objects in other repositories.
+    pub(super) fn borrows(&self) -> bool {
+        self.shared.join("objects/info/alternates").symlink_metadata().is_ok()
     }
 
     /// Git's folder that all working trees share.
@@ -124,6 +140,27 @@ mod tests {
         assert!(read("top/.git", "evil").is_err());
         assert!(read("top/.git", "none").is_err());
         assert!(Within::read("").is_err());
+    }
+
+    #[test]
+    fn objects_are_handed_on_only_of_a_repository_that_knows_the_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let base = dir.path().canonicalize().unwrap();
+        for folder in ["top/.git/objects", "private/.git/objects", "sly", "linked/.git"] {
+            fs::create_dir_all(base.join(folder)).unwrap();
+        }
+        let within = |top: &str, own: &str| {
+            let lines = [top, own, own].map(|path| base.join(path).display().to_string());
+            Within::read(&lines.join("\n")).unwrap()
+        };
+        assert_eq!(within("top", "top/.git").objects(None).unwrap(), base.join("top/.git/objects"));
+        let named = format!("gitdir: {}\n", base.join("private/.git").display());
+        fs::write(base.join("sly/.git"), named).unwrap();
+        let sly = within("sly", "private/.git");
+        assert!(sly.objects(None).is_err() && sly.objects(Some("..")).is_err());
+        assert!(sly.objects(Some("../../sly")).is_ok(), "it names the tree in return");
+        std::os::unix::fs::symlink(base.join("private/.git/objects"), base.join("linked/.git/objects")).unwrap();
+        assert!(within("linked", "linked/.git").objects(None).is_err());
     }
 
     #[test]

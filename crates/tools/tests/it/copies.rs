@@ -83,7 +83,7 @@ fn fates(review: &Review) -> Vec<(&str, &str)> {
 
 fn accept(copy: &mut Copy, files: Option<&[&str]>) -> Merged {
     let files: Option<Vec<String>> = files.map(|files| files.iter().map(|file| (*file).to_owned()).collect());
-    let accept = Accept { files: files.as_deref(), whole: false, sight: &Sight::default() };
+    let accept = Accept { files: files.as_deref(), whole: false, shown: None, sight: &Sight::default() };
     copy.accept(&accept, &CancellationToken::new(), &mut |_| {}).unwrap()
 }
 
@@ -200,6 +200,5 @@ fn there_is_no_copy_of_what_is_no_repository_and_none_by_a_bad_name() {
     for id in ["", "../a", "a/b", ".making-a", "a b"] {
         assert!(make(id).contains("cannot be the name of a copy"), "{id}");
     }
-    desk.copies().recover(&CancellationToken::new());
-    assert_eq!(fs::read_dir(desk.home.path().join("copies")).unwrap().count(), 0, "what was begun is swept");
+    assert_eq!(fs::read_dir(desk.home.path().join("copies")).unwrap().count(), 0, "what was begun is cleared away");
 }

@@ -8,6 +8,7 @@ use super::*;
 /// Where the child is told what to do; without it, the child is no test.
 const PLACE: &str = "MAX_TEAM_TEST_COPY";
 const AT: &str = "MAX_TEAM_TEST_STEP";
+const WHOLE: &str = "MAX_TEAM_TEST_WHOLE";
 
 fn die() -> ! {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
@@ -21,7 +22,8 @@ fn child() {
     let (Some(home), Some(at)) = (std::env::var_os(PLACE), std::env::var_os(AT)) else { return };
     let at: usize = at.to_str().unwrap().parse().unwrap();
     let mut copy = Copies::within(Path::new(&home)).find("one").unwrap();
-    let accept = Accept { files: None, whole: false, sight: &Sight::default() };
+    let whole = std::env::var_os(WHOLE).is_some();
+    let accept = Accept { files: None, whole, shown: None, sight: &Sight::default() };
     let mut die_at = |step: max_team_tools::copy::Step| {
         if step.done == at {
             die();
@@ -63,19 +65,23 @@ impl Scene {
 
     /// Runs the child; the signal that ended it. `around` is what it is run by.
     fn killed(&self, around: &[String], at: usize) -> Option<i32> {
+        let status = self.child(around, at).status().unwrap();
+        assert!(status.success() || status.signal() == Some(9), "{around:?} {at}: {status}");
+        status.signal()
+    }
+
+    fn child(&self, around: &[String], at: usize) -> Command {
         let mut argv = around.to_vec();
         argv.push(std::env::current_exe().unwrap().display().to_string());
         let (program, words) = argv.split_first().unwrap();
-        let status = Command::new(program)
+        let mut child = Command::new(program);
+        child
             .args(words)
             .args(["--exact", "copies::crash::child", "--ignored"])
             .env(PLACE, self.desk.home.path())
             .env(AT, at.to_string())
-            .stdout(Stdio::null())
-            .status()
-            .unwrap();
-        assert!(status.success() || status.signal() == Some(9), "{around:?} {at}: {status}");
-        status.signal()
+            .stdout(Stdio::null());
+        child
     }
 
     fn recover(&self) {
@@ -156,6 +162,21 @@ fn a_merge_that_is_killed_at_any_change_of_a_name_comes_to_the_same_end() {
                 break;
             }
         }
+    }
+}
+
+#[test]
+fn a_whole_merge_that_is_killed_leaves_nothing() {
+    let (desk, copy) = work();
+    drop(copy);
+    let before = desk.files();
+    let scene = Scene { desk, kept: TempDir::new().unwrap() };
+    for at in 0..9 {
+        let status = scene.child(&[], at).env(WHOLE, "1").status().unwrap();
+        assert_eq!(status.signal(), Some(9), "{at}");
+        assert!(at == 0 || scene.desk.files() != before, "something had been done");
+        scene.recover();
+        assert_eq!(scene.desk.files(), before, "killed at step {at}");
     }
 }
 

@@ -121,3 +121,51 @@ fn commands_in_a_copy_commit_there_and_reach_nothing_else() {
     assert_eq!((desk.files(), git_state(&desk.project), beside()), before);
     assert_eq!(fates(&review(&copy)), [("src/a.rs", "ready")]);
 }
+
+#[test]
+fn files_of_the_user_that_a_repository_points_at_do_not_get_into_a_copy() {
+    let desk = Desk::usual();
+    let project = &desk.project;
+    fs::write(project.outside("key"), "secret-one\n").unwrap();
+    fs::write(project.outside("other"), "secret-two\n").unwrap();
+    git(project, &["config", "core.excludesFile", project.outside("key").to_str().unwrap()]);
+    let exclude = project.inside(".git/info/exclude");
+    fs::remove_file(&exclude).unwrap();
+    symlink(project.outside("other"), &exclude).unwrap();
+    let copy = desk.copy("one");
+    let mut folders = vec![desk.home.path().join("copies/one")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().map(Result::unwrap) {
+            if entry.file_type().unwrap().is_dir() {
+                folders.push(entry.path());
+            } else if let Ok(text) = fs::read_to_string(entry.path()) {
+                assert!(!text.contains("secret-"), "{}: {text}", entry.path().display());
+            }
+        }
+    }
+    assert_eq!(fates(&review(&copy)), []);
+}
+
+#[test]
+fn objects_of_other_repositories_are_not_handed_on() {
+    let desk = Desk::usual();
+    let private = desk.project.outside("private");
+    git(&desk.project, &["clone", "--quiet", ".", private.to_str().unwrap()]);
+    let shared = desk.project.outside("borrows");
+    git(&desk.project, &["clone", "--quiet", "--shared", private.to_str().unwrap(), shared.to_str().unwrap()]);
+    let copy = desk.copy_of(&shared, "borrows");
+    assert_eq!(copy.reads(), [desk.home.path().canonicalize().unwrap().join("copies/borrows/keep/objects")]);
+    assert!(copy.left().iter().any(|left| left.contains("alternates")), "{:?}", copy.left());
+    assert_eq!(git_in(&copy.root(), &["log", "--format=%s"]).lines().count(), 1);
+    assert_eq!(git_in(&copy.root(), &["status", "--porcelain"]), "");
+    assert_eq!(fs::read_to_string(copy.root().join("src/a.rs")).unwrap(), "one\ntwo\nthree\n");
+
+    let sly = desk.project.outside("sly");
+    fs::create_dir(&sly).unwrap();
+    fs::write(sly.join(".git"), format!("gitdir: {}\n", private.join(".git").display())).unwrap();
+    let order = Order { id: "sly", project: &sly, sight: &Sight::default(), by: "leo", at_ms: 1 };
+    let told = desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string();
+    assert!(told.contains("be believed about where it keeps this repository"), "{told}");
+    let left = fs::read_dir(desk.home.path().join("copies")).unwrap().count();
+    assert_eq!(left, 1, "what could not be made leaves nothing behind");
+}

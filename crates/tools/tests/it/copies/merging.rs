@@ -99,7 +99,7 @@ fn what_the_user_has_changed_meanwhile_is_never_touched() {
     assert_eq!(copy.conflict("src/b.rs", &CancellationToken::new()).unwrap(), None, "one side is gone");
 
     let before = desk.files();
-    let whole = Accept { files: None, whole: true, sight: &Sight::default() };
+    let whole = Accept { files: None, whole: true, shown: None, sight: &Sight::default() };
     fs::write(root.join("fine.txt"), "fine\n").unwrap();
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files, merged.stuck.len(), merged.open), (vec!["same".to_owned()], 6, 7));
@@ -133,7 +133,12 @@ fn some_files_are_taken_and_some_are_not() {
     assert_eq!(fates(&review(copy))[2], ("two.txt", "ready"), "another file than the one that was said no to");
     assert_eq!(accept(copy, Some(&["two.txt"])).files, ["two.txt"]);
     let files = Some(["four.txt".to_owned()]);
-    let named = Accept { files: files.as_ref().map(<[String; 1]>::as_slice), whole: false, sight: &Sight::default() };
+    let named = Accept {
+        files: files.as_ref().map(<[String; 1]>::as_slice),
+        whole: false,
+        shown: None,
+        sight: &Sight::default(),
+    };
     let told = copy.accept(&named, &CancellationToken::new(), &mut |_| {}).unwrap_err();
     assert!(told.to_string().contains("`four.txt` has not changed in this copy"), "{told}");
 }
@@ -171,6 +176,11 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
     fs::write(root.join(".claude/settings.json"), "{}").unwrap();
     symlink("/etc/passwd", root.join("absolute")).unwrap();
     symlink("../../x", root.join("src/climbs")).unwrap();
+    symlink("../run.sh", root.join("src/beside")).unwrap();
+    // `down/here` leads up to `down`'s own folder, and `..` behind it leads out.
+    fs::create_dir(root.join("down")).unwrap();
+    symlink("..", root.join("down/here")).unwrap();
+    symlink("down/here/../secret", root.join("detour")).unwrap();
     fs::write(root.join("large"), vec![b'x'; (8 << 20) + 1]).unwrap();
     fs::create_dir(root.join("own")).unwrap();
     git_in(&root.join("own"), &["init", "--quiet"]);
@@ -182,16 +192,88 @@ fn what_other_programs_obey_and_links_that_lead_out_are_refused() {
         (".claude/settings.json", "refused"),
         (".mcp.json", "refused"),
         ("absolute", "refused"),
+        ("detour", "refused"),
+        ("down/here", "ready"),
         ("fine", "ready"),
         ("large", "refused"),
         ("own", "refused"),
+        ("src/beside", "ready"),
         ("src/climbs", "refused"),
     ];
     assert_eq!(fates(&review(&copy)), want);
     let before = desk.files();
     let merged = accept(&mut copy, None);
-    assert_eq!((merged.files, merged.stuck.len()), (vec!["fine".to_owned()], 6));
+    assert_eq!((merged.files, merged.stuck.len()), (["down/here", "fine", "src/beside"].map(str::to_owned).into(), 7));
     let mut want = before;
-    want.insert("fine".to_owned(), "\"fine\\n\"".to_owned());
+    for (path, content) in
+        [("down/", ""), ("down/here", "-> .."), ("fine", "\"fine\\n\""), ("src/beside", "-> ../run.sh")]
+    {
+        want.insert(path.to_owned(), content.to_owned());
+    }
     assert_eq!(desk.files(), want);
+}
+
+#[test]
+fn a_whole_merge_that_meets_somebody_is_taken_back() {
+    let desk = Desk::usual();
+    let mut copy = desk.copy("one");
+    let root = copy.root();
+    for (path, text) in [("src/a.rs", "copy\n"), ("src/b.rs", "copy\n"), ("win.txt", "copy\n")] {
+        fs::write(root.join(path), text).unwrap();
+    }
+    fs::create_dir(root.join("new")).unwrap();
+    fs::write(root.join("new/x"), "new\n").unwrap();
+    fs::remove_file(root.join("run.sh")).unwrap();
+    fs::remove_file(root.join("link")).unwrap();
+    fs::write(root.join("link"), "no link any more\n").unwrap();
+    let whole = Accept { files: None, whole: true, shown: None, sight: &Sight::default() };
+    let before = desk.files();
+    for at in 0..6 {
+        // Somebody changes the file that comes last, after some were done; and somebody gives it up there.
+        let mut want = before.clone();
+        want.insert("win.txt".to_owned(), "\"mine\\n\"".to_owned());
+        let mut meet = |step: max_team_tools::copy::Step| {
+            if step.done == at {
+                desk.project.write("win.txt", "mine\n");
+            }
+        };
+        let merged = copy.accept(&whole, &CancellationToken::new(), &mut meet).unwrap();
+        assert_eq!((merged.files.len(), merged.stuck.len(), desk.files()), (0, 1, want), "{at}");
+        desk.project.write("win.txt", "one\r\ntwo\r\n");
+
+        let cancel = CancellationToken::new();
+        let mut give_up = |step: max_team_tools::copy::Step| {
+            if step.done == at {
+                cancel.cancel();
+            }
+        };
+        copy.accept(&whole, &cancel, &mut give_up).unwrap_err();
+        assert_eq!(desk.files(), before, "{at}");
+    }
+    assert!(!desk.home.path().join("copies/one/merge.json").exists());
+    let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((merged.files.len(), merged.stuck.len(), merged.open), (6, 0, 0));
+}
+
+#[test]
+fn only_what_was_shown_is_merged() {
+    let desk = Desk::usual();
+    let mut copy = desk.copy("one");
+    let root = copy.root();
+    fs::write(root.join("src/a.rs"), "shown\n").unwrap();
+    fs::write(root.join("src/b.rs"), "shown\n").unwrap();
+    let shown = review(&copy);
+    let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Sight::default() };
+    fs::write(root.join("dropped"), "by a check\n").unwrap();
+    fs::write(root.join("src/a.rs"), "changed by a check\n").unwrap();
+    let before = desk.files();
+    let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((merged.files.len(), merged.stuck.len(), desk.files()), (0, 1, before.clone()));
+    fs::write(root.join("src/a.rs"), "one\ntwo\nthree\n").unwrap();
+    let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((merged.files.len(), merged.stuck.len(), desk.files()), (0, 1, before), "not even if it is gone");
+    fs::write(root.join("src/a.rs"), "shown\n").unwrap();
+    let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((merged.files, merged.open), (["src/a.rs", "src/b.rs"].map(str::to_owned).into(), 0));
+    assert!(!desk.files().contains_key("dropped"), "what a check leaves is nobody's work");
 }

@@ -1,0 +1,124 @@
+//! Speaking for somebody who cannot sit down: its copy is gone, or there are no walls to keep it in.
+//!
+//! What it was at ends in its own stream, what waits in its mailbox is read, and whoever waits for it hears why, all in
+//! one commit. Nobody does it in its place.
+
+use std::sync::Arc;
+
+use max_team_core::event::End;
+use max_team_core::hash::Hash;
+use max_team_core::id::AgentId;
+use max_team_core::ledger::Left;
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::plan::event::Spent;
+use max_team_core::turn::{Frame, Input, Now, Turn};
+use max_team_journal::Expect;
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::{Activity, Floor};
+use crate::agent::{Control, derived};
+use crate::error::RuntimeError;
+use crate::handle::{Notice, Origin};
+use crate::shared::{append, commit_at, now_ms};
+use crate::{rows, session};
+
+impl Floor {
+    /// Sits in an agent's place until nothing is left to be said for it.
+    pub(super) async fn excuse(self: &Arc<Self>, agent: AgentId, why: &str, mut controls: mpsc::Receiver<Control>) {
+        let address = session::agent_stream(agent);
+        while !self.is_closing() {
+            if let Err(error) = self.end_for(agent, why).await {
+                let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
+                self.shared.publish(stopped).await;
+                return;
+            }
+            while controls.try_recv().is_ok() {}
+            self.report(&address, Activity::Idle, false).await;
+            if self.leave(&address, &controls).await {
+                return;
+            }
+        }
+    }
+
+    async fn end_for(self: &Arc<Self>, agent: AgentId, why: &str) -> Result<(), RuntimeError> {
+        let address = session::agent_stream(agent);
+        let mail = self.mail(&address, true)?;
+        let (turn, head) = self.shared.fold_agent(agent)?;
+        let name = turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
+        let at_ms = now_ms();
+        let events = turn.decide(Input::Broken { detail: why.to_owned() }, &now(at_ms));
+        let mut commit = commit_at(at_ms);
+        commit.fence = Some(self.fence.clone());
+        commit.expect.push((address.clone(), Expect::At(head)));
+        commit.actor = format!("agent:{name}");
+        for event in &events {
+            commit.appends.push(append(&address, event, &commit.actor)?);
+            commit.projections.extend(rows::project(&address, at_ms, event));
+        }
+        commit.projections.push(rows::at_rest(agent));
+        commit.acks = mail.iter().map(|letter| letter.id).collect();
+        let given = |letter: &Envelope| Assignment::deserialize(letter.body.get("assignment")?).ok();
+        let waiting = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign).filter_map(given);
+        let current = turn.assignment().filter(|_| turn.is_busy()).cloned();
+        let excuse = Excuse { address: &address, name: &name, why, spent: spent(&turn), at_ms };
+        commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
+        self.commit(commit, || ()).await?;
+        let from = Arc::new(Origin { name: name.into(), ..Origin::agent(agent) });
+        for event in events {
+            let (session, from) = (self.session, Arc::clone(&from));
+            self.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
+        }
+        Ok(())
+    }
+}
+
+/// What is said for somebody.
+struct Excuse<'a> {
+    address: &'a str,
+    name: &'a str,
+    why: &'a str,
+    spent: Spent,
+    at_ms: i64,
+}
+
+impl Excuse<'_> {
+    fn letter(&self, given: &Assignment) -> Envelope {
+        let end = End::Broken { detail: self.why.to_owned() };
+        Envelope {
+            id: derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
+            from: self.address.to_owned(),
+            to: given.reply_to.clone(),
+            kind: Kind::TaskResult,
+            body: json!({
+                "assignment": given, "call": given.task, "ok": false, "is_error": true, "text": self.why,
+                "output": "", "error": self.why, "end": end, "spent": self.spent, "ms": self.spent.ms,
+                "by": self.name,
+            }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: self.at_ms,
+        }
+    }
+}
+
+/// What a turn has cost that ends here.
+fn spent(turn: &Turn) -> Spent {
+    let mut spent = Spent::default();
+    for charge in turn.charges().iter().filter(|_| turn.is_busy()) {
+        spent.nano = spent.nano.saturating_add(charge.nano);
+        spent.unknown_nano = spent.unknown_nano.saturating_add(charge.unknown_nano);
+        spent.usage += charge.usage;
+    }
+    spent
+}
+
+/// The moment, for somebody who will ask nobody anything more.
+fn now(at_ms: i64) -> Now {
+    let none = Hash::of([]);
+    let frame = Frame { instructions: none, tools: none, settings: none, bytes: 0 };
+    let (fresh, facts, left) = (Uuid::now_v7(), String::new(), Left::default());
+    Now { at_ms, jitter: 0, fresh, frame, compact: frame, facts, left }
+}
