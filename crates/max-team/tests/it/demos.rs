@@ -105,12 +105,9 @@ fn every_demo_really_does_it() {
     ];
     for (name, figures, files) in table {
         let played = Played::new(&[name], &[]);
-        played.says(&[
-            "This is a recording",
-            "may it run?",
-            &format!("✓ Plan: done: {figures}"),
-            "✉ news from the team",
-        ]);
+        played.says(&["This is a recording", "may it run?", &format!("✓ Plan: done: {figures}")]);
+        // The plan and the lead speak for themselves: who is heard first is not promised.
+        played.says(&["✉ news from the team"]);
         assert!(!played.ran.out.contains("did not go as"), "{}", played.ran.out);
         for (file, words) in files {
             assert!(played.file(file).contains(words), "{name}: {file}");

@@ -1,3 +1,5 @@
+//! Which answers serve again, by tables and by property.
+
 use proptest::prelude::*;
 use serde_json::json;
 
