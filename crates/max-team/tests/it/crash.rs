@@ -1,5 +1,8 @@
 //! Kill it at any instant: the next process goes on, nothing finished is paid or done twice.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, ChildStdout};
+
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::json;
 
@@ -17,7 +20,7 @@ fn replies() -> Vec<Reply> {
     ]
 }
 
-fn start_turn(program: &Program) -> std::process::Child {
+fn start_turn(program: &Program) -> Child {
     program.start(&["-p", "do it", "--permission-mode", "acceptEdits"])
 }
 
@@ -173,10 +176,12 @@ fn ctrl_c_interrupts_and_keeps_what_there_is() {
     let gate = Gate::new();
     let server = ModelServer::start([Reply::text("half of it").chunk(5).gate_after(5, &gate), Reply::text("the rest")]);
     let program = Program::with(&server);
-    let child = program.start(&["-p", "hello"]);
-    gate.wait_reached();
+    let mut child = program.start(&["-p", "hello", "--output-format", "stream-json", "--include-partial-messages"]);
+    // What has left the server may not have been read yet.
+    let out = heard(&mut child, "half");
     signal(&child, "INT");
     let ran = finish(child);
+    drop(out);
     assert_eq!(ran.code, 130, "{ran:?}");
     assert!(ran.err.contains("go on with `max-team -r ses_"), "{ran:?}");
     assert_eq!(program.events().last().map(String::as_str), Some("turn_ended"));
@@ -186,15 +191,15 @@ fn ctrl_c_interrupts_and_keeps_what_there_is() {
     assert!(messages.contains("half"), "the partial answer is kept as text: {messages}");
 }
 
-/// Reads until a retry is announced, which happens after its commit.
-fn announced_retry(child: &mut std::process::Child) -> String {
-    let mut out = std::io::BufReader::new(child.stdout.take().unwrap());
+/// Reads until a line has these words. What is still to come can be read from what it hands back, together with the line.
+fn heard(child: &mut Child, words: &str) -> (BufReader<ChildStdout>, String) {
+    let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
-    while !line.contains("api_retry") {
+    while !line.contains(words) {
         line.clear();
-        assert!(std::io::BufRead::read_line(&mut out, &mut line).unwrap() > 0, "no retry was announced");
+        assert!(out.read_line(&mut line).unwrap() > 0, "`{words}` never came");
     }
-    line
+    (out, line)
 }
 
 #[test]
@@ -202,7 +207,8 @@ fn retries_survive_a_crash_with_their_wait() {
     let server = ModelServer::start([Reply::status(429).retry_after(1), Reply::text("hi")]);
     let program = Program::with(&server);
     let mut child = program.start(&["-p", "hello", "--output-format", "stream-json"]);
-    let line = announced_retry(&mut child);
+    // It is announced after its commit.
+    let (_, line) = heard(&mut child, "api_retry");
     assert!(line.contains("\"attempt\":1") && line.contains("\"max_retries\":3"), "{line}");
     kill(&mut child);
     let ran = program.run(&GO_ON);
@@ -233,7 +239,7 @@ fn a_graceful_stop_while_waiting_for_a_retry_is_quick() {
     let server = ModelServer::start([Reply::status(429).retry_after(60), Reply::text("late")]);
     let program = Program::with(&server);
     let mut child = program.start(&["-p", "hello", "--output-format", "stream-json"]);
-    announced_retry(&mut child);
+    drop(heard(&mut child, "api_retry"));
     let started = std::time::Instant::now();
     signal(&child, "TERM");
     assert_eq!(finish(child).code, 143);
