@@ -229,7 +229,7 @@ fn split(name: &str, chinese: bool) -> Vec<String> {
 
 /// A Chinese name without anything that sets its parts apart: most of them have two letters, some have three.
 fn cuts(name: &str) -> Vec<Piece> {
-    let letters: Vec<char> = name.chars().collect();
+    let letters: Vec<char> = name.chars().filter(|letter| letter.is_alphanumeric()).collect();
     let cut = |at: usize| letters.split_at_checked(at).filter(|(_, tail)| tail.len() > 1);
     let halves: Vec<(String, String)> =
         [2, 3].into_iter().filter_map(cut).map(|(head, tail)| (head.iter().collect(), tail.iter().collect())).collect();
@@ -248,11 +248,12 @@ mod tests {
 
     #[test]
     fn names_are_taken_apart_where_people_would() {
-        let table: [(&str, &[(&str, &str)]); 11] = [
+        let table: [(&str, &[(&str, &str)]); 12] = [
             ("Berlin", &[]),
             ("New York", &[]),
             ("北京", &[]),
             ("石家庄", &[]),
+            ("  区县", &[]),
             ("Springfield, Illinois", &[("Springfield", "Illinois"), ("Illinois", "")]),
             ("Paris / Texas; USA", &[("Paris", "Texas USA"), ("Texas", "USA"), ("USA", "")]),
             ("北京通州", &[("通州", "北京"), ("北京", "")]),
