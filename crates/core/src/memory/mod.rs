@@ -2,7 +2,7 @@
 //!
 //! A fact is a JSON value under a dotted key (`user_profile.location`) with where it came from. Every agent reads;
 //! [`may_write`] says who writes what. Nothing here stores anything: events are decided here, the runtime commits them
-//! and derives rows, and [`rank`] orders what a question finds. What is recalled is data for a model, never an order.
+//! and derives rows, and `rank` orders what a question finds. What is recalled is data for a model, never an order.
 
 mod board;
 mod file;
