@@ -326,18 +326,13 @@ impl Agent {
             return Ok(Vec::new());
         }
         let census = Census::new(&self.floor.shared.journal);
-        let costs = census.costs(Some(self.floor.session), self.turn_began(&census)?, now_ms())?;
-        let mut callers: Vec<AgentId> = self.origin.agent.into_iter().collect();
-        let mut spent = Vec::new();
-        // Whoever is called begins after its caller, so one look at all of them finds everybody.
-        for cost in costs {
-            if cost.caller.is_some_and(|caller| callers.contains(&caller)) {
-                callers.push(cost.agent);
-                let Cost { model, calls, usage, nano, unknown_nano, .. } = cost;
-                spent.push(Charge { model, calls, usage, nano, unknown_nano });
-            }
-        }
-        Ok(spent)
+        let Some(agent) = self.origin.agent else { return Ok(Vec::new()) };
+        let (_, costs) = census.costs_of(self.floor.session, agent, self.turn_began(&census)?, now_ms())?;
+        let charge = |cost: Cost| {
+            let Cost { model, calls, usage, nano, unknown_nano, .. } = cost;
+            Charge { model, calls, usage, nano, unknown_nano }
+        };
+        Ok(costs.into_iter().map(charge).collect())
     }
 
     /// When the turn that runs began.

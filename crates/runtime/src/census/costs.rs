@@ -69,6 +69,29 @@ impl Census<'_> {
     }
 }
 
+impl Census<'_> {
+    /// What an agent has spent since then, and what those have who worked for it, directly or through others.
+    pub(crate) fn costs_of(
+        &self,
+        session: SessionId,
+        agent: AgentId,
+        since_ms: i64,
+        now_ms: i64,
+    ) -> Result<(Vec<Cost>, Vec<Cost>), RuntimeError> {
+        let (mut own, mut others, mut callers) = (Vec::new(), Vec::new(), vec![agent]);
+        // Whoever is called begins after its caller, so one look at all of them finds everybody.
+        for cost in self.costs(Some(session), since_ms, now_ms)? {
+            if cost.agent == agent {
+                own.push(cost);
+            } else if cost.caller.is_some_and(|caller| callers.contains(&caller)) {
+                callers.push(cost.agent);
+                others.push(cost);
+            }
+        }
+        Ok((own, others))
+    }
+}
+
 fn cost(agent: &AgentRow, charge: Charge, at_ms: i64) -> Cost {
     let assignment = agent.assignment.as_ref();
     Cost {

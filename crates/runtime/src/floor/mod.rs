@@ -186,17 +186,8 @@ impl Floor {
         if journal.head(&crate::session::agent_stream(agent))? == 0 {
             return Ok(0);
         }
-        let costs = census::Census::new(journal).costs(Some(self.session), 0, now_ms())?;
-        let mut whose = vec![agent];
-        let mut spent: u64 = 0;
-        // Whoever is called begins after its caller, so one look at all of them finds everybody.
-        for cost in costs {
-            if cost.agent == agent || cost.caller.is_some_and(|caller| whose.contains(&caller)) {
-                whose.push(cost.agent);
-                spent = spent.saturating_add(cost.nano);
-            }
-        }
-        Ok(spent)
+        let (own, others) = census::Census::new(journal).costs_of(self.session, agent, 0, now_ms())?;
+        Ok(own.iter().chain(&others).fold(0, |spent: u64, cost| spent.saturating_add(cost.nano)))
     }
 
     /// What a member's requests carry, made once per member and settings.
