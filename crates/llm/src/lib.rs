@@ -33,5 +33,5 @@ pub use endpoint::{BadEndpoint, Endpoint, KeyStyle};
 pub use replay::{BadRecording, Replay};
 pub use router::Router;
 pub use tool::ToolSpec;
-pub use transcript::{Call, Transcript};
+pub use transcript::{Call, Head, Transcript};
 pub use wire::{Request, Thinking, Wire};

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use max_team_core::chat::{Message, Part, Role};
 use max_team_core::context::{Window, elided};
 
-use crate::dialect;
+use crate::dialect::{self, Dialect};
 use crate::tool::ToolSpec;
 use crate::wire::{Request, Wire};
 
@@ -35,7 +35,7 @@ pub struct Call {
 #[derive(Debug)]
 pub struct Transcript {
     wire: Arc<Wire>,
-    head: Head,
+    head: Arc<Head>,
     /// What stands in the place of messages that have left the window.
     opening: Option<Piece>,
     pieces: Vec<Piece>,
@@ -43,11 +43,18 @@ pub struct Transcript {
     speaker: Arc<str>,
 }
 
-/// What every request begins with.
+/// What every request begins with; the same for all who are told the same.
 #[derive(Debug, Default)]
-pub(crate) struct Head {
+pub struct Head {
     pub(crate) system: Vec<u8>,
     pub(crate) tools: Vec<u8>,
+}
+
+impl Head {
+    /// The system text and the tools, as this dialect has them.
+    pub fn new(dialect: Dialect, system: &str, tools: &[ToolSpec]) -> Self {
+        dialect::head(dialect, system, tools)
+    }
 }
 
 /// One message: as it is, and as it looks once its tool results have left the window.
@@ -81,7 +88,7 @@ impl Transcript {
     pub fn new(wire: Wire) -> Self {
         Self {
             wire: Arc::new(wire),
-            head: Head::default(),
+            head: Arc::default(),
             opening: None,
             pieces: Vec::new(),
             ids: Ids::default(),
@@ -92,7 +99,7 @@ impl Transcript {
     /// The same conversation with another model, or with other instructions.
     pub fn encode(wire: Wire, system: &str, tools: &[ToolSpec], messages: &[Message]) -> Self {
         let mut transcript = Self::new(wire);
-        transcript.instruct(system, tools);
+        transcript.instruct(Arc::new(Head::new(transcript.wire.dialect, system, tools)));
         for message in messages {
             transcript.push(message);
         }
@@ -122,8 +129,8 @@ impl Transcript {
     }
 
     /// Sets the system text and the tools.
-    pub fn instruct(&mut self, system: &str, tools: &[ToolSpec]) {
-        self.head = dialect::head(&self.wire, system, tools);
+    pub fn instruct(&mut self, head: Arc<Head>) {
+        self.head = head;
     }
 
     /// Sets what stands before the messages in the window.

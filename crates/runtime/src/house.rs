@@ -90,7 +90,7 @@ impl House {
     }
 
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
-        self.shared.watch()
+        self.shared.herald.watch()
     }
 
     pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
@@ -358,7 +358,7 @@ impl House {
         commit.appends.push(append(&stream, &said, &order.by.address())?);
         commit.sends.push(letter.clone());
         self.shared.journal.commit(commit).await?;
-        self.shared.audit_letter(&letter);
+        self.shared.herald.letter(&letter);
         floor.seat_plan(plan)
     }
 
@@ -395,10 +395,10 @@ impl House {
         commit.appends.push(append(&stream, &said, &order.by.address())?);
         commit.sends.push(letter.clone());
         self.shared.journal.commit(commit).await?;
-        self.shared.audit_letter(&letter);
+        self.shared.herald.letter(&letter);
         // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
         let from = Arc::new(Origin::named(&order.by.user));
-        self.shared.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
+        self.shared.herald.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
         floor.ring(&letter.to);
         Ok(())
     }
@@ -447,7 +447,7 @@ impl House {
         for session in open {
             self.close_session(session).await;
         }
-        self.shared.close_audit();
+        self.shared.herald.close();
         Ok(self.shared.journal.close().await?)
     }
 

@@ -13,6 +13,7 @@ mod error;
 mod floor;
 pub mod front_matter;
 mod handle;
+mod herald;
 mod house;
 mod memory;
 mod paths;

@@ -8,16 +8,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
 use max_team_core::hash::Hash;
-use max_team_core::limits::NOTICES_MAX;
-use max_team_core::message::Envelope;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
 use max_team_tools::{Reach, Registry};
-use tokio::sync::mpsc;
 
 use crate::audit::Audit;
 use crate::error::RuntimeError;
-use crate::handle::Notice;
+use crate::herald::Herald;
 use crate::house::Options;
 use crate::memory::Remember;
 use crate::skills::Library;
@@ -44,8 +41,7 @@ pub(crate) struct Shared {
     pub skills: Arc<Library>,
     /// How it looks after its memory, once somebody has said so.
     pub remember: OnceLock<Remember>,
-    audit: Option<Audit>,
-    watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
+    pub herald: Arc<Herald>,
 }
 
 impl Shared {
@@ -63,8 +59,7 @@ impl Shared {
             read: Mutex::new(None),
             skills: Arc::new(Library::new(options.skills)),
             remember: OnceLock::new(),
-            audit: options.audit.map(Audit::new),
-            watchers: Mutex::new(Vec::new()),
+            herald: Herald::new(options.audit.map(Audit::new)),
         }
     }
 
@@ -78,36 +73,6 @@ impl Shared {
         match self.journal.commit(commit).await {
             Err(error) if !error.is_refusal() => Err(error.into()),
             _ => Ok(()),
-        }
-    }
-
-    /// Notices from now on.
-    pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
-        let (sender, receiver) = mpsc::channel(NOTICES_MAX);
-        lock(&self.watchers).push(sender);
-        receiver
-    }
-
-    /// Tells every face, and the audit file; waits for the slow ones.
-    pub(crate) async fn publish(&self, notice: Notice) {
-        if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
-            audit.event(from, *at_ms, event);
-        }
-        let watchers = lock(&self.watchers).clone();
-        for watcher in &watchers {
-            if watcher.send(notice.clone()).await.is_err() {
-                lock(&self.watchers).retain(|watcher| !watcher.is_closed());
-            }
-        }
-    }
-
-    /// Tells every face that keeps up: for what is only for show.
-    pub(crate) fn show(&self, notice: &Notice) {
-        for watcher in lock(&self.watchers).iter() {
-            // A face that has fallen behind sees the finished answer instead; half of its queue is kept for that.
-            if watcher.capacity() > NOTICES_MAX / 2 {
-                drop(watcher.try_send(notice.clone()));
-            }
         }
     }
 
@@ -129,20 +94,6 @@ impl Shared {
     pub(crate) fn callable_skills(&self, root: &Path) -> Vec<String> {
         let catalogue = self.skills.of(root);
         catalogue.all().filter(|skill| skill.is_callable()).map(|skill| skill.name.clone()).collect()
-    }
-
-    /// Writes the audit lines that wait.
-    pub(crate) fn close_audit(&self) {
-        if let Some(audit) = &self.audit {
-            audit.close();
-        }
-    }
-
-    /// A letter was sent.
-    pub(crate) fn audit_letter(&self, letter: &Envelope) {
-        if let Some(audit) = &self.audit {
-            audit.letter(letter);
-        }
     }
 }
 

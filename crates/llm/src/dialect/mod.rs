@@ -17,7 +17,7 @@ use crate::transcript::{Call, Halves, Head, Ids};
 use crate::wire::Wire;
 
 /// A wire format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Dialect {
     /// Anthropic Messages.
@@ -44,8 +44,8 @@ impl Dialect {
     }
 }
 
-pub(crate) fn head(wire: &Wire, system: &str, tools: &[ToolSpec]) -> Head {
-    match wire.dialect {
+pub(crate) fn head(dialect: Dialect, system: &str, tools: &[ToolSpec]) -> Head {
+    match dialect {
         Dialect::Anthropic => anthropic::encode::head(system, tools),
         Dialect::OpenaiChat => openai_chat::encode::head(system, tools),
     }

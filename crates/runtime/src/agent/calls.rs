@@ -205,7 +205,7 @@ impl Agent {
         let settings = mate.settings.clone();
         let mut newcomer = Newcomer::welcome(&self.floor, child, mate, settings, assignment, &letter, &mut commit)?;
         if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-            self.floor.shared.audit_letter(&letter);
+            self.floor.shared.herald.letter(&letter);
         } else {
             commit.sends.push(letter);
         }

@@ -4,6 +4,7 @@
 //! skills, the last words. Whatever the model forgets, these are in the window.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::context::Window;
@@ -13,7 +14,7 @@ use max_team_core::event::LlmIntent;
 use max_team_core::id::TurnId;
 use max_team_core::limits::{FACTS_BYTES_MAX, SUMMARY_WORDS_BYTES_MAX};
 use max_team_core::turn::Input;
-use max_team_llm::{Call, Request, Transcript};
+use max_team_llm::{Call, Head, Request, Transcript};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -35,7 +36,7 @@ impl Agent {
     /// The request for a summary: a conversation of its own, in which nothing can be called.
     pub(super) fn summary_request(&self, intent: &LlmIntent, about: &Summary) -> Request {
         let mut transcript = Transcript::new(self.floor.shared.router.wire(&intent.model));
-        transcript.instruct(PROMPT, &[]);
+        transcript.instruct(Arc::new(Head::new(transcript.wire().dialect, PROMPT, &[])));
         transcript.belongs_to(&self.speaker());
         transcript.push(&Message::user(vec![Part::text(self.turn.asked_for(about, &intent.model))]));
         let (number, max_tokens, window) = (intent.call, intent.max_tokens, Window::default());

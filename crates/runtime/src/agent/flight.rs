@@ -48,8 +48,6 @@ pub(super) type Future = Pin<Box<dyn std::future::Future<Output = Landed> + Send
 pub(super) struct Wire {
     model: Model,
     transcript: Transcript,
-    /// The system text it was instructed with.
-    system: Arc<str>,
 }
 
 impl Agent {
@@ -103,7 +101,7 @@ impl Agent {
             let show = |delta: max_team_llm::Delta<'_>| {
                 // A summary is not part of the conversation.
                 if let Some(delta) = shown(delta).filter(|delta| !is_summary || !is_said(delta)) {
-                    shared.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
+                    shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
                 }
             };
             let outcome = match shared.router.call(&request, &cancel, show).await {
@@ -140,12 +138,8 @@ impl Agent {
         let mut wire = fits.unwrap_or_else(|| Wire {
             model: model.clone(),
             transcript: Transcript::new(self.floor.shared.router.wire(model)),
-            system: Arc::from(""),
         });
-        if wire.transcript.is_empty() || !Arc::ptr_eq(&wire.system, &self.frame.system) {
-            wire.transcript.instruct(&self.frame.system, &self.frame.tools);
-            wire.system = Arc::clone(&self.frame.system);
-        }
+        wire.transcript.instruct(self.frame.head(wire.transcript.wire().dialect));
         wire.transcript.belongs_to(&self.speaker());
         wire.transcript.open_with(self.turn.head().as_ref());
         for message in self.turn.history().iter().skip(wire.transcript.len()) {
@@ -259,7 +253,7 @@ impl Agent {
         let key = key.to_owned();
         Progress::new(move |words| {
             let delta = Delta::Progress { key: key.clone(), words };
-            shared.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
+            shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
         })
     }
 

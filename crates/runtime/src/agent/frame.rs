@@ -3,17 +3,18 @@
 //! Each is a blob with a content address, so that an intent can name it and a request can be made again from the
 //! journal alone, whatever the files say by then. Instruction files are read again at the start of each turn.
 
+use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::policy::Sight;
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn;
-use max_team_llm::ToolSpec;
+use max_team_llm::{Dialect, Head, ToolSpec};
 use max_team_tools::command::{Network, Walls};
 use max_team_tools::copy::Copy;
 use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Structured, Tool};
@@ -40,8 +41,10 @@ pub(crate) struct Frame {
     /// Says that the folder is in use.
     occupied: Option<Arc<OwnedFd>>,
     walled: bool,
-    pub(super) system: Arc<str>,
-    pub(super) tools: Arc<[ToolSpec]>,
+    system: Arc<str>,
+    tools: Arc<[ToolSpec]>,
+    /// The two as they are sent, for whoever is told the same.
+    heads: Arc<Mutex<HashMap<Dialect, Arc<Head>>>>,
     files: Vec<(String, usize)>,
     notes: Vec<String>,
     /// The user wants no skill to be used for the moment.
@@ -111,6 +114,7 @@ impl Frame {
             walled: shared.walled,
             system: Arc::from(""),
             tools,
+            heads: Arc::default(),
             files: Vec::new(),
             notes: Vec::new(),
             muted,
@@ -161,7 +165,7 @@ impl Frame {
         if *self.system != *system {
             let [instructions, ..] = &mut self.blobs;
             *instructions = Blob::new(system.as_bytes().to_vec());
-            self.system = Arc::from(system);
+            (self.system, self.heads) = (Arc::from(system), Arc::default());
         }
         (self.files, self.notes) = (read.files.clone(), read.notes.clone());
     }
@@ -176,9 +180,13 @@ impl Frame {
         self.tools = specs(&registry);
         let [_, blob, _] = &mut self.blobs;
         *blob = Blob::new(serde_json::to_vec(&self.tools).unwrap_or_default());
-        // What is on the wire goes by the system text: another one has it made again.
-        self.system = Arc::from(&*self.system);
-        (self.registry, self.callees) = (Arc::new(registry), callees);
+        (self.registry, self.callees, self.heads) = (Arc::new(registry), callees, Arc::default());
+    }
+
+    /// What every request begins with.
+    pub(super) fn head(&self, dialect: Dialect) -> Arc<Head> {
+        let make = || Arc::new(Head::new(dialect, &self.system, &self.tools));
+        Arc::clone(lock(&self.heads).entry(dialect).or_insert_with(make))
     }
 
     /// What the agent is told about skills: those that its definition names, and those that it can load.

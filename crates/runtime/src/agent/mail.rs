@@ -142,6 +142,8 @@ impl Agent {
         let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
         let (mut words, is_error) = self.told(&key, letter);
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
+        // Looking at a copy takes its time.
+        self.tell().await;
         if letter.kind == Kind::TaskResult
             // Not whom the call would start: `send_message` goes on with somebody who was started by another.
             && let Some(child) = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok())

@@ -42,6 +42,7 @@ use uuid::Uuid;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
+use crate::herald::Word;
 use crate::purse::{self, Purse};
 use crate::shared::{append, commit_at, lock, now_ms};
 use crate::{rows, session};
@@ -128,7 +129,7 @@ pub(crate) struct Agent {
     /// Calls for whom a copy is being made to work in.
     preparing: HashSet<String>,
     /// What has happened and was not told yet, and when.
-    untold: Vec<(i64, Event)>,
+    untold: Vec<(Word, Vec<Notice>)>,
     /// The task that was begun and whose plan does not know.
     begun: Option<Assignment>,
     /// The skills that its conversation has brought in, and how many of its messages were looked at for that.
@@ -223,7 +224,8 @@ impl Agent {
         events.iter().for_each(|event| self.turn.apply(event));
         self.know_task();
         self.begun = self.turn.assignment().cloned();
-        self.untold.extend(events.into_iter().map(|event| (at_ms, event)));
+        let word = self.floor.shared.herald.word();
+        self.will_tell(word, at_ms, events);
         if let Some(intent) = self.turn.calling() {
             let model = intent.model.clone();
             self.encoded(&model);
@@ -242,11 +244,16 @@ impl Agent {
         if let Some(assignment) = self.begun.take() {
             self.floor.begun(&assignment);
         }
-        let session = self.floor.session;
-        for (at_ms, event) in std::mem::take(&mut self.untold) {
-            let from = Arc::clone(&self.origin);
-            self.floor.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
+        for (word, notices) in std::mem::take(&mut self.untold) {
+            word.tell(notices).await;
         }
+    }
+
+    fn will_tell(&mut self, word: Word, at_ms: i64, events: impl IntoIterator<Item = Event>) {
+        let (session, from) = (self.floor.session, &self.origin);
+        let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
+        let notices = events.into_iter().map(notice).collect();
+        self.untold.push((word, notices));
     }
 
     /// The same for one that is boxed already: it is too large to be moved about.
@@ -260,7 +267,7 @@ impl Agent {
         self.tell().await;
         if let Err(error) = worked {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.publish(stopped).await;
+            self.floor.shared.herald.tell(stopped).await;
         }
         self.cancel.cancel();
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.
@@ -514,13 +521,14 @@ impl Agent {
             commit.appends.push(append(stream, event, &actor)?);
         }
         commit.projections.extend(extra.projections);
+        let word = self.floor.shared.herald.word();
         self.floor.commit(commit, || ()).await?;
         answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);
         }
-        self.untold.extend(events.into_iter().chain(replies).map(|event| (at_ms, event)));
+        self.will_tell(word, at_ms, events.into_iter().chain(replies));
         if ended {
             self.look_back = self.lead;
             self.snapshot().await?;

@@ -117,7 +117,7 @@ impl Floor {
             if let Err(crash) = ended {
                 let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
                 let error = Arc::new(RuntimeError::AgentStopped(words));
-                floor.shared.publish(Notice::Stopped { session: floor.session, error }).await;
+                floor.shared.herald.tell(Notice::Stopped { session: floor.session, error }).await;
             }
             if !floor.is_closing() {
                 floor.publish_quiet(quiet).await;
@@ -131,7 +131,7 @@ impl Floor {
             let floor = Arc::clone(self);
             lock(&self.loops).spawn(async move {
                 let stopped = Notice::Stopped { session: floor.session, error: Arc::new(error) };
-                floor.shared.publish(stopped).await;
+                floor.shared.herald.tell(stopped).await;
             });
         }
     }
@@ -158,7 +158,7 @@ impl Floor {
         let submitted = self.shared.journal.submit(commit).await?;
         let mut later = Vec::new();
         for letter in letters {
-            self.shared.audit_letter(&letter);
+            self.shared.herald.letter(&letter);
             let address = letter.to.clone();
             if !self.rings(&address, Some(letter)) {
                 later.push(address);
@@ -285,7 +285,7 @@ impl Floor {
 
     async fn publish_quiet(&self, quiet: Option<bool>) {
         if let Some(waiting) = quiet {
-            self.shared.publish(Notice::Idle { session: self.session, waiting }).await;
+            self.shared.herald.tell(Notice::Idle { session: self.session, waiting }).await;
         }
     }
 

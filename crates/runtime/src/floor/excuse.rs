@@ -32,7 +32,7 @@ impl Floor {
         while !self.is_closing() {
             if let Err(error) = self.end_for(agent, why).await {
                 let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
-                self.shared.publish(stopped).await;
+                self.shared.herald.tell(stopped).await;
                 return;
             }
             while controls.try_recv().is_ok() {}
@@ -65,12 +65,11 @@ impl Floor {
         let current = turn.assignment().filter(|_| turn.is_busy()).cloned();
         let excuse = Excuse { address: &address, name: &name, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
+        let word = self.shared.herald.word();
         self.commit(commit, || ()).await?;
-        let from = Arc::new(Origin { name: name.into(), ..Origin::agent(agent) });
-        for event in events {
-            let (session, from) = (self.session, Arc::clone(&from));
-            self.shared.publish(Notice::Event { session, from, at_ms, event: Arc::new(event) }).await;
-        }
+        let (session, from) = (self.session, Arc::new(Origin { name: name.into(), ..Origin::agent(agent) }));
+        let notice = |event| Notice::Event { session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };
+        word.tell(events.into_iter().map(notice).collect()).await;
         Ok(())
     }
 }

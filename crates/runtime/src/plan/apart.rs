@@ -31,9 +31,10 @@ impl PlanLoop {
     /// Whether a task is done in a copy: it is to be, or whoever has it was given one when that was still so.
     pub(super) fn is_apart(&self, index: usize) -> bool {
         let Some(view) = self.plan.task(index) else { return false };
-        let who = self.floor.mate(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
-        let has_one = |agent: AgentId| worktree::copies(&self.floor.shared).find(&agent.to_string()).is_ok();
-        worktree::wanted(who, view.task.isolation) || view.agent.is_some_and(has_one)
+        let team = self.floor.team();
+        let who = team.iter().flat_map(|team| &team.members).find(|mate| mate.definition.name == view.member);
+        let isolation = who.map(|mate| mate.definition.isolation).unwrap_or_default();
+        worktree::wanted(isolation, view.task.isolation) || view.agent.is_some_and(|agent| self.apart.contains(&agent))
     }
 
     /// Whoever has a task that is done in a copy.
@@ -69,15 +70,21 @@ impl PlanLoop {
             let shared = Arc::clone(&self.floor.shared);
             let made = join_all(begins.into_iter().map(|(index, attempt, worker)| {
                 let (shared, cancel) = (Arc::clone(&shared), cancel.clone());
-                async move { (index, attempt, worker.prepare(&shared, &cancel).await) }
+                async move {
+                    let copy = worker.id.clone();
+                    (index, attempt, copy, worker.prepare(&shared, &cancel).await)
+                }
             }));
             let (made, stopped) = self.hear_while(made, &cancel).await?;
             let is_stopped = stopped.is_some();
             if let Some(input) = stopped {
                 self.decide(input, batch);
             }
-            for (task, (id, attempt), made) in made {
-                let Err(error) = made else { continue };
+            for (task, (id, attempt), copy, made) in made {
+                let Err(error) = made else {
+                    self.apart.extend(copy.parse::<AgentId>());
+                    continue;
+                };
                 failed.insert((id, attempt));
                 let report = if is_stopped { Report::Stopped } else { Report::Failed { error } };
                 self.decide(Input::Reported { task, attempt, report, spent: Spent::default() }, batch);
@@ -147,6 +154,7 @@ impl PlanLoop {
         let Some(agent) = self.plan.task(index).and_then(|view| view.agent).filter(|_| self.is_apart(index)) else {
             return;
         };
+        self.apart.remove(&agent);
         let shared = Arc::clone(&self.floor.shared);
         self.clearing += 1;
         self.flights.push(Box::pin(async move {
@@ -160,6 +168,8 @@ impl PlanLoop {
     pub(super) async fn recover_copies(&mut self) {
         let home = self.floor.shared.home.clone();
         drop(tokio::task::spawn_blocking(move || worktree::recover(&home)).await);
+        let made = worktree::copies(&self.floor.shared).list();
+        self.apart = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
         let done = self.plan.tasks().filter(|view| view.status == Status::Done);
         let done: Vec<usize> = done.map(|view| view.index).collect();
         done.into_iter().for_each(|index| self.drop_copy(index));

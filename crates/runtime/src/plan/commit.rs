@@ -49,6 +49,7 @@ impl PlanLoop {
         let mut blobs = self.remember(&mut batch.events).await;
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
+        let word = self.floor.shared.herald.word();
         let mut handed_in = Vec::new();
         let (mut from, mut writes) = (0, false);
         for end in ends(&batch.events) {
@@ -83,11 +84,9 @@ impl PlanLoop {
         if any && !writes {
             tokio::task::yield_now().await;
         }
-        for event in batch.events {
-            let from = Arc::clone(&self.origin);
-            let notice = Notice::Event { session: self.floor.session, from, at_ms, event: Arc::new(event) };
-            self.floor.shared.publish(notice).await;
-        }
+        let (session, from) = (self.floor.session, &self.origin);
+        let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
+        word.tell(batch.events.into_iter().map(notice).collect()).await;
         self.snapshot().await
     }
 
@@ -109,7 +108,7 @@ impl PlanLoop {
                 let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, self.id, assigned);
                 let newcomer = self.welcome(assigned, letter.as_ref(), commit)?;
                 if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
-                    letter.iter().for_each(|letter| self.floor.shared.audit_letter(letter));
+                    letter.iter().for_each(|letter| self.floor.shared.herald.letter(letter));
                 } else {
                     commit.sends.extend(letter);
                 }

@@ -36,13 +36,13 @@ impl PlanLoop {
         let body = &letter.body;
         match letter.kind {
             Kind::PlanApprovalRequest => {
-                let proposed: PlanProposed = serde_json::from_value(body.get("proposed")?.clone()).ok()?;
+                let proposed = PlanProposed::deserialize(body.get("proposed")?).ok()?;
                 Some(Input::Propose(Box::new(proposed)))
             }
             Kind::PlanApprovalResponse => {
                 let question: QuestionId = body.get("question")?.as_str()?.parse().ok()?;
-                let say: Say = serde_json::from_value(body.get("say")?.clone()).ok()?;
-                let by: Principal = serde_json::from_value(body.get("by")?.clone()).ok()?;
+                let say = Say::deserialize(body.get("say")?).ok()?;
+                let by = Principal::deserialize(body.get("by")?).ok()?;
                 if let Say::Edit(edits) = say {
                     return Some(self.edited(question, edits, by));
                 }
@@ -65,7 +65,7 @@ impl PlanLoop {
             Kind::TaskUpdate => {
                 let task = self.plan.graph()?.index(&text_at(body, "task"))?;
                 let by = text_at(body, "by");
-                match serde_json::from_value(body.get("says")?.clone()).ok()? {
+                match Says::deserialize(body.get("says")?).ok()? {
                     Says::Answer(answer) => Some(Input::Told { task, answer, by }),
                     Says::Rule(ruling) => Some(Input::Rule { task, ruling, by }),
                 }
@@ -84,7 +84,7 @@ impl PlanLoop {
 
     /// The task and the attempt that somebody writes about.
     fn assigned(&self, body: &Value) -> Option<(usize, u32)> {
-        let assignment: Assignment = serde_json::from_value(body.get("assignment")?.clone()).ok()?;
+        let assignment = Assignment::deserialize(body.get("assignment")?).ok()?;
         Some((self.plan.graph()?.index(&assignment.task)?, assignment.attempt))
     }
 
@@ -104,8 +104,8 @@ impl PlanLoop {
 
     fn reported(&mut self, body: &Value) -> Option<Input> {
         let (task, attempt) = self.assigned(body)?;
-        let spent: Spent = serde_json::from_value(body.get("spent")?.clone()).unwrap_or_default();
-        let end: End = serde_json::from_value(body.get("end")?.clone()).ok()?;
+        let spent = Spent::deserialize(body.get("spent")?).unwrap_or_default();
+        let end = End::deserialize(body.get("end")?).ok()?;
         let output = text_at(body, "output");
         let ok = body.get("ok").and_then(Value::as_bool).unwrap_or_default();
         let report = match end {

@@ -13,7 +13,7 @@ pub(crate) mod letters;
 mod mail;
 pub(crate) mod propose;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +86,8 @@ pub(crate) struct PlanLoop {
     flights: FuturesUnordered<Flight>,
     /// Checks that run, and what stops each of them.
     checking: HashMap<(usize, u32), CancellationToken>,
+    /// Whoever has a copy of the project to work in.
+    apart: HashSet<AgentId>,
     /// Copies that are being dropped.
     clearing: usize,
     asleep_until: Option<i64>,
@@ -134,6 +136,7 @@ impl PlanLoop {
             controls: place.controls,
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
+            apart: HashSet::new(),
             clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
@@ -151,7 +154,7 @@ impl PlanLoop {
             && !self.parked
         {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.publish(stopped).await;
+            self.floor.shared.herald.tell(stopped).await;
         }
         self.cancel.cancel();
     }
