@@ -116,21 +116,19 @@ impl Face {
     async fn inputs(&mut self, first: Input) -> anyhow::Result<Option<ExitReason>> {
         self.chat.at(now_ms());
         (self.dirty, self.urgent) = (true, true);
-        let mut next = Some(first);
-        let mut resized = false;
-        for _ in 0..BATCH_MAX {
-            let wish = match next {
-                Some(Input::Key(key)) => self.chat.key(key),
-                Some(Input::Paste(text)) => {
+        let (mut next, mut taken, mut resized) = (Some(first), 0, false);
+        while let Some(input) = next {
+            let wish = match input {
+                Input::Key(key) => self.chat.key(key),
+                Input::Paste(text) => {
                     self.chat.paste(&text);
                     None
                 }
-                Some(Input::Resize(..)) => {
+                Input::Resize(..) => {
                     resized = true;
                     None
                 }
-                Some(_) => None,
-                None => break,
+                _ => None,
             };
             match wish {
                 Some(Wish::Leave) => return Ok(Some(ExitReason::Quit)),
@@ -138,7 +136,9 @@ impl Face {
                 Some(Wish::Suspend) => self.suspend()?,
                 None => {}
             }
-            next = ready_input(&mut self.events).await;
+            taken += 1;
+            // What is asked for is taken: one key too many would be lost.
+            next = if taken < BATCH_MAX { ready_input(&mut self.events).await } else { None };
         }
         if resized {
             self.resize()?;

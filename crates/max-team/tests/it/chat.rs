@@ -128,6 +128,20 @@ fn a_question_is_answered_and_the_chat_is_left() {
     assert_eq!(program.events().last().map(String::as_str), Some("turn_ended"));
 }
 
+/// More at once than one frame takes.
+#[test]
+fn a_flood_of_keys_loses_none() {
+    let server = ModelServer::start([Reply::text("all there")]);
+    let program = Program::with(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    let words: String = (0..300).map(|number| format!("{number:04}中")).collect();
+    terminal.keys(&["-l", &words]);
+    terminal.keys(&["Enter"]);
+    terminal.wait("tokens in");
+    assert_eq!(server.requests()[0].body["messages"][0]["content"][0]["text"], words);
+}
+
 #[test]
 fn an_edit_is_shown_and_done_after_a_yes() {
     let server = ModelServer::start([

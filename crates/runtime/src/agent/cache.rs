@@ -65,8 +65,8 @@ impl Agent {
         })
     }
 
-    /// Lands when the same call of somebody else's is over: it is looked again. Or when the turn is stopped.
-    fn awaiting(&self, key: &str, over: CancellationToken) -> flight::Future {
+    /// Lands when what stands in a call's way is over: it is looked again. Or when the turn is stopped.
+    pub(super) fn awaiting(&self, key: &str, over: CancellationToken) -> flight::Future {
         let (stopped, flight) =
             (self.cancelled(key.to_owned(), None, CancellationToken::new()), Flight::Tool(key.to_owned()));
         Box::pin(async move {

@@ -64,8 +64,8 @@ impl Agent {
             Looked::Awaited => return Ok(None),
             Looked::Make(text, cached) => (text, cached),
         };
-        if let Some(words) = self.crowded(key, call.way) {
-            return Ok(Some(Done::wrong(words)));
+        if self.queues(key, call.way) {
+            return Ok(None);
         }
         let (cache, claim) = cached.unzip();
         let assignment = Assignment {
@@ -159,16 +159,27 @@ impl Agent {
         Ok((Mate { settings: Settings { structured: false, ..settings }, ..mate }, depth + 1))
     }
 
-    /// Why nobody more can work for this agent now.
-    fn crowded(&self, key: &str, way: Way) -> Option<String> {
+    /// Whether nobody more can work for this agent now: the call is looked at again once a place is free.
+    fn queues(&mut self, key: &str, way: Way) -> bool {
         let places = match way {
             Way::Dispatch => self.floor.team().map_or(1, |team| usize::try_from(team.max_parallel).unwrap_or(1)),
             Way::Arguments | Way::Words => CALLS_PARALLEL_MAX,
         };
         let at_work = self.preparing.iter().filter(|other| !self.delegated.contains_key(*other));
         let others = self.delegated.keys().chain(at_work).filter(|other| *other != key).count();
-        let full = others >= places && !self.delegated.contains_key(key);
-        full.then(|| format!("{places} are at work for you already; wait for their answers, then call again"))
+        let is_full = others >= places && !self.delegated.contains_key(key);
+        if is_full {
+            self.flights.push(self.awaiting(key, self.freed.clone()));
+        }
+        is_full
+    }
+
+    /// A call is over: whichever waits for a place looks again.
+    pub(super) fn is_over(&mut self, key: &str) {
+        if let Some(answered) = self.delegated.remove(key) {
+            answered.cancel();
+        }
+        std::mem::take(&mut self.freed).cancel();
     }
 
     fn wait_for(&mut self, key: &str, child: AgentId, timeout_ms: Option<u64>) {
@@ -245,8 +256,8 @@ impl Agent {
         if self.floor.shared.journal.has_mail(letter.id)? {
             self.floor.seat_agent(child)?;
         } else {
-            if let Some(words) = self.crowded(key, Way::Words) {
-                return Ok(Some(Done::wrong(words)));
+            if self.queues(key, Way::Words) {
+                return Ok(None);
             }
             let (turn, _) = self.floor.shared.fold_agent(child)?;
             // What it had done was taken or dropped, and its copy with it.

@@ -153,9 +153,7 @@ impl Agent {
         }
         let content = vec![Part::text(words)];
         self.in_flight.remove(&Flight::Tool(key.clone()));
-        if let Some(answered) = self.delegated.remove(&key) {
-            answered.cancel();
-        }
+        self.is_over(&key);
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
         self.step(ended, Extra::acks(vec![letter.id])).await
     }

@@ -126,6 +126,8 @@ pub(crate) struct Agent {
     began: Instant,
     /// Calls for which somebody else is at work.
     delegated: HashMap<String, CancellationToken>,
+    /// Fires when the next of them is over.
+    freed: CancellationToken,
     /// Calls for whom a copy is being made to work in.
     preparing: HashSet<String>,
     /// What has happened and was not told yet, and when.
@@ -194,6 +196,7 @@ impl Agent {
             left: Left::default(),
             began: Instant::now(),
             delegated: HashMap::new(),
+            freed: CancellationToken::new(),
             preparing: HashSet::new(),
             untold: Vec::new(),
             begun: None,
@@ -558,6 +561,9 @@ impl Agent {
         self.in_flight.remove(&landed.flight);
         if let Flight::Tool(key) = &landed.flight {
             self.preparing.remove(key);
+            if landed.input.is_some() {
+                self.is_over(key);
+            }
         }
         match landed.input {
             Some(input) => self.step(input, Extra::default()).await,

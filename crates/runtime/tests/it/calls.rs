@@ -243,10 +243,24 @@ async fn no_more_work_for_one_caller_than_there_are_places() {
     let team = house_of(&journal, folder.path(), &recording);
     let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
     let heard = rest(&mut notices).await;
-    let all = results(&heard, "solo");
-    let [(words, true)] = all.as_slice() else { panic!("{all:?}") };
-    assert!(words.contains(&format!("{CALLS_PARALLEL_MAX} are at work for you already")), "{words}");
+    assert!(results(&heard, "solo").is_empty());
     assert_eq!(started(&journal, "general").len(), CALLS_PARALLEL_MAX);
+}
+
+#[tokio::test]
+async fn a_call_waits_for_a_place() {
+    let (folder, journal) = (project(), Journal::memory());
+    let calls = ["{tool: agent, input: {description: d, prompt: p, type: general}}"; 2 * CALLS_PARALLEL_MAX + 1];
+    let recording = format!(
+        "answers: [{{parts: [{}]}}, {{text: Done.}}]\nmembers:\n  general: [{{text: found}}]",
+        calls.join(", ")
+    );
+    let team = house_of(&journal, folder.path(), &recording);
+    let (_, mut notices) = say(&team, folder.path(), alone(1)).await;
+    let heard = rest(&mut notices).await;
+    let all = results(&heard, "solo");
+    assert_eq!(all.len(), calls.len());
+    assert!(all.iter().all(|(words, is_error)| !is_error && words.contains("found")), "{all:?}");
 }
 
 /// Whatever text gets into it: whoever is called writes, calls, plans and widens nothing that its caller could not.
