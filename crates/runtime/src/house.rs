@@ -197,7 +197,7 @@ impl House {
     fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
         let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano).saturating_add(ledger.reserved_nano);
-        floor.purse.reserve(lead_nano, crate::purse::tokens(ledger.usage));
+        floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
         floor.charge(None)
     }
 

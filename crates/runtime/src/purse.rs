@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use max_team_core::chat::Usage;
 use max_team_core::ledger::Left;
 use max_team_core::plan::Budget;
+use tokio::sync::watch;
 
 use crate::shared::lock;
 
@@ -19,26 +20,45 @@ pub(crate) struct Purse {
     outer: Option<Arc<Purse>>,
     /// Whether it is one agent's, and of those who work for it.
     is_personal: bool,
+    /// Counts what was settled; the outermost purse's is the one that counts.
+    settled: watch::Sender<u64>,
 }
 
 #[derive(Debug, Default)]
 struct Coins {
     cap: Budget,
-    /// Spent or reserved.
+    /// Spent or set aside.
     nano: u64,
     tokens: u64,
+    /// How much of that is set aside for calls that are being made.
+    held: (u64, u64),
+}
+
+impl Coins {
+    /// What is left; `later`: once nothing is set aside any more, if all of it comes back.
+    fn left(&self, later: bool) -> Left {
+        let (nano, tokens) = if later { self.held } else { (0, 0) };
+        let (nano, tokens) = (self.nano.saturating_sub(nano), self.tokens.saturating_sub(tokens));
+        Left {
+            nano: self.cap.nano.map(|cap| cap.saturating_sub(nano)),
+            tokens: self.cap.tokens.map(|cap| cap.saturating_sub(tokens)),
+        }
+    }
 }
 
 impl Purse {
     pub(crate) fn new(cap: Budget, outer: Option<Arc<Purse>>) -> Self {
-        Self { own: Arc::new(Mutex::new(Coins { cap, ..Coins::default() })), outer, is_personal: false }
+        Self::holding(Coins { cap, ..Coins::default() }, outer, false)
     }
 
     /// What one agent and those who work for it may spend, of which so much is spent already; further out that is known.
     pub(crate) fn personal(nano: u64, spent_nano: u64, outer: Arc<Purse>) -> Self {
         let cap = Budget { nano: Some(nano), ..Budget::default() };
-        let coins = Coins { cap, nano: spent_nano, tokens: 0 };
-        Self { own: Arc::new(Mutex::new(coins)), outer: Some(outer), is_personal: true }
+        Self::holding(Coins { cap, nano: spent_nano, ..Coins::default() }, Some(outer), true)
+    }
+
+    fn holding(coins: Coins, outer: Option<Arc<Purse>>, is_personal: bool) -> Self {
+        Self { own: Arc::new(Mutex::new(coins)), outer, is_personal, settled: watch::Sender::new(0) }
     }
 
     /// What is left to all who share a plan or a session.
@@ -52,6 +72,22 @@ impl Purse {
     /// A larger or smaller cap from now on.
     pub(crate) fn cap(&self, cap: Budget) {
         lock(&self.own).cap = cap;
+        self.ring();
+    }
+
+    fn ring(&self) {
+        match &self.outer {
+            Some(outer) => outer.ring(),
+            None => self.settled.send_modify(|count| *count += 1),
+        }
+    }
+
+    /// Tells whoever waits for money that there may be more.
+    pub(crate) fn settled(&self) -> watch::Receiver<u64> {
+        match &self.outer {
+            Some(outer) => outer.settled(),
+            None => self.settled.subscribe(),
+        }
     }
 
     /// Whether anybody counts at all.
@@ -62,14 +98,17 @@ impl Purse {
 
     /// What is left, here and further out.
     pub(crate) fn left(&self) -> Left {
-        let own = {
-            let coins = lock(&self.own);
-            Left {
-                nano: coins.cap.nano.map(|cap| cap.saturating_sub(coins.nano)),
-                tokens: coins.cap.tokens.map(|cap| cap.saturating_sub(coins.tokens)),
-            }
-        };
-        let outer = self.outer.as_ref().map(|outer| outer.left()).unwrap_or_default();
+        self.leaves(false)
+    }
+
+    /// What will be left at most, once all calls that are being made have said what they cost.
+    pub(crate) fn left_later(&self) -> Left {
+        self.leaves(true)
+    }
+
+    fn leaves(&self, later: bool) -> Left {
+        let own = lock(&self.own).left(later);
+        let outer = self.outer.as_ref().map(|outer| outer.leaves(later)).unwrap_or_default();
         Left { nano: least(own.nano, outer.nano), tokens: least(own.tokens, outer.tokens) }
     }
 
@@ -79,21 +118,39 @@ impl Purse {
             let mut coins = lock(&self.own);
             coins.nano = coins.nano.saturating_sub(reserved.0).saturating_add(used.0);
             coins.tokens = coins.tokens.saturating_sub(reserved.1).saturating_add(used.1);
+            coins.held = (coins.held.0.saturating_sub(reserved.0), coins.held.1.saturating_sub(reserved.1));
         }
-        if let Some(outer) = &self.outer {
-            outer.settle(reserved, used);
+        match &self.outer {
+            Some(outer) => outer.settle(reserved, used),
+            None => self.settled.send_modify(|count| *count += 1),
         }
     }
 
-    /// Sets aside what a call may cost at most, or counts what was spent before this process looked.
+    /// Sets aside what a call may cost at most.
     pub(crate) fn reserve(&self, nano: u64, tokens: u64) {
+        self.charge(nano, tokens);
+        self.hold(nano, tokens);
+    }
+
+    fn hold(&self, nano: u64, tokens: u64) {
+        {
+            let held = &mut lock(&self.own).held;
+            *held = (held.0.saturating_add(nano), held.1.saturating_add(tokens));
+        }
+        if let Some(outer) = &self.outer {
+            outer.hold(nano, tokens);
+        }
+    }
+
+    /// Counts what was spent before this process looked.
+    pub(crate) fn charge(&self, nano: u64, tokens: u64) {
         {
             let mut coins = lock(&self.own);
             coins.nano = coins.nano.saturating_add(nano);
             coins.tokens = coins.tokens.saturating_add(tokens);
         }
         if let Some(outer) = &self.outer {
-            outer.reserve(nano, tokens);
+            outer.charge(nano, tokens);
         }
     }
 }

@@ -7,7 +7,7 @@ use super::{Call, Calling, Current, Now, Prepared, Turn};
 use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Weight, Window};
 use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
-use crate::ledger::Grant;
+use crate::ledger::{Grant, Left};
 use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
 use crate::team::Model;
@@ -40,6 +40,9 @@ impl Turn {
             return vec![Event::TurnEnded(ended(current, end, None))];
         }
         intent.fallback = current.fallback;
+        if self.is_worth_waiting(model, &intent, grant, now) {
+            return Vec::new();
+        }
         match grant {
             Grant::Call { .. } => vec![Event::LlmIntent(intent)],
             Grant::HandBack { .. } if current.rounds > 0 => {
@@ -91,7 +94,7 @@ impl Turn {
         now: &Now,
     ) -> (LlmIntent, Grant) {
         let bytes = context::weigh(weights, window) + self.head_bytes() + now.frame.bytes;
-        let grant = self.grant(model, context::tokens(bytes, self.bytes_per_kilotoken), freed_nano, now);
+        let grant = self.grant(model, context::tokens(bytes, self.bytes_per_kilotoken), freed_nano, now.left);
         let (max_tokens, reserved_nano) = match grant {
             Grant::Call { max_tokens, nano } | Grant::HandBack { max_tokens, nano } => (max_tokens, nano),
             Grant::Exhausted => (0, 0),
@@ -113,11 +116,18 @@ impl Turn {
         (intent, grant)
     }
 
+    /// Whether a call could say more once others have given back what they had set aside.
+    fn is_worth_waiting(&self, model: &Model, intent: &LlmIntent, grant: Grant, now: &Now) -> bool {
+        let words = |grant| if let Grant::Call { max_tokens, .. } = grant { max_tokens } else { 0 };
+        let input_tokens = context::tokens(intent.bytes, self.bytes_per_kilotoken);
+        now.later != now.left && words(self.grant(model, input_tokens, 0, now.later)) > words(grant)
+    }
+
     /// What a call of so many tokens may spend.
-    pub(super) fn grant(&self, model: &Model, input_tokens: u64, freed_nano: u64, now: &Now) -> Grant {
-        let mut ledger = self.ledger.clone().within(now.left);
+    pub(super) fn grant(&self, model: &Model, input_tokens: u64, freed_nano: u64, left: Left) -> Grant {
+        let mut ledger = self.ledger.clone().within(left);
         ledger.settle_nothing(freed_nano);
-        match now.left.tokens {
+        match left.tokens {
             // A call that could not even say what it has is not worth making.
             Some(left) if left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS)) => Grant::Exhausted,
             Some(left) => {

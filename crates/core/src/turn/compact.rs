@@ -84,7 +84,7 @@ impl Turn {
         let model = self.summariser()?;
         let bytes = self.asked_for(&about, &model).len() + now.compact.bytes;
         let input_tokens = context::tokens(bytes, self.bytes_per_kilotoken);
-        let (max_tokens, reserved_nano) = match self.grant(&model, input_tokens, freed_nano, now) {
+        let (max_tokens, reserved_nano) = match self.grant(&model, input_tokens, freed_nano, now.left) {
             Grant::Call { max_tokens, nano } => (max_tokens, nano),
             // The rest is for whoever has to hand back what there is.
             Grant::HandBack { .. } | Grant::Exhausted => return None,

@@ -41,6 +41,7 @@ impl Turn {
             (Input::Woke, Phase::Waiting(calling, until_ms)) if now.at_ms >= *until_ms => {
                 self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
             }
+            (Input::Woke, Phase::Ready) => self.go_on(current, now),
             (Input::Prepared(prepared), Phase::Working(calls)) => {
                 self.prepared(current, calls, prepared, Ahead::default(), now)
             }

@@ -229,6 +229,8 @@ pub struct Now {
     pub facts: String,
     /// What the whole team has left.
     pub left: Left,
+    /// What it will have left at most once all calls that are being made have said what they cost.
+    pub later: Left,
 }
 
 /// What every request carries besides the history: content addresses and size.
@@ -374,6 +376,8 @@ pub enum Effect {
         /// What a "yes, always" is remembered as.
         memory: Memory,
     },
+    /// Nothing until a call of somebody else has said what it really cost.
+    Afford,
     /// Nothing until then.
     Sleep {
         /// When.
@@ -393,7 +397,9 @@ impl Turn {
     pub fn pending(&self) -> Vec<Effect> {
         let interrupted = self.current.as_ref().is_some_and(|current| current.interrupted.is_some());
         match &self.phase {
-            Phase::Idle | Phase::Ready => Vec::new(),
+            Phase::Idle => Vec::new(),
+            Phase::Ready if interrupted => Vec::new(),
+            Phase::Ready => vec![Effect::Afford],
             _ if interrupted => vec![Effect::CancelAll],
             Phase::Calling(calling) => vec![Effect::CallModel(calling.intent.clone())],
             Phase::Waiting(_, until_ms) => vec![Effect::Sleep { until_ms: *until_ms }],

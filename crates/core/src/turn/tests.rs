@@ -69,6 +69,8 @@ struct World {
     answers: Vec<(bool, bool)>,
     /// Stop (as if killed) when the log has this many entries.
     crash_at: Option<usize>,
+    /// What the team has left, now and later.
+    left: (Left, Left),
 }
 
 struct Killed;
@@ -97,6 +99,7 @@ impl World {
             wrote: Vec::new(),
             answers: Vec::new(),
             crash_at: None,
+            left: Default::default(),
         };
         let _ = world.commit(vec![Event::AgentStarted(started)]);
         let _ = world.input(Input::Configure(Box::new(settings)));
@@ -121,7 +124,8 @@ impl World {
             frame,
             compact: frame,
             facts: "- `b` changed".into(),
-            left: Left::default(),
+            left: self.left.0,
+            later: self.left.1,
         };
         self.commit(self.turn.decide(input, &now))
     }
@@ -175,6 +179,7 @@ impl World {
                 let answer = Answer { always, ..Answer::new(allow, By::Person("here".into())) };
                 self.input(Input::Answered { question, answer })
             }
+            Effect::Afford => self.input(Input::Woke),
             Effect::Sleep { until_ms } => {
                 self.at_ms = until_ms;
                 self.input(Input::Woke)
@@ -312,6 +317,27 @@ fn neither_a_crash_nor_a_retry_spends_what_is_not_there() {
         assert!(ledger.spent_nano + ledger.reserved_nano + ledger.unknown_nano <= 40_000_000, "{ledger:?}");
     }
     assert_eq!(*world.end(), End::Budget);
+}
+
+#[test]
+fn what_others_have_set_aside_is_waited_for() {
+    let [none, much] = [0, 1_000_000_000].map(|nano| Left { nano: Some(nano), tokens: None });
+    let mut world = World::new(vec![says("hello")]);
+    world.left = (none, much);
+    assert!(world.begin().is_ok());
+    assert!(matches!(world.log.last(), Some(Event::TurnStarted(_))));
+    assert_eq!(world.turn.pending(), [Effect::Afford]);
+    // Nothing came back that would be enough, and more may come.
+    assert!(world.input(Input::Woke).is_ok());
+    assert_eq!(world.turn.pending(), [Effect::Afford]);
+    world.left = (much, much);
+    assert!(world.run().is_ok());
+    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&End::Answered));
+
+    let mut world = World::new(Vec::new());
+    world.left = (none, none);
+    assert!(world.begin().is_ok());
+    assert_eq!(world.turn.last().map(|ended| &ended.end), Some(&End::Budget), "nobody else holds anything");
 }
 
 #[test]

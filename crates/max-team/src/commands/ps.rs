@@ -94,6 +94,7 @@ fn doing(doing: &Doing, now_ms: i64, lang: Lang) -> String {
         Doing::Running { tool, target } => lang.running(&format!("{tool} {target}")),
         Doing::Asking { tool, target } => lang.asks_what(&format!("{tool} {target}")),
         Doing::Retrying { at_ms } => lang.again_in(&sheet::duration(between(now_ms, *at_ms))),
+        Doing::Affording => lang.affording().to_owned(),
         Doing::Preparing => lang.getting_ready().to_owned(),
         Doing::Checked => lang.being_checked().to_owned(),
         Doing::Stopping => lang.stopping().to_owned(),

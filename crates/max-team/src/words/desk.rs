@@ -25,6 +25,7 @@ phrases! {
     total: "total", "合计";
     nobody_at_work: "nobody is at work; `max-team ps --all` shows who was", "没有人在工作；`max-team ps --all` 显示此前的成员";
     getting_ready: "preparing", "准备中";
+    affording: "waits for budget that others have set aside", "等待他人预留的预算";
     no_plans_yet: "no plans yet; ask Max for something that takes several members",
         "还没有计划；请向 Max 交代需要多位成员完成的事";
     waits_for_you: "waits for you", "等待您处理";

@@ -34,6 +34,7 @@ pub(super) enum Flight {
     Prepare(Vec<String>),
     Tool(String),
     Sleep(i64),
+    Afford,
 }
 
 /// An effect that is over.
@@ -60,6 +61,7 @@ impl Agent {
                 Effect::Prepare(keys) => Flight::Prepare(keys.clone()),
                 Effect::RunTool { key, .. } => Flight::Tool(key.clone()),
                 Effect::Sleep { until_ms } => Flight::Sleep(*until_ms),
+                Effect::Afford => Flight::Afford,
                 // A question was published with its event; the answer comes by mail.
                 Effect::Ask { .. } => continue,
                 Effect::CancelAll => {
@@ -79,6 +81,7 @@ impl Agent {
                 Effect::Prepare(keys) => self.prepare(flight, &keys),
                 Effect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
                 Effect::Sleep { until_ms } => self.sleep(flight, until_ms),
+                Effect::Afford => self.afford(flight),
                 Effect::Ask { .. } | Effect::CancelAll => continue,
             };
             self.flights.push(future);
@@ -254,6 +257,17 @@ impl Agent {
         Progress::new(move |words| {
             let delta = Delta::Progress { key: key.clone(), words };
             shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
+        })
+    }
+
+    /// Lands when something has been settled since it was last decided.
+    fn afford(&self, flight: Flight) -> Future {
+        let (cancel, seen, mut settled) = (self.cancel.clone(), self.settled, self.purse.settled());
+        Box::pin(async move {
+            tokio::select! {
+                _ = settled.wait_for(|count| *count != seen) => Landed { flight, input: Some(Input::Woke) },
+                () = cancel.cancelled() => Landed { flight, input: None },
+            }
         })
     }
 

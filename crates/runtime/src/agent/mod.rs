@@ -122,6 +122,10 @@ pub(crate) struct Agent {
     held: (u64, u64),
     /// What was left when it last decided something.
     left: Left,
+    /// The same once nobody makes a call any more.
+    later: Left,
+    /// How much had been settled by then.
+    settled: u64,
     /// When the turn that runs began, as far as this process knows.
     began: Instant,
     /// Calls for which somebody else is at work.
@@ -194,6 +198,8 @@ impl Agent {
             background: Arc::default(),
             held,
             left: Left::default(),
+            later: Left::default(),
+            settled: 0,
             began: Instant::now(),
             delegated: HashMap::new(),
             freed: CancellationToken::new(),
@@ -384,7 +390,7 @@ impl Agent {
         if !pending.is_empty() && pending.iter().all(waits) { Activity::Waiting } else { Activity::Busy }
     }
 
-    fn now(&self, left: Left) -> Now {
+    fn now(&self) -> Now {
         let fresh = Uuid::now_v7();
         let [.., a, b, c, d] = *fresh.as_bytes();
         let summary = self.turn.calling().and_then(|intent| intent.summary.as_ref());
@@ -395,19 +401,22 @@ impl Agent {
             frame: self.frame.address(),
             compact: self.frame.compact_address(),
             facts: summary.map(|about| self.facts(about)).unwrap_or_default(),
-            left,
+            left: self.left,
+            later: self.later,
         }
     }
 
     /// One decision. What it may spend is set aside before anybody else can look.
     fn decide(&mut self, input: Input) -> Vec<Event> {
         if !self.purse.is_bounded() {
-            return self.turn.decide(input, &self.now(Left::default()));
+            (self.left, self.later) = (Left::default(), Left::default());
+            return self.turn.decide(input, &self.now());
         }
         let floor = Arc::clone(&self.floor);
         let _alone = lock(&floor.spending);
-        self.left = self.purse.left();
-        let events = self.turn.decide(input, &self.now(self.left));
+        (self.left, self.later) = (self.purse.left(), self.purse.left_later());
+        self.settled = *self.purse.settled().borrow();
+        let events = self.turn.decide(input, &self.now());
         for event in &events {
             match event {
                 Event::LlmEnded(ended) => {

@@ -120,6 +120,8 @@ pub enum Doing {
         /// When that is.
         at_ms: i64,
     },
+    /// Waits for money that calls of others have set aside.
+    Affording,
     /// Looks at what it is about to do.
     Preparing,
     /// Its work is being checked.
@@ -443,6 +445,7 @@ fn doing(turn: &Turn, effect: &Effect) -> Doing {
         }
         Effect::Ask { tool, action, .. } => Doing::Asking { tool: tool.clone(), target: action.target.clone() },
         Effect::Sleep { until_ms } => Doing::Retrying { at_ms: *until_ms },
+        Effect::Afford => Doing::Affording,
         Effect::CancelAll => Doing::Stopping,
     }
 }

@@ -213,14 +213,14 @@ impl Floor {
             let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
             for (_, cost) in rows::rows::<rows::CostRow>(journal, &rows::costs_of(&key))? {
                 for charge in cost.charges {
-                    purse.reserve(charge.nano, crate::purse::tokens(charge.usage));
+                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
                 }
             }
             // Whoever is in the middle of something has spent more than its finished turns say.
             let (turn, _) = self.shared.fold_agent(agent.agent)?;
             if turn.is_busy() {
                 for charge in turn.charges() {
-                    purse.reserve(charge.nano, crate::purse::tokens(charge.usage));
+                    purse.charge(charge.nano, crate::purse::tokens(charge.usage));
                 }
                 purse.reserve(turn.ledger().reserved_nano, 0);
             }

@@ -502,6 +502,32 @@ async fn whoever_is_called_draws_from_the_callers_purse() {
     assert!(team.costs(session).unwrap().iter().all(|cost| cost.name == "solo"), "nothing was spent by whom it called");
 }
 
+/// What a call sets aside is much more than it costs: the others wait for it to come back.
+#[tokio::test]
+async fn whoever_finds_the_budget_set_aside_waits_for_it() {
+    let (folder, journal) = (project(), Journal::memory());
+    let calls = ["{tool: agent, input: {description: d, prompt: p}}"; 6];
+    let recording = format!(
+        "answers: [{{parts: [{}]}}, {{text: Done.}}]\nmembers:\n  \
+         general: [{{text: found, usage: {{input: 10, output: 10}}}}]",
+        calls.join(", ")
+    );
+    let team = house_of(&journal, folder.path(), &recording);
+    let mut open = alone(1);
+    let price = Price { input: 1, output: 10_000, cache_read: 1, cache_write: 1 };
+    let full = price.output * u64::from(open.settings.model.max_tokens);
+    open.settings.budget_nano = Some(2 * full + full / 2);
+    open.settings.model.price = Some(price);
+    for mate in &mut open.team.as_mut().unwrap().experts {
+        mate.settings.model.price = Some(price);
+    }
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    let all = results(&heard, "solo");
+    assert_eq!(all.len(), calls.len());
+    assert!(all.iter().all(|(words, is_error)| !is_error && words.contains("found")), "{all:?}");
+}
+
 /// What somebody may spend includes what those spend whom it calls, one after another too.
 #[tokio::test]
 async fn a_member_cannot_spend_more_by_calling_others() {
