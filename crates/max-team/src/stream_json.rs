@@ -254,8 +254,6 @@ pub(crate) struct Result<'a> {
     pub(crate) first_ms: Option<u64>,
     pub(crate) denials: &'a [Value],
     pub(crate) status: &'a Status,
-    /// What everybody but the lead has cost.
-    pub(crate) team_nano: u64,
 }
 
 impl Result<'_> {
@@ -263,7 +261,8 @@ impl Result<'_> {
         let (subtype, is_error) = subtype(&self.ended.end);
         let ledger = &self.status.ledger;
         // A model without a price has no known cost; zero would be a claim.
-        let cost = (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.team_nano)));
+        let cost =
+            (ledger.unpriced_calls == 0).then(|| dollars(ledger.spent_nano.saturating_add(self.status.others_nano)));
         let model = self.status.settings.model.name.clone();
         let error = Lang::En.ended_because(&self.ended.end);
         json!({

@@ -120,6 +120,7 @@ phrases! {
     plain_unclear: "Please answer with y, n or one of the letters above.", "请用 y、n 或上面列出的字母回答。";
     spent: "spent", "已花费";
     cap: "budget", "预算";
+    spent_by_others: "of it by those who were called", "其中由被调用者花费";
     maybe_spent: "perhaps spent by calls that were cut off", "被中断的调用可能的花费";
     unpriced: "calls without a known price", "价格未知的调用";
     tokens_in: "input tokens", "输入 token";

@@ -222,8 +222,10 @@ pub struct Asked {
 /// How a session stands.
 #[derive(Debug, Clone)]
 pub struct Status {
-    /// Money and tokens.
+    /// Its own money and tokens.
     pub ledger: Ledger,
+    /// What everybody else in the session has spent so far, in nano-dollars.
+    pub others_nano: u64,
     /// Tokens of the history in the window, estimated.
     pub window_tokens: u64,
     /// Bytes of the system text and the tools' schemas.

@@ -32,8 +32,6 @@ impl Headless {
             return Ok(Exit::Ok);
         };
         let status = self.handle.status(opened.session).await?;
-        let others = self.handle.costs(opened.session)?.into_iter().filter(|cost| cost.agent != opened.agent);
-        let team_nano = others.map(|cost| cost.nano).sum();
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
         if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
             exit = Exit::Denied;
@@ -50,7 +48,6 @@ impl Headless {
             first_ms: tally.first_ms,
             denials: &tally.denials,
             status: &status,
-            team_nano,
         };
         match self.format {
             Format::Text => self.print_text(ended)?,

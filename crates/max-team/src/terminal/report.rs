@@ -3,7 +3,6 @@
 //! Each is one row made from values that somebody else has fetched. Nothing here asks the team for anything or
 //! decides what happens next.
 
-use max_team_core::ledger::Ledger;
 use max_team_core::plan::event::About;
 use max_team_core::team::Model;
 use max_team_runtime::{AgentRow, Mate, SessionRow, Status, Team};
@@ -53,9 +52,10 @@ pub(super) fn help(lang: Lang) -> Vec<Row> {
     vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(KEYS.iter().map(key).collect())]
 }
 
-pub(super) fn cost(lang: Lang, ledger: &Ledger, plans: &Plans) -> Row {
+pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {
+    let ledger = &status.ledger;
     let mut rows = vec![
-        (lang.spent(), dollars(ledger.spent_nano)),
+        (lang.spent(), dollars(ledger.spent_nano.saturating_add(status.others_nano))),
         (lang.tokens_in(), tokens(ledger.usage.input)),
         (lang.tokens_cached(), tokens(ledger.usage.cache_read)),
         (lang.tokens_cache_written(), tokens(ledger.usage.cache_write)),
@@ -63,6 +63,9 @@ pub(super) fn cost(lang: Lang, ledger: &Ledger, plans: &Plans) -> Row {
     ];
     if let Some(cap) = ledger.cap_nano {
         rows.insert(1, (lang.cap(), dollars(cap)));
+    }
+    if status.others_nano > 0 {
+        rows.push((lang.spent_by_others(), dollars(status.others_nano)));
     }
     if ledger.unknown_nano > 0 {
         rows.push((lang.maybe_spent(), dollars(ledger.unknown_nano)));

@@ -357,7 +357,7 @@ impl Session {
             Done::Status { reason, outcome: Ok(status) } => {
                 let items = match reason {
                     Reason::Footer => Vec::new(),
-                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status.ledger, &self.plans))],
+                    Reason::Cost => vec![Item::Row(report::cost(self.lang, &status, &self.plans))],
                     Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
                 };
                 self.status = Some(*status);

@@ -7,7 +7,7 @@
 use max_team_core::chat::{Answer, Part, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
-use max_team_core::ledger::Price;
+use max_team_core::ledger::{Charge, Price};
 use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
@@ -157,6 +157,15 @@ impl Transcript {
             nano = nano.zip(call.price).map(|(nano, price)| nano.saturating_add(price.of(call.usage)));
         }
         (usage, nano)
+    }
+
+    /// Somebody who was called has spent something: it is a part of what the turn costs.
+    pub(super) fn count(&mut self, charges: &[Charge]) {
+        let Some(turn) = &mut self.turn else { return };
+        for charge in charges {
+            turn.usage += charge.usage;
+            turn.nano = turn.nano.map(|nano| nano.saturating_add(charge.nano));
+        }
     }
 
     /// Somebody is in the middle of a turn whose beginning nobody heard.

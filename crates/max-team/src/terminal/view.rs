@@ -146,8 +146,9 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         if let Some(percent) = report::percent(status).filter(|percent| *percent > 0) {
             parts.push(format!("{percent}% {}", look.lang.context()));
         }
-        if status.ledger.spent_nano > 0 {
-            parts.push(dollars(status.ledger.spent_nano));
+        let nano = status.ledger.spent_nano.saturating_add(status.others_nano);
+        if nano > 0 {
+            parts.push(dollars(nano));
         }
     }
     let taken = text::width(&parts.join(" · ")) + 5;

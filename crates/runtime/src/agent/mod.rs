@@ -39,6 +39,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
@@ -600,6 +601,7 @@ impl Agent {
     fn status(&self) -> Status {
         Status {
             ledger: self.turn.ledger().clone(),
+            others_nano: self.spent_by_others(),
             window_tokens: self.turn.window_tokens(),
             frame_bytes: self.frame.address().bytes,
             messages: (self.turn.history().len().saturating_sub(self.turn.window().from), self.turn.history().len()),
@@ -607,6 +609,13 @@ impl Agent {
             instructions: self.frame.files().to_vec(),
             busy: self.turn.is_busy(),
         }
+    }
+
+    /// What cannot be read now is still in everybody's own ledger.
+    fn spent_by_others(&self) -> u64 {
+        let costs = Census::new(&self.floor.shared.journal).costs(Some(self.floor.session), 0, now_ms());
+        let others = costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent);
+        others.fold(0, |sum, cost| sum.saturating_add(cost.nano))
     }
 
     /// The money and tokens of a turn's end, with those of whom it has called, for whoever waits for it.

@@ -100,7 +100,13 @@ impl Session {
             Event::QuestionAsked(asked) => self.questions.ask(from, &from.name, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
-            Event::TurnEnded(_) => self.questions.close_all_of(from.agent),
+            Event::TurnEnded(ended) => {
+                self.questions.close_all_of(from.agent);
+                // What a plan spends is on its own account.
+                if from.task.is_none() && !from.aside {
+                    self.transcript.count(&ended.charges);
+                }
+            }
             _ => {}
         }
         items.extend(self.crew.event(from, at_ms, event).map(Item::Row));
