@@ -84,7 +84,7 @@ pub(crate) struct Talk {
     #[arg(short = 'r', long, value_name = "ID")]
     pub(crate) resume: Option<String>,
     /// With -r: take the last compaction back, so that the model sees what was said before it
-    #[arg(long, requires = "resume")]
+    #[arg(long, requires = "resume", conflicts_with = "continue_last")]
     pub(crate) before_compaction: bool,
     /// Talk to one agent that has hands itself, without the team
     #[arg(long)]

@@ -28,11 +28,16 @@ impl Turn {
     /// The call that has to come before the next one, if the window is too full for that.
     pub(super) fn make_room(&self, current: &Current, weights: &[Weight], room: usize, now: &Now) -> Option<LlmIntent> {
         let at = self.settings.as_ref()?.compaction.at_percent;
-        if at == 0 || self.restored || current.unsummarised {
+        if at == 0 || current.unsummarised {
             return None;
         }
-        // Within a turn what it is about is still at work: it is left alone until there is no other way.
-        let percent = if current.rounds == 0 { at } else { at.max(WINDOW_HIGH_PERCENT) };
+        let percent = match current.rounds {
+            // Somebody wants it as it was: it is only summed up again where it would be cut otherwise.
+            _ if self.restored => 100,
+            0 => at,
+            // Within a turn what it is about is still at work: it is left alone until there is no other way.
+            _ => at.max(WINDOW_HIGH_PERCENT),
+        };
         if (context::weigh(weights, self.window) as u64) < room as u64 * percent / 100 {
             return None;
         }

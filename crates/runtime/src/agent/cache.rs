@@ -4,6 +4,7 @@
 //! about it is only that it is from the cache, and how old; what was found never reaches it.
 
 use max_team_core::calling::answer::Told;
+use max_team_core::calling::answer::quoted;
 use max_team_core::calling::cache::{self, Asked, CacheKept, Found};
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::message::Assignment;
@@ -55,7 +56,7 @@ impl Agent {
         Ok(match asked.find(&entries, &args, now_ms) {
             Found::Answer(entry) => {
                 let age = age(entry.age_ms(now_ms).unwrap_or_default());
-                Looked::Answered(Done::said(format!("{}\n\n[From the cache of `{name}`, {age}.]", entry.text)))
+                Looked::Answered(Done::said(format!("{}\n\n[From the cache of `{name}`, {age}.]", quoted(&entry.text))))
             }
             Found::Data(entry) => {
                 let asked = Asked { handed_at_ms: Some(entry.created_at_ms), ..asked };

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use max_team_core::calling::answer::Told;
+use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::calling::hands::{Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
@@ -308,9 +308,10 @@ impl Agent {
         let tool = self.turn.call(key).map(|call| call.tool.as_str());
         let by = text_at(&letter.body, "by");
         if by.is_empty() || !tool.is_some_and(team_tools::is_call) {
-            return (text, is_error);
+            return (quoted(&text), is_error);
         }
-        let told = Told::read(&text_at(&letter.body, "output"));
+        let mut told = Told::read(&text_at(&letter.body, "output"));
+        told.text = quoted(&told.text);
         let is_silent = letter.body.get("end").and_then(serde_json::Value::as_str) == Some("empty");
         let mut words = match (is_error && !is_silent, told.text.is_empty(), told.result.is_some()) {
             (false, true, true) => format!("`{by}` found something and said nothing about it."),

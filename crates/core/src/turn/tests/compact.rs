@@ -153,6 +153,21 @@ fn what_was_taken_back_is_not_compacted_again_by_itself() {
 }
 
 #[test]
+fn what_was_taken_back_is_compacted_again_before_it_is_cut() {
+    let more = std::iter::repeat_with(long).take(8);
+    let mut world = filled([says("they talked"), says("hi")].into_iter().chain(more).collect()).talk();
+    assert!(world.input(Input::Uncompact).is_ok());
+    for _ in 0..8 {
+        world = world.talk();
+        if last_turn(&world).contains(&"compacted") {
+            return;
+        }
+        assert_eq!(world.turn.window(), Window::default(), "something was left out and nobody said so");
+    }
+    panic!("eight long answers and still room");
+}
+
+#[test]
 fn stopping_it_stops_the_turn_and_leaves_no_words_behind() {
     let mut world = filled(vec![]);
     assert!(world.begin().is_ok());
