@@ -33,7 +33,7 @@ impl Headless {
         };
         let status = self.handle.status(opened.session).await?;
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
-        if exit == Exit::Ok && (tally.unasked || !tally.denials.is_empty()) {
+        if exit == Exit::Ok && (!tally.unasked.is_empty() || !tally.denials.is_empty()) {
             exit = Exit::Denied;
         }
         if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
@@ -56,8 +56,8 @@ impl Headless {
         if let Some(words) = self.lang.ended_because(&ended.end) {
             talk(&words);
         }
-        if tally.unasked {
-            talk(self.lang.nobody_asked());
+        if let Some((first, more)) = tally.unasked.split_first() {
+            talk(&self.lang.nobody_asked(first, more.len()));
         }
         Ok(exit)
     }

@@ -16,7 +16,7 @@ use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -27,7 +27,7 @@ use crate::exit::{Exit, Stop};
 use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
-use crate::terminal::text::clean;
+use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
 use tally::Tally;
@@ -324,14 +324,17 @@ impl Headless {
         key: Option<&str>,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
-        tally.unasked = true;
+        tally.unasked.push(clean_line(format!("{} {}", asked.tool, asked.action.target).trim_end()));
         tally.sent.insert(asked.question);
         tally.asked_by.insert(asked.question, asked.by.clone());
         if key.is_none() {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
-        let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();
-        let answer = Answer::new(false, By::Nobody(why));
+        let why = match asked.action.deed {
+            Deed::Write => "headless; `--permission-mode acceptEdits` allows edits, a chat can ask",
+            _ => "headless; a rule can allow it (`--allowed-tools`), a chat can ask",
+        };
+        let answer = Answer::new(false, By::Nobody(why.to_owned()));
         let command = Command::Answer { session, question: asked.question, answer };
         if !self.heard(command).await? {
             tally.sent.remove(&asked.question);

@@ -19,7 +19,8 @@ pub(super) struct Tally {
     pub(super) api_ms: u64,
     pub(super) first_ms: Option<u64>,
     pub(super) denials: Vec<Value>,
-    pub(super) unasked: bool,
+    /// Calls that needed a yes, with nobody there to give it.
+    pub(super) unasked: Vec<String>,
     pub(super) ended: Option<TurnEnded>,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     pub(super) team: bool,
@@ -42,7 +43,7 @@ impl Tally {
             api_ms: 0,
             first_ms: None,
             denials: Vec::new(),
-            unasked: false,
+            unasked: Vec::new(),
             ended: None,
             team: false,
             asked_by: HashMap::new(),

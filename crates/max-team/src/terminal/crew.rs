@@ -43,6 +43,7 @@ impl Mate {
     pub(super) fn doing(&self, lang: Lang, now_ms: i64) -> String {
         let wait = |at_ms: i64| crate::figures::since(now_ms, at_ms);
         match self.transcript.activity() {
+            Activity::Idle | Activity::Waiting if self.transcript.is_asking() => lang.waits_for_you().to_owned(),
             Activity::Idle | Activity::Waiting => lang.working().to_owned(),
             Activity::Thinking => lang.thinking().to_owned(),
             Activity::Writing => lang.writing().to_owned(),

@@ -131,6 +131,11 @@ impl Transcript {
         if names.is_empty() { Activity::Waiting } else { Activity::Running(names) }
     }
 
+    /// Whether a call waits for somebody's yes: it is known and does not run.
+    pub(super) fn is_asking(&self) -> bool {
+        self.turn.iter().flat_map(|turn| &turn.tools).any(|tool| tool.running_since_ms.is_none())
+    }
+
     /// The tools that run.
     pub(super) fn running(&self) -> impl Iterator<Item = &Tool> {
         self.turn.iter().flat_map(|turn| &turn.tools).filter(|tool| tool.running_since_ms.is_some())

@@ -289,6 +289,10 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         let doing = Span::raw(text::cut(&mate.doing(look.lang, now_ms), room));
         work.push(Line::from(vec![name, doing, Span::styled(used, look.theme.faint())]));
     }
+    let more = session.crew().delegated().count().saturating_sub(MEMBER_ROWS_MAX);
+    if more > 0 {
+        work.push(Line::from(Span::styled(format!("⏺ +{more} {}", look.lang.more()), look.theme.faint())));
+    }
     let sent = match (session.queue(), transcript.is_busy()) {
         ([only], false) => Row::Said(only.text.clone()).lines(look),
         _ => Vec::new(),

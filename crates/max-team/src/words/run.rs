@@ -9,14 +9,22 @@ use super::Lang;
 phrases! {
     nothing_open: "there is nothing to go on with in this session; give a prompt with -p",
         "此会话没有可以继续的内容；请用 -p 给出提示";
-    nobody_asked: "some calls needed a yes and nobody could be asked; see --permission-mode",
-        "部分调用需要批准，但无人可问；请参阅 --permission-mode";
     no_plan_came: "no plan came of this; nothing was written", "没有得到计划；未写入任何内容";
     demo_waits: "The plan waits for a person, and nobody sits here: run the demo in a terminal, or with --yes.",
         "计划在等待人工批准，但这里无人应答：请在终端运行演示，或加上 --yes。";
 }
 
 impl Lang {
+    /// Which calls needed a yes that nobody could give.
+    pub(crate) fn nobody_asked(self, first: &str, more: usize) -> String {
+        let others = if more == 0 { String::new() } else { format!(" (+{more})") };
+        say!(
+            self,
+            "needed a yes and nobody could be asked: {first}{others}; allow it by a rule (--allowed-tools), or chat",
+            "需要批准但无人可问：{first}{others}；可用规则允许（--allowed-tools），或改用对话"
+        )
+    }
+
     /// Why a turn ended without a plain answer, and what to do next, where nobody chats.
     pub(crate) fn ended_because(self, end: &End) -> Option<String> {
         let (en, zh) = match end {
