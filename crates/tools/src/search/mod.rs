@@ -81,11 +81,14 @@ fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
         cx.open_file(cx.root.place(name)?.as_path())?;
         return Ok(Action { deed: Deed::Query, ..Action::read(path) });
     }
-    let place = cx.root.place(path)?;
-    if cx.hides(&place) || cx.is_dir(place.as_path()) {
-        return Ok(Action::read(place.to_string()));
+    let place = cx.place(path)?;
+    let seen = || Action { deed: place.reading(), ..Action::read(place.to_string()) };
+    if cx.hides(&place) {
+        return Ok(seen());
     }
-    read_action(cx, &place)
+    let at = cx.look(&place)?;
+    let cx = &*at;
+    if cx.is_dir(place.as_path()) { Ok(seen()) } else { read_action(cx, &place) }
 }
 
 fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
@@ -98,8 +101,10 @@ fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, T
 
 fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Output, ToolError> {
     let way = Way::new(args)?;
-    let place = cx.seen(path)?;
-    let mut report = Report::new(args.files_only.unwrap_or(false));
+    let place = cx.named(path)?;
+    let at = cx.look(&place)?;
+    let cx = &*at;
+    let mut report = Report::new(args.files_only.unwrap_or(false), &place);
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;
@@ -164,8 +169,8 @@ impl Way {
 }
 
 /// What the threads of one search share.
-struct Board {
-    report: Report,
+struct Board<'a> {
+    report: Report<'a>,
     /// The batch that is to be reported next.
     next: usize,
     /// Batches that were searched before those in front of them.
@@ -175,7 +180,7 @@ struct Board {
     failed: Option<ToolError>,
 }
 
-impl Board {
+impl Board<'_> {
     /// Whether what was found so far is all that will be told.
     fn is_enough(&self) -> bool {
         self.failed.is_some() || self.report.is_full() || self.matches_waiting >= SEARCH_MATCHES_MAX
@@ -196,13 +201,13 @@ impl Board {
 
 /// Searches what a walk finds, in as many threads as there are cores. Whoever is free takes the next files of the walk,
 /// so a large file holds up nobody else.
-fn search_tree(
+fn search_tree<'a>(
     cx: &Cx,
     way: &Way,
     walk: &mut Walk<'_>,
     fits: impl Fn(&PathBuf) -> bool + Sync,
-    report: Report,
-) -> Result<Report, ToolError> {
+    report: Report<'a>,
+) -> Result<Report<'a>, ToolError> {
     let source = Mutex::new((0, walk));
     let board = Mutex::new(Board { report, next: 0, waiting: BTreeMap::new(), matches_waiting: 0, failed: None });
     let work = || {

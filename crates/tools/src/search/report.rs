@@ -5,6 +5,7 @@ use std::path::Path;
 use max_team_core::limits::SEARCH_MATCHES_MAX;
 
 use super::RESULT_BYTES_MAX;
+use crate::files::Place;
 use crate::text::{many, visible};
 
 /// What a file gave.
@@ -39,9 +40,11 @@ impl Found {
 }
 
 /// The result as it grows.
-#[derive(Debug, Default)]
-pub(super) struct Report {
+#[derive(Debug)]
+pub(super) struct Report<'a> {
     text: String,
+    /// What was searched; files are named as it is.
+    place: &'a Place,
     files_only: bool,
     matches: usize,
     files: usize,
@@ -52,9 +55,20 @@ pub(super) struct Report {
     unreadable: usize,
 }
 
-impl Report {
-    pub(super) fn new(files_only: bool) -> Self {
-        Self { files_only, ..Self::default() }
+impl<'a> Report<'a> {
+    pub(super) fn new(files_only: bool, place: &'a Place) -> Self {
+        Self {
+            text: String::new(),
+            place,
+            files_only,
+            matches: 0,
+            files: 0,
+            searched: 0,
+            is_cut: false,
+            binary: 0,
+            linked: 0,
+            unreadable: 0,
+        }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -76,7 +90,7 @@ impl Report {
             return;
         }
         self.files += 1;
-        let name = visible(&path.to_string_lossy());
+        let name = visible(&self.place.beside(path));
         if self.files_only {
             self.matches += 1;
             self.text.push_str(&format!("{name}\n"));
