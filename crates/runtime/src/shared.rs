@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub tools: Registry,
     pub reach: Arc<Reach>,
     pub home: PathBuf,
+    /// Where agents keep what is their own: nobody sees it by its real name.
+    pub closed: Vec<String>,
     pub surroundings: String,
     pub walled: bool,
     /// Blobs that this process has put into the journal.
@@ -56,6 +58,7 @@ impl Shared {
             router: options.router,
             tools: team_tools::with_team(options.tools),
             reach: Arc::new(options.reach),
+            closed: closed(&options.home),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,
@@ -175,4 +178,11 @@ pub(crate) fn now_ms() -> i64 {
 /// A lock whose holder panicked still guards plain data.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folders that hold what agents keep, by every name that they have.
+fn closed(home: &Path) -> Vec<String> {
+    let homes = [Some(home.to_path_buf()), home.canonicalize().ok()];
+    let folders = homes.into_iter().flatten().flat_map(|home| ["files", "data"].map(|name| home.join(name)));
+    folders.map(|folder| folder.to_string_lossy().into_owned()).collect()
 }

@@ -65,6 +65,9 @@ impl Held {
 }
 
 impl Store {
+    /// The tools that take paths in it.
+    pub const TOOLS: [&str; 5] = ["edit_file", "list_dir", "read_file", "search_code", "write_file"];
+
     /// The folder of a session, beneath the user's.
     pub fn files(home: &Path, session: SessionId) -> Self {
         Self { folder: Folder::Files, path: home.join(folder::files(session)), whose: session.to_string() }
