@@ -32,6 +32,14 @@ impl Folder {
         }
     }
 
+    /// Where all of its kind lie in the user's folder.
+    pub const fn home(self) -> &'static str {
+        match self {
+            Self::Files => "files",
+            Self::Data => "data",
+        }
+    }
+
     /// The folder of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|folder| folder.name() == name)
@@ -46,7 +54,7 @@ impl Folder {
 
 /// Where the files of a session lie in the user's folder.
 pub fn files(session: SessionId) -> String {
-    format!("files/{session}")
+    format!("{}/{session}", Folder::Files.home())
 }
 
 /// Where the data of an agent lies in the user's folder, by the project's folder and the agent's name.
@@ -57,7 +65,7 @@ pub fn data(project: &str, agent: &str) -> String {
 /// Where the data of all agents of a project lies.
 pub fn data_of(project: &str) -> String {
     let last = project.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    format!("data/{}", slug(last, project))
+    format!("{}/{}", Folder::Data.home(), slug(last, project))
 }
 
 /// A name that every file system takes and nothing else has: letters to read, and digits that stand for all of `whole`.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
+use max_team_core::folder::Folder;
 use max_team_core::hash::Hash;
 use max_team_core::limits::NOTICES_MAX;
 use max_team_core::message::Envelope;
@@ -183,6 +184,6 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// The folders that hold what agents keep, by every name that they have.
 fn closed(home: &Path) -> Vec<String> {
     let homes = [Some(home.to_path_buf()), home.canonicalize().ok()];
-    let folders = homes.into_iter().flatten().flat_map(|home| ["files", "data"].map(|name| home.join(name)));
+    let folders = homes.into_iter().flatten().flat_map(|home| Folder::ALL.map(|folder| home.join(folder.home())));
     folders.map(|folder| folder.to_string_lossy().into_owned()).collect()
 }

@@ -83,7 +83,7 @@ impl Store {
     /// only known by the letters that its folder has of it.
     pub fn all(home: &Path, folder: Folder, project: &Path) -> io::Result<Vec<Self>> {
         let above = match folder {
-            Folder::Files => home.join("files"),
+            Folder::Files => home.join(folder.home()),
             Folder::Data => home.join(folder::data_of(&project.to_string_lossy())),
         };
         let found = match fs::read_dir(&above) {

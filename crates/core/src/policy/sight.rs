@@ -97,7 +97,8 @@ impl Sight {
     /// The same without these folders, as far as they lie in the project.
     #[must_use]
     pub fn without(mut self, folders: &[String]) -> Self {
-        self.closed.extend(folders.iter().filter(|folder| is_within(folder, &self.root)).cloned());
+        let root = self.root.trim_end_matches('/');
+        self.closed.extend(folders.iter().filter(|folder| is_within(folder, root)).cloned());
         self
     }
 

@@ -107,12 +107,9 @@ impl Place {
         Path::new(self.as_str())
     }
 
-    /// A path from the same root as a model would write it.
-    pub(crate) fn beside(&self, path: &Path) -> String {
-        match self.label {
-            "" => path.to_string_lossy().into_owned(),
-            label => format!("{label}/{}", path.to_string_lossy()),
-        }
+    /// What a model writes before a path from the same root; nothing in the project, as a rule.
+    pub(crate) fn label(&self) -> &'static str {
+        self.label
     }
 
     /// The parts, outermost first; none for the root itself.

@@ -104,7 +104,7 @@ fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Out
     let place = cx.named(path)?;
     let at = cx.look(&place)?;
     let cx = &*at;
-    let mut report = Report::new(args.files_only.unwrap_or(false), &place);
+    let mut report = Report::new(args.files_only.unwrap_or(false), place.label());
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;
@@ -169,8 +169,8 @@ impl Way {
 }
 
 /// What the threads of one search share.
-struct Board<'a> {
-    report: Report<'a>,
+struct Board {
+    report: Report,
     /// The batch that is to be reported next.
     next: usize,
     /// Batches that were searched before those in front of them.
@@ -180,7 +180,7 @@ struct Board<'a> {
     failed: Option<ToolError>,
 }
 
-impl Board<'_> {
+impl Board {
     /// Whether what was found so far is all that will be told.
     fn is_enough(&self) -> bool {
         self.failed.is_some() || self.report.is_full() || self.matches_waiting >= SEARCH_MATCHES_MAX
@@ -201,13 +201,13 @@ impl Board<'_> {
 
 /// Searches what a walk finds, in as many threads as there are cores. Whoever is free takes the next files of the walk,
 /// so a large file holds up nobody else.
-fn search_tree<'a>(
+fn search_tree(
     cx: &Cx,
     way: &Way,
     walk: &mut Walk<'_>,
     fits: impl Fn(&PathBuf) -> bool + Sync,
-    report: Report<'a>,
-) -> Result<Report<'a>, ToolError> {
+    report: Report,
+) -> Result<Report, ToolError> {
     let source = Mutex::new((0, walk));
     let board = Mutex::new(Board { report, next: 0, waiting: BTreeMap::new(), matches_waiting: 0, failed: None });
     let work = || {

@@ -5,7 +5,6 @@ use std::path::Path;
 use max_team_core::limits::SEARCH_MATCHES_MAX;
 
 use super::RESULT_BYTES_MAX;
-use crate::files::Place;
 use crate::text::{many, visible};
 
 /// What a file gave.
@@ -40,11 +39,11 @@ impl Found {
 }
 
 /// The result as it grows.
-#[derive(Debug)]
-pub(super) struct Report<'a> {
+#[derive(Debug, Default)]
+pub(super) struct Report {
     text: String,
-    /// What was searched; files are named as it is.
-    place: &'a Place,
+    /// What stands before every path.
+    label: &'static str,
     files_only: bool,
     matches: usize,
     files: usize,
@@ -55,20 +54,9 @@ pub(super) struct Report<'a> {
     unreadable: usize,
 }
 
-impl<'a> Report<'a> {
-    pub(super) fn new(files_only: bool, place: &'a Place) -> Self {
-        Self {
-            text: String::new(),
-            place,
-            files_only,
-            matches: 0,
-            files: 0,
-            searched: 0,
-            is_cut: false,
-            binary: 0,
-            linked: 0,
-            unreadable: 0,
-        }
+impl Report {
+    pub(super) fn new(files_only: bool, label: &'static str) -> Self {
+        Self { files_only, label, ..Self::default() }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -90,7 +78,7 @@ impl<'a> Report<'a> {
             return;
         }
         self.files += 1;
-        let name = visible(&self.place.beside(path));
+        let name = visible(&Path::new(self.label).join(path).to_string_lossy());
         if self.files_only {
             self.matches += 1;
             self.text.push_str(&format!("{name}\n"));

@@ -225,6 +225,21 @@ fn rules_and_blocked_names_hold_there() {
     assert!(project.call("write_file", write("@files/agents/leo.md", "a draft")).is_ok());
 }
 
+/// What was opened to it is judged as that, so it leads to nothing else.
+#[test]
+fn nothing_is_reached_through_a_folder_that_was_handed_over() {
+    let (mut project, _) = desk(ONE, "leo");
+    project.call("write_file", write("@files/a.md", "kept")).unwrap();
+    let skill = project.outside("skill");
+    fs::create_dir_all(skill.join("@files")).unwrap();
+    fs::write(skill.join("@files/a.md"), "of the skill").unwrap();
+    project.cx.folders = Arc::from([("@skill/a".to_owned(), skill)]);
+    let path = "@skill/a/@files/a.md";
+    assert_eq!(project.call("read_file", json!({ "path": path })).unwrap(), "1\tof the skill\n");
+    let found = project.call("search_code", json!({ "path": path, "pattern": "." })).unwrap();
+    assert!(found.contains("1:of the skill"), "{found}");
+}
+
 #[test]
 fn a_write_that_was_made_before_a_crash_is_not_made_again() {
     let (project, _) = desk(ONE, "leo");
