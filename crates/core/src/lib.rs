@@ -11,6 +11,7 @@ pub mod calling;
 pub mod chat;
 pub mod context;
 pub mod event;
+pub mod folder;
 pub mod hash;
 pub mod id;
 pub mod ledger;

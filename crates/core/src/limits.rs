@@ -30,6 +30,10 @@ pub const KEPT_BYTES_MAX: usize = 32 << 20;
 pub const KEPT_TOTAL_BYTES_MAX: u64 = 256 << 20;
 /// Days after which the outputs of an agent that keeps no more are removed.
 pub const KEPT_DAYS_MAX: u64 = 14;
+/// Bytes of all files in one folder of somebody's own (`@files`, `@data`) …
+pub const OWN_BYTES_MAX: u64 = 64 << 20;
+/// … and names of files and folders there.
+pub const OWN_NAMES_MAX: usize = 2_000;
 /// Bytes of one line that says how far a tool is.
 pub const PROGRESS_BYTES_MAX: usize = 200;
 /// Bytes of one file that `read_file` returns at once.

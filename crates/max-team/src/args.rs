@@ -6,6 +6,7 @@
 mod agents;
 mod cache;
 mod desk;
+mod files;
 mod memory;
 mod permissions;
 mod skills;
@@ -27,6 +28,7 @@ pub(crate) const READER: &str = "__read_document";
 pub(crate) use agents::{Agents, Try};
 pub(crate) use cache::Cache;
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
+pub(crate) use files::{Files, Whose};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
@@ -195,6 +197,9 @@ pub(crate) enum Command {
     /// What experts have answered and may be used again
     #[command(subcommand)]
     Cache(Cache),
+    /// What sessions and agents keep in folders of their own (@files, @data)
+    #[command(subcommand)]
+    Files(Files),
     /// What agents may do: rules, why something is allowed or not, and faults in rules
     #[command(subcommand)]
     Permissions(Permissions),

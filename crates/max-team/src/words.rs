@@ -48,6 +48,7 @@ mod agents;
 mod begin;
 mod cache;
 mod desk;
+mod files;
 mod memory;
 mod run;
 mod skills;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use max_team_core::context::instructions::Instructions;
 use max_team_core::event::{Event, VERSION};
+use max_team_core::folder::Folder;
 use max_team_core::hash::Hash;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
@@ -32,6 +33,8 @@ pub(crate) struct Shared {
     pub tools: Registry,
     pub reach: Arc<Reach>,
     pub home: PathBuf,
+    /// Where agents keep what is their own: nobody sees it by its real name.
+    pub closed: Vec<String>,
     pub surroundings: String,
     pub walled: bool,
     /// Blobs that this process has put into the journal.
@@ -52,6 +55,7 @@ impl Shared {
             router: options.router,
             tools: team_tools::with_team(options.tools),
             reach: Arc::new(options.reach),
+            closed: closed(&options.home),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,
@@ -126,4 +130,11 @@ pub(crate) fn now_ms() -> i64 {
 /// A lock whose holder panicked still guards plain data.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The folders that hold what agents keep, by every name that they have.
+fn closed(home: &Path) -> Vec<String> {
+    let homes = [Some(home.to_path_buf()), home.canonicalize().ok()];
+    let folders = homes.into_iter().flatten().flat_map(|home| Folder::ALL.map(|folder| home.join(folder.home())));
+    folders.map(|folder| folder.to_string_lossy().into_owned()).collect()
 }

@@ -4,12 +4,14 @@
 //! (`tokio::task::spawn_blocking`) and cancels through [`Cx::cancel`], which long ones look at. A tool never decides
 //! whether it may run; it is never called with anything but the action that was judged.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use max_team_core::chat::Part;
+use max_team_core::folder::Folder;
 use max_team_core::limits::TOOL_RESULT_BYTES_MAX;
 use max_team_core::policy::{Action, Class, Sight};
 use serde_json::Value;
@@ -22,6 +24,7 @@ use crate::progress::Progress;
 use crate::reach::Reach;
 use crate::shelf::{self, Shelf};
 use crate::shell::Background;
+use crate::store::Store;
 use crate::text::{clip, ends, size};
 
 /// Bytes of an error's words.
@@ -84,6 +87,8 @@ pub struct Cx {
     pub background: Arc<Background>,
     /// Folders outside that it may read and not change, by the names that a model calls them (`@skill/NAME`).
     pub folders: Arc<[(String, PathBuf)]>,
+    /// Folders of its own that it may read and change (`@files`, `@data`); none: such a path is one of the project.
+    pub stores: Arc<[Store]>,
     /// Who judges what it does beyond the call.
     pub gate: Gate,
     /// The session that it works in, by its id.
@@ -104,6 +109,7 @@ impl Cx {
             reach: Arc::default(),
             background: Arc::default(),
             folders: Arc::from([]),
+            stores: Arc::from([]),
             gate: Gate::default(),
             session: Arc::from(""),
         }
@@ -116,13 +122,15 @@ impl Cx {
             let gone = |_| ToolError::correctable(format!("`{}` is not there any more", clip(path, 80)));
             let root = Root::open(folder).map_err(gone)?;
             let sight = Arc::new(self.sight.beyond());
-            let cx = Self { root: Arc::new(root), sight, folders: Arc::from([]), ..self.clone() };
+            let (folders, stores) = (Arc::from([]), Arc::from([]));
+            let cx = Self { root: Arc::new(root), sight, folders, stores, ..self.clone() };
             return Ok(Some((cx, name)));
         }
         let Some(name) = path.strip_prefix(shelf::PREFIX) else { return Ok(None) };
         let root = self.shelf.as_ref().and_then(|shelf| shelf.root().ok());
         let root = root.ok_or_else(|| ToolError::correctable(format!("there is no output `{}`", clip(path, 80))))?;
-        let cx = Self { root: Arc::new(root), sight: Arc::default(), shelf: None, ..self.clone() };
+        let stores = Arc::from([]);
+        let cx = Self { root: Arc::new(root), sight: Arc::default(), shelf: None, stores, ..self.clone() };
         Ok(Some((cx, name)))
     }
 
@@ -143,7 +151,56 @@ impl Cx {
     /// Whether a place is out of sight. Then nothing there is looked at, not even to say what a call would do: the
     /// gate says no to the name.
     pub(crate) fn hides(&self, place: &Place) -> bool {
-        !self.sight.sees(&place.to_string())
+        self.veil(place).is_some()
+    }
+
+    /// The rule that keeps a place out of sight, in words.
+    fn veil(&self, place: &Place) -> Option<String> {
+        self.sight_at(place).hides(place.as_str())
+    }
+
+    /// What can be seen where a place lies.
+    pub(crate) fn sight_at(&self, place: &Place) -> Cow<'_, Sight> {
+        place.folder().map_or(Cow::Borrowed(&*self.sight), |folder| Cow::Owned(self.sight.own(folder)))
+    }
+
+    /// A path that a model wrote, made clean: of the project, or of a folder of its own.
+    pub(crate) fn place(&self, text: &str) -> Result<Place, ToolError> {
+        match Folder::split(text) {
+            Some((folder, rest)) if self.store(folder).is_some() => Place::own(folder, rest),
+            _ => self.root.place(text).map(Place::of_project),
+        }
+    }
+
+    /// The same if it leads to something that can be seen.
+    pub(crate) fn named(&self, text: &str) -> Result<Place, ToolError> {
+        let place = self.place(text)?;
+        match self.veil(&place) {
+            Some(rule) => Err(ToolError::correctable(format!("`{place}` is not for you to see: {rule}"))),
+            None => Ok(place),
+        }
+    }
+
+    /// The folder of its own of that kind.
+    pub(crate) fn store(&self, folder: Folder) -> Option<&Store> {
+        self.stores.iter().find(|store| store.folder() == folder)
+    }
+
+    /// What a place is looked at with: its root is the one that the place lies beneath. `None`: there is no such folder
+    /// yet.
+    pub(crate) fn reach(&self, place: &Place) -> Result<Option<Cow<'_, Self>>, ToolError> {
+        let Some(folder) = place.folder() else { return Ok(Some(Cow::Borrowed(self))) };
+        let Some(root) = self.store(folder).map_or(Ok(None), Store::root)? else { return Ok(None) };
+        let sight = Arc::new(self.sight.own(folder));
+        Ok(Some(Cow::Owned(Self { root: Arc::new(root), sight, stores: Arc::from([]), ..self.clone() })))
+    }
+
+    /// The same for whoever needs something to be there.
+    pub(crate) fn look(&self, place: &Place) -> Result<Cow<'_, Self>, ToolError> {
+        self.reach(place)?.ok_or_else(|| {
+            let name = place.folder().map_or(".", Folder::name);
+            ToolError::correctable(format!("`{place}` does not exist: nothing is kept in `{name}` yet"))
+        })
     }
 
     /// What is seen by whoever looks at more than one place: what a rule asks about is left out, unless it is the one
@@ -155,10 +212,10 @@ impl Cx {
         }
     }
 
-    /// A path that a model wrote, if it leads to something that can be seen.
+    /// A path of the project that a model wrote, if it leads to something that can be seen.
     pub(crate) fn seen(&self, text: &str) -> Result<Place, ToolError> {
         let place = self.root.place(text)?;
-        match self.sight.hides(&place.to_string()) {
+        match self.sight.hides(place.as_str()) {
             Some(rule) => Err(ToolError::correctable(format!("`{place}` is not for you to see: {rule}"))),
             None => Ok(place),
         }

@@ -293,8 +293,17 @@ mod tests {
     }
 
     fn action() -> impl Strategy<Value = Action> {
-        let paths = ["src/a/x.rs", "src/b.rs", "docs/a.md", "prod.env", ".", "/etc/passwd", "src"];
-        let deeds = [Deed::Read, Deed::ReadLinked, Deed::Write, Deed::Query, Deed::Team, Deed::Ask];
+        let paths = ["src/a/x.rs", "src/b.rs", "docs/a.md", "prod.env", ".", "/etc/passwd", "src", "@files/a.md"];
+        let deeds = [
+            Deed::Read,
+            Deed::ReadLinked,
+            Deed::Write,
+            Deed::Query,
+            Deed::Team,
+            Deed::Ask,
+            Deed::ReadOwn,
+            Deed::WriteOwn,
+        ];
         let touch = (select(deeds.to_vec()), select(paths.to_vec()))
             .prop_map(|(deed, path)| Action { deed, ..Action::read(path) });
         let fetch = select(vec!["a.org", "x.a.org", "b.org", "c.org"])

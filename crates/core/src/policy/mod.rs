@@ -62,6 +62,10 @@ pub enum Deed {
     Ask,
     /// Hands the final answer over; touches nothing.
     Answer,
+    /// Looks at something in a folder of its own; the target begins with the folder's name (`@files/…`).
+    ReadOwn,
+    /// Changes a file there.
+    WriteOwn,
 }
 
 /// What a tool call would do, in words a person and a rule can judge.

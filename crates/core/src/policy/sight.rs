@@ -7,6 +7,7 @@
 use super::pattern::Glob;
 use super::rule::{List, Place, Rule, Subject, Tool, absolute};
 use super::{Permissions, guard};
+use crate::folder::Folder;
 use crate::team::Constraints;
 
 /// What can be seen.
@@ -30,6 +31,10 @@ pub struct Sight {
     also: Vec<String>,
     /// Whether those are only read.
     looks_beside: bool,
+    /// The folder of its own that names lie in, as a model calls it; empty in the project.
+    within: &'static str,
+    /// Folders that nobody sees by their real names, absolute.
+    closed: Vec<String>,
 }
 
 impl Sight {
@@ -76,6 +81,27 @@ impl Sight {
         Self { root: folder.to_owned(), ..self.clone() }
     }
 
+    /// The same sight in a folder of its own: rules hold there by the name that a model writes, blocked names stay
+    /// blocked, and what is said of the project's folders and files is not about it.
+    pub fn own(&self, folder: Folder) -> Self {
+        Self {
+            within: folder.name(),
+            dirs: Vec::new(),
+            guarded: Vec::new(),
+            also: Vec::new(),
+            closed: Vec::new(),
+            ..self.clone()
+        }
+    }
+
+    /// The same without these folders, as far as they lie in the project.
+    #[must_use]
+    pub fn without(mut self, folders: &[String]) -> Self {
+        let root = self.root.trim_end_matches('/');
+        self.closed.extend(folders.iter().filter(|folder| is_within(folder, root)).cloned());
+        self
+    }
+
     /// What can be seen in passing, by whoever looks at more than what a person was asked about: what a rule asks about
     /// is out of sight.
     pub fn in_passing(&self) -> Self {
@@ -93,7 +119,7 @@ impl Sight {
 
     /// Whether a rule asks about a look at a path.
     pub fn asks(&self, path: &str) -> bool {
-        let place = self.place(&clean(path));
+        let place = self.place(&self.named(path));
         self.asked.iter().any(|rule| rule.fits("", &[], Subject::Read(&place)))
     }
 
@@ -104,7 +130,7 @@ impl Sight {
 
     /// Whether anything is out of sight.
     pub fn is_whole(&self) -> bool {
-        self.dirs.is_empty() && self.blocked.is_empty() && self.unread.is_empty()
+        self.dirs.is_empty() && self.blocked.is_empty() && self.unread.is_empty() && self.closed.is_empty()
     }
 
     /// Whether no rule keeps anything from being changed.
@@ -116,7 +142,7 @@ impl Sight {
     pub fn frees(&self, path: &str) -> bool {
         // A name that nobody gives to a file: what is denied of it is denied of all names.
         const ANY: &str = "\u{1}";
-        let path = clean(path);
+        let path = self.named(path);
         let is_denied = |path: &str| {
             let place = self.place(path);
             self.unchanged.iter().any(|rule| rule.fits("", &[], Subject::Edit(&place)))
@@ -126,7 +152,8 @@ impl Sight {
 
     /// Why a change of a path changes more than the path.
     pub fn guards(&self, path: &str) -> Option<&'static str> {
-        guard::guarded(path).or_else(|| guard::given(&self.guarded, &absolute(&self.root, path)))
+        let path = self.named(path);
+        guard::guarded(&path).or_else(|| guard::given(&self.guarded, &absolute(&self.root, &path)))
     }
 
     /// The files that this run was given by name and obeys, absolute.
@@ -141,12 +168,12 @@ impl Sight {
 
     /// The constraint that keeps a path out of sight, in words.
     pub fn hides(&self, path: &str) -> Option<String> {
-        let path = clean(path);
+        let path = self.named(path);
         let on_the_way = |dir: &String| path.is_empty() || is_within(dir, &path);
         if !self.dirs.is_empty() && !self.dirs.iter().any(|dir| is_within(&path, dir) || on_the_way(dir)) {
             return Some(self.bounds());
         }
-        self.blocks(&path).or_else(|| self.denies(&path))
+        self.blocks(&path).or_else(|| self.denies(&path)).or_else(|| self.closes(&path))
     }
 
     /// The same for what is to be changed: a folder on the way is nothing to write to.
@@ -180,6 +207,25 @@ impl Sight {
         let place = self.place(path);
         let rule = self.unread.iter().find(|rule| rule.fits("", &[], Subject::Read(&place)))?;
         Some(format!("the rule {rule}"))
+    }
+
+    fn closes(&self, path: &str) -> Option<String> {
+        if self.closed.is_empty() {
+            return None;
+        }
+        let full = absolute(&self.root, path);
+        let is_closed = self.closed.iter().any(|folder| is_within(&full, folder));
+        is_closed.then(|| "what others keep is theirs alone".to_owned())
+    }
+
+    /// A clean path with the folder that it lies in; the project's is empty.
+    fn named(&self, path: &str) -> String {
+        let path = clean(path);
+        match (self.within, path.as_str()) {
+            ("", _) => path,
+            (within, "") => within.to_owned(),
+            (within, path) => format!("{within}/{path}"),
+        }
     }
 
     fn place(&self, path: &str) -> Place {
@@ -260,6 +306,57 @@ mod tests {
         assert_eq!(sight.also(), ["/home/shared"]);
         let kept = Constraints { allowed_dirs: vec!["src".into()], ..Constraints::default() };
         assert!(Sight::under(&kept, &permissions).also().is_empty());
+    }
+
+    #[test]
+    fn a_folder_of_its_own_is_seen_by_the_name_that_a_model_writes() {
+        let origin = || Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        let anchors = Anchors { root: "/home/p", base: "/home/p", home: "/home" };
+        let rules = vec![
+            Rule::new(List::Deny, "Read(@files/private/**)", origin(), &anchors),
+            Rule::new(List::Deny, "Edit(@data/**)", origin(), &anchors),
+        ];
+        let permissions = Permissions { root: "/home/p".into(), rules, ..Permissions::default() };
+        let constraints = Constraints {
+            allowed_dirs: vec!["src".into()],
+            blocked_patterns: vec!["*.pem".into()],
+            ..Constraints::default()
+        };
+        let sight = Sight::under(&constraints, &permissions);
+        let (files, data) = (sight.own(Folder::Files), sight.own(Folder::Data));
+        // A path, whether it is seen and may be changed in the session's folder, and the same in its own.
+        let table = [
+            ("a.md", (true, true), (true, false)),
+            (".", (true, true), (true, false)),
+            ("private/a.md", (false, true), (true, false)),
+            ("a/key.PEM", (false, true), (false, false)),
+        ];
+        for (path, in_files, in_data) in table {
+            assert_eq!((files.sees(path), files.frees(path)), in_files, "{path}");
+            assert_eq!((data.sees(path), data.frees(path)), in_data, "{path}");
+        }
+        assert!(!sight.sees("a.md") && files.guards(".git/config").is_some() && files.guards("agents/a.md").is_none());
+        assert!(files.own(Folder::Files).sees("a.md"), "twice is once");
+    }
+
+    #[test]
+    fn what_others_keep_is_not_seen_by_its_real_name() {
+        let permissions = Permissions { root: "/home".into(), ..Permissions::default() };
+        let closed = ["/home/.max-team/data".to_owned(), "/elsewhere/files".to_owned()];
+        let sight = Sight::under(&Constraints::default(), &permissions).without(&closed);
+        for (path, seen) in [
+            (".max-team/data", false),
+            (".max-team/data/p/leo/x", false),
+            ("a/../.max-team/data/x", false),
+            (".max-team/database", true),
+            (".max-team", true),
+            ("elsewhere/files", true),
+        ] {
+            assert_eq!(sight.sees(path), seen, "{path}");
+        }
+        assert!(!sight.is_whole() && sight.own(Folder::Data).is_whole());
+        let elsewhere = Permissions { root: "/home/p".into(), ..Permissions::default() };
+        assert!(Sight::under(&Constraints::default(), &elsewhere).without(&closed).is_whole());
     }
 
     #[test]

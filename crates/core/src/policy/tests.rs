@@ -2,12 +2,14 @@
 
 use proptest::prelude::*;
 
-use super::Deed::{Answer as Say, Ask as Question, Execute, Fetch, Query, Read, ReadLinked, Team, Write};
+use super::Deed::{
+    Answer as Say, Ask as Question, Execute, Fetch, Query, Read, ReadLinked, ReadOwn, Team, Write, WriteOwn,
+};
 use super::Verdict::{Allow, Ask, Deny};
 use super::*;
 use crate::team::Constraints;
 
-const DEEDS: [Deed; 9] = [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say];
+const DEEDS: [Deed; 11] = [Read, ReadLinked, Write, Execute, Fetch, Query, Team, Question, Say, ReadOwn, WriteOwn];
 
 const TOOL: &str = "a_tool";
 
@@ -25,14 +27,14 @@ fn free(constraints: &Constraints, mode: Mode) -> Rules<'_> {
 
 #[test]
 fn modes_judge_as_documented() {
-    // Read, ReadLinked, Write, Execute, Fetch, Query, Team, Ask, Answer
+    // Read, ReadLinked, Write, Execute, Fetch, Query, Team, Ask, Answer, ReadOwn, WriteOwn
     let table = [
-        (Mode::Default, [Allow, Ask, Ask, Ask, Ask, Allow, Allow, Ask, Allow]),
-        (Mode::AcceptEdits, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow]),
-        (Mode::Plan, [Allow, Ask, Deny, Deny, Ask, Allow, Allow, Ask, Allow]),
-        (Mode::Auto, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow]),
-        (Mode::DontAsk, [Allow, Deny, Deny, Deny, Deny, Allow, Allow, Deny, Allow]),
-        (Mode::BypassPermissions, [Allow, Allow, Allow, Allow, Ask, Allow, Allow, Ask, Allow]),
+        (Mode::Default, [Allow, Ask, Ask, Ask, Ask, Allow, Allow, Ask, Allow, Allow, Allow]),
+        (Mode::AcceptEdits, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow, Allow, Allow]),
+        (Mode::Plan, [Allow, Ask, Deny, Deny, Ask, Allow, Allow, Ask, Allow, Allow, Deny]),
+        (Mode::Auto, [Allow, Ask, Allow, Ask, Ask, Allow, Allow, Ask, Allow, Allow, Allow]),
+        (Mode::DontAsk, [Allow, Deny, Deny, Deny, Deny, Allow, Allow, Deny, Allow, Allow, Allow]),
+        (Mode::BypassPermissions, [Allow, Allow, Allow, Allow, Ask, Allow, Allow, Ask, Allow, Allow, Allow]),
     ];
     let none = Constraints::default();
     for (mode, verdicts) in table {
@@ -59,6 +61,61 @@ fn named_hosts_need_no_question() {
     for (host, want) in table {
         assert_eq!(judge(&free(&constraints, Mode::Default), TOOL, &act(Fetch, host)).verdict, want, "{host}");
     }
+}
+
+#[test]
+fn a_folder_of_its_own_is_free_unless_somebody_speaks_of_it() {
+    use super::rule::{Anchors, List, Origin, Scope};
+    let rule = |list, text: &str| {
+        let origin = Origin { scope: Scope::User, file: "settings.json".into(), line: 1 };
+        Rule::new(list, text, origin, &Anchors { root: "/p", base: "/p", home: "/" })
+    };
+    // A rule, and what becomes of a look at `@files/a.md`, a change of it, and the same of `@data/a.md`.
+    let table = [
+        (rule(List::Deny, "Edit(@data/**)"), [Allow, Allow, Allow, Deny]),
+        (rule(List::Deny, "Read(@files/**)"), [Deny, Allow, Allow, Allow]),
+        (rule(List::Ask, "Edit(@files/*.md)"), [Allow, Ask, Allow, Allow]),
+        (rule(List::Deny, "Edit(*.md)"), [Allow, Deny, Allow, Deny]),
+        (rule(List::Deny, "Read"), [Deny, Allow, Deny, Allow]),
+        (rule(List::Deny, "write_file"), [Allow, Deny, Allow, Deny]),
+        (rule(List::Deny, "Edit(./src/**)"), [Allow; 4]),
+        (rule(List::Deny, "Edit(//h/**)"), [Allow; 4]),
+    ];
+    let walled =
+        Constraints { allowed_dirs: list(&["src"]), write_patterns: list(&["src/*.rs"]), ..Constraints::default() };
+    for (rule, verdicts) in table {
+        let text = rule.text.clone();
+        let permissions = Permissions {
+            root: "/p".into(),
+            rules: vec![rule],
+            no_reads_outside: true,
+            no_writes_outside: true,
+            ..Permissions::default()
+        };
+        let owns = list(&["src/**"]);
+        let rules =
+            Rules { permissions: &permissions, owns: &owns, approved: true, ..Rules::new(Mode::Default, &walled) };
+        for (at, want) in verdicts.into_iter().enumerate() {
+            let (deed, tool) = if at % 2 == 0 { (ReadOwn, "read_file") } else { (WriteOwn, "write_file") };
+            let target = if at < 2 { "@files/a.md" } else { "@data/a.md" };
+            assert_eq!(judge(&rules, tool, &act(deed, target)).verdict, want, "{text}: {deed:?} {target}");
+        }
+    }
+    let looks = Constraints { read_only: true, ..Constraints::default() };
+    let blocked = Constraints { blocked_patterns: list(&["*.env"]), ..Constraints::default() };
+    let none = Constraints::default();
+    for (_, mode) in Mode::NAMES {
+        let verdict = |constraints, deed, path| judge(&Rules::new(mode, constraints), TOOL, &act(deed, path));
+        assert_eq!(verdict(&looks, ReadOwn, "@data/a.md").verdict, Allow);
+        let refused = verdict(&looks, WriteOwn, "@data/a.md");
+        assert_eq!((refused.verdict, refused.rule.as_str()), (Deny, "the member's `read_only`"));
+        for deed in [ReadOwn, WriteOwn] {
+            assert_eq!(verdict(&blocked, deed, "@files/prod.ENV").verdict, Deny);
+        }
+        assert!(verdict(&none, WriteOwn, "@files/.git/hooks/pre-commit").verdict > Allow);
+    }
+    let within = Rules { within: &[Mode::Plan], ..Rules::new(Mode::BypassPermissions, &none) };
+    assert_eq!(judge(&within, TOOL, &act(WriteOwn, "@files/a")).verdict, Deny, "works for somebody who only looks");
 }
 
 #[test]
@@ -183,7 +240,14 @@ fn a_grant_never_beats_plan_mode() {
 
 #[test]
 fn old_deeds_are_still_read() {
-    for (text, deed) in [("read_linked", ReadLinked), ("write", Write), ("answer", Say), ("execute", Execute)] {
+    for (text, deed) in [
+        ("read_linked", ReadLinked),
+        ("write", Write),
+        ("answer", Say),
+        ("execute", Execute),
+        ("read_own", ReadOwn),
+        ("write_own", WriteOwn),
+    ] {
         assert_eq!(serde_json::from_value::<Deed>(text.into()).unwrap(), deed);
     }
 }
@@ -248,7 +312,7 @@ fn any_action() -> impl Strategy<Value = Action> {
         "[ -~]{0,20}".prop_map(|text| Line::Opaque { text, why: "w".into() }),
     ];
     prop_oneof![
-        (0_usize..8, "[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(deed, path)| act(DEEDS[deed], &path)),
+        (0..DEEDS.len(), "(@files/|)[ab.]{1,2}(/[ab.]{1,2}){0,2}").prop_map(|(deed, path)| act(DEEDS[deed], &path)),
         line.prop_map(|line| Action { line: Some(line), ..act(Execute, "x") }),
     ]
 }
@@ -302,7 +366,7 @@ proptest! {
     #[test]
     fn constraints_only_tighten(
         mode in 0_usize..6,
-        deed in 0_usize..8,
+        deed in 0..DEEDS.len(),
         approved: bool,
         granted: bool,
         blocked in proptest::collection::vec("[ab*?]{1,3}", 0..3),
@@ -321,6 +385,6 @@ proptest! {
         };
         let (loose, tight) = (judge(&rules(&none), TOOL, &action), judge(&rules(&some), TOOL, &action));
         prop_assert!(tight.verdict == loose.verdict || tight.verdict == Deny, "{:?} {:?}", tight, loose);
-        prop_assert!(mode != Mode::Plan || !matches!(action.deed, Write | Execute) || tight.verdict == Deny);
+        prop_assert!(mode != Mode::Plan || !matches!(action.deed, Write | Execute | WriteOwn) || tight.verdict == Deny);
     }
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use max_team_core::near::nearest;
 use max_team_core::policy::Mode;
 use max_team_core::team::{Isolation, Place as Position};
+use max_team_tools::Store;
 use serde_json::Value;
 
 use super::table::{money, table};
@@ -14,7 +15,7 @@ use crate::agents::{self, Person, Team};
 use crate::args::{Agents, Talk, TeamFlags, Try};
 use crate::exit::{Exit, Stop};
 use crate::headless;
-use crate::setup::Place;
+use crate::setup::{self, Place};
 use crate::talk;
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
@@ -57,14 +58,26 @@ fn show(place: &Place, file: Option<&Path>, name: &str, json: bool) -> Result<()
     let people = agents::people(&team);
     let person = people.iter().find(|person| person.member.definition.name == name);
     let person = person.ok_or_else(|| nobody(name, &people))?;
+    let data = data(place, person);
     if json {
         let mut told = person.json();
         if let Some(told) = told.as_object_mut() {
             told.insert("prompt".to_owned(), person.member.definition.prompt.clone().into());
+            told.insert("data".to_owned(), data.into());
         }
         return super::print(&format!("{told:#}\n"));
     }
-    super::print(&page(person, place.speaks()))
+    super::print(&page(person, data, place.speaks()))
+}
+
+/// Where it keeps what it finds again, if it works on files at all.
+fn data(place: &Place, person: &Person<'_>) -> Option<String> {
+    if !person.tools().iter().any(|tool| Store::TOOLS.contains(&tool.as_str())) {
+        return None;
+    }
+    let config = place.settings(None, Vec::new()).ok()?;
+    let root = setup::project_root(place, &config).ok()?;
+    Some(Store::data(&place.home, &root, &person.member.definition.name).path().display().to_string())
 }
 
 fn nobody(name: &str, people: &[Person<'_>]) -> Stop {
@@ -86,7 +99,7 @@ fn first(text: &str) -> String {
     line.split_once(". ").map_or(line, |(sentence, _)| sentence).trim_end_matches('.').to_owned()
 }
 
-fn page(person: &Person<'_>, lang: Lang) -> String {
+fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
     let own = &person.member.definition;
     let role = if own.role == "expert" { String::new() } else { format!(", {}", clean_line(&own.role)) };
     let mut text = format!("{} ({}{role})\n", own.name, position(lang, own.place));
@@ -118,6 +131,7 @@ fn page(person: &Person<'_>, lang: Lang) -> String {
     rows.extend(
         own.cache.as_ref().map(|cache| (lang.cache_word(), lang.cached_by(cache.ttl_s, &cache.keys.join(", ")))),
     );
+    rows.extend(data.map(|path| (lang.data_word(), path)));
     rows.extend(person.notes.iter().map(|note| (lang.notes_word(), note.clone())));
     text.push_str(&columns(&rows));
     let _ = write!(text, "\n{}\n", clean(own.prompt.trim_end()));

@@ -140,7 +140,7 @@ fn changed(action: &Action) -> Option<(usize, usize)> {
             removed += usize::from(line.starts_with('-'));
         }
     }
-    (inside && action.deed == Deed::Write).then_some((added, removed))
+    (inside && matches!(action.deed, Deed::Write | Deed::WriteOwn)).then_some((added, removed))
 }
 
 /// The plan behind a question about the whole of it.

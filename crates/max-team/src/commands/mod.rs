@@ -8,6 +8,7 @@ pub(crate) mod config;
 pub(crate) mod cost;
 mod desk;
 pub(crate) mod doctor;
+pub(crate) mod files;
 pub(crate) mod inbox;
 pub(crate) mod manual;
 pub(crate) mod memory;
@@ -29,8 +30,13 @@ use crate::exit::{Exit, Stop};
 
 /// Prints data; a reader that went away (`| head`) is no failure.
 pub(crate) fn print(text: &str) -> Result<(), Stop> {
+    print_bytes(text.as_bytes())
+}
+
+/// The same of what need not be a text.
+fn print_bytes(bytes: &[u8]) -> Result<(), Stop> {
     let mut out = std::io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
             Err(Stop::new(Exit::Failed, format!("cannot write to standard output: {error}")))
         }

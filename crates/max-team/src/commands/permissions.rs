@@ -1,5 +1,6 @@
 //! `permissions`: what agents may do, and why.
 
+use max_team_core::folder::Folder;
 use max_team_core::policy::lint::lint;
 use max_team_core::policy::{Action, Deed, Judgement, Mode, Rule, Rules, Verdict, judge};
 use max_team_core::team::Constraints;
@@ -39,7 +40,7 @@ fn why(place: &Place, root: &std::path::Path, loaded: &Loaded, mode: Mode, optio
     let action = match given {
         None => shell::action(&options.what, root),
         Some(tool) => {
-            let deed = deed(tool)?;
+            let deed = deed(tool, &options.what)?;
             let host = host(&options.what).filter(|_| deed == Deed::Fetch);
             Action { deed, ..Action::read(host.unwrap_or_else(|| options.what.clone())) }
         }
@@ -72,8 +73,11 @@ fn constraints(place: &Place, options: &Why, name: &str) -> Result<Constraints, 
     found.ok_or_else(|| Stop::new(Exit::Usage, format!("there is no member `{name}`; there are {}", names.join(", "))))
 }
 
-fn deed(tool: &str) -> Result<Deed, Stop> {
+fn deed(tool: &str, what: &str) -> Result<Deed, Stop> {
+    let is_own = Folder::split(what).is_some();
     match tool {
+        "Read" | "read_file" | "list_dir" | "search_code" if is_own => Ok(Deed::ReadOwn),
+        "Edit" | "Write" | "write_file" | "edit_file" if is_own => Ok(Deed::WriteOwn),
         "Read" | "read_file" | "list_dir" | "search_code" => Ok(Deed::Read),
         "Edit" | "Write" | "write_file" | "edit_file" => Ok(Deed::Write),
         "WebFetch" | "http_get" | "geocode" => Ok(Deed::Fetch),

@@ -323,7 +323,8 @@ impl Transcript {
         tool.target.clone_from(&action.target);
         tool.asks = action.deed == Deed::Ask;
         // Only a change is told by its diff; what a question or a command says is its target.
-        tool.preview = if action.deed == Deed::Write { action.preview.clone() } else { String::new() };
+        tool.preview =
+            if matches!(action.deed, Deed::Write | Deed::WriteOwn) { action.preview.clone() } else { String::new() };
         Some(tool)
     }
 

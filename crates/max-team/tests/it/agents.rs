@@ -47,10 +47,14 @@ fn everybody_is_listed_with_where_they_are_written() {
 #[test]
 fn one_is_shown_with_what_it_shadows() {
     let program = full();
-    let shown = ["reviewer", "weather", "leo", "poet"].map(|name| program.run(&["agents", "show", name]).out);
+    // Where it keeps its data follows from where the project is.
+    let show = |program: &Program, name: &str| {
+        let data = program.run(&["files", "path", "--agent", name]).out;
+        program.run(&["agents", "show", name]).out.replace(data.trim(), "<DATA>")
+    };
+    let shown = ["reviewer", "weather", "leo", "poet"].map(|name| show(&program, name));
     insta::assert_snapshot!(shown.join("\n=====\n\n"));
-    let chinese = full().variable("LANG", "zh_CN.UTF-8").run(&["agents", "show", "explore"]).out;
-    insta::assert_snapshot!(chinese);
+    insta::assert_snapshot!(show(&full().variable("LANG", "zh_CN.UTF-8"), "explore"));
     let json = program.run(&["agents", "show", "weather", "--json"]).json();
     assert_eq!((json["place"].as_str(), json["cache"]["ttl_s"].as_u64()), (Some("expert"), Some(7200)));
     assert_eq!((&json["tools"], &json["left_out"]), (&json!(["geocode", "http_get"]), &json!([])));

@@ -17,6 +17,7 @@ mod desk;
 mod documents;
 mod experts;
 mod faults;
+mod files;
 mod hands;
 mod headless;
 mod memory;

@@ -15,7 +15,7 @@ use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Gate, Output, Progress, Registry, ToolError};
+use max_team_tools::{Cx, Gate, Output, Progress, Registry, Store, ToolError};
 
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
@@ -217,9 +217,16 @@ impl Agent {
             gate: self.gate(),
             walls: Arc::new(Walls { reads, ..Walls::clone(&cx.walls) }),
             folders: folders.into(),
+            stores: self.stores().into(),
             session: self.floor.session.to_string().into(),
             ..cx
         }
+    }
+
+    /// The folders of its own: what its session shares, and what is kept under its name in this project.
+    fn stores(&self) -> [Store; 2] {
+        let (home, floor) = (&self.floor.shared.home, &self.floor);
+        [Store::files(home, floor.session), Store::data(home, &floor.root, &self.frame.definition().name)]
     }
 
     /// Judges as the machine does, for what a tool does beyond its call.

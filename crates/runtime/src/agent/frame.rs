@@ -17,7 +17,7 @@ use max_team_core::turn;
 use max_team_llm::{Dialect, Head, ToolSpec};
 use max_team_tools::command::{Network, Walls};
 use max_team_tools::copy::Copy;
-use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Structured, Tool};
+use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Store, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -25,6 +25,9 @@ use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
 use crate::skills::{self, Asked, Hand, SKILL, SkillTool};
 use crate::team_tools::{self, Callee};
+
+/// What whoever works on files is told about folders of its own.
+const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
 
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
@@ -155,6 +158,9 @@ impl Frame {
             self.root.display(),
             self.surroundings
         ));
+        if Store::TOOLS.iter().any(|tool| self.registry.get(tool).is_some()) {
+            system.push_str(&format!("\n{FOLDERS}"));
+        }
         if !read.text.is_empty() {
             system.push_str("\n# Instructions from files\n\n");
             system.push_str(&read.text);
@@ -270,7 +276,8 @@ impl Frame {
 
     /// What the tools of one agent work with.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
-        let sight = Arc::new(Sight::under(&self.settings.constraints, &self.settings.permissions));
+        let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
+        let sight = Arc::new(sight.without(&shared.closed));
         let network = match self.settings.constraints.allowed_hosts.as_slice() {
             [] => Network::None,
             hosts => Network::Hosts(hosts.to_vec()),

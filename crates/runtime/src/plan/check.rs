@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use max_team_core::folder::Folder;
 use max_team_core::limits::{CHECK_MS_MAX, EVIDENCE_BYTES_MAX};
 use max_team_core::plan::event::{Artifact, ArtifactType, Evidence, Proof};
 use max_team_core::plan::{Findings, Task};
@@ -63,6 +64,8 @@ impl Leaves {
 /// What is looked at, and what is known from before.
 pub(crate) struct Look<'a> {
     pub root: &'a Path,
+    /// Where the session's own files lie.
+    pub files: &'a Path,
     pub task: &'a Task,
     pub leaves: Leaves,
     /// What the owner said.
@@ -110,7 +113,7 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
     let mut proven = 0;
     for (index, path) in look.task.outputs.iter().enumerate() {
         let before = look.outputs_before.get(index).copied().flatten();
-        let (evidence, changed) = output(look.root, path, before);
+        let (evidence, changed) = output(look.root, look.files, path, before);
         proven += usize::from(evidence.ok && changed);
         if evidence.ok {
             findings.artifacts.push(Artifact {
@@ -147,8 +150,17 @@ pub(crate) fn look(look: &Look<'_>, cancel: &CancellationToken) -> Findings {
     findings
 }
 
+/// Where a declared file lies: in the project, or among the session's own.
+fn declared<'a>(root: &'a Path, files: &'a Path, path: &'a str) -> (&'a Path, &'a str) {
+    match Folder::split(path) {
+        Some((Folder::Files, rest)) => (files, rest),
+        _ => (root, path),
+    }
+}
+
 /// The hash of a declared file, `None` if it is not there.
-pub(crate) fn hash(root: &Path, path: &str) -> Option<max_team_core::hash::Hash> {
+pub(crate) fn hash(root: &Path, files: &Path, path: &str) -> Option<max_team_core::hash::Hash> {
+    let (root, path) = declared(root, files, path);
     let real = root.join(path).canonicalize().ok()?;
     let inside = root.canonicalize().ok().is_some_and(|root| real.starts_with(root));
     let bytes = if inside && real.is_file() { std::fs::read(real).ok()? } else { return None };
@@ -156,8 +168,10 @@ pub(crate) fn hash(root: &Path, path: &str) -> Option<max_team_core::hash::Hash>
 }
 
 /// Whether a declared file is there, and whether this task had a hand in it.
-fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) -> (Evidence, bool) {
-    let real = root.join(path).canonicalize().ok();
+fn output(root: &Path, files: &Path, path: &str, before: Option<max_team_core::hash::Hash>) -> (Evidence, bool) {
+    let changed = || before.is_none() || hash(root, files, path) != before;
+    let (root, inner) = declared(root, files, path);
+    let real = root.join(inner).canonicalize().ok();
     let inside = |real: &Path| root.canonicalize().is_ok_and(|root| real.starts_with(root));
     let size = real.filter(|real| inside(real)).and_then(|real| std::fs::metadata(real).ok());
     let evidence = |ok, detail: String| Evidence { what: path.to_owned(), ok, detail };
@@ -166,7 +180,7 @@ fn output(root: &Path, path: &str, before: Option<max_team_core::hash::Hash>) ->
         Some(meta) if meta.is_file() && meta.len() == 0 => (evidence(false, "the file is empty".to_owned()), false),
         Some(meta) => {
             // A folder can be there, but that says nothing about who had a hand in it.
-            let changed = meta.is_file() && (before.is_none() || hash(root, path) != before);
+            let changed = meta.is_file() && changed();
             let words = match (meta.is_dir(), changed) {
                 (true, _) => "a folder".to_owned(),
                 (false, true) => format!("{} bytes", meta.len()),

@@ -3,6 +3,7 @@
 //! Whoever begins to exist with a task is told to the journal in the commit that gives it to them, together with their
 //! first step. How things were before is remembered there too, for what they will be found to have changed.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use max_team_core::event::Event;
@@ -13,7 +14,7 @@ use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
 use max_team_tools::command::Walls;
-use max_team_tools::git;
+use max_team_tools::{Store, git};
 
 use super::apart::{self, Apart};
 use super::check::{self, Leaves, Look};
@@ -91,12 +92,12 @@ impl PlanLoop {
         if begun.is_empty() {
             return Vec::new();
         }
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.clone());
+        let (root, files, cancel) = (self.floor.root.clone(), self.files(), self.cancel.clone());
         let look = move || {
             let any = begun.iter().any(|(_, _, coder)| *coder);
             let tree = if any { git::snapshot(&root, &cancel).ok().flatten() } else { None };
             let seen = begun.into_iter().map(|(index, outputs, coder)| {
-                let outputs = outputs.iter().map(|path| check::hash(&root, path)).collect();
+                let outputs = outputs.iter().map(|path| check::hash(&root, &files, path)).collect();
                 (index, Before { tree: tree.clone().filter(|_| coder), outputs })
             });
             seen.collect::<Vec<_>>()
@@ -139,7 +140,7 @@ impl PlanLoop {
         if !self.plan.before(index).is_empty() {
             before.outputs = self.plan.before(index).to_vec();
         }
-        let (root, cancel) = (self.floor.root.clone(), self.cancel.child_token());
+        let (root, files, cancel) = (self.floor.root.clone(), self.files(), self.cancel.child_token());
         let shared = Arc::clone(&self.floor.shared);
         let agent = self.plan.task(index).and_then(|view| view.agent);
         let worker = agent.and_then(|agent| self.worker(index, agent));
@@ -161,6 +162,7 @@ impl PlanLoop {
                 let walls = Walls { on, read_only, sight: Arc::clone(&sight), reads, ..Walls::around(&root) };
                 let look = Look {
                     root: &root,
+                    files: &files,
                     task: &task,
                     leaves,
                     output: &output,
@@ -181,6 +183,11 @@ impl PlanLoop {
             let findings = looked.await.unwrap_or_default();
             Landed::Checked { task: index, attempt, findings }
         }))
+    }
+
+    /// Where the session's own files lie.
+    fn files(&self) -> PathBuf {
+        Store::files(&self.floor.shared.home, self.floor.session).path().to_owned()
     }
 
     pub(super) fn leaves(&self, task: usize) -> Leaves {

@@ -6,11 +6,12 @@
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::Action;
 
 use super::diff;
 use super::place::Place;
-use super::slot::{Old, Slot};
+use super::slot::{Old, Slot, guard};
+use crate::store::Store;
 use crate::text::size;
 use crate::tool::{Cx, ToolError};
 
@@ -33,18 +34,18 @@ pub(crate) fn propose(
     make: impl FnOnce(Option<&Old>) -> Result<Vec<u8>, ToolError>,
 ) -> Result<Action, ToolError> {
     if cx.hides(place) {
-        return Ok(Action { deed: Deed::Write, ..Action::read(place.to_string()) });
+        return Ok(Action { deed: place.writing(), ..Action::read(place.to_string()) });
     }
-    let old = match Slot::find(&cx.root, &cx.sight, place)? {
-        Some(slot) => slot.look()?,
-        None => None,
+    let old = match cx.reach(place)? {
+        Some(at) => Slot::find(&at.root, &at.sight, place)?.map(|slot| slot.look()).transpose()?.flatten(),
+        None => guard(&cx.sight_at(place), place).map(|()| None)?,
     };
     let new = bounded(place, make(old.as_ref())?)?;
     let after = Hash::of(&new);
     let is_same = old.as_ref().is_some_and(|old| old.hash == after);
     Ok(Action {
         // What changes nothing needs nobody's leave: carrying it out only looks.
-        deed: if is_same { Deed::Read } else { Deed::Write },
+        deed: if is_same { place.reading() } else { place.writing() },
         preview: if is_same { String::new() } else { preview(place, old.as_ref(), &new) },
         before: old.map(|old| old.hash),
         after: Some(after),
@@ -62,6 +63,10 @@ pub(crate) fn carry_out(
     if intent.target != place.to_string() || intent.after.is_none() {
         return Err(ToolError::fatal(format!("`{place}` is not what was judged (`{}`)", intent.target)));
     }
+    let store = place.folder().and_then(|folder| cx.store(folder));
+    store.map_or(Ok(()), Store::make)?;
+    let at = cx.look(place)?;
+    let cx = &*at;
     let slot = Slot::find(&cx.root, &cx.sight, place)?;
     let old = match &slot {
         Some(slot) => slot.look()?,
@@ -80,6 +85,9 @@ pub(crate) fn carry_out(
     let new = bounded(place, make(old.as_ref())?)?;
     if Some(Hash::of(&new)) != intent.after {
         return Err(ToolError::fatal(format!("the change of `{place}` is not the one that was judged")));
+    }
+    if let Some(store) = store {
+        store.check_room(&cx.root, new.len() as u64, old.as_ref().map(|old| old.bytes.len() as u64))?;
     }
     let slot = match slot {
         Some(slot) => slot,

@@ -46,12 +46,12 @@ pub(crate) fn edit_file() -> Typed<EditFile> {
 }
 
 fn action(cx: &Cx, args: &EditFile) -> Result<Action, ToolError> {
-    let place = cx.root.place(&args.path)?;
+    let place = cx.place(&args.path)?;
     change::propose(cx, &place, |old| edited(&place, old, args))
 }
 
 fn call(cx: &Cx, args: EditFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
-    let place = cx.seen(&args.path)?;
+    let place = cx.named(&args.path)?;
     let done = change::carry_out(cx, &place, intent, |old| edited(&place, old, &args))?;
     Ok(Output::text(match done {
         Done::Already if resumed => format!("edited `{place}`"),

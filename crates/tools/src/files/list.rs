@@ -42,15 +42,17 @@ pub(crate) fn list_dir() -> Typed<ListDir> {
 }
 
 fn action(cx: &Cx, args: &ListDir) -> Result<Action, ToolError> {
-    let place = cx.root.place(args.path.as_deref().unwrap_or("."))?;
+    let place = cx.place(args.path.as_deref().unwrap_or("."))?;
     if !cx.hides(&place) {
-        cx.open_dir(place.as_path())?;
+        cx.look(&place)?.open_dir(place.as_path())?;
     }
-    Ok(Action::read(place.to_string()))
+    Ok(Action { deed: place.reading(), ..Action::read(place.to_string()) })
 }
 
 fn call(cx: &Cx, args: ListDir, _: &Action, _: bool) -> Result<Output, ToolError> {
-    let place = cx.seen(args.path.as_deref().unwrap_or("."))?;
+    let place = cx.named(args.path.as_deref().unwrap_or("."))?;
+    let at = cx.look(&place)?;
+    let cx = &*at;
     let depth = args.depth.unwrap_or(1);
     let dir = cx.open_dir(place.as_path())?;
     let mut tree = Tree::default();
@@ -142,7 +144,8 @@ fn label(cx: &Cx, dir: &OwnedFd, full: &Path, entry: &Entry) -> String {
 fn is_seen(cx: &Cx, link: &Path, target: &str) -> bool {
     let beside = link.parent().unwrap_or(Path::new("")).join(target);
     // One that leads out names nothing that we keep, unless a part of it does.
-    let path = cx.root.place(&beside.to_string_lossy()).map_or_else(|_| target.to_owned(), |place| place.to_string());
+    let path =
+        cx.root.place(&beside.to_string_lossy()).map_or_else(|_| target.to_owned(), |place| place.as_str().to_owned());
     cx.sight.is_whole() || cx.sight.sees(&path)
 }
 

@@ -1,4 +1,4 @@
-//! Where something is beneath the root: a clean, relative path.
+//! Where something is beneath a root: a clean, relative path, and whether the root is the project's.
 //!
 //! What a model writes becomes a `Place` before anything looks at the disk: no `..`, no `.`, no doubled or trailing
 //! slashes, nothing absolute. So the gate judges the name that is opened. This is about names only; that a *place*
@@ -6,6 +6,9 @@
 
 use std::fmt;
 use std::path::{Component, Path};
+
+use max_team_core::folder::Folder;
+use max_team_core::policy::Deed;
 
 use crate::text::{clip, visible};
 use crate::tool::ToolError;
@@ -15,24 +18,26 @@ const PATH_BYTES_MAX: usize = 4_096;
 /// Bytes of a path that an error repeats.
 const PATH_SHOWN_MAX: usize = 200;
 
+/// What stands before a place of the project that has the name of a folder of one's own.
+const HERE: &str = ".";
+
 /// A clean path relative to the root, with `/` between its parts. The root itself is written `.`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place(String);
+pub(crate) struct Place {
+    /// What a model writes before the path: the name of a folder of its own, [`HERE`], or nothing.
+    label: &'static str,
+    path: String,
+}
 
 impl Place {
     /// Cleans a path. `homes` are the names that the root is known by; a path beneath one of them is made relative.
     pub(crate) fn parse(text: &str, homes: &[&Path]) -> Result<Self, ToolError> {
-        let shown = || visible(&clip(text, PATH_SHOWN_MAX));
         let home = || homes.first().map(|home| home.display().to_string()).unwrap_or_default();
         if text.is_empty() {
             return Err(ToolError::correctable("the path is empty; write `.` for the project folder"));
         }
-        if text.len() > PATH_BYTES_MAX {
-            return Err(ToolError::correctable(format!("the path `{}` is too long", shown())));
-        }
-        if text.chars().any(char::is_control) {
-            return Err(ToolError::correctable(format!("the path `{}` has a control character in it", shown())));
-        }
+        check(text)?;
+        let shown = || shown(text);
         if text == "~" || text.starts_with("~/") {
             return Err(ToolError::correctable(format!(
                 "`~` is not known here; write `{}` relative to the project folder `{}`",
@@ -49,29 +54,94 @@ impl Place {
         };
         let clean = clean(Path::new(text)).ok_or_else(outside)?;
         if !text.starts_with('/') {
-            return Ok(Self(clean));
+            return Ok(Self { label: "", path: clean });
         }
         let absolute = format!("/{clean}");
         let inner = homes.iter().find_map(|home| Path::new(&absolute).strip_prefix(home).ok());
         // The text was valid UTF-8 and only shed parts, so nothing is lost here.
-        inner.map(|inner| Self(inner.to_string_lossy().into_owned())).ok_or_else(outside)
+        let path = inner.map(|inner| inner.to_string_lossy().into_owned()).ok_or_else(outside)?;
+        Ok(Self { label: "", path })
     }
 
-    /// The path to open; `.` for the root itself.
+    /// Cleans a path in a folder of one's own, which is all that can be named from there.
+    pub(crate) fn own(folder: Folder, rest: &str) -> Result<Self, ToolError> {
+        let label = folder.name();
+        let whole = format!("{label}/{rest}");
+        check(&whole)?;
+        let outside = || {
+            let shown = shown(&whole);
+            ToolError::correctable(format!("`{shown}` leads out of `{label}`; write paths like `{label}/notes.md`"))
+        };
+        let path = clean(Path::new(rest)).filter(|_| !rest.starts_with('/')).ok_or_else(outside)?;
+        Ok(Self { label, path })
+    }
+
+    /// The same so that it is not taken for a place in a folder of one's own.
+    pub(crate) fn of_project(self) -> Self {
+        let label = if Folder::split(&self.path).is_some() { HERE } else { "" };
+        Self { label, ..self }
+    }
+
+    /// The folder of one's own that it lies in; `None`: it is of the project.
+    pub(crate) fn folder(&self) -> Option<Folder> {
+        Folder::named(self.label)
+    }
+
+    /// What looking there is to the gate …
+    pub(crate) fn reading(&self) -> Deed {
+        if self.folder().is_some() { Deed::ReadOwn } else { Deed::Read }
+    }
+
+    /// … and what changing it is.
+    pub(crate) fn writing(&self) -> Deed {
+        if self.folder().is_some() { Deed::WriteOwn } else { Deed::Write }
+    }
+
+    /// The path from the root; `.` for the root itself.
+    pub(crate) fn as_str(&self) -> &str {
+        if self.path.is_empty() { "." } else { &self.path }
+    }
+
+    /// The path to open.
     pub(crate) fn as_path(&self) -> &Path {
-        Path::new(if self.0.is_empty() { "." } else { &self.0 })
+        Path::new(self.as_str())
+    }
+
+    /// What a model writes before a path from the same root; nothing in the project, as a rule.
+    pub(crate) fn label(&self) -> &'static str {
+        self.label
     }
 
     /// The parts, outermost first; none for the root itself.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &str> {
-        self.0.split('/').filter(|part| !part.is_empty())
+        self.path.split('/').filter(|part| !part.is_empty())
     }
 }
 
+/// As a model would write it.
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_empty() { "." } else { &self.0 })
+        match (self.label, self.path.as_str()) {
+            ("", _) => f.write_str(self.as_str()),
+            (label, "") => f.write_str(label),
+            (label, path) => write!(f, "{label}/{path}"),
+        }
     }
+}
+
+fn shown(text: &str) -> String {
+    visible(&clip(text, PATH_SHOWN_MAX))
+}
+
+/// Refuses what no path can be.
+fn check(text: &str) -> Result<(), ToolError> {
+    if text.len() > PATH_BYTES_MAX {
+        return Err(ToolError::correctable(format!("the path `{}` is too long", shown(text))));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(ToolError::correctable(format!("the path `{}` has a control character in it", shown(text))));
+    }
+    Ok(())
 }
 
 /// The parts of a path joined by `/`, with `.` and `..` worked out on the names alone; `None` if it climbs too high.

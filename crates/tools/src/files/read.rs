@@ -54,17 +54,21 @@ fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
         cx.open_file(cx.root.place(name)?.as_path())?;
         return Ok(Action { deed: Deed::Query, ..Action::read(args.path.as_str()) });
     }
-    let place = cx.root.place(&args.path)?;
+    let place = cx.place(&args.path)?;
     if cx.hides(&place) {
-        return Ok(Action::read(place.to_string()));
+        return Ok(Action { deed: place.reading(), ..Action::read(place.to_string()) });
     }
-    read_action(cx, &place)
+    read_action(&*cx.look(&place)?, &place)
 }
 
 /// What reading the file at a place means to the gate.
 pub(crate) fn read_action(cx: &Cx, place: &Place) -> Result<Action, ToolError> {
     let opened = cx.open_file(place.as_path())?;
-    let deed = if opened.is_linked() { Deed::ReadLinked } else { Deed::Read };
+    // Nothing of ours gives what is kept a second name, so whatever has one is not to be trusted.
+    if opened.is_linked() && place.folder().is_some() {
+        return Err(ToolError::correctable(format!("`{place}` has other names (hard links) and is not read")));
+    }
+    let deed = if opened.is_linked() { Deed::ReadLinked } else { place.reading() };
     Ok(Action { deed, ..Action::read(place.to_string()) })
 }
 
@@ -84,7 +88,9 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     if let Some((cx, name)) = cx.shelved(&args.path)? {
         return call(&cx, ReadFile { path: name.to_owned(), ..args }, intent, false);
     }
-    let place = cx.seen(&args.path)?;
+    let place = cx.named(&args.path)?;
+    let at = cx.look(&place)?;
+    let cx = &*at;
     let opened = cx.open_file(place.as_path())?;
     still_as_judged(cx, &place, &opened, intent)?;
     let whole = opened.size();

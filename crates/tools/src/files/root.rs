@@ -10,6 +10,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
+use max_team_core::folder::Folder;
 use max_team_core::policy::Sight;
 use rustix::fs::{CWD, FileType, Mode, OFlags, Stat, fstat, openat};
 use rustix::io::Errno;
@@ -34,6 +35,8 @@ pub struct Root {
     path: PathBuf,
     given: PathBuf,
     how: How,
+    /// The folder of somebody's own that it is; `None`: the project's.
+    own: Option<Folder>,
 }
 
 /// Who makes sure that a path stays beneath.
@@ -73,13 +76,20 @@ impl Root {
         Ok(root)
     }
 
+    /// Opens a folder of somebody's own, unless its name is a link: what is made in it is nobody else's to see.
+    pub(crate) fn own(path: &Path, folder: Folder) -> io::Result<Self> {
+        let dir = openat(CWD, path, DIR | OFlags::NOFOLLOW, Mode::empty())?;
+        let how = best(dir.as_fd());
+        Ok(Self { dir, path: path.to_owned(), given: path.to_owned(), how, own: Some(folder) })
+    }
+
     /// The same on any Unix, without `openat2`: symbolic links are refused even where they stay inside.
     pub fn portable(path: impl AsRef<Path>) -> io::Result<Self> {
         let path = path.as_ref();
         // Opened under the name that was given; what it resolves to is only a name for people.
         let dir = openat(CWD, path, DIR, Mode::empty())?;
         let given = std::path::absolute(path)?;
-        Ok(Self { dir, path: path.canonicalize()?, given, how: How::Parts })
+        Ok(Self { dir, path: path.canonicalize()?, given, how: How::Parts, own: None })
     }
 
     /// Its name, without links.
@@ -89,6 +99,30 @@ impl Root {
 
     pub(crate) fn dir(&self) -> BorrowedFd<'_> {
         self.dir.as_fd()
+    }
+
+    /// Whether it is a folder of somebody's own.
+    pub(crate) fn is_own(&self) -> bool {
+        self.own.is_some()
+    }
+
+    /// What folders and files that are made beneath it allow.
+    pub(crate) fn modes(&self) -> (Mode, Mode) {
+        let (folder, file) = if self.is_own() { (0o700, 0o600) } else { (0o777, 0o644) };
+        (Mode::from_raw_mode(folder), Mode::from_raw_mode(file))
+    }
+
+    /// A path beneath it, as people know it.
+    fn shown(&self, path: &Path) -> String {
+        match self.own {
+            Some(folder) => Path::new(folder.name()).join(path).display().to_string(),
+            None => path.display().to_string(),
+        }
+    }
+
+    /// The folder itself, as people know it.
+    fn itself(&self) -> String {
+        self.own.map_or_else(|| "the project folder".to_owned(), |folder| format!("`{}`", folder.name()))
     }
 
     /// Cleans a path that a model wrote.
@@ -102,7 +136,7 @@ impl Root {
         let stat = fstat(&file).map_err(|errno| self.trouble("read", path, errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => Ok(Opened { file: file.into(), stat }),
-            other => Err(not_a_file(path, other)),
+            other => Err(not_a_file(&self.shown(path), other)),
         }
     }
 
@@ -110,7 +144,7 @@ impl Root {
     pub(crate) fn open_dir(&self, path: &Path, sight: &Sight) -> Result<OwnedFd, ToolError> {
         self.open_beneath(path, DIR, sight).map_err(|errno| match errno {
             Errno::NOTDIR if self.open_beneath(path, FILE, sight).is_ok() => {
-                ToolError::correctable(format!("`{}` is not a folder; use `read_file`", path.display()))
+                ToolError::correctable(format!("`{}` is not a folder; use `read_file`", self.shown(path)))
             }
             errno => self.missing(path, errno, sight),
         })
@@ -132,9 +166,11 @@ impl Root {
 
     /// What went wrong, in words, and whether anybody in this turn can do something about it.
     pub(crate) fn trouble(&self, doing: &str, path: &Path, errno: Errno) -> ToolError {
-        let shown = path.display();
+        let shown = self.shown(path);
         if errno == Errno::NOENT && fstat(&self.dir).is_ok_and(|stat| stat.st_nlink == 0) {
-            return ToolError::fatal(format!("the project folder `{}` is gone", self.path.display()));
+            let gone = format!("{} `{}` is gone", self.itself(), self.path.display());
+            // One of its own is made again by the next write.
+            return if self.is_own() { ToolError::correctable(gone) } else { ToolError::fatal(gone) };
         }
         let words = match errno {
             Errno::NOSPC | Errno::DQUOT => {
@@ -145,7 +181,7 @@ impl Root {
             }
             Errno::NOENT => format!("`{shown}` does not exist"),
             Errno::NOTDIR => format!("`{shown}` leads through something that is not a folder"),
-            Errno::XDEV => format!("`{shown}` leads out of the project folder through a symbolic link"),
+            Errno::XDEV => format!("`{shown}` leads out of {} through a symbolic link", self.itself()),
             Errno::LOOP => format!("`{shown}` leads through a symbolic link that may not be followed"),
             Errno::NXIO => format!("`{shown}` is a socket or a device, not a file"),
             Errno::ACCESS | Errno::PERM => format!("cannot {doing} `{shown}`: permission denied"),
@@ -172,14 +208,13 @@ impl Root {
         let names = walk::entries(&dir).map(|found| found.entries).unwrap_or_default();
         let seen = |name: &&str| sight.sees(&folder.join(name).to_string_lossy());
         let like = nearest(name, names.iter().filter_map(|entry| entry.name.to_str()).filter(seen));
-        let shown: Vec<_> = like.iter().map(|name| format!("`{}`", folder.join(name).display())).collect();
+        let shown: Vec<_> = like.iter().map(|name| format!("`{}`", self.shown(&folder.join(name)))).collect();
         shown.join(" or ")
     }
 }
 
 /// Says why something that was opened is not a file to read or replace.
-pub(crate) fn not_a_file(path: &Path, kind: FileType) -> ToolError {
-    let shown = path.display();
+pub(crate) fn not_a_file(shown: &str, kind: FileType) -> ToolError {
     ToolError::Correctable(match kind {
         FileType::Directory => format!("`{shown}` is a folder; use `list_dir`"),
         FileType::Fifo => format!("`{shown}` is a pipe, not a file"),

@@ -76,12 +76,12 @@ impl<'a> Slot<'a> {
         let trouble = |errno| root.trouble("write", place.as_path(), errno);
         let mut parts: Vec<&str> = place.parts().collect();
         let Some(name) = parts.pop() else {
-            return Err(ToolError::correctable("`.` is the project folder, not a file"));
+            return Err(not_a_name(place));
         };
         let mut dir = root.dir().try_clone_to_owned().map_err(|err| trouble(errno(&err)))?;
         for part in parts {
             let next = match open_part_dir(dir.as_fd(), part.as_ref()) {
-                Err(Errno::NOENT) if make => make_dir(&dir, part),
+                Err(Errno::NOENT) if make => make_dir(&dir, part, root.modes().0),
                 other => other,
             };
             dir = match next {
@@ -96,17 +96,17 @@ impl<'a> Slot<'a> {
 
     /// What is there now; anything but a regular file that we may replace is refused.
     pub(crate) fn look(&self) -> Result<Option<Old>, ToolError> {
-        let path = self.place.as_path();
+        let shown = self.place.to_string();
         let file = match open_part_file(self.dir.as_fd(), self.name.as_ref()) {
             Ok(file) => file,
             Err(Errno::NOENT) => return Ok(None),
-            Err(Errno::LOOP) => return Err(not_a_file(path, FileType::Symlink)),
+            Err(Errno::LOOP) => return Err(not_a_file(&shown, FileType::Symlink)),
             Err(errno) => return Err(self.trouble(errno)),
         };
         let stat = fstat(&file).map_err(|errno| self.trouble(errno))?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::RegularFile => {}
-            other => return Err(not_a_file(path, other)),
+            other => return Err(not_a_file(&shown, other)),
         }
         let mut bytes = Vec::new();
         File::from(file).take(WRITE_BYTES_MAX + 1).read_to_end(&mut bytes).map_err(|err| self.trouble(errno(&err)))?;
@@ -137,7 +137,9 @@ impl<'a> Slot<'a> {
     pub(super) fn put_as(&self, bytes: &[u8], old: Option<&Old>, program: Option<bool>) -> Result<(), ToolError> {
         let trouble = |errno| self.trouble(errno);
         sweep(&self.dir);
-        let temp = Temp::make(&self.dir, old).map_err(trouble)?;
+        // Until it wears the old file's permissions, what replaces it is nobody else's to read.
+        let mode = if old.is_some() { Mode::RUSR | Mode::WUSR } else { self.root.modes().1 };
+        let temp = Temp::make(&self.dir, mode).map_err(trouble)?;
         (&temp.file).write_all(bytes).map_err(|err| trouble(errno(&err)))?;
         if let Some(old) = old {
             temp.dress(&old.stat).map_err(trouble)?;
@@ -187,9 +189,17 @@ impl<'a> Slot<'a> {
     }
 }
 
-/// Refuses places whose content other programs run or obey: only the user changes them.
-fn guard(sight: &Sight, place: &Place) -> Result<(), ToolError> {
-    match sight.guards(&place.to_string()) {
+fn not_a_name(place: &Place) -> ToolError {
+    let what = if place.folder().is_some() { "a folder of your own" } else { "the project folder" };
+    ToolError::correctable(format!("`{place}` is {what}, not a file"))
+}
+
+/// Refuses what is no file, and places whose content other programs run or obey: only the user changes them.
+pub(super) fn guard(sight: &Sight, place: &Place) -> Result<(), ToolError> {
+    if place.parts().next().is_none() {
+        return Err(not_a_name(place));
+    }
+    match sight.guards(place.as_str()) {
         Some(why) => Err(ToolError::correctable(format!(
             "`{place}` may not be written: {why}; only the user changes it. Tell the user what to put there, and go on \
                  with the rest"
@@ -204,8 +214,8 @@ fn through_link(place: &Place, part: &str) -> ToolError {
     ))
 }
 
-fn make_dir(dir: &OwnedFd, part: &str) -> Result<OwnedFd, Errno> {
-    match mkdirat(dir, part, Mode::from_raw_mode(0o777)) {
+fn make_dir(dir: &OwnedFd, part: &str, mode: Mode) -> Result<OwnedFd, Errno> {
+    match mkdirat(dir, part, mode) {
         // Somebody else was faster: just as good, if it is a real folder.
         Ok(()) | Err(Errno::EXIST) => {}
         Err(errno) => return Err(errno),
@@ -245,14 +255,12 @@ struct Temp<'a> {
 }
 
 impl<'a> Temp<'a> {
-    fn make(dir: &'a OwnedFd, old: Option<&Old>) -> Result<Self, Errno> {
+    fn make(dir: &'a OwnedFd, mode: Mode) -> Result<Self, Errno> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        // Until it wears the old file's permissions, what replaces it is nobody else's to read.
-        let mode = if old.is_some() { 0o600 } else { 0o644 };
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         for _ in 0..TEMP_TRIES_MAX {
             let name = format!(".max-team-{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-            let file = match openat(dir, &name, flags, Mode::from_raw_mode(mode)) {
+            let file = match openat(dir, &name, flags, mode) {
                 // A leftover, or a process of the same number in another container.
                 Err(Errno::EXIST) => continue,
                 other => File::from(other?),

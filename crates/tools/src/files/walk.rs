@@ -88,7 +88,8 @@ struct Level {
 impl Rules {
     /// The rules that hold at a place: from the top of the repository, even where that is above the root, down.
     pub(crate) fn at(root: &Root, place: &Place) -> Self {
-        let mut rules = Self::above(root.path());
+        // What lies around a folder of somebody's own says nothing about what is kept in it.
+        let mut rules = if root.is_own() { Self::default() } else { Self::above(root.path()) };
         let Ok(mut dir) = root.dir().try_clone_to_owned() else { return rules };
         let mut path = PathBuf::new();
         for part in place.parts() {
@@ -216,7 +217,7 @@ impl<'a> Walk<'a> {
     }
 
     fn at(cx: &'a Cx, place: &Place, is_ruled: bool) -> Self {
-        Self { cx, sight: cx.passing(&[place.to_string()]), stack: Vec::new(), is_ruled, unread: 0, unseen: 0 }
+        Self { cx, sight: cx.passing(&[place.as_str().to_owned()]), stack: Vec::new(), is_ruled, unread: 0, unseen: 0 }
     }
 
     fn enter(&mut self, dir: OwnedFd, path: PathBuf, above: &Rules) {

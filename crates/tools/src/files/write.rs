@@ -31,12 +31,12 @@ pub(crate) fn write_file() -> Typed<WriteFile> {
 }
 
 fn action(cx: &Cx, args: &WriteFile) -> Result<Action, ToolError> {
-    let place = cx.root.place(&args.path)?;
+    let place = cx.place(&args.path)?;
     change::propose(cx, &place, |old| Ok(content(old, &args.content)))
 }
 
 fn call(cx: &Cx, args: WriteFile, intent: &Action, resumed: bool) -> Result<Output, ToolError> {
-    let place = cx.seen(&args.path)?;
+    let place = cx.named(&args.path)?;
     let bytes = size(args.content.len() as u64);
     let done = change::carry_out(cx, &place, intent, |old| Ok(content(old, &args.content)))?;
     Ok(Output::text(match done {

@@ -81,11 +81,14 @@ fn action(cx: &Cx, args: &SearchCode) -> Result<Action, ToolError> {
         cx.open_file(cx.root.place(name)?.as_path())?;
         return Ok(Action { deed: Deed::Query, ..Action::read(path) });
     }
-    let place = cx.root.place(path)?;
-    if cx.hides(&place) || cx.is_dir(place.as_path()) {
-        return Ok(Action::read(place.to_string()));
+    let place = cx.place(path)?;
+    let seen = || Action { deed: place.reading(), ..Action::read(place.to_string()) };
+    if cx.hides(&place) {
+        return Ok(seen());
     }
-    read_action(cx, &place)
+    let at = cx.look(&place)?;
+    let cx = &*at;
+    if cx.is_dir(place.as_path()) { Ok(seen()) } else { read_action(cx, &place) }
 }
 
 fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, ToolError> {
@@ -98,8 +101,10 @@ fn call(cx: &Cx, args: SearchCode, intent: &Action, _: bool) -> Result<Output, T
 
 fn search(cx: &Cx, args: &SearchCode, path: &str, intent: &Action) -> Result<Output, ToolError> {
     let way = Way::new(args)?;
-    let place = cx.seen(path)?;
-    let mut report = Report::new(args.files_only.unwrap_or(false));
+    let place = cx.named(path)?;
+    let at = cx.look(&place)?;
+    let cx = &*at;
+    let mut report = Report::new(args.files_only.unwrap_or(false), place.label());
     if !cx.is_dir(place.as_path()) {
         let opened = cx.open_file(place.as_path())?;
         still_as_judged(cx, &place, &opened, intent)?;

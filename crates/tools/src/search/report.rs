@@ -42,6 +42,8 @@ impl Found {
 #[derive(Debug, Default)]
 pub(super) struct Report {
     text: String,
+    /// What stands before every path.
+    label: &'static str,
     files_only: bool,
     matches: usize,
     files: usize,
@@ -53,8 +55,8 @@ pub(super) struct Report {
 }
 
 impl Report {
-    pub(super) fn new(files_only: bool) -> Self {
-        Self { files_only, ..Self::default() }
+    pub(super) fn new(files_only: bool, label: &'static str) -> Self {
+        Self { files_only, label, ..Self::default() }
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -76,7 +78,7 @@ impl Report {
             return;
         }
         self.files += 1;
-        let name = visible(&path.to_string_lossy());
+        let name = visible(&Path::new(self.label).join(path).to_string_lossy());
         if self.files_only {
             self.matches += 1;
             self.text.push_str(&format!("{name}\n"));

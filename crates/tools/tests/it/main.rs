@@ -22,6 +22,7 @@ mod running;
 mod searching;
 mod shell;
 mod sight;
+mod stores;
 mod symbols;
 mod testing;
 mod unseen;

@@ -102,6 +102,8 @@ impl Case<'_> {
             Deed::Read => self.place(place::Touch::Read, "", target),
             Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
             Deed::Write => self.place(place::Touch::Write, "", target),
+            Deed::ReadOwn => self.own(false, target),
+            Deed::WriteOwn => self.own(true, target),
             Deed::Fetch => self.fetch(target),
             Deed::Query => self.query(),
             Deed::Execute => self.execute(),

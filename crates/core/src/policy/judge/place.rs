@@ -21,6 +21,9 @@ pub(super) enum Touch {
 const DEVICES: [&str; 7] =
     ["/dev/null", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/zero", "/dev/urandom", "/dev/tty"];
 
+/// The constraint that nothing is changed by whoever has it.
+const READ_ONLY: &str = "the member's `read_only`";
+
 impl Case<'_> {
     /// Judges a touch of a path as it is written, from a folder of the project.
     pub(super) fn place(&self, touch: Touch, folder: &str, path: &str) -> Judgement {
@@ -77,6 +80,31 @@ impl Case<'_> {
         };
         let wish = if deed == Deed::Write { ", or mode `acceptEdits`" } else { "" };
         self.mode(deed, Memory::Rules(vec![rule]), wish)
+    }
+
+    /// Judges a touch of a folder of its own, which is free to whoever may act at all: it lies outside the project, so
+    /// what constraints and settings say of the project's folders is not about it. Rules are, by the name that a model
+    /// writes, as if it were a folder of the project.
+    pub(super) fn own(&self, is_change: bool, path: &str) -> Judgement {
+        if is_change && self.rules.constraints.read_only {
+            return constrained(READ_ONLY.to_owned());
+        }
+        if let Some(rule) = self.sight.beyond().hides(path) {
+            return constrained(rule);
+        }
+        let place = Place { path: absolute(self.root(), path), real: None };
+        let subject = if is_change { Subject::Edit(&place) } else { Subject::Read(&place) };
+        if let Some(judged) = self.deny(subject) {
+            return judged;
+        }
+        if is_change && self.rules.mode == Mode::Plan {
+            return self.by_mode(Verdict::Deny);
+        }
+        if let Some(why) = guarded(path).filter(|_| is_change) {
+            return self.asking(danger(&format!("`{path}`: {why}")));
+        }
+        let asked = self.ask(subject);
+        asked.unwrap_or_else(|| said(Verdict::Allow, "a folder of its own is always open to it"))
     }
 
     /// The folder that everything is held against; one that nothing lies in, if nobody said.
@@ -136,7 +164,7 @@ impl Case<'_> {
     fn forbidden(&self, touch: Touch, end: &str) -> Option<String> {
         let is_change = matches!(touch, Touch::Write | Touch::Delete);
         if is_change && self.rules.constraints.read_only {
-            return Some("the member's `read_only`".to_owned());
+            return Some(READ_ONLY.to_owned());
         }
         let Constraints { write_patterns, write_within, .. } = self.rules.constraints;
         let lists = || std::iter::once(write_patterns).chain(write_within).filter(|list| !list.is_empty());

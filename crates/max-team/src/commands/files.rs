@@ -1,0 +1,154 @@
+//! `files`: what sessions and agents keep in folders of their own, looked at and cleared from any terminal.
+
+use std::path::PathBuf;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use max_team_core::folder::Folder;
+use max_team_runtime::Sessions;
+use max_team_tools::{Held, Kept, Store, ToolError};
+use serde_json::{Value, json};
+
+use super::desk::{Desk, stop};
+use super::sessions::local;
+use super::table::table;
+use crate::args::{self, Whose};
+use crate::exit::{Exit, Stop};
+use crate::figures::bytes;
+use crate::setup::{self, Place};
+use crate::terminal::text::clean;
+
+pub(crate) fn run(place: &Place, command: &args::Files) -> anyhow::Result<Exit> {
+    let config = place.settings(None, Vec::new())?;
+    let root = setup::project_root(place, &config)?;
+    let shelf = Shelf { desk: Desk::open(place)?, home: place.home.clone(), root };
+    match command {
+        args::Files::List { whose, json } => shelf.list(whose, *json)?,
+        args::Files::Show { path, whose, json } => shelf.show(path, whose, *json)?,
+        args::Files::Path { whose } => super::print(&format!("{}\n", shelf.chosen(whose)?.path().display()))?,
+        args::Files::Clear { whose } => shelf.clear(whose)?,
+    }
+    Ok(Exit::Ok)
+}
+
+struct Shelf {
+    desk: Desk,
+    /// The user's folder, and the project's.
+    home: PathBuf,
+    root: PathBuf,
+}
+
+impl Shelf {
+    /// The folder that is meant.
+    fn chosen(&self, whose: &Whose) -> Result<Store, Stop> {
+        if let Some(agent) = &whose.agent {
+            return self.of_agent(agent);
+        }
+        let session = match &whose.session {
+            Some(id) => setup::session(&self.desk.census(), id)?,
+            None => Sessions::new(&self.desk.journal).latest(&self.root).map_err(stop)?.session,
+        };
+        Ok(Store::files(&self.home, session))
+    }
+
+    /// An agent's folder, by its name or by what `list` can show of it.
+    fn of_agent(&self, agent: &str) -> Result<Store, Stop> {
+        let own = Store::data(&self.home, &self.root, agent);
+        if own.path().exists() {
+            return Ok(own);
+        }
+        let mut like = self.all(Folder::Data)?;
+        like.retain(|store| store.whose() == agent);
+        match like.as_slice() {
+            [only] => Ok(only.clone()),
+            _ => Ok(own),
+        }
+    }
+
+    fn all(&self, folder: Folder) -> Result<Vec<Store>, Stop> {
+        let failed = |error: std::io::Error| Stop::new(Exit::Failed, error.to_string());
+        Store::all(&self.home, folder, &self.root).map_err(failed)
+    }
+
+    fn list(&self, whose: &Whose, json: bool) -> Result<(), Stop> {
+        let is_one = whose.session.is_some() || whose.agent.is_some();
+        let stores = match is_one {
+            true => vec![self.chosen(whose)?],
+            false => self.all(Folder::Files)?.into_iter().chain(self.all(Folder::Data)?).collect(),
+        };
+        let mut found = Vec::new();
+        for store in stores {
+            let held = store.held().map_err(failed)?;
+            if !held.files.is_empty() {
+                found.push((store, held));
+            }
+        }
+        if json {
+            let all: Value = found.iter().map(|(store, held)| as_json(store, held)).collect();
+            return super::print(&format!("{all:#}\n"));
+        }
+        let lang = self.desk.lang;
+        match found.as_slice() {
+            [] => super::print(&format!("{}\n", lang.nothing_kept())),
+            [(store, held)] if is_one => {
+                let name = |file: &Kept| format!("{}/{}", store.folder().name(), file.path.display());
+                let row = |file: &Kept| vec![local(at_ms(file.changed_at)), size(file.bytes), name(file)];
+                let text = table(&lang.kept_file_heads(), &held.files.iter().map(row).collect::<Vec<_>>());
+                super::print(&format!("{text}{}", if held.more { "…\n" } else { "" }))
+            }
+            found => {
+                let row = |(store, held): &(Store, Held)| {
+                    let last = held.files.iter().map(|file| at_ms(file.changed_at)).max().unwrap_or_default();
+                    let (name, count) = (store.folder().name().to_owned(), held.files.len().to_string());
+                    vec![name, count, size(held.bytes()), local(last), store.whose().to_owned()]
+                };
+                super::print(&table(&lang.kept_heads(), &found.iter().map(row).collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    fn show(&self, path: &str, whose: &Whose, json: bool) -> Result<(), Stop> {
+        let is_data = Folder::split(path).is_some_and(|(folder, _)| folder == Folder::Data);
+        if is_data && whose.agent.is_none() {
+            return Err(Stop::said(Exit::Usage, |lang| lang.whose_data().to_owned()));
+        }
+        let store = self.chosen(whose)?;
+        let content = store.read(path).map_err(failed)?;
+        let text = String::from_utf8_lossy(&content);
+        if json {
+            let told = json!({ "folder": store.folder().name(), "whose": store.whose(), "path": path,
+                "bytes": content.len(), "text": text });
+            return super::print(&format!("{told:#}\n"));
+        }
+        // What a model wrote must not drive the terminal; whoever reads from a pipe has it as it is.
+        let is_seen = std::io::IsTerminal::is_terminal(&std::io::stdout());
+        if is_seen { super::print(&clean(&text)) } else { super::print_bytes(&content) }
+    }
+
+    fn clear(&self, whose: &Whose) -> Result<(), Stop> {
+        if whose.session.is_none() && whose.agent.is_none() {
+            return Err(Stop::said(Exit::Usage, |lang| lang.clear_whose().to_owned()));
+        }
+        let count = self.chosen(whose)?.clear().map_err(failed)?;
+        super::print(&format!("{}\n", self.desk.lang.files_cleared(count)))
+    }
+}
+
+fn failed(error: ToolError) -> Stop {
+    Stop::new(Exit::Failed, error.to_string())
+}
+
+fn size(count: u64) -> String {
+    bytes(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+fn at_ms(time: SystemTime) -> i64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}
+
+fn as_json(store: &Store, held: &Held) -> Value {
+    let file = |file: &Kept| json!({ "path": file.path.to_string_lossy(), "bytes": file.bytes, "changed_at_ms": at_ms(file.changed_at) });
+    let files: Vec<Value> = held.files.iter().map(file).collect();
+    json!({ "folder": store.folder().name(), "whose": store.whose(), "path": store.path().to_string_lossy(),
+        "bytes": held.bytes(), "files": files, "more": held.more })
+}

@@ -1,0 +1,241 @@
+//! Folders of one's own on the disk: what agents keep outside the project.
+//!
+//! A store is one more root for the same tools that work on the project's files, so nothing leads out of it and a change
+//! is as whole as any other. It is made by the first write, private to the user, and bounded. Which store belongs to whom
+//! follows from names alone (`core::folder`), never from what a model writes.
+
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use max_team_core::folder::{self, Folder};
+use max_team_core::id::SessionId;
+use max_team_core::limits::{OWN_BYTES_MAX, OWN_NAMES_MAX};
+use max_team_core::policy::Sight;
+use rustix::fs::{AtFlags, FileType, Stat, statat};
+
+use crate::files::{Opened, Place, Root, bytes_in, entries};
+use crate::text::{many, size};
+use crate::tool::ToolError;
+
+/// Names that are looked at in a store, which programs may have filled beyond what is kept there.
+const LOOKED_AT_MAX: usize = 10 * OWN_NAMES_MAX;
+
+/// Folders between the user's and a store, the user's included.
+const ABOVE: usize = 3;
+
+/// A folder of somebody's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    folder: Folder,
+    path: PathBuf,
+    /// The session's id, or the agent's name.
+    whose: String,
+}
+
+/// A file in a store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its path in the store.
+    pub path: PathBuf,
+    /// Bytes in it.
+    pub bytes: u64,
+    /// When it was last changed.
+    pub changed_at: SystemTime,
+}
+
+/// What is in a store.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Held {
+    /// Its files, in order of their paths.
+    pub files: Vec<Kept>,
+    /// Names of files and folders.
+    names: usize,
+    /// Whether there is more than was looked at.
+    pub more: bool,
+}
+
+impl Held {
+    /// Bytes of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.bytes).sum()
+    }
+}
+
+impl Store {
+    /// The tools that take paths in it.
+    pub const TOOLS: [&str; 5] = ["edit_file", "list_dir", "read_file", "search_code", "write_file"];
+
+    /// The folder of a session, beneath the user's.
+    pub fn files(home: &Path, session: SessionId) -> Self {
+        Self { folder: Folder::Files, path: home.join(folder::files(session)), whose: session.to_string() }
+    }
+
+    /// The folder of an agent in a project, beneath the user's.
+    pub fn data(home: &Path, project: &Path, agent: &str) -> Self {
+        let path = home.join(folder::data(&project.to_string_lossy(), agent));
+        Self { folder: Folder::Data, path, whose: agent.to_owned() }
+    }
+
+    /// Every store there is of that kind: of all sessions, or of all agents of a project. What an agent is called is then
+    /// only known by the letters that its folder has of it.
+    pub fn all(home: &Path, folder: Folder, project: &Path) -> io::Result<Vec<Self>> {
+        let above = match folder {
+            Folder::Files => home.join(folder.home()),
+            Folder::Data => home.join(folder::data_of(&project.to_string_lossy())),
+        };
+        let found = match fs::read_dir(&above) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            found => found?,
+        };
+        let mut stores = Vec::new();
+        for entry in found {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type()?.is_dir() {
+                let whose = if folder == Folder::Data { folder::readable(&name).to_owned() } else { name };
+                stores.push(Self { folder, path: entry.path(), whose });
+            }
+        }
+        stores.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+        Ok(stores)
+    }
+
+    /// Which kind it is.
+    pub fn folder(&self) -> Folder {
+        self.folder
+    }
+
+    /// Where it is, or will be.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The session's id, or the agent's name.
+    pub fn whose(&self) -> &str {
+        &self.whose
+    }
+
+    /// What is in it; nothing if it is not there.
+    pub fn held(&self) -> Result<Held, ToolError> {
+        match self.root()? {
+            Some(root) => held(&root),
+            None => Ok(Held::default()),
+        }
+    }
+
+    /// The bytes of a file in it, by its path there, with or without the name that models give the folder.
+    pub fn read(&self, path: &str) -> Result<Vec<u8>, ToolError> {
+        let rest = Folder::split(path).filter(|(folder, _)| *folder == self.folder).map_or(path, |(_, rest)| rest);
+        let place = Place::own(self.folder, rest)?;
+        let empty = || ToolError::correctable(format!("`{place}` does not exist: nothing is kept there"));
+        let root = self.root()?.ok_or_else(empty)?;
+        let opened: Opened = root.open_file(place.as_path(), &Sight::default())?;
+        let failed = |error: io::Error| ToolError::correctable(format!("cannot read `{place}`: {error}"));
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(opened.file, OWN_BYTES_MAX), &mut bytes).map_err(failed)?;
+        Ok(bytes)
+    }
+
+    /// Removes it with everything in it; how many files there were.
+    pub fn clear(&self) -> Result<usize, ToolError> {
+        let count = self.held()?.files.len();
+        match fs::remove_dir_all(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(self.trouble("remove", &error)),
+            _ => Ok(count),
+        }
+    }
+
+    /// The folder to look beneath, if there is one.
+    pub(crate) fn root(&self) -> Result<Option<Root>, ToolError> {
+        match Root::own(&self.path, self.folder) {
+            Ok(root) => Ok(Some(root)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.trouble("open", &error)),
+        }
+    }
+
+    /// Makes the folder, with those above it, for nobody but the user.
+    pub(crate) fn make(&self) -> Result<(), ToolError> {
+        if self.path.is_dir() {
+            return Ok(());
+        }
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.path);
+        // It outlasts a power cut once the folders above it do.
+        let synced = made.and_then(|()| {
+            self.path.ancestors().skip(1).take(ABOVE).try_for_each(|above| File::open(above)?.sync_all())
+        });
+        synced.map_err(|error| self.trouble("make", &error))
+    }
+
+    /// Refuses what would be more than is kept: a file of so many bytes, in the place of one of so many.
+    pub(crate) fn check_room(&self, root: &Root, new: u64, old: Option<u64>) -> Result<(), ToolError> {
+        let held = held(root)?;
+        let bytes = held.bytes().saturating_sub(old.unwrap_or(0)).saturating_add(new);
+        let names = held.names + usize::from(old.is_none());
+        // What makes it smaller is always welcome.
+        if old.is_some_and(|old| new <= old) || (bytes <= OWN_BYTES_MAX && names <= OWN_NAMES_MAX) {
+            return Ok(());
+        }
+        Err(ToolError::correctable(format!(
+            "`{}` is full: it has {} in {}, and at most {} in {} are kept; put less there, or shorten what is there. The \
+             user frees it with `{}`",
+            self.folder.name(),
+            size(held.bytes()),
+            many(held.names, "name"),
+            size(OWN_BYTES_MAX),
+            many(OWN_NAMES_MAX, "name"),
+            self.clearing(),
+        )))
+    }
+
+    /// The command that empties it.
+    fn clearing(&self) -> String {
+        let flag = match self.folder {
+            Folder::Files => "--session",
+            Folder::Data => "--agent",
+        };
+        format!("max-team files clear {flag} {}", max_team_core::policy::line::quote(&self.whose))
+    }
+
+    fn trouble(&self, doing: &str, error: &io::Error) -> ToolError {
+        ToolError::correctable(format!("cannot {doing} `{}` (`{}`): {error}", self.folder.name(), self.path.display()))
+    }
+}
+
+/// Everything beneath a store. Links are passed over: nothing there is kept.
+fn held(root: &Root) -> Result<Held, ToolError> {
+    let mut held = Held::default();
+    let mut folders = vec![PathBuf::new()];
+    while let Some(folder) = folders.pop() {
+        let at = if folder.as_os_str().is_empty() { Path::new(".") } else { &folder };
+        let dir = root.open_dir(at, &Sight::default())?;
+        let found = entries(&dir).map_err(|errno| root.trouble("read", at, errno))?;
+        held.more |= found.more;
+        for entry in found.entries {
+            held.names += 1;
+            if held.names > LOOKED_AT_MAX {
+                held.more = true;
+                return Ok(held);
+            }
+            let path = folder.join(&entry.name);
+            match entry.kind {
+                FileType::Directory => folders.push(path),
+                FileType::RegularFile => {
+                    // One that has gone meanwhile is not kept.
+                    let Ok(stat) = statat(&dir, &entry.name, AtFlags::SYMLINK_NOFOLLOW) else { continue };
+                    held.files.push(Kept { path, bytes: bytes_in(&stat), changed_at: changed_at(&stat) });
+                }
+                _ => {}
+            }
+        }
+    }
+    held.files.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    Ok(held)
+}
+
+fn changed_at(stat: &Stat) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(stat.st_mtime).unwrap_or(0))
+}
