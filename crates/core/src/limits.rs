@@ -18,6 +18,8 @@ pub const REPEATS_WARNED: u32 = 3;
 pub const REPEATS_MAX: u32 = 64;
 /// Times an empty answer or a missing structured answer is asked for again.
 pub const NUDGES_MAX: u32 = 2;
+/// How often an answer that does not have the shape of a contract is sent back.
+pub const CORRECTIONS_MAX: u32 = 1;
 /// Tool calls in one answer; the rest are refused with a reason.
 pub const CALLS_PER_ANSWER_MAX: usize = 64;
 /// Bytes of one tool's input.

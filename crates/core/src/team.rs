@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::ledger::Price;
 use crate::limits::{COMPACT_AT_PERCENT, RETRIES_MAX_DEFAULT, ROUNDS_MAX_DEFAULT};
@@ -285,6 +286,9 @@ pub struct Definition {
     /// Globs of the paths that are its own; empty: none in particular.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owns: Vec<String>,
+    /// The JSON Schema that its answer has to fit; `None`: it answers in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
 }
 
 fn is_false(value: &bool) -> bool {

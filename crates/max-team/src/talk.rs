@@ -168,9 +168,10 @@ pub(crate) fn skill(
         role: "skill".to_owned(),
         prompt: contract.prompt.clone(),
         tools: contract.tools.clone(),
+        output: Some(contract.output.clone()),
         ..Definition::default()
     };
-    let open = Open { which: Which::New, definition, settings, schema: Some(contract.output.clone()), team: None };
+    let open = Open { which: Which::New, definition, settings, schema: None, team: None };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;

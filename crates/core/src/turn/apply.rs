@@ -1,5 +1,6 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
+use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
@@ -203,6 +204,9 @@ impl Turn {
             return;
         }
         let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        if let Some(current) = self.current.as_mut().filter(|_| misfits(&calls, &[])) {
+            current.misfits += 1;
+        }
         let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).collect();
         if let Some(current) = &self.current
             && current.repeats >= REPEATS_WARNED

@@ -15,6 +15,7 @@ mod crash;
 mod demos;
 mod desk;
 mod documents;
+mod errands;
 mod experts;
 mod faults;
 mod hands;

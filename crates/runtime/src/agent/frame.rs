@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::policy::Sight;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Place, Settings};
 use max_team_core::turn;
 use max_team_llm::ToolSpec;
 use max_team_tools::command::{Network, Walls};
@@ -44,8 +44,8 @@ pub(crate) struct Frame {
     pub(super) tools: Arc<[ToolSpec]>,
     files: Vec<(String, usize)>,
     notes: Vec<String>,
-    /// The user wants no skill to be used for the moment.
-    muted: Arc<AtomicBool>,
+    /// What it uses skills with, if it does.
+    hand: Option<Arc<Hand>>,
     blobs: [Blob; 3],
     /// The same three for a call that sums up; the settings are those above.
     compact: [Blob; 2],
@@ -81,14 +81,17 @@ impl Frame {
         };
         let own = || definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool));
         let mut registry = shared.tools.subset(own().filter(|tool| *tool != SKILL)).map_err(wrong)?;
-        let muted = Arc::new(AtomicBool::new(false));
-        if own().any(|tool| tool == SKILL) {
-            let tools = registry.specs().map(|spec| spec.name.clone()).collect();
+        let hand = own().any(|tool| tool == SKILL).then(|| {
+            // A lead has no hands; what is done for it is done by others.
+            let hands = if definition.place == Place::Lead { &shared.tools } else { &registry };
+            let tools = hands.specs().map(|spec| spec.name.clone()).collect();
             let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
-            let hand = Hand { library, tools, shell, muted: Arc::clone(&muted) };
-            registry.add(SkillTool::held(hand)).map_err(wrong)?;
+            Arc::new(Hand { library, tools, shell, muted: AtomicBool::new(false) })
+        });
+        if let Some(hand) = &hand {
+            registry.add(SkillTool::held(Arc::clone(hand))).map_err(wrong)?;
         }
-        if let Some(schema) = schema {
+        if let Some(schema) = schema.or_else(|| definition.output.clone()) {
             let bad = |detail: String| RuntimeError::Schema { detail };
             let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
@@ -113,7 +116,7 @@ impl Frame {
             tools,
             files: Vec::new(),
             notes: Vec::new(),
-            muted,
+            hand,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
             standing: None,
@@ -183,22 +186,28 @@ impl Frame {
 
     /// What the agent is told about skills: those that its definition names, and those that it can load.
     fn skills(&self, shared: &Shared) -> Option<String> {
-        let (named, can_load) = (&self.definition.skills, self.registry.get(SKILL).is_some());
-        if named.is_empty() && !can_load {
+        let named = &self.definition.skills;
+        if named.is_empty() && self.hand.is_none() {
             return None;
         }
         let catalogue = shared.skills.of(&self.root);
         let mut text = skills::preload(named, &catalogue, &Asked { root: &self.root, session: "" });
-        if can_load {
-            let tools: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
-            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &tools));
+        if let Some(hand) = &self.hand {
+            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &hand.tools));
         }
         Some(text).filter(|text| !text.is_empty())
     }
 
     /// Whether the user wants no skill to be used from now on.
     pub(crate) fn mute(&self, muted: bool) {
-        self.muted.store(muted, Ordering::Release);
+        if let Some(hand) = &self.hand {
+            hand.muted.store(muted, Ordering::Release);
+        }
+    }
+
+    /// What it uses skills with.
+    pub(crate) fn hand(&self) -> Option<&Arc<Hand>> {
+        self.hand.as_ref()
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -21,6 +21,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::calls::TIME_OVER;
 use super::flight::Flight;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
@@ -197,8 +198,17 @@ impl Agent {
     }
 
     /// The letter to whoever waits for this turn.
-    pub(super) fn result_letter(&self, assignment: &Assignment, ended: &TurnEnded, at_ms: i64) -> Envelope {
-        let (ok, error) = outcome(ended);
+    pub(super) fn result_letter(
+        &self,
+        assignment: &Assignment,
+        ended: &TurnEnded,
+        stopped_by: Option<&str>,
+        at_ms: i64,
+    ) -> Envelope {
+        let (ok, error) = match self.bound_hit(ended, stopped_by) {
+            Some(bound) => (false, bound),
+            None => outcome(ended),
+        };
         let spent = self.spent(ended);
         let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
@@ -214,11 +224,24 @@ impl Agent {
             body: json!({
                 "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
                 "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-                "left": left, "own": own, "by": &*self.origin.name,
+                "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
             }),
             reply_to: None,
             cause: None,
             sent_at_ms: at_ms,
+        }
+    }
+
+    /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.
+    fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
+        let settings = self.frame.settings();
+        match ended.end {
+            End::Interrupted if stopped_by == Some(TIME_OVER) => {
+                let seconds = settings.constraints.timeout_ms.unwrap_or_default().div_ceil(1_000);
+                Some(format!("its time is over: it may take {seconds} s"))
+            }
+            End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
+            _ => None,
         }
     }
 

@@ -14,6 +14,7 @@ mod frame;
 mod mail;
 mod memory;
 mod newcomer;
+mod skills;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
@@ -367,7 +368,9 @@ impl Agent {
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
             // Somebody else is at work on it, and says so themselves.
-            Effect::RunTool { key, .. } => self.waits_for_mail(key) && !self.preparing.contains(key),
+            Effect::RunTool { key, action, .. } => {
+                self.waits_for_mail(key, action) && !self.preparing.contains(key)
+            }
             _ => false,
         };
         let pending = self.turn.pending();
@@ -473,12 +476,16 @@ impl Agent {
         let mut answered = None;
         // A turn may end in the same decision that begins it, before anybody knows whose it was.
         let mut assignment = self.turn.assignment().cloned();
+        let mut stopped_by = self.turn.stopped_by().map(str::to_owned);
         for event in &events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
-                Event::Interrupted(interrupted) => extra.sends.extend(self.stopping(&interrupted.by)),
+                Event::Interrupted(interrupted) => {
+                    extra.sends.extend(self.stopping(&interrupted.by));
+                    stopped_by = Some(interrupted.by.clone());
+                }
                 Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     ended = true;
@@ -489,7 +496,7 @@ impl Agent {
                         commit.strength = Strength::Full;
                     }
                     if let Some(given) = &assignment {
-                        extra.sends.push(self.result_letter(given, over, at_ms));
+                        extra.sends.push(self.result_letter(given, over, stopped_by.as_deref(), at_ms));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }

@@ -137,7 +137,7 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
     let load = format!(
         "[The user asks for the skill `{name}`: load it with the tool `skill`{behind} before anything else, and follow it.]"
     );
-    if skill.contract.is_some() {
+    if skill.done_by().is_some() {
         return load;
     }
     let text = match catalogue.text(skill) {
@@ -178,8 +178,13 @@ fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_
         return Err(why);
     }
     let text = catalogue.text(skill)?;
+    Ok(filled(skill, &text, arguments, asked))
+}
+
+/// A skill's text with its blanks filled in, and with its commands left to whoever reads it.
+pub(super) fn filled(skill: &Skill, text: &str, arguments: &str, asked: &Asked<'_>) -> String {
     let left = |command: &str| fill::unrun(command, "run it yourself if you need what it prints");
-    Ok(wrapped(skill, &fill::fill(&text, &asked.fill(skill, arguments), left), asked.root))
+    wrapped(skill, &fill::fill(text, &asked.fill(skill, arguments), left), asked.root)
 }
 
 /// Why a skill cannot be used, if it cannot.

@@ -12,6 +12,7 @@ mod catalogue;
 mod contract;
 mod fill;
 mod find;
+mod hand;
 mod known;
 mod mention;
 mod needs;
@@ -34,7 +35,8 @@ pub use needs::{Machine, Needs};
 pub use pin::Pin;
 pub use read::read;
 pub use tool::SKILL;
-pub(crate) use tool::{Asked, Hand, SkillTool, loaded, looked_at};
+pub(crate) use hand::{Errand, Hand};
+pub(crate) use tool::{Asked, SkillTool, loaded, looked_at};
 
 /// How deep below a place a skill may lie.
 pub const DEPTH_MAX: usize = 4;
@@ -169,6 +171,11 @@ impl Skill {
     /// Whether models are told of it.
     pub fn is_offered(&self) -> bool {
         self.state == State::Ready && self.head.for_models
+    }
+
+    /// Who carries it out in the place of whoever asks for it; nobody: its text is for whoever does.
+    pub fn done_by(&self) -> Option<String> {
+        self.contract.as_ref().map(|_| format!("skill:{}", self.name))
     }
 
     /// Whether a user can ask for it.

@@ -12,6 +12,7 @@ use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
 use max_team_core::team::{Cache, Constraints, Definition, Place, Settings};
 use max_team_journal::Journal;
+use max_team_runtime::skills::SKILL;
 use max_team_runtime::{Census, Command, Mate, Notice, Open, Post, Team, TeamHandle, Which};
 use tokio::sync::mpsc;
 
@@ -39,7 +40,8 @@ pub(crate) fn experts() -> Vec<Mate> {
 /// A lead with members that may call.
 pub(crate) fn calling(which: Which) -> Open {
     let mut open = with_team(which, Approve::Plan);
-    open.definition.tools.extend([AGENT, TASK, SEND_MESSAGE].map(str::to_owned));
+    open.definition.tools.extend([AGENT, TASK, SEND_MESSAGE, SKILL].map(str::to_owned));
+    open.definition.place = Place::Lead;
     open.team.as_mut().unwrap().experts = experts();
     open
 }

@@ -24,6 +24,7 @@ use max_team_core::policy::{Answer, By};
 use max_team_core::team::{Definition, Model, Settings};
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
+use max_team_runtime::skills::Places;
 use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which};
 use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
@@ -70,7 +71,7 @@ fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registr
         surroundings: "Platform: test".into(),
         walled: true,
         audit: None,
-        skills: Default::default(),
+        skills: Places { builtin: true, ..Places::default() },
     })
 }
 
