@@ -84,7 +84,7 @@ impl Who {
                 let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
                 // Nobody works for it, but whoever it calls.
                 let crew = agent.crew.mates(chosen, settings);
-                let team = ways.team(Vec::new(), crew, BTreeMap::new());
+                let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
                 Ok(Seated { definition, settings: own, team: Some(team), crew: agent.crew })
             }
             Self::Team(mut led) => {
@@ -121,9 +121,10 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>) -> Team {
+    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>, chosen: &Chosen) -> Team {
         let Self { approve, max_parallel, call_depth, coordinator } = self;
-        Team { members, experts, approve, max_parallel, models, call_depth, coordinator }
+        let wished = chosen.wishes();
+        Team { members, experts, approve, max_parallel, models, wished, call_depth, coordinator }
     }
 }
 
@@ -164,7 +165,7 @@ pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Way
     }
     let experts = led.crew.mates(chosen, settings);
     let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
-    Ok(ways.team(members, experts, known.collect()))
+    Ok(ways.team(members, experts, known.collect(), chosen))
 }
 
 /// Resolves some of them; `places` says where each one's model is written down.

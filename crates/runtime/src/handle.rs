@@ -160,6 +160,9 @@ pub struct Team {
     pub max_parallel: u32,
     /// Models that a plan or a ruling may name.
     pub models: BTreeMap<String, Model>,
+    /// Models that a skill may wish for, by every name it may have for them.
+    #[serde(default)]
+    pub wished: BTreeMap<String, Model>,
     /// How deep calls go; `0`: nobody calls anybody.
     #[serde(default)]
     pub call_depth: u32,

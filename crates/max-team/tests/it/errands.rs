@@ -158,3 +158,126 @@ fn a_rule_about_a_skill_is_a_rule_about_whoever_carries_it_out() {
     let (result, own) = told(&server);
     assert!(result.contains("Not allowed by the rule") && own.is_empty(), "{result}");
 }
+
+/// Whether a request is of somebody who carries a forked skill out.
+fn is_forked(request: &Recorded) -> bool {
+    request.body["messages"][0].to_string().contains("Carry this skill out")
+}
+
+/// A model that asks for a skill and says what came of it, and somebody who carries it out by `calls` and then says `three
+/// rooms`.
+fn forks(input: Value, calls: Vec<(&'static str, Value)>) -> ModelServer {
+    ModelServer::start(Script::new().when(move |request: &Recorded| {
+        let done = request.tool_results();
+        Some(match (is_forked(request), done) {
+            (true, done) => match calls.get(done) {
+                Some((tool, input)) => Reply::new().tool(format!("f{done}"), *tool, input.clone()),
+                None => Reply::text("three rooms"),
+            },
+            (false, 0) => Reply::new().tool("t", "skill", input.clone()),
+            (false, _) => Reply::text("done"),
+        })
+    }))
+}
+
+fn tour(program: &Program, head: &str) {
+    let text = format!("---\nname: tour\ndescription: Shows around.\n{head}---\nTour $ARGUMENTS. !`echo hi`\n");
+    write(&program.home().join("skills/tour/SKILL.md"), &text);
+    write(&program.home().join("skills/tour/references/map.md"), "the east wing\n");
+}
+
+/// What whoever asked was told, and the first request of whoever carried it out.
+fn of_fork(server: &ModelServer) -> (String, Option<Recorded>) {
+    let (forked, asked): (Vec<_>, Vec<_>) = server.requests().into_iter().partition(is_forked);
+    (asked.last().unwrap().body["messages"].to_string(), forked.into_iter().next())
+}
+
+#[test]
+fn a_forked_skill_has_a_context_of_its_own_and_its_answer_comes_back() {
+    let read = ("read_file", json!({ "path": "@skill/tour/references/map.md" }));
+    let server = forks(json!({ "name": "tour", "arguments": "the zoo" }), vec![read]);
+    let program = Program::with(&server);
+    tour(&program, "context: fork\nagent: Explore\n");
+    let ran = program.run(&["-p", "show me around"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
+    let (told, forked) = of_fork(&server);
+    assert!(told.contains("three rooms") && !told.contains("Tour the zoo"), "{told}");
+    let forked = forked.unwrap();
+    assert!(forked.contains("Tour the zoo. ") && forked.contains("`echo hi` was not run"), "{}", forked.body);
+    assert!(!forked.contains("show me around") && !tools(&forked).contains(&"edit_file".to_owned()));
+    let last = server.requests().into_iter().rfind(is_forked).unwrap();
+    assert!(last.contains("the east wing"), "its files can be read: {}", last.body);
+}
+
+#[test]
+fn a_fork_has_the_model_and_the_tools_that_the_skill_says() {
+    for (head, want_model, has_shell) in [
+        ("context: fork\n", "opus", true),
+        ("context: fork\nmodel: haiku\ndisallowed-tools: Bash Edit\n", "haiku", false),
+        ("context: fork\nmodel: no-such-model\nagent: general-purpose\n", "opus", true),
+    ] {
+        let server = forks(json!({ "name": "tour" }), Vec::new());
+        let program = Program::with(&server);
+        tour(&program, head);
+        let ran = program.run(&["-p", "x", "--model", "opus"]);
+        assert_eq!(ran.out, "done\n", "{ran:?}");
+        let forked = of_fork(&server).1.unwrap();
+        let model = forked.body["model"].as_str().unwrap().to_owned();
+        assert!(model.contains(want_model), "{head}: {model}");
+        assert_eq!(tools(&forked).contains(&"run_shell".to_owned()), has_shell, "{head}");
+    }
+}
+
+#[test]
+fn whoever_leads_a_team_forks_too_and_rules_hold() {
+    let server = forks(json!({ "name": "tour" }), Vec::new());
+    let program = Program::team(&server);
+    tour(&program, "context: fork\n");
+    assert_eq!(program.run(&["-p", "x"]).out, "done\n");
+    assert!(of_fork(&server).0.contains("three rooms"));
+    for (head, flag, want) in [
+        ("context: fork\nagent: explore\n", "Agent(explore)", "Not allowed by the rule"),
+        ("context: fork\nagent: nobody\n", "Agent(explore)", "there is nobody `nobody` whom you may call"),
+    ] {
+        let server = forks(json!({ "name": "tour" }), Vec::new());
+        let program = Program::team(&server);
+        tour(&program, head);
+        assert_eq!(program.run(&["-p", "x", "--disallowedTools", flag]).out, "done\n");
+        let (told, forked) = of_fork(&server);
+        assert!(told.contains(want) && forked.is_none(), "{head}: {told}");
+    }
+}
+
+#[test]
+fn a_fork_that_is_only_for_the_user_runs_when_they_ask() {
+    for (words, want) in [("/tour the zoo", "three rooms"), ("show me around", "only the user can ask for it")] {
+        let server = forks(json!({ "name": "tour", "arguments": "the zoo" }), Vec::new());
+        let program = Program::with(&server);
+        tour(&program, "context: fork\ndisable-model-invocation: true\n");
+        assert_eq!(program.run(&["-p", words]).out, "done\n");
+        let first = server.requests().into_iter().next().unwrap();
+        assert!(!first.contains("Tour the zoo"), "its text is for whoever carries it out: {}", first.body);
+        assert!(of_fork(&server).0.contains(want), "{words}: {}", of_fork(&server).0);
+    }
+}
+
+#[test]
+fn what_a_skill_says_and_what_has_no_effect_is_shown() {
+    let server = ModelServer::start(Script::new().when(|_: &Recorded| Some(Reply::text("done"))));
+    let program = Program::with(&server);
+    tour(&program, "context: fork\nagent: Explore\nmodel: haiku\nbackground: true\nhooks: {Stop: []}\n");
+    let shown = program.run(&["skills", "show", "tour"]).out;
+    assert!(shown.contains("carried out by: explore\n"), "{shown}");
+    assert!(shown.contains("without effect here: background, hooks\n"), "{shown}");
+    tour(&program, "model: haiku\neffort: high\npaths: src/**/*.{ts,tsx}, docs/**\n");
+    let shown = program.run(&["skills", "show", "tour", "--json"]).json();
+    assert_eq!(shown["without_effect"], json!(["model", "effort"]));
+    assert_eq!(shown["paths"], json!(["src/**/*.{ts,tsx}", "docs/**"]));
+    assert_eq!(program.run(&["-p", "x"]).out, "done\n");
+    let listed = server.requests()[0].body["system"].to_string();
+    let want = "- tour: (Only for work on files that match `src/**/*.{ts,tsx}`, `docs/**`.) Shows around.";
+    assert!(listed.contains(want), "{listed}");
+    tour(&program, "context: spoon\neffort: much\n");
+    let odd = program.run(&["skills", "check", "tour"]);
+    assert!(odd.out.contains("`context` can only be `fork`"), "{odd:?}");
+}

@@ -5,8 +5,7 @@
 
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
@@ -22,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use crate::error::RuntimeError;
 use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
-use crate::skills::{self, Asked, Hand, SKILL, SkillTool};
+use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
 use crate::team_tools::{self, Callee};
 
 #[derive(Debug, Clone)]
@@ -86,7 +85,7 @@ impl Frame {
             let hands = if definition.place == Place::Lead { &shared.tools } else { &registry };
             let tools = hands.specs().map(|spec| spec.name.clone()).collect();
             let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
-            Arc::new(Hand { library, tools, shell, muted: AtomicBool::new(false) })
+            Arc::new(Hand { library, tools, shell, wish: Mutex::default() })
         });
         if let Some(hand) = &hand {
             registry.add(SkillTool::held(Arc::clone(hand))).map_err(wrong)?;
@@ -198,10 +197,10 @@ impl Frame {
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// Whether the user wants no skill to be used from now on.
-    pub(crate) fn mute(&self, muted: bool) {
+    /// What the user wants to be done with skills from now on.
+    pub(crate) fn wish(&self, wish: Wish) {
         if let Some(hand) = &self.hand {
-            hand.muted.store(muted, Ordering::Release);
+            *lock(&hand.wish) = wish;
         }
     }
 

@@ -103,7 +103,7 @@ impl Agent {
         let asked = Asked { root: self.frame.root(), session: &session };
         let catalogue = self.floor.shared.skills.of(asked.root);
         let expanded = skills::expand(&words.join("\n"), &catalogue, &asked);
-        self.frame.mute(expanded.none);
+        self.frame.wish(expanded.wish);
         expanded.text
     }
 

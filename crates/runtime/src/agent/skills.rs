@@ -1,19 +1,19 @@
 //! Skills that somebody else carries out: a call like any other, with whom the skill says.
 //!
 //! A contract is done by somebody who begins to exist for it, with the tools that it takes, in the time that it gives, and
-//! whose answer has the shape that was agreed or is none.
+//! whose answer has the shape that was agreed or is none. What a skill forks off is done by one of those who can be called.
 
-use std::sync::Arc;
-
-use max_team_core::team::{Constraints, Definition, Settings};
+use max_team_core::limits::CALL_TEXT_BYTES_MAX;
+use max_team_core::team::{Constraints, Definition, Model, Settings};
 use max_team_core::turn::Effect;
+use max_team_tools::names;
 use serde_json::Value;
 
 use super::Agent;
 use super::acts::Done;
 use crate::error::RuntimeError;
 use crate::handle::Mate;
-use crate::skills::{Asked, Contract, Errand, Skill};
+use crate::skills::{Asked, Contract, Errand, Fork, Skill};
 use crate::team_tools::{Call, Way};
 
 const CHANGED: &str = "the skill has changed since it was looked at; load it again";
@@ -38,6 +38,10 @@ impl Agent {
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
         let Errand { skill, text } = errand;
+        if text.len() > CALL_TEXT_BYTES_MAX {
+            let words = format!("a call hands over at most {CALL_TEXT_BYTES_MAX} bytes, not {}", text.len());
+            return Ok(Some(Done::wrong(words)));
+        }
         let (title, skill) = (skill.name.clone(), Some(skill.name));
         let call = Call { way: Way::Words, who, title, text, skill, ..Call::default() };
         self.engage(key, &call, mate, depth).await
@@ -63,10 +67,39 @@ impl Agent {
     /// Who carries a skill out, as they are for this caller, and how deep they then are.
     fn hired_for(&self, skill: &Skill) -> Result<(Mate, u32), String> {
         let refused = |why: String| format!("the skill `{}` cannot be used: {why}", skill.name);
-        let Some(contract) = &skill.contract else { return Err(CHANGED.to_owned()) };
-        let (mate, depth) = self.hire(self.contractor(skill, contract), Way::Words).map_err(refused)?;
-        let has = |tool: &String| mate.definition.tools.contains(tool);
-        if contract.tools.iter().all(has) { Ok((mate, depth)) } else { Err(refused(contract.lacking())) }
+        match (&skill.contract, &skill.head.fork) {
+            (Some(contract), _) => {
+                let (mate, depth) = self.hire(self.contractor(skill, contract), Way::Words).map_err(refused)?;
+                let has = |tool: &String| mate.definition.tools.contains(tool);
+                if contract.tools.iter().all(has) { Ok((mate, depth)) } else { Err(refused(contract.lacking())) }
+            }
+            (None, Some(fork)) => {
+                let mate = self.forked(skill, fork).map_err(refused)?;
+                self.hire(mate, Way::Words).map_err(refused)
+            }
+            (None, None) => Err(CHANGED.to_owned()),
+        }
+    }
+
+    /// Somebody of the type that a skill names, with the model that it would like and without the tools that it does not want.
+    fn forked(&self, skill: &Skill, fork: &Fork) -> Result<Mate, String> {
+        let who = &fork.agent;
+        let may_call = self.frame.definition().may_call.as_ref();
+        // A lead does not choose the one with all tools where it has members; a skill that names it has chosen.
+        let mate = self.floor.callee(who).filter(|_| may_call.is_none_or(|names| names.contains(who)));
+        let Mate { mut definition, mut settings } =
+            mate.ok_or_else(|| format!("it is carried out by `{who}`, and there is nobody `{who}` whom you may call"))?;
+        let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
+        definition.disallowed_tools.extend(without);
+        let is_affordable = |model: &Model| model.price.is_some() || self.purse.left().nano.is_none();
+        if let Some(model) = fork.model.as_ref().and_then(|name| self.floor.wished(name)).filter(is_affordable) {
+            settings.fallback = Some(std::mem::replace(&mut settings.model, model));
+        }
+        if let Some(effort) = fork.effort {
+            // Thoughts must leave room for an answer.
+            settings.model.thinking_tokens = effort.tokens().min(settings.model.max_tokens / 2);
+        }
+        Ok(Mate { definition, settings })
     }
 
     /// Somebody who does nothing but what was agreed.

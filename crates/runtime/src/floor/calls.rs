@@ -5,7 +5,7 @@ use std::sync::Arc;
 use max_team_core::calling::hands::{Caller, hands, may_call};
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Model, Settings};
 
 use super::{Floor, under};
 use crate::error::RuntimeError;
@@ -43,6 +43,11 @@ impl Floor {
     pub(crate) fn callee(&self, name: &str) -> Option<Mate> {
         let team = self.team()?;
         team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name).cloned()
+    }
+
+    /// The model that somebody would like, if this session has it.
+    pub(crate) fn wished(&self, name: &str) -> Option<Model> {
+        self.team()?.wished.get(name).cloned()
     }
 
     /// How deep calls go here.

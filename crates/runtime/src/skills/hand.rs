@@ -1,8 +1,7 @@
 //! What an agent can do with skills: open one, or have it carried out by somebody else.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use max_team_core::near::did_you_mean;
 use max_team_core::text::quote;
@@ -14,6 +13,10 @@ use super::contract::Contract;
 use super::mention::{self, unusable};
 use super::tool::{Asked, SKILL, arguments};
 use super::{Misfit, Skill};
+use crate::shared::lock;
+
+/// What stands before a skill that somebody carries out for somebody else.
+const CARRY_OUT: &str = "Carry this skill out; your answer goes to whoever asked for it.\n\n";
 
 /// What an agent has to use skills with.
 #[derive(Debug)]
@@ -24,8 +27,17 @@ pub(crate) struct Hand {
     pub tools: Vec<String>,
     /// What runs the agent's commands; none: it runs none.
     pub shell: Option<Arc<dyn Tool>>,
-    /// The user wants no skill to be used for the moment.
-    pub muted: AtomicBool,
+    /// What the user wants for the moment.
+    pub wish: Mutex<Wish>,
+}
+
+/// What a user wants to be done with skills in a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Wish {
+    /// None is to be used.
+    pub none: bool,
+    /// These were asked for by name: they may be used, also if models are not told of them.
+    pub names: Vec<String>,
 }
 
 /// A skill that somebody else carries out.
@@ -40,7 +52,8 @@ pub(crate) struct Errand {
 impl Hand {
     /// The skill that is asked for, with its text, if this agent can use it.
     pub(super) fn open(&self, root: &Path, args: &Value) -> Result<(Skill, String), String> {
-        if self.muted.load(Ordering::Acquire) {
+        let wish = lock(&self.wish).clone();
+        if wish.none {
             return Err("the user wants no skill to be used for this".to_owned());
         }
         let word = |key: &str| args.get(key).and_then(Value::as_str).map(str::trim).filter(|word| !word.is_empty());
@@ -54,7 +67,8 @@ impl Hand {
             return Err(format!("there is no skill `{name}`{near}; there are: {there}"));
         };
         let refused = |why: String| format!("the skill `{name}` cannot be used: {why}");
-        let hidden = (!skill.head.for_models).then(|| "only the user can ask for it".to_owned());
+        let is_told = skill.head.for_models || wish.names.contains(&skill.name);
+        let hidden = (!is_told).then(|| "only the user can ask for it".to_owned());
         let lacking = || skill.contract.as_ref().filter(|_| !is_doable(&skill, &self.tools)).map(|own| own.lacking());
         if let Some(why) = unusable(&skill).or(hidden).or_else(lacking) {
             return Err(refused(why));
@@ -68,7 +82,7 @@ impl Hand {
         let (skill, text) = self.open(asked.root, args)?;
         let text = match &skill.contract {
             Some(contract) => Contract::asked(&input_of(contract, args)?),
-            None => mention::filled(&skill, &text, &arguments(args), asked),
+            None => format!("{CARRY_OUT}{}", mention::filled(&skill, &text, &arguments(args), asked)),
         };
         Ok(Errand { skill, text })
     }
