@@ -80,6 +80,10 @@ pub const INSTRUCTIONS_BYTES_MAX: usize = 120 << 10;
 pub const IMPORT_HOPS_MAX: usize = 4;
 /// Instruction files and imports together.
 pub const INSTRUCTION_FILES_MAX: usize = 64;
+/// Bytes of an agent's own notes that it is told.
+pub const NOTES_BYTES_MAX: usize = 16 << 10;
+/// Lines of them.
+pub const NOTES_LINES_MAX: usize = 200;
 /// Bytes of one message from a user.
 pub const MESSAGE_BYTES_MAX: usize = 12 << 20;
 /// Bytes of standard input taken as context.

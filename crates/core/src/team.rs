@@ -54,6 +54,9 @@ pub struct Settings {
     /// The cap on money, in nano-dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_nano: Option<u64>,
+    /// The cap on tokens, in and out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u64>,
     /// Whether the turn must end in the `structured_output` tool.
     #[serde(default)]
     pub structured: bool,
@@ -99,6 +102,7 @@ impl Settings {
             rounds_max: ROUNDS_MAX_DEFAULT,
             retries_max: RETRIES_MAX_DEFAULT,
             budget_nano: None,
+            budget_tokens: None,
             structured: false,
             constraints: Constraints::default(),
             approved: false,

@@ -278,6 +278,7 @@ pub(crate) fn house(
         tools: Registry::builtin(),
         reach: reach(place, config),
         home: place.home.clone(),
+        others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: config.project.sandbox,
         skills: skills::places(place),

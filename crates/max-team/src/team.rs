@@ -192,6 +192,7 @@ fn mates(
                 )));
             }
         }
+        allot(&mut own, &member.definition);
         mates.push(seated(member.definition.clone(), own, &member.constraints));
     }
     Ok(mates)
@@ -211,13 +212,19 @@ fn wish(own: &mut Settings, name: Option<&str>, chosen: &Chosen) {
 fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     let mut own = settings.clone();
     own.structured = false;
-    own.budget_nano = None;
+    (own.budget_nano, own.budget_tokens) = (None, None);
     own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
     own.mode = definition.mode_in(own.mode);
     if own.owns.is_empty() {
         own.owns.clone_from(&definition.owns);
     }
     own
+}
+
+/// What the definition allots to one call or task. Money can only be counted where prices are known.
+fn allot(own: &mut Settings, definition: &Definition) {
+    own.budget_nano = definition.budget.nano.filter(|_| own.model.price.is_some());
+    own.budget_tokens = definition.budget.tokens;
 }
 
 /// The lead's constraints with the hosts of everybody whom it can call: nobody is freer than whom they work for, and a lead

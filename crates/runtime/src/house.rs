@@ -52,6 +52,8 @@ pub struct Options {
     pub reach: Reach,
     /// The user's folder: their own instructions, and outputs that are too large to be told.
     pub home: PathBuf,
+    /// Where other programs keep what is the user's own; notes of agents are read there, too.
+    pub others: Vec<PathBuf>,
     /// Today's date and the platform, as the model is told them.
     pub surroundings: String,
     /// Whether commands run within walls; only the user turns them off.

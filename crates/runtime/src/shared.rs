@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub tools: Registry,
     pub reach: Arc<Reach>,
     pub home: PathBuf,
+    /// That, and where other programs keep what is the user's own.
+    pub homes: Vec<PathBuf>,
     pub surroundings: String,
     pub walled: bool,
     /// Blobs that this process has put into the journal.
@@ -56,6 +58,7 @@ impl Shared {
             router: options.router,
             tools: team_tools::with_team(options.tools),
             reach: Arc::new(options.reach),
+            homes: std::iter::once(options.home.clone()).chain(options.others).collect(),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,

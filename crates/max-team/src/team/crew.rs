@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use max_team_core::team::{Member, Settings};
 use max_team_runtime::Mate;
 
-use super::{narrowed, seated, wish};
+use super::{allot, narrowed, seated, wish};
 use crate::agents::{Desk, Roster};
 use crate::models::Chosen;
 
@@ -32,7 +32,7 @@ impl Crew {
             // A budget can only be kept where prices are known.
             own.budget_nano = settings.budget_nano;
             wish(&mut own, expert.model.as_deref(), chosen);
-            own.budget_nano = expert.definition.budget.nano.filter(|_| own.model.price.is_some());
+            allot(&mut own, &expert.definition);
             seated(expert.definition, own, &expert.constraints)
         };
         self.desk.experts(&self.roster, &self.taken).into_iter().map(mate).collect()

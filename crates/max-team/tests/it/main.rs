@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod bounds;
 mod cache;
 mod calls;
 mod chat;

@@ -18,6 +18,7 @@ use max_team_tools::copy::Copy;
 use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
+use super::notes;
 use crate::error::RuntimeError;
 use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
@@ -147,6 +148,9 @@ impl Frame {
             if !part.is_empty() {
                 system.push_str(&format!("\n\n{}", part.trim_end()));
             }
+        }
+        if let Some(notes) = notes::told(shared, &self.root, &self.definition) {
+            system.push_str(&format!("\n\n{}", notes.trim_end()));
         }
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",

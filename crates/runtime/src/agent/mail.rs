@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
+use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
+use max_team_core::ledger::dollars;
+use max_team_core::limits::HAND_BACK_TOKENS;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Answer, Deed};
@@ -26,6 +29,7 @@ use super::flight::Flight;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
+use crate::plan::cap;
 use crate::skills::{self, Asked};
 use crate::worktree;
 
@@ -121,20 +125,23 @@ impl Agent {
 
     /// A task that comes again may come with more to spend.
     async fn raise_budget(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
-        let budget = letters.first().and_then(|first| first.body.get("budget_nano")?.as_u64());
-        match (budget, self.turn.settings()) {
-            (Some(budget), Some(settings)) if settings.budget_nano != Some(budget) => {
-                let settings = Settings { budget_nano: Some(budget), ..settings.clone() };
-                self.configure(settings).await?;
-                let plan =
-                    letters.first().and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok()?.plan);
-                if let Some(agent) = self.origin.agent {
-                    self.purse = self.floor.purse_of(agent, Some(budget), self.caller.as_deref(), plan)?;
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        let Some((first, known)) = letters.first().zip(self.turn.settings()) else { return Ok(()) };
+        let more = |key: &str| first.body.get(key).and_then(Value::as_u64);
+        let settings = Settings {
+            budget_nano: more("budget_nano").or(known.budget_nano),
+            budget_tokens: more("budget_tokens").or(known.budget_tokens),
+            ..known.clone()
+        };
+        if settings == *known {
+            return Ok(());
         }
+        let budget = cap(&settings);
+        self.configure(settings).await?;
+        let plan = first.body.get("assignment").and_then(|given| Assignment::deserialize(given).ok()?.plan);
+        if let Some(agent) = self.origin.agent {
+            self.purse = self.floor.purse_of(agent, budget, self.caller.as_deref(), plan)?;
+        }
+        Ok(())
     }
 
     /// Something that a call of ours has been waiting for.
@@ -214,8 +221,7 @@ impl Agent {
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
         let shared = self.purse.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
-        let mine = self.purse.left().nano.into_iter().chain(self.turn.ledger().left_nano()).min();
-        let own = mine.is_some_and(|mine| shared.nano.is_none_or(|left| mine < left));
+        let (_, own) = self.shortage();
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
@@ -241,8 +247,29 @@ impl Agent {
                 Some(format!("its time is over: it may take {seconds} s"))
             }
             End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
+            End::Budget => {
+                let own = self.purse.own_cap();
+                let cap = match self.shortage() {
+                    (true, true) => own.tokens.map(|tokens| format!("{tokens} tokens")),
+                    (false, true) => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
+                    (_, false) => None,
+                };
+                cap.map(|cap| format!("its own budget of {cap} was used up"))
+            }
             _ => None,
         }
+    }
+
+    /// What is short where the next call cannot be paid: whether it is tokens, and whether it is the agent's own.
+    fn shortage(&self) -> (bool, bool) {
+        let (mine, shared) = (self.purse.left(), self.purse.left_to_all());
+        let less = |mine: Option<u64>, all: Option<u64>| mine.is_some_and(|mine| all.is_none_or(|left| mine < left));
+        let request = self.turn.window_tokens() + context::tokens(self.frame.address().bytes, BYTES_PER_KILOTOKEN);
+        if mine.tokens.is_some_and(|left| left < request.saturating_add(u64::from(HAND_BACK_TOKENS))) {
+            return (true, less(mine.tokens, shared.tokens));
+        }
+        let money = mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min();
+        (false, less(money, shared.nano))
     }
 
     /// Faces are told whose task or call it is.

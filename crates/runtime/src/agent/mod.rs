@@ -14,6 +14,7 @@ mod frame;
 mod mail;
 mod memory;
 mod newcomer;
+mod notes;
 mod skills;
 
 use std::collections::{HashMap, HashSet};

@@ -116,6 +116,6 @@ impl Agent {
         let mine = Settings::clone(self.frame.settings());
         let timed = Constraints { timeout_ms: Some(contract.timeout_ms), ..Constraints::default() };
         let constraints = mine.constraints.meet(&timed);
-        Mate { definition, settings: Settings { budget_nano: None, ..mine }.under(&constraints) }
+        Mate { definition, settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints) }
     }
 }

@@ -55,7 +55,9 @@ impl PlanLoop {
         let task = index.and_then(|index| Some((index, self.plan.draft()?.tasks.get(index)?)));
         if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
-            settings.budget_nano = self.plan.task_budget(index).nano.or(settings.budget_nano);
+            let budget = self.plan.task_budget(index);
+            settings.budget_nano = budget.nano.or(settings.budget_nano);
+            settings.budget_tokens = budget.tokens.or(settings.budget_tokens);
         }
         if self.plan.approve() != Approve::Each {
             (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));

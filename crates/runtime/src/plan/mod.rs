@@ -415,5 +415,5 @@ pub(crate) fn about_words(about: &About) -> String {
 
 /// The cap of a session, as a budget.
 pub(crate) fn cap(settings: &Settings) -> Budget {
-    Budget { nano: settings.budget_nano, ..Budget::default() }
+    Budget { nano: settings.budget_nano, tokens: settings.budget_tokens, wall_ms: None }
 }

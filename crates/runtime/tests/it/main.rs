@@ -68,6 +68,7 @@ fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registr
         tools,
         reach: Reach::default(),
         home: root.join("home"),
+        others: Vec::new(),
         surroundings: "Platform: test".into(),
         walled: true,
         audit: None,
