@@ -258,6 +258,9 @@ pub struct AgentStarted {
 pub struct Configured {
     /// All of them.
     pub settings: Settings,
+    /// What the agent is from now on, if it is written otherwise than before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Box<Definition>>,
 }
 
 /// A turn begins.

@@ -43,7 +43,7 @@ const SOLO_TOOLS: [&str; 10] = [
 ];
 
 /// Where the program was started, and by whom.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) env: Env,
     pub(crate) cwd: PathBuf,

@@ -27,6 +27,9 @@ impl Turn {
             }
             Event::Configured(configured) => {
                 self.ledger.cap_nano = configured.settings.budget_nano;
+                if let (Some(identity), Some(definition)) = (&mut self.identity, &configured.definition) {
+                    identity.definition = (**definition).clone();
+                }
                 self.settings = Some(configured.settings.clone());
             }
             Event::TurnStarted(started) => {

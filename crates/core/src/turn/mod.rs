@@ -293,6 +293,8 @@ pub enum Input {
     Uncompact,
     /// Other settings from now on.
     Configure(Box<Settings>),
+    /// Another definition from now on, with the settings that go with it.
+    Redefine(Box<Definition>, Box<Settings>),
     /// The model call ended.
     ModelEnded {
         /// Which call, and which attempt at it: one that was given up on changes nothing when it lands late.

@@ -45,6 +45,15 @@ impl Lang {
         }
     }
 
+    /// A file that was changed while it was used.
+    pub(crate) fn last_good_counts(self, fault: &str) -> String {
+        say!(
+            self,
+            "{fault}; until it is mended, what was last read there counts",
+            "{fault}；修正之前，沿用上次读取的内容"
+        )
+    }
+
     pub(crate) fn more_about_agents(self, more: usize) -> String {
         say!(
             self,

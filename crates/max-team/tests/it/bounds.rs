@@ -45,9 +45,9 @@ fn dug(server: &ModelServer) -> (String, usize) {
 #[test]
 fn a_definitions_bounds_are_held_and_named() {
     for (head, tokens, want, rounds) in [
-        ("budget: {tokens: 50000}\n", 45_000, "its own budget of 50000 tokens was used up", 1),
+        ("budget: {tokens: 46000}\n", 45_900, "its own budget of 46000 tokens was used up", 1),
         ("budget: {tokens: 100}\n", 10, "its own budget of 100 tokens was used up", 0),
-        ("budget: {usd: 0.25}\n", 100_000, "its own budget of $0.25 was used up", 1),
+        ("budget: {usd: 0.25}\n", 200_000, "its own budget of $0.25 was used up", 1),
         ("maxTurns: 2\n", 10, "the limit of 2 rounds was reached", 2),
     ] {
         for program in [Program::with, Program::team] {

@@ -16,6 +16,7 @@ mod crash;
 mod demos;
 mod desk;
 mod documents;
+mod edits;
 mod errands;
 mod experts;
 mod faults;

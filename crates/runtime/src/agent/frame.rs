@@ -179,12 +179,28 @@ impl Frame {
         }
         let mut registry = (*self.registry).clone();
         offer(&mut registry, &callees);
+        self.equip(registry);
+        self.callees = callees;
+    }
+
+    /// Tools are taken away while it works.
+    pub(crate) fn lose(&mut self, tools: &[String]) {
+        if !tools.iter().any(|tool| self.registry.get(tool).is_some()) {
+            return;
+        }
+        let mut registry = (*self.registry).clone();
+        tools.iter().for_each(|tool| registry.remove(tool));
+        self.equip(registry);
+    }
+
+    /// Works with these tools from now on.
+    fn equip(&mut self, registry: Registry) {
         self.tools = specs(&registry);
         let [_, blob, _] = &mut self.blobs;
         *blob = Blob::new(serde_json::to_vec(&self.tools).unwrap_or_default());
         // What is on the wire goes by the system text: another one has it made again.
         self.system = Arc::from(&*self.system);
-        (self.registry, self.callees) = (Arc::new(registry), callees);
+        self.registry = Arc::new(registry);
     }
 
     /// What the agent is told about skills: those that its definition names, and those that it can load.

@@ -115,6 +115,7 @@ impl Agent {
         if letters.is_empty() {
             return Ok(());
         }
+        self.redefine().await?;
         self.raise_budget(letters).await?;
         let begin = self.beginning(letters);
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;

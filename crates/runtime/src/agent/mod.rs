@@ -33,7 +33,7 @@ use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::plan::event::Spent;
 use max_team_core::policy::Class;
-use max_team_core::team::Settings;
+use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_journal::{Expect, Projection, Strength};
 use max_team_tools::shell::Background;
@@ -71,6 +71,8 @@ pub(crate) enum Control {
         attempt: u32,
     },
     Configure(Box<Settings>),
+    /// Be somebody else from the next turn on.
+    Redefine(Box<(Definition, Frame)>),
     /// Sum up what was said so far; whether there is anything to sum up.
     Compact {
         keep: String,
@@ -139,6 +141,8 @@ pub(crate) struct Agent {
     left_over: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
     look_back: bool,
+    /// What it is from the next turn on.
+    redefined: Option<Box<(Definition, Frame)>>,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
 }
@@ -201,6 +205,7 @@ impl Agent {
             skills: (0, Vec::new()),
             left_over: false,
             look_back: seat.lead,
+            redefined: None,
             resumed: seat.resumed,
             floor,
         };
@@ -326,6 +331,7 @@ impl Agent {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => self.configure(*settings).await?,
+                    Some(Control::Redefine(next)) => self.redefined = Some(next),
                     Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
                     Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
                     Some(Control::Begun { .. }) => {}
@@ -439,10 +445,25 @@ impl Agent {
         self.commit(events, Extra::default()).await
     }
 
+    /// Is what it is written to be now. Its mode and its money are the session's, which may have changed meanwhile.
+    pub(super) async fn redefine(&mut self) -> Result<(), RuntimeError> {
+        let Some((definition, frame)) = self.redefined.take().map(|next| *next) else { return Ok(()) };
+        let (now, next) = (self.frame.settings(), frame.settings());
+        let settings =
+            Settings { model: next.model.clone(), constraints: next.constraints.clone(), ..Settings::clone(now) };
+        self.frame = frame.under(settings.clone());
+        self.floor.rebind(&self.stream, &settings);
+        self.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.origin).clone() });
+        let events = self.decide(Input::Redefine(Box::new(definition), Box::new(settings)));
+        self.commit(events, Extra::default()).await
+    }
+
     /// A member is as free as its session, its definition and its caller are now, not as they were when the task began:
     /// what has become stricter holds from the next judgement on.
     async fn follow(&mut self) -> Result<(), RuntimeError> {
         let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
+        let lost = self.floor.lost(self.frame.definition(), self.caller.as_deref());
+        self.frame.lose(&lost);
         match self.floor.settings_now(&self.origin.name, settings, self.caller.as_deref())? {
             Some(settings) => self.configure(settings).await,
             None => Ok(()),

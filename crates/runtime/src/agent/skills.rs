@@ -48,7 +48,7 @@ impl Agent {
     }
 
     /// Reads the skill that a call asks for. It may have to be held against what the user trusted, file by file.
-    async fn errand(&self, input: Value) -> Result<Errand, String> {
+    async fn errand(&mut self, input: Value) -> Result<Errand, String> {
         let hand = self.frame.hand().cloned().ok_or("`skill` is not a tool of yours")?;
         let (root, session) = (self.frame.root().to_path_buf(), self.floor.session.to_string());
         let read = move || hand.errand(&Asked { root: &root, session: &session }, &input);

@@ -58,6 +58,8 @@ pub(crate) struct Floor {
     frames: Mutex<HashMap<String, Frame>>,
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
+    /// Members who have left since, by name.
+    former: Mutex<HashMap<String, Mate>>,
     /// Calls that are being made for everybody who makes them.
     claims: Mutex<HashMap<Hash, Held>>,
     chairs: Mutex<HashMap<String, Chair>>,
@@ -93,6 +95,7 @@ impl Floor {
             paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
             bonds: Mutex::new(HashMap::new()),
+            former: Mutex::new(HashMap::new()),
             claims: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),

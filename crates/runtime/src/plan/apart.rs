@@ -31,7 +31,7 @@ impl PlanLoop {
     /// Whether a task is done in a copy: it is to be, or whoever has it was given one when that was still so.
     pub(super) fn is_apart(&self, index: usize) -> bool {
         let Some(view) = self.plan.task(index) else { return false };
-        let who = self.floor.mate(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
+        let who = self.floor.owner(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
         let has_one = |agent: AgentId| worktree::copies(&self.floor.shared).find(&agent.to_string()).is_ok();
         worktree::wanted(who, view.task.isolation) || view.agent.is_some_and(has_one)
     }
@@ -39,7 +39,7 @@ impl PlanLoop {
     /// Whoever has a task that is done in a copy.
     pub(super) fn worker(&self, index: usize, agent: AgentId) -> Option<Worker> {
         let view = self.plan.task(index).filter(|_| self.is_apart(index))?;
-        let settings = self.floor.mate(view.member)?.settings;
+        let settings = self.floor.owner(view.member)?.settings;
         let by = format!("{} at `{}`", view.member, view.task.id);
         let settings = worktree::within(&self.floor.shared, agent, settings);
         Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by })

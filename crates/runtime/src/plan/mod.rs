@@ -181,7 +181,13 @@ impl PlanLoop {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
-                    Some(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_)) => {}
+                    Some(
+                        Control::Configure(_)
+                        | Control::Redefine(_)
+                        | Control::Status(_)
+                        | Control::Compact { .. }
+                        | Control::Uncompact(_),
+                    ) => {}
                 },
                 () = self.bell.notified() => {}
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
@@ -284,6 +290,7 @@ impl PlanLoop {
                     None
                 }
                 Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
+                | Ok(Control::Redefine(_))
                 | Err(_) => None,
             };
         }

@@ -13,7 +13,7 @@ use max_team_core::policy::Mode;
 use max_team_core::team::{Cache, Constraints, Definition, Place, Settings};
 use max_team_journal::Journal;
 use max_team_runtime::skills::SKILL;
-use max_team_runtime::{Census, Command, Mate, Notice, Open, Post, Team, TeamHandle, Which};
+use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, TeamHandle, Which};
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events};
@@ -556,8 +556,9 @@ async fn experts_come_and_go_between_turns() {
     let team = house_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     rest(&mut notices).await;
-    let experts = vec![mate("train", "expert", &["read_file"])];
-    order(&team, Command::Experts { session, experts }).await.unwrap();
+    let members = with_team(Which::New, Approve::Plan).team.unwrap().members;
+    let crew = Crew { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
+    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
     let [(words, false)] = came_to(&heard, "max") else { panic!() };
