@@ -132,12 +132,12 @@ pub enum Which {
     Before(SessionId),
 }
 
-/// How to open a session. A resumed one keeps its agent and history; the settings are those given now.
+/// How to open a session. A resumed one keeps its agent and history; the settings and its words are those given now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Open {
     /// Which.
     pub which: Which,
-    /// Who leads it, if it is new.
+    /// Who leads it. One that exists goes on with whoever has led it, as written here if it is the same.
     pub definition: Definition,
     /// What the lead works under.
     pub settings: Settings,

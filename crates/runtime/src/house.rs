@@ -30,9 +30,7 @@ use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
-use crate::handle::{
-    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which,
-};
+use crate::handle::{Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
 use crate::plan::{letters, propose};
 use crate::post::{self, Post};
 use crate::rows::{self, Matter};
@@ -143,7 +141,9 @@ impl House {
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
         // Whoever has led it before goes on, as it is written now.
         let known = turn.identity().map(|(_, _, definition)| definition);
-        let definition = known.filter(|known| known.name != open.definition.name).unwrap_or(&open.definition).clone();
+        let is_other =
+            |known: &&Definition| (&known.name, known.place) != (&open.definition.name, open.definition.place);
+        let definition = known.filter(is_other).unwrap_or(&open.definition).clone();
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
         let (definition, frame) =
             self.lead_frame(floor, definition, open.settings.clone(), open.schema.clone(), coordinates)?;

@@ -4,7 +4,7 @@ use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
-use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
+use crate::event::{Configured, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
@@ -25,13 +25,7 @@ impl Turn {
                     self.settings = Some((**settings).clone());
                 }
             }
-            Event::Configured(configured) => {
-                self.ledger.cap_nano = configured.settings.budget_nano;
-                if let (Some(identity), Some(definition)) = (&mut self.identity, &configured.definition) {
-                    identity.definition = (**definition).clone();
-                }
-                self.settings = Some(configured.settings.clone());
-            }
+            Event::Configured(configured) => self.reconfigure(configured),
             Event::TurnStarted(started) => {
                 self.current = Some(Current::new(started.turn, started.assignment.clone()));
                 self.phase = Phase::Ready;
@@ -86,6 +80,14 @@ impl Turn {
             }
             // The rest belongs to other streams.
             _ => {}
+        }
+    }
+
+    fn reconfigure(&mut self, configured: &Configured) {
+        self.ledger.cap_nano = configured.settings.budget_nano;
+        self.settings = Some(configured.settings.clone());
+        if let (Some(identity), Some(definition)) = (&mut self.identity, &configured.definition) {
+            identity.definition = (**definition).clone();
         }
     }
 

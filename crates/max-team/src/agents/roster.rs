@@ -97,9 +97,10 @@ impl Roster {
         let on = |wanted: fn(Scope) -> bool| {
             let shelves = self.shelves.iter().filter(move |shelf| wanted(shelf.scope));
             shelves.flat_map(|shelf| {
-                shelf.leaves.iter().filter_map(|leaf| {
-                    Some(Entry { card: leaf.card()?, scope: shelf.scope, shown: &leaf.shown })
-                })
+                shelf
+                    .leaves
+                    .iter()
+                    .filter_map(|leaf| Some(Entry { card: leaf.card()?, scope: shelf.scope, shown: &leaf.shown }))
             })
         };
         on(|scope| scope == Scope::Managed)

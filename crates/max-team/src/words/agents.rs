@@ -24,7 +24,8 @@ phrases! {
     no_tools: "none", "无";
     only_looks: "only looks", "只读";
     own_copy: "works in a copy of the repository", "在仓库副本中工作";
-    in_background: "works in the background", "在后台工作";
+    in_background: "has nothing that may need a person", "没有可能需要人来确认的工具";
+    memory_word: "memory", "记忆";
     draft_description: "What it is for, and when to call it", "它的用途，以及何时调用";
 }
 

@@ -13,13 +13,16 @@ const MARK: &str = "You are a digger.";
 fn digs(tokens: u64, held: Option<Gate>) -> ModelServer {
     ModelServer::start(Script::new().when(move |request: &Recorded| {
         let done = request.tool_results();
-        let digging = || Reply::new().tool(format!("d{done}"), "list_dir", json!({ "path": "." })).usage(tokens, 20, 0, 0);
+        let digging =
+            || Reply::new().tool(format!("d{done}"), "list_dir", json!({ "path": "." })).usage(tokens, 20, 0, 0);
         Some(match (request.body["system"].to_string().contains(MARK), done) {
             (true, _) => match &held {
                 Some(gate) => digging().gate_before(gate),
                 None => digging(),
             },
-            (false, 0) => Reply::new().tool("t", "agent", json!({ "description": "dig", "prompt": "p", "type": "digger" })),
+            (false, 0) => {
+                Reply::new().tool("t", "agent", json!({ "description": "dig", "prompt": "p", "type": "digger" }))
+            }
             (false, _) => Reply::text("done"),
         })
     }))

@@ -84,7 +84,8 @@ impl Frame {
         let hand = own().any(|tool| tool == SKILL).then(|| {
             // A lead has no hands; what is done for it is done by others.
             let hands = if definition.place == Place::Lead { &shared.tools } else { &registry };
-            let tools = hands.specs().map(|spec| spec.name.clone()).collect();
+            let names = hands.specs().map(|spec| spec.name.clone());
+            let tools = names.filter(|tool| !settings.permissions.takes_away(tool)).collect();
             let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
             Arc::new(Hand { library, tools, shell, wish: Mutex::default() })
         });

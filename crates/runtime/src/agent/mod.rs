@@ -375,9 +375,7 @@ impl Agent {
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
             // Somebody else is at work on it, and says so themselves.
-            Effect::RunTool { key, action, .. } => {
-                self.waits_for_mail(key, action) && !self.preparing.contains(key)
-            }
+            Effect::RunTool { key, action, .. } => self.waits_for_mail(key, action) && !self.preparing.contains(key),
             _ => false,
         };
         let pending = self.turn.pending();

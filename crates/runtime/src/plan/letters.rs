@@ -137,7 +137,8 @@ fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskVie
 fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
     let owner =
         plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index)).map(|view| view.member);
-    let constraints = |name: Option<&str>| name.and_then(|name| floor.owner(name)).map(|mate| mate.settings.constraints);
+    let constraints =
+        |name: Option<&str>| name.and_then(|name| floor.owner(name)).map(|mate| mate.settings.constraints);
     let (Some(mine), Some(theirs)) = (constraints(Some(member)), constraints(owner)) else { return false };
     let within = mine.allowed_dirs.is_empty() || mine.allowed_dirs == theirs.allowed_dirs;
     let everywhere = mine.allowed_dirs.iter().any(|folder| folder == ".");

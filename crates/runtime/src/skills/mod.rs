@@ -31,12 +31,12 @@ pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
 pub use find::{Places, Trust};
+pub(crate) use hand::{Errand, Hand, Wish};
 pub(crate) use mention::{expand, preload};
 pub use needs::{Machine, Needs};
 pub use pin::Pin;
 pub use read::read;
 pub use tool::SKILL;
-pub(crate) use hand::{Errand, Hand, Wish};
 pub(crate) use tool::{Asked, SkillTool, loaded, looked_at};
 
 /// How deep below a place a skill may lie.

@@ -232,8 +232,7 @@ mod tests {
 
     #[test]
     fn calls_are_read_by_every_name_their_fields_have() {
-        let words =
-            |who: &str| Call { who: who.into(), title: "look".into(), text: "p".into(), ..Call::default() };
+        let words = |who: &str| Call { who: who.into(), title: "look".into(), text: "p".into(), ..Call::default() };
         for (input, who) in [
             (json!({ "description": "look", "prompt": "p" }), "general"),
             (json!({ "description": "look", "prompt": "p", "type": "explore" }), "explore"),

@@ -5,6 +5,7 @@ mod cache;
 mod calls;
 mod compact;
 mod crashes;
+mod crew;
 mod denials;
 mod limits;
 mod memory;
