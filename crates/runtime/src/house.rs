@@ -25,7 +25,7 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, Seat};
+use crate::agent::{Agent, Control, Frame, Redefined, Seat};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
@@ -332,11 +332,10 @@ impl House {
         if status.settings.structured {
             return Ok(());
         }
-        let mut settings = Settings { model: model.unwrap_or(status.settings.model), ..status.settings };
-        settings = settings.under(&constraints);
+        let settings = status.settings.under(&constraints);
         match self.lead_frame(&floor, definition, settings, None, now.is_some_and(|team| team.coordinator)) {
             Ok((definition, frame)) => {
-                let redefined = Control::Redefine(Box::new((definition, frame)));
+                let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
                 floor.tell(&session::agent_stream(floor.lead), redefined).await
             }
             Err(error) => {

@@ -192,5 +192,5 @@ fn broken(current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
 
 pub(super) fn ended(current: &Current, end: End, structured: Option<serde_json::Value>) -> TurnEnded {
     let (text, charges) = (current.text.clone(), current.charges.clone());
-    TurnEnded { turn: current.turn, end, text, structured, charges }
+    TurnEnded { turn: current.turn, end, text, structured, charges, short: None }
 }

@@ -8,12 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
-use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::event::{End, Event, Short, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::dollars;
-use max_team_core::limits::HAND_BACK_TOKENS;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Answer, Deed};
@@ -222,7 +220,7 @@ impl Agent {
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
         let shared = self.purse.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
-        let (_, own) = self.shortage();
+        let own = self.is_own_short(ended.short);
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
@@ -249,11 +247,10 @@ impl Agent {
             }
             End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
             End::Budget => {
-                let own = self.purse.own_cap();
-                let cap = match self.shortage() {
-                    (true, true) => own.tokens.map(|tokens| format!("{tokens} tokens")),
-                    (false, true) => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
-                    (_, false) => None,
+                let own = Some(self.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
+                let cap = match ended.short {
+                    Some(Short::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
+                    None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
                 };
                 cap.map(|cap| format!("its own budget of {cap} was used up"))
             }
@@ -261,16 +258,14 @@ impl Agent {
         }
     }
 
-    /// What is short where the next call cannot be paid: whether it is tokens, and whether it is the agent's own.
-    fn shortage(&self) -> (bool, bool) {
+    /// Whether the agent has less left, of money or of what else is short, than all who share a plan or a session have.
+    fn is_own_short(&self, short: Option<Short>) -> bool {
         let (mine, shared) = (self.purse.left(), self.purse.left_to_all());
-        let less = |mine: Option<u64>, all: Option<u64>| mine.is_some_and(|mine| all.is_none_or(|left| mine < left));
-        let request = self.turn.window_tokens() + context::tokens(self.frame.address().bytes, BYTES_PER_KILOTOKEN);
-        if mine.tokens.is_some_and(|left| left < request.saturating_add(u64::from(HAND_BACK_TOKENS))) {
-            return (true, less(mine.tokens, shared.tokens));
-        }
-        let money = mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min();
-        (false, less(money, shared.nano))
+        let (mine, shared) = match short {
+            Some(Short::Tokens) => (mine.tokens, shared.tokens),
+            None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),
+        };
+        mine.is_some_and(|mine| shared.is_none_or(|left| mine < left))
     }
 
     /// Faces are told whose task or call it is.

@@ -33,7 +33,7 @@ use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::plan::event::Spent;
 use max_team_core::policy::Class;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Model, Settings};
 use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_journal::{Expect, Projection, Strength};
 use max_team_tools::shell::Background;
@@ -72,7 +72,7 @@ pub(crate) enum Control {
     },
     Configure(Box<Settings>),
     /// Be somebody else from the next turn on.
-    Redefine(Box<(Definition, Frame)>),
+    Redefine(Box<Redefined>),
     /// Sum up what was said so far; whether there is anything to sum up.
     Compact {
         keep: String,
@@ -83,6 +83,15 @@ pub(crate) enum Control {
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
     Stop,
+}
+
+/// Somebody else that a lead is to be.
+#[derive(Debug)]
+pub(crate) struct Redefined {
+    pub definition: Definition,
+    pub frame: Frame,
+    /// The model that answers, if it is another one.
+    pub model: Option<Model>,
 }
 
 /// What a loop starts from.
@@ -142,7 +151,7 @@ pub(crate) struct Agent {
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
     look_back: bool,
     /// What it is from the next turn on.
-    redefined: Option<Box<(Definition, Frame)>>,
+    redefined: Option<Box<Redefined>>,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
 }
@@ -443,12 +452,13 @@ impl Agent {
         self.commit(events, Extra::default()).await
     }
 
-    /// Is what it is written to be now. Its mode and its money are the session's, which may have changed meanwhile.
+    /// Is what it is written to be now. What else it works under is the session's, which may have changed meanwhile.
     pub(super) async fn redefine(&mut self) -> Result<(), RuntimeError> {
-        let Some((definition, frame)) = self.redefined.take().map(|next| *next) else { return Ok(()) };
-        let (now, next) = (self.frame.settings(), frame.settings());
-        let settings =
-            Settings { model: next.model.clone(), constraints: next.constraints.clone(), ..Settings::clone(now) };
+        let Some(Redefined { definition, frame, model }) = self.redefined.take().map(|next| *next) else {
+            return Ok(());
+        };
+        let now = Settings::clone(self.frame.settings());
+        let settings = Settings { model: model.unwrap_or(now.model), ..now }.under(&frame.settings().constraints);
         self.frame = frame.under(settings.clone());
         self.floor.rebind(&self.stream, &settings);
         self.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.origin).clone() });

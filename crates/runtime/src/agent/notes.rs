@@ -1,7 +1,8 @@
 //! What an agent whose definition says `memory` has noted before: the beginning of its `MEMORY.md`.
 //!
 //! The places are ours, then those of the program that the key comes from; the first file there counts. What lies in a
-//! project is a stranger's: it is never followed out of the project, and it is told as data. Nothing here writes.
+//! project is a stranger's: it is told as data, and no link is followed, which could lead to what no model is to see.
+//! Nothing here writes.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -39,11 +40,11 @@ pub(super) fn told(shared: &Shared, root: &Path, definition: &Definition) -> Opt
     Some(prompt::fill(PROMPT, &[("file", &quote(&shown).replace(['<', '>', '"'], "_")), ("notes", text.trim())]))
 }
 
-/// The beginning of a file that lies where it says.
+/// The beginning of a file; of one within a project only if it lies where its name says.
 fn beginning(file: &Path, within: Option<&Path>) -> Option<String> {
     let real = file.canonicalize().ok()?;
-    let root = within.map(|root| root.canonicalize().ok());
-    if root.is_some_and(|root| root.is_none_or(|root| !real.starts_with(root))) || !real.metadata().ok()?.is_file() {
+    let is_there = |root: &Path| Some(root.canonicalize().ok()?.join(file.strip_prefix(root).ok()?) == real);
+    if within.is_some_and(|root| is_there(root) != Some(true)) || !real.metadata().ok()?.is_file() {
         return None;
     }
     let mut bytes = Vec::new();
@@ -70,10 +71,13 @@ mod tests {
         std::fs::write(&outside, "hunter2").unwrap();
         let file = root.join(FILE);
         assert_eq!(beginning(&file, Some(&root)), None);
-        std::os::unix::fs::symlink(&outside, &file).unwrap();
-        assert_eq!(beginning(&file, Some(&root)), None, "it leads out of the project");
-        assert_eq!(beginning(&file, None).as_deref(), Some("hunter2"), "the user's own links are theirs");
-        std::fs::remove_file(&file).unwrap();
+        std::fs::write(root.join(".env"), "hunter2").unwrap();
+        for target in [outside, root.join(".env")] {
+            std::os::unix::fs::symlink(target, &file).unwrap();
+            assert_eq!(beginning(&file, Some(&root)), None, "it leads elsewhere");
+            assert_eq!(beginning(&file, None).as_deref(), Some("hunter2"), "the user's own links are theirs");
+            std::fs::remove_file(&file).unwrap();
+        }
         std::fs::write(&file, "字\n".repeat(NOTES_LINES_MAX + 1)).unwrap();
         let told = beginning(&file, Some(&root)).unwrap();
         assert_eq!((told.matches('字').count(), told.contains("cut here")), (NOTES_LINES_MAX, true));

@@ -490,6 +490,36 @@ async fn whoever_is_called_draws_from_the_callers_purse() {
     assert!(team.costs(session).unwrap().iter().all(|cost| cost.name == "solo"), "nothing was spent by whom it called");
 }
 
+/// The same through somebody in between who has no budget of its own.
+#[tokio::test]
+async fn nor_by_having_others_call() {
+    let recording = r#"
+answers: [{parts: [{tool: dispatch_task, input: {agent: leo, description: d}}]}, {text: Done.}]
+members:
+  leo: [{parts: [{tool: agent, input: {description: d, prompt: p}}]}, {text: Once.}]
+  general: [{parts: [{tool: agent, input: {description: d, prompt: p, type: explore}}]}, {text: Twice.}]
+  explore: [{text: Here., usage: {input: 30000, output: 1}}]
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = calling(Which::New);
+    let colleagues = open.team.as_mut().unwrap();
+    colleagues.call_depth = 2;
+    for mate in colleagues.members.iter_mut().chain(&mut colleagues.experts) {
+        mate.settings.model.price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
+        if mate.definition.name == "leo" {
+            mate.settings.budget_nano = Some(30_000_000);
+            mate.definition.tools.extend([AGENT, "list_dir", "search_code", "run_shell"].map(str::to_owned));
+        }
+    }
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    let [(words, true)] = came_to(&heard, "max") else { panic!("it was not told that the budget is used up") };
+    assert!(words.contains("budget") && !words.contains("Once."), "{words}");
+    assert_eq!(started(&journal, "explore").len(), 1);
+}
+
 /// What somebody may spend includes what those spend whom it calls, one after another too.
 #[tokio::test]
 async fn a_member_cannot_spend_more_by_calling_others() {
