@@ -258,6 +258,9 @@ pub struct AgentStarted {
 pub struct Configured {
     /// All of them.
     pub settings: Settings,
+    /// What the agent is from now on, if it is written otherwise than before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Box<Definition>>,
 }
 
 /// A turn begins.
@@ -538,4 +541,15 @@ pub struct TurnEnded {
     /// What the turn cost, by model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub charges: Vec<Charge>,
+    /// What there was too little of, where the budget ended it and it was not money.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub short: Option<Short>,
+}
+
+/// What there can be too little of besides money.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Short {
+    /// Tokens, in and out.
+    Tokens,
 }

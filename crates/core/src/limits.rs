@@ -18,6 +18,8 @@ pub const REPEATS_WARNED: u32 = 3;
 pub const REPEATS_MAX: u32 = 64;
 /// Times an empty answer or a missing structured answer is asked for again.
 pub const NUDGES_MAX: u32 = 2;
+/// How often an answer that does not have the shape of a contract is sent back.
+pub const CORRECTIONS_MAX: u32 = 1;
 /// Tool calls in one answer; the rest are refused with a reason.
 pub const CALLS_PER_ANSWER_MAX: usize = 64;
 /// Bytes of one tool's input.
@@ -82,6 +84,10 @@ pub const INSTRUCTIONS_BYTES_MAX: usize = 120 << 10;
 pub const IMPORT_HOPS_MAX: usize = 4;
 /// Instruction files and imports together.
 pub const INSTRUCTION_FILES_MAX: usize = 64;
+/// Bytes of an agent's own notes that it is told.
+pub const NOTES_BYTES_MAX: usize = 16 << 10;
+/// Lines of them.
+pub const NOTES_LINES_MAX: usize = 200;
 /// Bytes of one message from a user.
 pub const MESSAGE_BYTES_MAX: usize = 12 << 20;
 /// Bytes of standard input taken as context.

@@ -65,6 +65,9 @@ pub struct Assignment {
     /// What its answer is kept under, if it may be used again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache: Option<Box<Asked>>,
+    /// The skill that it carries out, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub skill: Option<String>,
 }
 
 fn is_none(depth: &u32) -> bool {

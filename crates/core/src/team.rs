@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::ledger::Price;
 use crate::limits::{COMPACT_AT_PERCENT, RETRIES_MAX_DEFAULT, ROUNDS_MAX_DEFAULT};
@@ -53,6 +54,9 @@ pub struct Settings {
     /// The cap on money, in nano-dollars.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget_nano: Option<u64>,
+    /// The cap on tokens, in and out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub budget_tokens: Option<u64>,
     /// Whether the turn must end in the `structured_output` tool.
     #[serde(default)]
     pub structured: bool,
@@ -98,6 +102,7 @@ impl Settings {
             rounds_max: ROUNDS_MAX_DEFAULT,
             retries_max: RETRIES_MAX_DEFAULT,
             budget_nano: None,
+            budget_tokens: None,
             structured: false,
             constraints: Constraints::default(),
             approved: false,
@@ -285,6 +290,9 @@ pub struct Definition {
     /// Globs of the paths that are its own; empty: none in particular.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub owns: Vec<String>,
+    /// The JSON Schema that its answer has to fit; `None`: it answers in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output: Option<Value>,
 }
 
 fn is_false(value: &bool) -> bool {

@@ -4,6 +4,7 @@
 //! only when nothing else is set up); else nothing, and the user is told how to begin. A named model decides its
 //! provider; a key written down for one provider is never sent to another.
 
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::num::NonZeroU32;
@@ -67,6 +68,13 @@ impl Chosen {
         }
         model.thinking_tokens = self.model.thinking_tokens;
         Ok(model)
+    }
+
+    /// Every model that can be wished for here, by name.
+    pub(crate) fn wishes(&self) -> BTreeMap<String, Model> {
+        let usual = USUAL.into_iter().chain(["fast"]).map(str::to_owned);
+        let names = self.names().into_iter().chain(usual);
+        names.filter_map(|name| self.wished(&name).map(|model| (name, model))).collect()
     }
 
     /// The model that a definition wishes for, if there is such a one here.

@@ -43,7 +43,7 @@ const SOLO_TOOLS: [&str; 10] = [
 ];
 
 /// Where the program was started, and by whom.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Place {
     pub(crate) env: Env,
     pub(crate) cwd: PathBuf,
@@ -278,6 +278,7 @@ pub(crate) fn house(
         tools: Registry::builtin(),
         reach: reach(place, config),
         home: place.home.clone(),
+        others: place.env.user().map(|user| user.join(".claude")).into_iter().collect(),
         surroundings: surroundings(&place.cwd, &today.to_string()),
         walled: config.project.sandbox,
         skills: skills::places(place),

@@ -26,7 +26,7 @@ use crate::models::{self, Chosen};
 use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::stdin;
-use crate::team::{Crew, Seated, Who};
+use crate::team::{Crew, Seated, Ways, Who};
 use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
 use crate::words::Lang;
 
@@ -86,8 +86,9 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     }
     // Who was asked for by name may have something to begin with.
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
+    let crew = Some((crew, talk.ways(&config)));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
-    let seating = Seating { first, no_color: talk.no_color, crew: Some(crew), ..Seating::at(root) };
+    let seating = Seating { first, no_color: talk.no_color, crew, ..Seating::at(root) };
     chat(place, &config, &team, Some(chosen), open, seating)
 }
 
@@ -127,7 +128,8 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     let task = match task {
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
-            let seating = Seating { propose, no_color: talk.no_color, crew: Some(crew), ..Seating::at(root) };
+            let crew = Some((crew, talk.ways(&config)));
+            let seating = Seating { propose, no_color: talk.no_color, crew, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
         task => task,
@@ -168,9 +170,10 @@ pub(crate) fn skill(
         role: "skill".to_owned(),
         prompt: contract.prompt.clone(),
         tools: contract.tools.clone(),
+        output: Some(contract.output.clone()),
         ..Definition::default()
     };
-    let open = Open { which: Which::New, definition, settings, schema: Some(contract.output.clone()), team: None };
+    let open = Open { which: Which::New, definition, settings, schema: None, team: None };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
@@ -297,8 +300,8 @@ struct Seating {
     objection: Option<String>,
     /// Its journal is thrown away afterwards.
     scratch: bool,
-    /// Where those who can be called are written.
-    crew: Option<Crew>,
+    /// Where those who work here are written, and how they do.
+    crew: Option<(Crew, Ways)>,
 }
 
 impl Seating {
@@ -321,7 +324,11 @@ fn chat(
     let proposed = seating.propose.is_some();
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let chosen = chosen.map(Arc::new);
-    let look = seating.crew.zip(chosen.clone()).map(|(crew, chosen)| crew.look(chosen, open.settings.clone()));
+    let lang = place.lang(config);
+    let look = seating
+        .crew
+        .zip(chosen.clone())
+        .map(|((crew, ways), chosen)| crew.look(chosen, open.settings.clone(), ways, lang));
     let options = ChatOptions {
         handle: team.clone(),
         by: place.principal("terminal"),
@@ -333,7 +340,7 @@ fn chat(
         models: models(chosen, config.limits.budget_usd.is_some()),
         look,
         color: place.color(config, seating.no_color) && terminal,
-        lang: place.lang(config),
+        lang,
         plain,
         yes: seating.yes,
         objection: seating.objection,

@@ -24,7 +24,8 @@ use crate::headless;
 use crate::models::Chosen;
 use crate::setup::Place;
 
-pub(crate) use crew::{Crew, Look};
+use crew::Source;
+pub(crate) use crew::{Crew, Look, News};
 
 /// The tools of a lead.
 const LEAD_TOOLS: [&str; 12] = [
@@ -58,7 +59,8 @@ impl Who {
         if talk.solo || talk.agent.is_some() {
             return agents::choose(talk, place).map(Self::Alone);
         }
-        let (led, warnings) = read(talk.team.agents.as_deref(), place)?;
+        let (mut led, warnings) = read(talk.team.agents.as_deref(), place)?;
+        led.crew.name_model(talk.team.model.is_some());
         warnings.iter().take(TOLD_MAX).for_each(|warning| headless::talk(warning));
         if let Some(more) = warnings.len().checked_sub(TOLD_MAX).filter(|more| *more > 0) {
             headless::talk(&place.speaks().more_about_agents(more));
@@ -84,7 +86,7 @@ impl Who {
                 let Mate { definition, settings: own } = seated(agent.definition, own, &agent.constraints);
                 // Nobody works for it, but whoever it calls.
                 let crew = agent.crew.mates(chosen, settings);
-                let team = ways.team(Vec::new(), crew, BTreeMap::new());
+                let team = ways.team(Vec::new(), crew, BTreeMap::new(), chosen);
                 Ok(Seated { definition, settings: own, team: Some(team), crew: agent.crew })
             }
             Self::Team(mut led) => {
@@ -92,7 +94,8 @@ impl Who {
                     led.definition = coordinator::lead(&led.definition, &led.members);
                 }
                 let team = resolve(&led, chosen, settings, ways)?;
-                let settings = settings.clone().under(&vouching(led.constraints, &team));
+                let mates = team.experts.iter().chain(&team.members);
+                let settings = settings.clone().under(&vouching(led.constraints, mates));
                 let team = Some(team);
                 Ok(Seated { settings, definition: led.definition, team, crew: led.crew })
             }
@@ -121,9 +124,10 @@ pub(crate) struct Ways {
 }
 
 impl Ways {
-    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>) -> Team {
+    fn team(self, members: Vec<Mate>, experts: Vec<Mate>, models: BTreeMap<String, Model>, chosen: &Chosen) -> Team {
         let Self { approve, max_parallel, call_depth, coordinator } = self;
-        Team { members, experts, approve, max_parallel, models, call_depth, coordinator }
+        let wished = chosen.wishes();
+        Team { members, experts, approve, max_parallel, models, wished, call_depth, coordinator }
     }
 }
 
@@ -141,34 +145,37 @@ pub(crate) struct Led {
 /// Reads who is on the team.
 pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led, Vec<String>), Stop> {
     let agents::Team { lead, members, warnings, models, roster, desk, .. } = agents::team(file, place)?;
-    let Member { mut definition, model, constraints, .. } = lead;
+    let Member { definition, model, constraints, .. } = lead.clone();
+    let definition = leading(definition, &members);
+    let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
+    let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
+    let (path, place) = (file.map(std::path::Path::to_path_buf), place.clone());
+    let crew = crew.of(Source { path, place, model_is_named: false, lead, members: members.clone() });
+    Ok((Led { definition, model, constraints, members, crew, models }, warnings))
+}
+
+/// A lead with what every lead has, told who its members are.
+fn leading(mut definition: Definition, members: &[Member]) -> Definition {
     // Whoever wrote the file may not know all of them; none of them can do anything by itself.
     for tool in LEAD_TOOLS {
         if !definition.tools.iter().any(|known| known == tool) {
             definition.tools.push(tool.to_owned());
         }
     }
-    definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(&members));
-    let taken = std::iter::once(&definition).chain(members.iter().map(|member| &member.definition));
-    let crew = Crew::new(roster, desk, taken.map(|definition| definition.name.clone()).collect());
-    Ok((Led { definition, model, constraints, members, crew, models }, warnings))
+    definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(members));
+    definition
 }
 
 /// Resolves the members under the session's settings. Nobody gets more than the session has.
 pub(crate) fn resolve(led: &Led, chosen: &Chosen, settings: &Settings, ways: Ways) -> Result<Team, Stop> {
-    let mut members = mates(&led.members, &led.models, chosen, settings)?;
-    for Mate { definition, .. } in &mut members {
-        if !definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
-            definition.tools.push(NEED_CLARIFY.to_owned());
-        }
-    }
+    let members = colleagues(&led.members, &led.models, chosen, settings)?;
     let experts = led.crew.mates(chosen, settings);
     let known = chosen.names().into_iter().filter_map(|name| Some((name.clone(), chosen.resolve(&name).ok()?)));
-    Ok(ways.team(members, experts, known.collect()))
+    Ok(ways.team(members, experts, known.collect(), chosen))
 }
 
-/// Resolves some of them; `places` says where each one's model is written down.
-fn mates(
+/// Resolves members; `places` says where each one's model is written down.
+fn colleagues(
     members: &[Member],
     places: &BTreeMap<String, String>,
     chosen: &Chosen,
@@ -191,7 +198,12 @@ fn mates(
                 )));
             }
         }
-        mates.push(seated(member.definition.clone(), own, &member.constraints));
+        allot(&mut own, &member.definition);
+        let mut mate = seated(member.definition.clone(), own, &member.constraints);
+        if !mate.definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            mate.definition.tools.push(NEED_CLARIFY.to_owned());
+        }
+        mates.push(mate);
     }
     Ok(mates)
 }
@@ -210,7 +222,7 @@ fn wish(own: &mut Settings, name: Option<&str>, chosen: &Chosen) {
 fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     let mut own = settings.clone();
     own.structured = false;
-    own.budget_nano = None;
+    (own.budget_nano, own.budget_tokens) = (None, None);
     own.rounds_max = definition.rounds_max.map_or(own.rounds_max, |rounds| rounds.min(own.rounds_max));
     own.mode = definition.mode_in(own.mode);
     if own.owns.is_empty() {
@@ -219,10 +231,15 @@ fn narrowed(settings: &Settings, definition: &Definition) -> Settings {
     own
 }
 
+/// What the definition allots to one call or task. Money can only be counted where prices are known.
+fn allot(own: &mut Settings, definition: &Definition) {
+    own.budget_nano = definition.budget.nano.filter(|_| own.model.price.is_some());
+    own.budget_tokens = definition.budget.tokens;
+}
+
 /// The lead's constraints with the hosts of everybody whom it can call: nobody is freer than whom they work for, and a lead
 /// has no hands to ask a host with. Whoever it calls still asks only its own.
-fn vouching(mut constraints: Constraints, team: &Team) -> Constraints {
-    let mates = team.experts.iter().chain(&team.members);
+fn vouching<'a>(mut constraints: Constraints, mates: impl Iterator<Item = &'a Mate>) -> Constraints {
     for host in mates.flat_map(|mate| &mate.settings.constraints.allowed_hosts) {
         if !constraints.allowed_hosts.contains(host) {
             constraints.allowed_hosts.push(host.clone());

@@ -14,7 +14,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Say};
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
-use max_team_core::team::{Definition, Model, Settings};
+use max_team_core::team::{Constraints, Definition, Model, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -101,12 +101,13 @@ pub enum Command {
         /// The session.
         session: SessionId,
     },
-    /// These can be called from the next turn or call on, in the place of those before.
-    Experts {
+    /// These work here from the next turn, call or task on, in the place of those before. What runs keeps what it has, but
+    /// for what has become stricter.
+    Crew {
         /// The session.
         session: SessionId,
         /// All of them.
-        experts: Vec<Mate>,
+        crew: Box<Crew>,
     },
     /// Work under other settings from the next call on.
     Configure {
@@ -131,12 +132,12 @@ pub enum Which {
     Before(SessionId),
 }
 
-/// How to open a session. A resumed one keeps its agent and history; the settings are those given now.
+/// How to open a session. A resumed one keeps its agent and history; the settings and its words are those given now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Open {
     /// Which.
     pub which: Which,
-    /// Who leads it, if it is new.
+    /// Who leads it. One that exists goes on with whoever has led it, as written here if it is the same.
     pub definition: Definition,
     /// What the lead works under.
     pub settings: Settings,
@@ -160,12 +161,37 @@ pub struct Team {
     pub max_parallel: u32,
     /// Models that a plan or a ruling may name.
     pub models: BTreeMap<String, Model>,
+    /// Models that a skill may wish for, by every name it may have for them.
+    #[serde(default)]
+    pub wished: BTreeMap<String, Model>,
     /// How deep calls go; `0`: nobody calls anybody.
     #[serde(default)]
     pub call_depth: u32,
     /// Whether the lead only coordinates: it calls, goes on with whom it called, and asks the user.
     #[serde(default)]
     pub coordinator: bool,
+}
+
+/// Who works in a session, as it is written now.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Crew {
+    /// Who leads, if that is written otherwise than before.
+    pub lead: Option<Lead>,
+    /// The members.
+    pub members: Vec<Mate>,
+    /// Those who can be called besides.
+    pub experts: Vec<Mate>,
+}
+
+/// A lead in other words, with other tools or another model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lead {
+    /// What makes it itself.
+    pub definition: Definition,
+    /// What it may never do.
+    pub constraints: Constraints,
+    /// The model that answers, if another one is written down.
+    pub model: Option<Model>,
 }
 
 /// A member, resolved.

@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use max_team_core::calling::hands::COORDINATING;
-use max_team_core::event::{AgentStarted, Event, Said, SessionOpened};
+use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
+use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::{Effect, Turn};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
@@ -24,12 +25,12 @@ use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, Seat};
+use crate::agent::{Agent, Control, Frame, Redefined, Seat};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
-use crate::handle::{Asked, Command, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
+use crate::handle::{Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
 use crate::plan::{letters, propose};
 use crate::post::{self, Post};
 use crate::rows::{self, Matter};
@@ -52,6 +53,8 @@ pub struct Options {
     pub reach: Reach,
     /// The user's folder: their own instructions, and outputs that are too large to be told.
     pub home: PathBuf,
+    /// Where other programs keep what is the user's own; notes of agents are read there, too.
+    pub others: Vec<PathBuf>,
     /// Today's date and the platform, as the model is told them.
     pub surroundings: String,
     /// Whether commands run within walls; only the user turns them off.
@@ -136,18 +139,18 @@ impl House {
     ) -> Result<Opened, RuntimeError> {
         let (session, lead) = (floor.session, floor.lead);
         let (turn, head) = if resumed { self.shared.fold_agent(lead)? } else { (Turn::new(), 0) };
-        let mut definition = turn.identity().map_or(&open.definition, |(_, _, definition)| definition).clone();
-        if open.team.as_ref().is_some_and(|team| team.coordinator) {
-            definition.tools = COORDINATING.map(str::to_owned).to_vec();
-        }
-        let callees = floor.callees(&definition, true);
-        let settings = open.settings.clone();
-        let frame = Frame::new(&self.shared, &floor.root, definition, settings, open.schema.clone(), callees)?;
-        let frame = if self.shared.recalls() { frame.recalling() } else { frame };
+        // Whoever has led it before goes on, as it is written now.
+        let known = turn.identity().map(|(_, _, definition)| definition);
+        let is_other =
+            |known: &&Definition| (&known.name, known.place) != (&open.definition.name, open.definition.place);
+        let definition = known.filter(is_other).unwrap_or(&open.definition).clone();
+        let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
+        let (definition, frame) =
+            self.lead_frame(floor, definition, open.settings.clone(), open.schema.clone(), coordinates)?;
         let purse = Arc::clone(&floor.purse);
         let mut seat =
             Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
-        self.settle_in(floor, &mut seat, by, open, resumed).await?;
+        self.settle_in(floor, &mut seat, by, open, definition, resumed).await?;
         let stream = session::agent_stream(lead);
         let waiting = self.shared.journal.pending_mail(&stream)?;
         let plans = if resumed { Census::new(&self.shared.journal).open_plans(Some(session))? } else { Vec::new() };
@@ -208,6 +211,7 @@ impl House {
         seat: &mut Seat,
         by: Principal,
         open: &Open,
+        definition: Definition,
         resumed: bool,
     ) -> Result<(), RuntimeError> {
         let at_ms = now_ms();
@@ -225,7 +229,7 @@ impl House {
             let session_stream = session::stream(floor.session);
             commit.projections.extend(rows::project(&session_stream, at_ms, &opened));
             commit.appends.push(append(&session_stream, &opened, "house")?);
-            let definition = open.definition.clone();
+            let definition = definition.clone();
             let (agent, session) = (seat.agent, floor.session);
             events.push(Event::AgentStarted(AgentStarted {
                 agent,
@@ -235,8 +239,10 @@ impl House {
                 settings: None,
             }));
         }
-        if seat.turn.settings() != Some(&open.settings) {
-            events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));
+        let changed = seat.turn.identity().is_some_and(|(_, _, known)| *known != definition);
+        if seat.turn.settings() != Some(&open.settings) || changed {
+            let definition = changed.then(|| Box::new(definition));
+            events.push(Event::Configured(Configured { settings: open.settings.clone(), definition }));
         }
         if let Which::Before(_) = open.which {
             events.push(seat.turn.uncompact().ok_or(RuntimeError::NothingCompacted)?);
@@ -295,10 +301,7 @@ impl House {
             Command::Propose { session, ref draft, ref source } => {
                 self.propose(session, &order, (**draft).clone(), source).await
             }
-            Command::Experts { session, experts } => {
-                self.floor(session)?.set_experts(experts);
-                Ok(())
-            }
+            Command::Crew { session, crew } => self.set_crew(session, *crew).await,
             Command::Compact { session, keep } => {
                 let (reply, done) = oneshot::channel();
                 self.tell(session, Control::Compact { keep, reply }).await?;
@@ -316,6 +319,48 @@ impl House {
                 self.tell(session, Control::Configure(Box::new(settings))).await
             }
         }
+    }
+
+    /// Others work here from now on. A lead that could not sit down changes nothing.
+    async fn set_crew(&self, session: SessionId, crew: Crew) -> Result<(), RuntimeError> {
+        let floor = self.floor(session)?;
+        let Crew { lead, members, experts } = crew;
+        let (before, now) = (floor.team(), floor.set_crew(members, experts));
+        let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
+        let status = self.status(session).await?;
+        // A face that waits for an answer of a shape has its own way to lead.
+        if status.settings.structured {
+            return Ok(());
+        }
+        let settings = status.settings.under(&constraints);
+        match self.lead_frame(&floor, definition, settings, None, now.is_some_and(|team| team.coordinator)) {
+            Ok((definition, frame)) => {
+                let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
+                floor.tell(&session::agent_stream(floor.lead), redefined).await
+            }
+            Err(error) => {
+                floor.restore(before);
+                Err(error)
+            }
+        }
+    }
+
+    /// What the requests of a lead carry. One that only coordinates has nothing but what it does that with.
+    fn lead_frame(
+        &self,
+        floor: &Floor,
+        definition: Definition,
+        settings: Settings,
+        schema: Option<serde_json::Value>,
+        coordinates: bool,
+    ) -> Result<(Definition, Frame), RuntimeError> {
+        let mut seen = definition.clone();
+        if coordinates {
+            seen.tools = COORDINATING.map(str::to_owned).to_vec();
+        }
+        let callees = floor.callees(&seen, true);
+        let frame = Frame::new(&self.shared, &floor.root, seen, settings, schema, callees)?;
+        Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
 
     /// Edits that cannot be applied are refused here, where whoever made them still listens.

@@ -33,7 +33,9 @@ pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
 pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};
 pub use error::RuntimeError;
-pub use handle::{Asked, Command, Delta, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which};
+pub use handle::{
+    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which,
+};
 pub use house::{House, Options};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};

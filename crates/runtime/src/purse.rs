@@ -52,13 +52,17 @@ impl Purse {
     }
 
     /// What one agent and those who work for it may spend, of which so much is spent already; further out that is known.
-    pub(crate) fn personal(nano: u64, spent_nano: u64, outer: Arc<Purse>) -> Self {
-        let cap = Budget { nano: Some(nano), ..Budget::default() };
-        Self::holding(Coins { cap, nano: spent_nano, ..Coins::default() }, Some(outer), true)
+    pub(crate) fn personal(cap: Budget, (nano, tokens): (u64, u64), outer: Arc<Purse>) -> Self {
+        Self::holding(Coins { cap, nano, tokens, ..Coins::default() }, Some(outer), true)
     }
 
     fn holding(coins: Coins, outer: Option<Arc<Purse>>, is_personal: bool) -> Self {
         Self { own: Arc::new(Mutex::new(coins)), outer, is_personal, settled: watch::Sender::new(0) }
+    }
+
+    /// What one agent may spend, if this is its purse.
+    pub(crate) fn own_cap(&self) -> Budget {
+        if self.is_personal { lock(&self.own).cap } else { Budget::default() }
     }
 
     /// What is left to all who share a plan or a session.
@@ -190,8 +194,10 @@ mod tests {
     #[test]
     fn those_who_work_for_somebody_spend_what_they_were_given() {
         let plan = Arc::new(Purse::new(Budget { nano: Some(100), ..Budget::default() }, None));
-        let member = Arc::new(Purse::personal(30, 5, Arc::clone(&plan)));
-        let called = Purse::personal(20, 0, Arc::clone(&member));
+        let money = |nano| Budget { nano: Some(nano), ..Budget::default() };
+        let member = Arc::new(Purse::personal(money(30), (5, 0), Arc::clone(&plan)));
+        let called = Purse::personal(Budget { tokens: Some(9), ..money(20) }, (0, 1), Arc::clone(&member));
+        assert_eq!((called.left().tokens, called.left_to_all().tokens), (Some(8), None));
         called.reserve(15, 0);
         assert_eq!((called.left().nano, member.left().nano, plan.left().nano), (Some(5), Some(10), Some(85)));
         member.reserve(8, 0);

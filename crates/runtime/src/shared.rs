@@ -35,6 +35,8 @@ pub(crate) struct Shared {
     pub home: PathBuf,
     /// Where agents keep what is their own: nobody sees it by its real name.
     pub closed: Vec<String>,
+    /// That, and where other programs keep what is the user's own.
+    pub homes: Vec<PathBuf>,
     pub surroundings: String,
     pub walled: bool,
     /// Blobs that this process has put into the journal.
@@ -56,6 +58,7 @@ impl Shared {
             tools: team_tools::with_team(options.tools),
             reach: Arc::new(options.reach),
             closed: closed(&options.home),
+            homes: std::iter::once(options.home.clone()).chain(options.others).collect(),
             home: options.home,
             surroundings: options.surroundings,
             walled: options.walled,

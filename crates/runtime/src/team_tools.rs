@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 pub(crate) use call::{Call, Callee, Message, Way, title, tools as calling};
 
 use crate::memory;
-use crate::skills::SkillTool;
+use crate::skills::{SKILL, SkillTool};
 
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
@@ -37,13 +37,13 @@ pub use max_team_core::calling::hands::ASK_USER;
 pub const NEED_CLARIFY: &str = "need_clarify";
 
 /// Whether a call's result comes by mail.
-pub(crate) fn answers_by_mail(tool: &str) -> bool {
-    is_call(tool) || tool == NEED_CLARIFY
+pub(crate) fn answers_by_mail(tool: &str, deed: Deed) -> bool {
+    is_call(tool, deed) || tool == NEED_CLARIFY
 }
 
-/// Whether somebody else works for the call.
-pub(crate) fn is_call(tool: &str) -> bool {
-    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE)
+/// Whether somebody else works for the call. Some skills are carried out by others.
+pub(crate) fn is_call(tool: &str, deed: Deed) -> bool {
+    matches!(tool, DISPATCH_TASK | TASK | AGENT | SEND_MESSAGE) || (tool == SKILL && deed == Deed::Team)
 }
 
 /// What a call asks for.
@@ -56,6 +56,7 @@ pub(crate) enum Act {
     Dispatch(Dispatch),
     Call(Call),
     Message(Message),
+    Skill(Value),
     Clarify { question: String },
     Memory(memory::Ask),
 }
@@ -171,6 +172,7 @@ impl Act {
             SEND_MESSAGE => Self::Message(Message::read(input)?),
             memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
             memory::WRITE => Self::Memory(memory::Ask::Write(serde_json::from_value(input).map_err(misfit)?)),
+            SKILL => Self::Skill(input),
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
             }

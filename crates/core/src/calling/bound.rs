@@ -264,6 +264,15 @@ mod tests {
             )
     }
 
+    proptest! {
+        /// Whoever is bound once more by what it is bound by stays as it is: nothing is written down again and again.
+        #[test]
+        fn what_was_met_stays(one in constraints(), two in constraints()) {
+            let both = one.meet(&two);
+            prop_assert_eq!(both.meet(&one).meet(&two), both);
+        }
+    }
+
     fn permissions() -> impl Strategy<Value = Permissions> {
         let texts =
             ["Edit", "Edit(./docs/**)", "Read(./src/**)", "Bash(go test:*)", "WebFetch(domain:a.org)", "Agent(leo)"];

@@ -112,7 +112,8 @@ fn is_trusted(tool: &str) -> bool {
     !(SPAWNING.contains(&tool) || MODES.contains(&tool) || tool == REMEMBERING)
 }
 
-fn is_own(who: &Definition, tool: &str) -> bool {
+/// Whether a type takes a tool by what it says of itself.
+pub fn is_own(who: &Definition, tool: &str) -> bool {
     let names = |pattern: &String| match pattern.strip_suffix('*') {
         Some(beginning) => tool.starts_with(beginning),
         None => pattern == tool,

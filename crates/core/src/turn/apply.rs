@@ -1,9 +1,10 @@
 //! Folding events in. Nothing here chooses: the same events always give the same state.
 
+use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
-use crate::event::{Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
+use crate::event::{Configured, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
@@ -24,10 +25,7 @@ impl Turn {
                     self.settings = Some((**settings).clone());
                 }
             }
-            Event::Configured(configured) => {
-                self.ledger.cap_nano = configured.settings.budget_nano;
-                self.settings = Some(configured.settings.clone());
-            }
+            Event::Configured(configured) => self.reconfigure(configured),
             Event::TurnStarted(started) => {
                 self.current = Some(Current::new(started.turn, started.assignment.clone()));
                 self.phase = Phase::Ready;
@@ -82,6 +80,14 @@ impl Turn {
             }
             // The rest belongs to other streams.
             _ => {}
+        }
+    }
+
+    fn reconfigure(&mut self, configured: &Configured) {
+        self.ledger.cap_nano = configured.settings.budget_nano;
+        self.settings = Some(configured.settings.clone());
+        if let (Some(identity), Some(definition)) = (&mut self.identity, &configured.definition) {
+            identity.definition = (**definition).clone();
         }
     }
 
@@ -203,6 +209,9 @@ impl Turn {
             return;
         }
         let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        if let Some(current) = self.current.as_mut().filter(|_| misfits(&calls, &[])) {
+            current.misfits += 1;
+        }
         let mut parts: Vec<Part> = calls.into_iter().map(Call::into_result).collect();
         if let Some(current) = &self.current
             && current.repeats >= REPEATS_WARNED

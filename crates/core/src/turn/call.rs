@@ -6,7 +6,7 @@ use super::tools::{close, finish_with};
 use super::{Call, Calling, Current, Now, Prepared, Turn};
 use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Weight, Window};
-use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, TurnEnded};
+use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
 use crate::ledger::{Grant, Left};
 use crate::limits::{BYTES_PER_TOKEN_MAX, HAND_BACK_TOKENS, NUDGES_MAX};
 use crate::recovery::{self, Attempt, Failure, Remedy};
@@ -51,8 +51,15 @@ impl Turn {
                 vec![Event::Nudged(Nudged { text: NUDGE_HAND_BACK.to_owned() }), Event::LlmIntent(intent)]
             }
             // With nothing done yet there is nothing to hand back: what is left is kept for a bigger budget.
-            Grant::HandBack { .. } | Grant::Exhausted => vec![Event::TurnEnded(ended(current, End::Budget, None))],
+            Grant::HandBack { .. } | Grant::Exhausted => vec![self.out_of_budget(current, &intent, now)],
         }
+    }
+
+    /// The end of a turn whose next call cannot be paid.
+    fn out_of_budget(&self, current: &Current, intent: &LlmIntent, now: &Now) -> Event {
+        let input_tokens = context::tokens(intent.bytes, self.bytes_per_kilotoken);
+        let short = now.left.tokens.filter(|left| is_too_little(*left, input_tokens)).map(|_| Short::Tokens);
+        Event::TurnEnded(TurnEnded { short, ..ended(current, End::Budget, None) })
     }
 
     /// The same call once more: the same place in the history, the next attempt, under what holds now. It is judged
@@ -70,8 +77,9 @@ impl Turn {
         if let Some(about) = &calling.intent.summary {
             return self.sum_up_again(current, calling, about, freed_nano, now);
         }
-        let over = || vec![Event::TurnEnded(ended(current, End::Budget, None))];
-        let Some(model) = self.model(fallback) else { return over() };
+        let Some(model) = self.model(fallback) else {
+            return vec![Event::TurnEnded(ended(current, End::Budget, None))];
+        };
         let (mut intent, grant) = self.intent(model, &self.weights, window, freed_nano, now);
         intent.call = calling.intent.call;
         intent.attempt = calling.intent.attempt + 1;
@@ -80,7 +88,7 @@ impl Turn {
         match grant {
             Grant::Call { .. } => vec![Event::LlmIntent(intent)],
             Grant::HandBack { .. } if intent.hand_back => vec![Event::LlmIntent(intent)],
-            Grant::HandBack { .. } | Grant::Exhausted => over(),
+            Grant::HandBack { .. } | Grant::Exhausted => vec![self.out_of_budget(current, &intent, now)],
         }
     }
 
@@ -129,7 +137,7 @@ impl Turn {
         ledger.settle_nothing(freed_nano);
         match left.tokens {
             // A call that could not even say what it has is not worth making.
-            Some(left) if left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS)) => Grant::Exhausted,
+            Some(left) if is_too_little(left, input_tokens) => Grant::Exhausted,
             Some(left) => {
                 let most = u32::try_from(left - input_tokens).unwrap_or(u32::MAX);
                 ledger.judge(model.price, input_tokens, model.max_tokens.min(most))
@@ -299,6 +307,11 @@ impl Turn {
         }
         events
     }
+}
+
+/// Whether so many tokens are no answer to so many.
+fn is_too_little(left: u64, input_tokens: u64) -> bool {
+    left < input_tokens.saturating_add(u64::from(HAND_BACK_TOKENS))
 }
 
 fn too_large(intent: &LlmIntent) -> String {

@@ -8,7 +8,7 @@ use crate::chat::{Message, Part};
 use crate::context::Weight;
 use crate::event::{Configured, End, Ending, Event, Interrupted, LlmEnded, Outcome, ToolDone, TurnEnded, TurnStarted};
 use crate::recovery::{self, Reopen};
-use crate::team::Settings;
+use crate::team::{Definition, Settings};
 
 const TOLD_UNKNOWN: &str = "Outcome unknown: the program stopped while this ran. It may or may not have happened; \
                             check before doing it again.";
@@ -17,7 +17,8 @@ impl Turn {
     /// What follows from an input. An input that no longer fits (a late end, a second answer) decides nothing.
     pub fn decide(&self, input: Input, now: &Now) -> Vec<Event> {
         match (input, &self.current) {
-            (Input::Configure(settings), _) => self.configure(*settings),
+            (Input::Configure(settings), _) => self.configure(*settings, None),
+            (Input::Redefine(definition, settings), _) => self.configure(*settings, Some(definition)),
             (Input::Begin { turn, envelope, input, assignment, recall }, None) if self.settings.is_some() => {
                 let current = Current::new(turn, assignment.clone());
                 let started = TurnStarted { turn, envelope, input, assignment, recall };
@@ -78,11 +79,13 @@ impl Turn {
         }
     }
 
-    fn configure(&self, settings: Settings) -> Vec<Event> {
-        if self.settings.as_ref() == Some(&settings) {
+    fn configure(&self, settings: Settings, definition: Option<Box<Definition>>) -> Vec<Event> {
+        let known = self.identity.as_ref().map(|identity| &identity.definition);
+        let definition = definition.filter(|definition| known.is_some_and(|known| *known != **definition));
+        if self.settings.as_ref() == Some(&settings) && definition.is_none() {
             return Vec::new();
         }
-        vec![Event::Configured(Configured { settings })]
+        vec![Event::Configured(Configured { settings, definition })]
     }
 
     fn interrupt(&self, current: &Current, phase: &Phase, by: String, now: &Now) -> Vec<Event> {
@@ -190,5 +193,5 @@ fn broken(current: &Current, phase: &Phase, detail: String) -> Vec<Event> {
 
 pub(super) fn ended(current: &Current, end: End, structured: Option<serde_json::Value>) -> TurnEnded {
     let (text, charges) = (current.text.clone(), current.charges.clone());
-    TurnEnded { turn: current.turn, end, text, structured, charges }
+    TurnEnded { turn: current.turn, end, text, structured, charges, short: None }
 }

@@ -91,6 +91,9 @@ struct Current {
     /// There was no summary to be had: it is not asked for again in this turn.
     #[serde(default)]
     unsummarised: bool,
+    /// Structured answers that did not have their shape.
+    #[serde(default)]
+    misfits: u32,
 }
 
 impl Current {
@@ -108,6 +111,7 @@ impl Current {
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
+            misfits: 0,
         }
     }
 }
@@ -291,6 +295,8 @@ pub enum Input {
     Uncompact,
     /// Other settings from now on.
     Configure(Box<Settings>),
+    /// Another definition from now on, with the settings that go with it.
+    Redefine(Box<Definition>, Box<Settings>),
     /// The model call ended.
     ModelEnded {
         /// Which call, and which attempt at it: one that was given up on changes nothing when it lands late.
@@ -420,6 +426,11 @@ impl Turn {
     /// What the turn that runs is a part of, if somebody other than the user waits for it.
     pub fn assignment(&self) -> Option<&Assignment> {
         self.current.as_ref()?.assignment.as_ref()
+    }
+
+    /// Who or what has stopped the turn that runs, if it was stopped.
+    pub fn stopped_by(&self) -> Option<&str> {
+        self.current.as_ref()?.interrupted.as_deref()
     }
 
     /// The call in flight, or the one that waits to be made again.

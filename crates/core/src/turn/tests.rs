@@ -191,6 +191,7 @@ impl World {
     fn look(&self, key: String) -> Prepared {
         let call = self.turn.call(&key).unwrap();
         let found = match call.tool.as_str() {
+            STRUCTURED_OUTPUT if call.input["fits"] == false => Err(Obstacle::Told("it does not fit".into())),
             "read" | STRUCTURED_OUTPUT => Ok((Action::read("a"), Class::Pure)),
             "linked" => Ok((Action { deed: Deed::ReadLinked, ..Action::read("l") }, Class::Pure)),
             "write" => Ok((Action { deed: Deed::Write, ..Action::read("b") }, Class::Idempotent)),
@@ -480,6 +481,28 @@ fn a_structured_answer_is_taken_from_its_tool() {
     assert_eq!(world.turn.last().unwrap().structured, Some(json!({"x": 1})));
     let world = World::with(settings, vec![says("prose"); 5]).talk();
     assert_eq!((world.end(), world.model_calls.len()), (&End::Unstructured, 3));
+}
+
+/// Somebody whose answer has a shape that was agreed has one more try, in whatever process.
+#[test]
+fn an_answer_under_contract_is_sent_back_once() {
+    let given = |fits: bool| uses(&[(STRUCTURED_OUTPUT, json!({ "fits": fits }))]);
+    let settings = Settings { structured: true, ..Settings::new(model("m")) };
+    let play = |output: Option<Value>, script: Vec<Outcome>| {
+        let mut world = World::with(settings.clone(), script);
+        let definition = Definition { name: "solo".into(), output, ..Definition::default() };
+        let mut redefine = || {
+            let _ = world.input(Input::Redefine(Box::new(definition.clone()), Box::new(settings.clone())));
+            world.log.len()
+        };
+        assert_eq!(redefine(), redefine(), "the same once more changes nothing");
+        let world = world.talk();
+        (world.end().clone(), world.model_calls.len())
+    };
+    let shape = Some(json!({ "type": "object" }));
+    assert_eq!(play(shape.clone(), vec![given(false), given(true)]), (End::Answered, 2));
+    assert_eq!(play(shape, vec![given(false), given(false), given(true)]), (End::Unstructured, 2));
+    assert_eq!(play(None, vec![given(false), given(false), given(true)]), (End::Answered, 3), "nothing was agreed");
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::chat::Part;
 use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded};
 use crate::hash::Hash;
 use crate::id::QuestionId;
-use crate::limits::{CALLS_PER_ANSWER_MAX, REPEATS_MAX};
+use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX, REPEATS_MAX};
 use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Verdict};
 use crate::team::{Constraints, Settings};
 
@@ -169,6 +169,8 @@ impl Turn {
             Some(ended(current, End::Proposed, None))
         } else if current.repeats >= REPEATS_MAX {
             Some(ended(current, End::Looping, None))
+        } else if self.is_under_contract() && misfits(calls, &done) && current.misfits >= CORRECTIONS_MAX {
+            Some(ended(current, End::Unstructured, None))
         } else {
             None
         };
@@ -186,6 +188,13 @@ impl Turn {
         ahead.add(&results);
         let next = self.next_call(current, ahead, now);
         done.into_iter().map(Event::ToolDone).chain(next).collect()
+    }
+}
+
+impl Turn {
+    /// Whether its agent's answer has a shape that was agreed beforehand.
+    fn is_under_contract(&self) -> bool {
+        self.identity.as_ref().is_some_and(|identity| identity.definition.output.is_some())
     }
 }
 
@@ -224,6 +233,15 @@ pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>) {
             done.push(told(call.key.clone(), Ending::Interrupted, TOLD_INTERRUPTED));
         }
     }
+}
+
+/// Whether an answer handed over something that does not have the shape that was asked for.
+pub(super) fn misfits(calls: &[Call], done: &[ToolDone]) -> bool {
+    let is_misfit = |call: &Call| match &call.status {
+        Status::Done { is_error, ran, .. } => *is_error && !ran,
+        _ => done.iter().any(|done| done.key == call.key && done.ending == Ending::Invalid),
+    };
+    calls.iter().any(|call| call.tool == STRUCTURED_OUTPUT && is_misfit(call))
 }
 
 fn ran_well(call: &Call, done: &[ToolDone]) -> bool {

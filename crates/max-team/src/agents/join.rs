@@ -28,13 +28,14 @@ pub(crate) struct Desk {
 }
 
 /// A team with everybody on it.
-pub(super) struct Joined {
-    pub(super) lead: Member,
-    pub(super) members: Vec<Member>,
-    pub(super) experts: Vec<Member>,
-    pub(super) warnings: Vec<String>,
+#[derive(Debug)]
+pub(crate) struct Joined {
+    pub(crate) lead: Member,
+    pub(crate) members: Vec<Member>,
+    pub(crate) experts: Vec<Member>,
+    pub(crate) warnings: Vec<String>,
     /// Where the model of each is written down.
-    pub(super) models: BTreeMap<String, String>,
+    pub(crate) models: BTreeMap<String, String>,
 }
 
 impl Desk {

@@ -35,7 +35,7 @@ use crate::setup::{self, Place};
 use crate::team::Crew;
 
 pub(crate) use card::slug;
-pub(crate) use join::Desk;
+pub(crate) use join::{Desk, Joined};
 pub(crate) use people::{Person, people};
 pub(crate) use roster::{Roster, builtin_one};
 pub(crate) use source::is_text;
@@ -69,7 +69,7 @@ pub(crate) struct Team {
     /// Where it was read from, for people.
     pub(crate) source: String,
     /// Members with the tools they list that do not exist yet.
-    pub(crate) later: Vec<(String, Vec<String>)>,
+    pub(crate) later: Later,
     /// Where each member's model is written down.
     pub(crate) models: BTreeMap<String, String>,
     /// The definitions beside the team's own file; it can be asked again.
@@ -83,16 +83,39 @@ pub(crate) struct Team {
 pub(crate) fn team(path: Option<&Path>, place: &Place) -> Result<Team, Stop> {
     let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
     let (found, given) = source::find(path, place).map_err(wrong)?;
-    let roll = read::roll(&found, &place.env).map_err(wrong)?;
-    let unseen = unseen(&roll, path.is_some() && given.is_none(), place).map_err(wrong)?;
-    let roll::Led { lead, members, mut warnings, later, models } = roll.led().map_err(wrong)?;
     let roster = Roster::read(place, given.as_ref());
-    let desk = Desk::new(&found, unseen, models.keys().cloned().collect());
-    let joined = desk.join(lead, members, &roster);
-    warnings.extend(joined.warnings);
-    let models = models.into_iter().chain(joined.models).collect();
-    let (lead, members, experts) = (joined.lead, joined.members, joined.experts);
+    let is_named = path.is_some() && given.is_none();
+    let (joined, later, desk) = joined(&found, is_named, place, &roster).map_err(wrong)?;
+    let Joined { lead, members, experts, warnings, models } = joined;
     Ok(Team { lead, members, experts, warnings, source: found.file.shown, later, models, roster, desk })
+}
+
+/// The same as it is written now, with what is known of the folders.
+pub(crate) fn again(path: Option<&Path>, place: &Place, roster: &Roster) -> Result<(Joined, Desk), Stop> {
+    let wrong = |error: crate::config::ConfigError| Stop::new(Exit::Config, error.to_string());
+    let (found, given) = source::find(path, place).map_err(wrong)?;
+    let is_named = path.is_some() && given.is_none();
+    joined(&found, is_named, place, roster).map(|(joined, _, desk)| (joined, desk)).map_err(wrong)
+}
+
+/// Members with the tools they list that do not exist yet.
+type Later = Vec<(String, Vec<String>)>;
+
+/// The team of a file with everybody whose definition lies in a folder.
+fn joined(
+    found: &source::Found,
+    is_named: bool,
+    place: &Place,
+    roster: &Roster,
+) -> Result<(Joined, Later, Desk), crate::config::ConfigError> {
+    let roll = read::roll(found, &place.env)?;
+    let unseen = unseen(&roll, is_named, place)?;
+    let roll::Led { lead, members, mut warnings, later, models } = roll.led()?;
+    let desk = Desk::new(found, unseen, models.keys().cloned().collect());
+    let mut joined = desk.join(lead, members, roster);
+    warnings.append(&mut joined.warnings);
+    let models = models.into_iter().chain(joined.models).collect();
+    Ok((Joined { warnings, models, ..joined }, later, desk))
 }
 
 /// What the lead is told about the others.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use max_team_core::team::Definition;
 
 use super::card::{self, Card};
-use super::shelf::{Scope, Shelf};
+use super::shelf::{Leaf, Scope, Shelf};
 use crate::config::yaml::{Name, Node};
 use crate::config::{Env, File, Standing};
 use crate::setup::Place;
@@ -97,10 +97,10 @@ impl Roster {
         let on = |wanted: fn(Scope) -> bool| {
             let shelves = self.shelves.iter().filter(move |shelf| wanted(shelf.scope));
             shelves.flat_map(|shelf| {
-                shelf.leaves.iter().filter_map(|leaf| {
-                    let card = leaf.card.as_ref().ok()?.as_ref()?;
-                    Some(Entry { card, scope: shelf.scope, shown: &leaf.shown })
-                })
+                shelf
+                    .leaves
+                    .iter()
+                    .filter_map(|leaf| Some(Entry { card: leaf.card()?, scope: shelf.scope, shown: &leaf.shown }))
             })
         };
         on(|scope| scope == Scope::Managed)
@@ -127,10 +127,10 @@ impl Roster {
 
     /// Files that are not used, each with the reason.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
-        let leaves = self.shelves.iter().flat_map(|shelf| &shelf.leaves).filter_map(|leaf| leaf.card.as_ref().err());
-        let over = self.shelves.iter().filter_map(|shelf| shelf.over.as_ref());
-        let given = self.given.iter().filter_map(|(_, card)| card.as_ref().err());
-        leaves.chain(over).chain(given).map(String::as_str)
+        let leaves = self.shelves.iter().flat_map(|shelf| &shelf.leaves).filter_map(Leaf::fault);
+        let over = self.shelves.iter().filter_map(|shelf| shelf.over.as_deref());
+        let given = self.given.iter().filter_map(|(_, card)| card.as_ref().err().map(String::as_str));
+        leaves.chain(over).chain(given)
     }
 
     /// What is odd about those that are used.
@@ -330,9 +330,12 @@ mod tests {
         fs::remove_file(desk.path("repo/.claude/agents/x.md")).unwrap();
         assert!(roster.refresh() && !roster.refresh());
         assert!(described(&roster, "x").is_none());
-        // What is broken keeps nobody else away, and comes back when it is mended.
+        // What breaks is told, counts as it last was, and keeps nobody else away; whoever looks for the first time finds none.
         desk.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: z\n---\n");
-        assert!(roster.refresh() && described(&roster, "z").is_none());
+        assert!(roster.refresh() && !roster.refresh());
+        assert_eq!((described(&roster, "z").as_deref(), described(&desk.roster(), "z")), (Some("new"), None));
+        desk.write("repo/.claude/agents/deep/z.md", "---\nname: z\nname: zz\n---\n");
+        assert!(roster.refresh() && described(&roster, "z").is_some(), "also if it breaks twice");
         assert_eq!(
             roster.broken().collect::<Vec<_>>(),
             [".claude/agents/deep/z.md:3: the key `name` is written twice"]

@@ -75,7 +75,24 @@ pub(super) struct Leaf {
     /// How messages call it.
     pub(super) shown: String,
     /// `None`: it is no definition. An error says why it is not used.
-    pub(super) card: Result<Option<Card>, String>,
+    card: Result<Option<Card>, String>,
+    /// What it was before it could not be used any more.
+    kept: Option<Card>,
+}
+
+impl Leaf {
+    /// The definition: a slip of the pen must not send anybody away who is at work, so the last good one counts.
+    pub(super) fn card(&self) -> Option<&Card> {
+        match &self.card {
+            Ok(card) => card.as_ref(),
+            Err(_) => self.kept.as_ref(),
+        }
+    }
+
+    /// Why it cannot be used as it stands.
+    pub(super) fn fault(&self) -> Option<&str> {
+        self.card.as_ref().err().map(String::as_str)
+    }
 }
 
 /// A folder.
@@ -173,11 +190,12 @@ impl Shelf {
     }
 
     fn leaf(&self, path: PathBuf, is_link: bool, walk: &mut Walk<'_>) -> Leaf {
-        if let Some(old) = walk.old.remove(&path)
-            && old.stamp == Stamp::of(&path)
-        {
-            return old;
-        }
+        let old = walk.old.remove(&path);
+        let kept = match old {
+            Some(old) if old.stamp == Stamp::of(&path) => return old,
+            Some(old) => old.card().cloned(),
+            None => None,
+        };
         walk.is_changed = true;
         let below = path.strip_prefix(&self.path).unwrap_or(&path);
         let shown = format!("{}/{}", self.shown, below.display());
@@ -188,7 +206,7 @@ impl Shelf {
             }
             Err(why) => (Stamp::of(&path), Err(format!("{shown}: {why}"))),
         };
-        Leaf { path, stamp, shown, card }
+        Leaf { path, stamp, shown, card, kept }
     }
 
     fn bytes(&self, path: &Path, is_link: bool) -> Result<(Stamp, Vec<u8>), String> {

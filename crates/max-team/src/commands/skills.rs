@@ -62,6 +62,7 @@ fn as_json(skill: &Skill) -> Value {
         "name": skill.name, "description": skill.description, "scope": skill.scope.name(), "file": skill.file,
         "state": state, "needs": lacks, "for_models": skill.head.for_models, "for_users": skill.head.for_users,
         "argument_hint": skill.head.argument_hint, "allowed_tools": skill.head.tools,
+        "carried_out_by": skill.done_by(), "paths": skill.head.paths,
         "contract": skill.contract.as_ref().map(|contract| json!({
             "tools": contract.tools, "input": contract.input, "output": contract.output,
             "timeout_ms": contract.timeout_ms,
@@ -130,6 +131,8 @@ fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow
         ("license", skill.head.license.clone().unwrap_or_default()),
         ("compatibility", skill.head.compatibility.clone().unwrap_or_default()),
         ("asks for tools", list(&skill.head.tools)),
+        ("carried out by", skill.done_by().unwrap_or_default()),
+        ("for files like", list(&skill.head.paths)),
         ("without effect here", list(&skill.head.idle)),
     ];
     if let Some(contract) = &skill.contract {

@@ -21,7 +21,7 @@ use max_team_runtime::{
 use uuid::Uuid;
 
 use crate::permissions;
-use crate::team::Look;
+use crate::team::{Look, News};
 
 /// Sessions that `/resume` lists.
 pub(super) const SESSIONS_MAX: usize = 10;
@@ -87,7 +87,7 @@ type Outcome<T> = Result<T, RuntimeError>;
 /// What became of it.
 #[derive(Debug)]
 pub(super) enum Done {
-    Said { key: EnvelopeId, outcome: Outcome<()> },
+    Said { key: EnvelopeId, outcome: Outcome<()>, news: News },
     Answered { question: QuestionId, outcome: Outcome<()> },
     Remembered(Result<(), String>),
     Decided { question: QuestionId, outcome: Outcome<()> },
@@ -169,12 +169,13 @@ impl Desk {
         match act {
             Act::Say { key, text } => {
                 // A definition that was changed meanwhile counts from here on.
-                if let Some(experts) = self.look.as_ref().and_then(Look::again)
-                    && let Err(error) = self.command(fresh(), Command::Experts { session, experts }).await
+                let news = self.look.as_ref().map(Look::again).unwrap_or_default();
+                if let Some(crew) = news.crew.clone()
+                    && let Err(error) = self.command(fresh(), Command::Crew { session, crew }).await
                 {
-                    return Done::Said { key, outcome: Err(error) };
+                    return Done::Said { key, outcome: Err(error), news };
                 }
-                Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await }
+                Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await, news }
             }
             Act::Answer { question, answer } => {
                 let command = Command::Answer { session, question, answer };
@@ -220,11 +221,13 @@ impl Desk {
 
     /// The other session is opened first: if that fails, this one is still there.
     async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
-        let mut team = self.team.clone();
+        let (mut definition, mut team) = (self.definition.clone(), self.team.clone());
         if let (Some(team), Some(look)) = (&mut team, &self.look) {
-            team.experts = look.now();
+            let crew = look.now();
+            (team.members, team.experts) = (crew.members, crew.experts);
+            definition = crew.lead.map_or(definition, |lead| lead.definition);
         }
-        let open = Open { which, definition: self.definition.clone(), settings, schema: None, team };
+        let open = Open { which, definition, settings, schema: None, team };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.

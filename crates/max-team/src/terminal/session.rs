@@ -22,6 +22,7 @@ use super::report;
 use super::rows::Row;
 use super::slash::Slash;
 use super::transcript::{Item, Transcript};
+use crate::team::News;
 use crate::words::Lang;
 
 /// Turns of a resumed session that are shown again.
@@ -320,15 +321,18 @@ impl Session {
     pub(super) fn done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
         match done {
-            Done::Said { outcome: Ok(()), .. } | Done::Answered { outcome: Ok(()), .. } => Vec::new(),
+            Done::Said { outcome: Ok(()), news, .. } => self.hear_of_crew(news),
+            Done::Answered { outcome: Ok(()), .. } => Vec::new(),
             Done::Interrupted(Ok(())) | Done::Configured(Ok(())) | Done::Remembered(Ok(())) => Vec::new(),
             Done::Remembered(Err(words)) => failed(&words),
             Done::Decided { outcome: Ok(()), .. } | Done::Proposed(Ok(())) | Done::Stopped(Ok(())) => Vec::new(),
-            Done::Said { key, outcome: Err(error) } => {
+            Done::Said { key, outcome: Err(error), news } => {
                 if let Some(index) = self.queue.iter().position(|queued| queued.key == key) {
                     self.returned.push(self.queue.remove(index).text);
                 }
-                failed(&error)
+                let mut items = self.hear_of_crew(News { crew: None, ..news });
+                items.extend(failed(&error));
+                items
             }
             Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
                 // Somebody was faster, or nobody asks any more: asking again would help nobody.

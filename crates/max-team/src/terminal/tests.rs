@@ -206,7 +206,7 @@ fn a_message_that_was_not_sent_comes_back_into_the_draft() {
     let mut stage = Stage::new(80, 24);
     stage.say("precious words");
     let Some(Act::Say { key, .. }) = stage.acts.last() else { panic!() };
-    stage.chat.done(Done::Said { key: *key, outcome: Err(RuntimeError::QueueFull(20)) });
+    stage.chat.done(Done::Said { key: *key, outcome: Err(RuntimeError::QueueFull(20)), news: Default::default() });
     stage.paint();
     let screen = stage.glass.screen();
     assert!(screen.contains("> precious words") && screen.contains("20 messages are queued"), "{screen}");

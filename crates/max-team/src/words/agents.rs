@@ -24,7 +24,8 @@ phrases! {
     no_tools: "none", "无";
     only_looks: "only looks", "只读";
     own_copy: "works in a copy of the repository", "在仓库副本中工作";
-    in_background: "works in the background", "在后台工作";
+    in_background: "has nothing that may need a person", "没有可能需要人来确认的工具";
+    memory_word: "memory", "记忆";
     draft_description: "What it is for, and when to call it", "它的用途，以及何时调用";
 }
 
@@ -43,6 +44,15 @@ impl Lang {
             (Layer::Caller, Self::En) => "its caller has none",
             (Layer::Caller, Self::Zh) => "调用者没有",
         }
+    }
+
+    /// A file that was changed while it was used.
+    pub(crate) fn last_good_counts(self, fault: &str) -> String {
+        say!(
+            self,
+            "{fault}; until it is mended, what was last read there counts",
+            "{fault}；修正之前，沿用上次读取的内容"
+        )
     }
 
     pub(crate) fn more_about_agents(self, more: usize) -> String {

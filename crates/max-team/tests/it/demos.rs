@@ -173,7 +173,10 @@ fn a_plan_is_sent_back_and_a_better_one_runs() {
 #[test]
 fn three_experts_are_asked_one_after_the_other() {
     let played = Played::new(&["travel"], &[]);
-    played.says(&["⏺ weather (", "Now the train.", "⏺ train (", "⏺ hotel (", "Pack the warm coat", "¥2,180"]);
+    let asked = ["⏺ task weather", "⏺ task train", "⏺ task hotel"];
+    played.says(&[&asked[..], &["Pack the warm coat", "¥2,180"]].concat());
+    // Who was called says so when it is heard, which may be after whoever called it.
+    ["⏺ weather (", "Now the train.", "⏺ train (", "⏺ hotel ("].iter().for_each(|words| played.says(&[words]));
     let entries = played.entries();
     let first = |event: &str, words: &str| {
         let is = |entry: &Value| entry["event"] == event && entry["payload"].to_string().contains(words);
@@ -184,7 +187,7 @@ fn three_experts_are_asked_one_after_the_other() {
     assert!(steps.is_sorted(), "{steps:?}");
     assert!(first("llm_ended", "total_cny").is_some() && first("tool_done", "total_cny").is_none());
     let chinese = Played::new(&["travel", "--lang", "zh"], &[]);
-    chinese.says(&["⏺ weather (", "⏺ train (", "⏺ hotel (", "厚外套带上", "¥2180"]);
+    chinese.says(&[&asked[..], &["厚外套带上", "¥2180"]].concat());
 }
 
 /// A machine with a shell and nothing else.

@@ -7,6 +7,7 @@
 )]
 
 mod agents;
+mod bounds;
 mod cache;
 mod calls;
 mod chat;
@@ -15,6 +16,8 @@ mod crash;
 mod demos;
 mod desk;
 mod documents;
+mod edits;
+mod errands;
 mod experts;
 mod faults;
 mod files;

@@ -297,23 +297,6 @@ fn a_contract_is_kept_on_both_ends() {
 }
 
 #[test]
-fn a_contract_is_offered_only_to_whom_has_its_tools() {
-    let server = loads(json!({ "name": "bug_triage", "input": { "report": "it hangs" } }));
-    let agents = "agents:\n  - {name: web, role: reader, system_prompt: read, tools: [read_file, skill]}\n  \
-                  - {name: dev, role: coder, system_prompt: code, tools: [read_file, search_code, git_log, skill]}\n";
-    let program = Program::team(&server).file("agents.yaml", agents);
-    for (who, is_offered, want) in
-        [("web", false, "you do not have all of them"), ("dev", true, "one JSON object of this shape")]
-    {
-        let ran = program.run(&["-p", "x", "--agents", "agents.yaml", "--agent", who]);
-        assert_eq!(ran.out, "done\n", "{ran:?}");
-        let (first, body) = (server.requests()[server.requests().len() - 2].body["system"].to_string(), told(&server));
-        assert_eq!(first.contains("- bug_triage: "), is_offered, "{who}: {first}");
-        assert!(body.contains(want), "{who}: {body}");
-    }
-}
-
-#[test]
 fn new_check_and_what_is_not_there() {
     let program = Program::alone();
     let made = program.run(&["skills", "new", "release-notes", "--description", "Writes: release notes"]);

@@ -8,6 +8,7 @@ use max_team_core::chat::Part;
 use max_team_core::event::{Event, PlanSubmitted};
 use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
+use max_team_core::policy::Action;
 use max_team_core::turn::Input;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -51,8 +52,8 @@ impl Agent {
     }
 
     /// Whether a call's result comes by mail.
-    pub(super) fn waits_for_mail(&self, key: &str) -> bool {
-        self.turn.call(key).is_some_and(|call| team_tools::answers_by_mail(&call.tool))
+    pub(super) fn waits_for_mail(&self, key: &str, action: &Action) -> bool {
+        self.turn.call(key).is_some_and(|call| team_tools::answers_by_mail(&call.tool, action.deed))
     }
 
     async fn act(&mut self, key: String) -> Result<(), RuntimeError> {
@@ -74,6 +75,10 @@ impl Agent {
                 Some(done) => done,
             },
             Ok(Act::Message(message)) => match self.message(&key, &message).await? {
+                None => return Ok(()),
+                Some(done) => done,
+            },
+            Ok(Act::Skill(input)) => match self.skill(&key, input).await? {
                 None => return Ok(()),
                 Some(done) => done,
             },
@@ -186,7 +191,8 @@ impl Agent {
         };
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str()).to_owned();
         let isolation = drafted.map(|draft| draft.isolation).unwrap_or_default();
-        self.call(key, &Call { way: Way::Dispatch, who, title: team_tools::title(&text), text, isolation }).await
+        let title = team_tools::title(&text);
+        self.call(key, &Call { way: Way::Dispatch, who, title, text, isolation, skill: None }).await
     }
 
     /// Asks whoever gave the task. The answer comes by mail.

@@ -16,6 +16,7 @@ use max_team_core::id::AgentId;
 use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::policy::Deed;
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
 use max_team_journal::Commit;
@@ -43,22 +44,42 @@ const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 
 /// Names of those who were called that are told to whoever has mistaken one.
 const NAMES_TOLD_MAX: usize = 16;
+/// Who has stopped somebody whose time is over.
+pub(super) const TIME_OVER: &str = "its time is over";
 
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
     pub(super) async fn call(&mut self, key: &str, call: &Call) -> Result<Option<Done>, RuntimeError> {
-        let (child, found) = (self.delegate(key), self.callee(call));
-        let timeout_ms = found.as_ref().ok().and_then(|(mate, _)| mate.settings.constraints.timeout_ms);
-        if self.floor.shared.journal.head(&session::agent_stream(child))? > 0 {
-            // It was called before a crash, and is at it: whether it could be called now is no longer the question.
-            self.floor.seat_agent(child)?;
-            self.wait_for(key, child, timeout_ms);
+        if self.goes_on(key)? {
             return Ok(None);
         }
-        let (mate, depth) = match found {
-            Ok(found) => found,
-            Err(words) => return Ok(Some(Done::wrong(words))),
-        };
+        match self.callee(call) {
+            Ok((mate, depth)) => self.engage(key, call, mate, depth).await,
+            Err(words) => Ok(Some(Done::wrong(words))),
+        }
+    }
+
+    /// Whether somebody was called before a crash, and is at it: whether they could be called now is no longer the question.
+    pub(super) fn goes_on(&mut self, key: &str) -> Result<bool, RuntimeError> {
+        let child = self.delegate(key);
+        if self.floor.shared.journal.head(&session::agent_stream(child))? == 0 {
+            return Ok(false);
+        }
+        let (turn, _) = self.floor.shared.fold_agent(child)?;
+        self.floor.seat_agent(child)?;
+        self.wait_for(key, child, turn.settings().and_then(|settings| settings.constraints.timeout_ms));
+        Ok(true)
+    }
+
+    /// Lets somebody begin with a call, unless it has its answer or is made by somebody else.
+    pub(super) async fn engage(
+        &mut self,
+        key: &str,
+        call: &Call,
+        mate: Mate,
+        depth: u32,
+    ) -> Result<Option<Done>, RuntimeError> {
+        let child = self.delegate(key);
         let (text, cached) = match self.look(key, &mate, call)? {
             Looked::Answered(done) => return Ok(Some(done)),
             Looked::Awaited => return Ok(None),
@@ -76,6 +97,7 @@ impl Agent {
             title: call.title.clone(),
             depth,
             cache: cache.map(Box::new),
+            skill: call.skill.clone(),
         };
         let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
         let mate = self.apart(child, mate, call.isolation);
@@ -84,7 +106,7 @@ impl Agent {
         }
         self.start(child, assignment, &mate, &text).await?;
         claim.into_iter().for_each(Claim::begun);
-        self.wait_for(key, child, timeout_ms);
+        self.wait_for(key, child, mate.settings.constraints.timeout_ms);
         Ok(None)
     }
 
@@ -128,12 +150,10 @@ impl Agent {
         if call.text.trim().is_empty() {
             return Err("`description` is missing: the member sees nothing of this conversation".to_owned());
         }
-        let depth = self.turn.assignment().map_or(0, |assignment| assignment.depth);
-        let mine = self.frame.settings();
         if call.way == Way::Dispatch {
             let mate = self.floor.mate(&call.who).ok_or_else(|| self.no_member(&call.who))?;
-            let settings = mate.settings.clone().bounded_by(mine);
-            return Ok((Mate { settings, ..mate }, depth));
+            let settings = mate.settings.clone().bounded_by(self.frame.settings());
+            return Ok((Mate { settings, ..mate }, self.depth()));
         }
         let callees = self.floor.callees(self.frame.definition(), self.lead);
         let known = callees.iter().any(|callee| callee.name == call.who);
@@ -141,6 +161,12 @@ impl Agent {
             let names: Vec<String> = callees.iter().map(|callee| format!("`{}`", callee.name)).collect();
             format!("there is nobody `{}` whom you may call; there are {}", call.who, names.join(", "))
         })?;
+        self.hire(mate, call.way)
+    }
+
+    /// Somebody as they are for this caller, and how deep they then are.
+    pub(super) fn hire(&self, mate: Mate, way: Way) -> Result<(Mate, u32), String> {
+        let depth = self.depth();
         let deepest = self.floor.call_depth();
         if depth >= deepest {
             return Err(format!("calls go at most {deepest} deep, and this is as deep: do it yourself"));
@@ -151,12 +177,18 @@ impl Agent {
         let caller = Caller { tools: (!leads).then_some(own.as_slice()), deeper: depth + 1 < deepest };
         let mut mate = self.floor.called(mate, caller);
         // A type that comes with the program has its own way to answer, unless it keeps what it finds.
-        if call.way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
+        if way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
             let prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
             mate.definition = Definition { prompt, ..mate.definition };
         }
-        let settings = mate.settings.clone().bounded_by(mine);
-        Ok((Mate { settings: Settings { structured: false, ..settings }, ..mate }, depth + 1))
+        let settings = mate.settings.clone().bounded_by(self.frame.settings());
+        let structured = mate.definition.output.is_some();
+        Ok((Mate { settings: Settings { structured, ..settings }, ..mate }, depth + 1))
+    }
+
+    /// How many calls deep this agent is.
+    fn depth(&self) -> u32 {
+        self.turn.assignment().map_or(0, |assignment| assignment.depth)
     }
 
     /// Whether nobody more can work for this agent now: the call is looked at again once a place is free.
@@ -247,7 +279,9 @@ impl Agent {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
-        let settings = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
+        let (turn, _) = self.floor.shared.fold_agent(child)?;
+        let now = self.floor.callee(&name).map(|mate| mate.settings.bounded_by(self.frame.settings()));
+        let timeout_ms = now.as_ref().or(turn.settings()).and_then(|settings| settings.constraints.timeout_ms);
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(&message.message);
@@ -259,14 +293,13 @@ impl Agent {
             if self.queues(key, Way::Words) {
                 return Ok(None);
             }
-            let (turn, _) = self.floor.shared.fold_agent(child)?;
             // What it had done was taken or dropped, and its copy with it.
             if turn.settings().is_some_and(|settings| self.is_preparing(key, &name, settings)) {
                 return Ok(None);
             }
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }
-        self.wait_for(key, child, settings.and_then(|settings| settings.constraints.timeout_ms));
+        self.wait_for(key, child, timeout_ms);
         Ok(None)
     }
 
@@ -307,8 +340,13 @@ impl Agent {
         let text = text_at(&letter.body, "text");
         let tool = self.turn.call(key).map(|call| call.tool.as_str());
         let by = text_at(&letter.body, "by");
-        if by.is_empty() || !tool.is_some_and(team_tools::is_call) {
+        if by.is_empty() || !tool.is_some_and(|tool| team_tools::is_call(tool, Deed::Team)) {
             return (quoted(&text), is_error);
+        }
+        if let Some(value) = letter.body.get("structured").filter(|value| !value.is_null()) {
+            let mut words = format!("{value:#}");
+            clip(&mut words, TOOL_RESULT_BYTES_MAX);
+            return (words, is_error);
         }
         let mut told = Told::read(&text_at(&letter.body, "output"));
         told.text = quoted(&told.text);
@@ -367,11 +405,12 @@ impl Agent {
 
     /// The calls for which somebody is, or is about to be, at work.
     fn calls_at_work(&self) -> impl Iterator<Item = String> {
-        let keys = self.turn.pending().into_iter().filter_map(|effect| match effect {
-            Effect::RunTool { key, .. } => Some(key),
+        let calls = self.turn.pending().into_iter().filter_map(|effect| match effect {
+            Effect::RunTool { key, action, .. } => Some((key, action.deed)),
             _ => None,
         });
-        keys.filter(|key| self.turn.call(key).is_some_and(|call| team_tools::is_call(&call.tool)))
+        let is_call = |key: &str, deed| self.turn.call(key).is_some_and(|call| team_tools::is_call(&call.tool, deed));
+        calls.filter(move |(key, deed)| is_call(key, *deed)).map(|(key, _)| key)
     }
 
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
@@ -411,7 +450,7 @@ impl Agent {
                     () = cancel.cancelled() => {}
                     () = answered.cancelled() => {}
                     () = beat::worked(timeout, || floor.is_waiting(&address)) => {
-                        let stop = Control::Interrupt { by: "its time is over".to_owned() };
+                        let stop = Control::Interrupt { by: TIME_OVER.to_owned() };
                         // One that has just gone home has answered; of one that never sat down nothing will come.
                         let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
                         if has_gone && !floor.has_written(&address, &caller) {

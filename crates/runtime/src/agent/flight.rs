@@ -247,6 +247,8 @@ impl Agent {
             }
         }
         *seen = (*seen).min(history.len()) + skills::looked_at(fresh);
+        let errand = self.turn.assignment().and_then(|given| given.skill.as_ref());
+        names.extend(errand.filter(|name| !names.contains(name)).cloned());
         if names.is_empty() {
             return Vec::new();
         }

@@ -6,13 +6,12 @@
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::policy::Sight;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Place, Settings};
 use max_team_core::turn;
 use max_team_llm::{Dialect, Head, ToolSpec};
 use max_team_tools::command::{Network, Walls};
@@ -20,10 +19,11 @@ use max_team_tools::copy::Copy;
 use max_team_tools::{Cx, Registry, Root, Shelf, Spec, Store, Structured, Tool};
 use tokio_util::sync::CancellationToken;
 
+use super::notes;
 use crate::error::RuntimeError;
 use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
-use crate::skills::{self, Asked, Hand, SKILL, SkillTool};
+use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
 use crate::team_tools::{self, Callee};
 
 /// What whoever works on files is told about folders of its own.
@@ -50,8 +50,8 @@ pub(crate) struct Frame {
     heads: Arc<Mutex<HashMap<Dialect, Arc<Head>>>>,
     files: Vec<(String, usize)>,
     notes: Vec<String>,
-    /// The user wants no skill to be used for the moment.
-    muted: Arc<AtomicBool>,
+    /// What it uses skills with, if it does.
+    hand: Option<Arc<Hand>>,
     blobs: [Blob; 3],
     /// The same three for a call that sums up; the settings are those above.
     compact: [Blob; 2],
@@ -87,14 +87,18 @@ impl Frame {
         };
         let own = || definition.tools.iter().map(String::as_str).filter(|tool| !settings.permissions.takes_away(tool));
         let mut registry = shared.tools.subset(own().filter(|tool| *tool != SKILL)).map_err(wrong)?;
-        let muted = Arc::new(AtomicBool::new(false));
-        if own().any(|tool| tool == SKILL) {
-            let tools = registry.specs().map(|spec| spec.name.clone()).collect();
+        let hand = own().any(|tool| tool == SKILL).then(|| {
+            // A lead has no hands; what is done for it is done by others.
+            let hands = if definition.place == Place::Lead { &shared.tools } else { &registry };
+            let names = hands.specs().map(|spec| spec.name.clone());
+            let tools = names.filter(|tool| !settings.permissions.takes_away(tool)).collect();
             let (library, shell) = (Arc::clone(&shared.skills), registry.get("run_shell").cloned());
-            let hand = Hand { library, tools, shell, muted: Arc::clone(&muted) };
-            registry.add(SkillTool::held(hand)).map_err(wrong)?;
+            Arc::new(Hand { library, tools, shell, wish: Mutex::default() })
+        });
+        if let Some(hand) = &hand {
+            registry.add(SkillTool::held(Arc::clone(hand))).map_err(wrong)?;
         }
-        if let Some(schema) = schema {
+        if let Some(schema) = schema.or_else(|| definition.output.clone()) {
             let bad = |detail: String| RuntimeError::Schema { detail };
             let tool = Structured::new(schema).map_err(|error| bad(error.to_string()))?;
             registry.add(tool).map_err(|error| bad(error.to_string()))?;
@@ -120,7 +124,7 @@ impl Frame {
             heads: Arc::default(),
             files: Vec::new(),
             notes: Vec::new(),
-            muted,
+            hand,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
             standing: None,
@@ -153,6 +157,9 @@ impl Frame {
                 system.push_str(&format!("\n\n{}", part.trim_end()));
             }
         }
+        if let Some(notes) = notes::told(shared, &self.root, &self.definition) {
+            system.push_str(&format!("\n\n{}", notes.trim_end()));
+        }
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",
             self.root.display(),
@@ -183,10 +190,26 @@ impl Frame {
         }
         let mut registry = (*self.registry).clone();
         offer(&mut registry, &callees);
+        self.equip(registry);
+        self.callees = callees;
+    }
+
+    /// Tools are taken away while it works.
+    pub(crate) fn lose(&mut self, tools: &[String]) {
+        if !tools.iter().any(|tool| self.registry.get(tool).is_some()) {
+            return;
+        }
+        let mut registry = (*self.registry).clone();
+        tools.iter().for_each(|tool| registry.remove(tool));
+        self.equip(registry);
+    }
+
+    /// Works with these tools from now on.
+    fn equip(&mut self, registry: Registry) {
         self.tools = specs(&registry);
         let [_, blob, _] = &mut self.blobs;
         *blob = Blob::new(serde_json::to_vec(&self.tools).unwrap_or_default());
-        (self.registry, self.callees, self.heads) = (Arc::new(registry), callees, Arc::default());
+        (self.registry, self.heads) = (Arc::new(registry), Arc::default());
     }
 
     /// What every request begins with.
@@ -197,22 +220,28 @@ impl Frame {
 
     /// What the agent is told about skills: those that its definition names, and those that it can load.
     fn skills(&self, shared: &Shared) -> Option<String> {
-        let (named, can_load) = (&self.definition.skills, self.registry.get(SKILL).is_some());
-        if named.is_empty() && !can_load {
+        let named = &self.definition.skills;
+        if named.is_empty() && self.hand.is_none() {
             return None;
         }
         let catalogue = shared.skills.of(&self.root);
         let mut text = skills::preload(named, &catalogue, &Asked { root: &self.root, session: "" });
-        if can_load {
-            let tools: Vec<String> = self.tools.iter().map(|tool| tool.name.clone()).collect();
-            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &tools));
+        if let Some(hand) = &self.hand {
+            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &hand.tools));
         }
         Some(text).filter(|text| !text.is_empty())
     }
 
-    /// Whether the user wants no skill to be used from now on.
-    pub(crate) fn mute(&self, muted: bool) {
-        self.muted.store(muted, Ordering::Release);
+    /// What the user wants to be done with skills from now on.
+    pub(crate) fn wish(&self, wish: Wish) {
+        if let Some(hand) = &self.hand {
+            *lock(&hand.wish) = wish;
+        }
+    }
+
+    /// What it uses skills with.
+    pub(crate) fn hand(&self) -> Option<&Arc<Hand>> {
+        self.hand.as_ref()
     }
 
     pub(crate) fn root(&self) -> &Path {

@@ -8,9 +8,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, TurnEnded};
+use max_team_core::event::{End, Event, Short, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
+use max_team_core::ledger::dollars;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Answer, Deed};
@@ -21,10 +22,12 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::calls::TIME_OVER;
 use super::flight::Flight;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
+use crate::plan::cap;
 use crate::skills::{self, Asked};
 use crate::worktree;
 
@@ -102,7 +105,7 @@ impl Agent {
         let asked = Asked { root: self.frame.root(), session: &session };
         let catalogue = self.floor.shared.skills.of(asked.root);
         let expanded = skills::expand(&words.join("\n"), &catalogue, &asked);
-        self.frame.mute(expanded.none);
+        self.frame.wish(expanded.wish);
         expanded.text
     }
 
@@ -110,6 +113,7 @@ impl Agent {
         if letters.is_empty() {
             return Ok(());
         }
+        self.redefine().await?;
         self.raise_budget(letters).await?;
         let begin = self.beginning(letters);
         self.step(begin, Extra::acks(letters.iter().map(|letter| letter.id).collect())).await?;
@@ -120,20 +124,23 @@ impl Agent {
 
     /// A task that comes again may come with more to spend.
     async fn raise_budget(&mut self, letters: &[Envelope]) -> Result<(), RuntimeError> {
-        let budget = letters.first().and_then(|first| first.body.get("budget_nano")?.as_u64());
-        match (budget, self.turn.settings()) {
-            (Some(budget), Some(settings)) if settings.budget_nano != Some(budget) => {
-                let settings = Settings { budget_nano: Some(budget), ..settings.clone() };
-                self.configure(settings).await?;
-                let plan =
-                    letters.first().and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok()?.plan);
-                if let Some(agent) = self.origin.agent {
-                    self.purse = self.floor.purse_of(agent, Some(budget), self.caller.as_deref(), plan)?;
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+        let Some((first, known)) = letters.first().zip(self.turn.settings()) else { return Ok(()) };
+        let more = |key: &str| first.body.get(key).and_then(Value::as_u64);
+        let settings = Settings {
+            budget_nano: more("budget_nano").or(known.budget_nano),
+            budget_tokens: more("budget_tokens").or(known.budget_tokens),
+            ..known.clone()
+        };
+        if settings == *known {
+            return Ok(());
         }
+        let budget = cap(&settings);
+        self.configure(settings).await?;
+        let plan = first.body.get("assignment").and_then(|given| Assignment::deserialize(given).ok()?.plan);
+        if let Some(agent) = self.origin.agent {
+            self.purse = self.floor.purse_of(agent, budget, self.caller.as_deref(), plan)?;
+        }
+        Ok(())
     }
 
     /// Something that a call of ours has been waiting for.
@@ -197,15 +204,23 @@ impl Agent {
     }
 
     /// The letter to whoever waits for this turn.
-    pub(super) fn result_letter(&self, assignment: &Assignment, ended: &TurnEnded, at_ms: i64) -> Envelope {
-        let (ok, error) = outcome(ended);
+    pub(super) fn result_letter(
+        &self,
+        assignment: &Assignment,
+        ended: &TurnEnded,
+        stopped_by: Option<&str>,
+        at_ms: i64,
+    ) -> Envelope {
+        let (ok, error) = match self.bound_hit(ended, stopped_by) {
+            Some(bound) => (false, bound),
+            None => outcome(ended),
+        };
         let spent = self.spent(ended);
         let text = if ok { ended.text.clone() } else { format!("{error}\n{}", ended.text).trim().to_owned() };
         let text = if text.is_empty() { "(no words came back)".to_owned() } else { text };
         let shared = self.purse.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
-        let mine = self.purse.left().nano.into_iter().chain(self.turn.ledger().left_nano()).min();
-        let own = mine.is_some_and(|mine| shared.nano.is_none_or(|left| mine < left));
+        let own = self.is_own_short(ended.short);
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
@@ -214,12 +229,43 @@ impl Agent {
             body: json!({
                 "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
                 "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-                "left": left, "own": own, "by": &*self.origin.name,
+                "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
             }),
             reply_to: None,
             cause: None,
             sent_at_ms: at_ms,
         }
+    }
+
+    /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.
+    fn bound_hit(&self, ended: &TurnEnded, stopped_by: Option<&str>) -> Option<String> {
+        let settings = self.frame.settings();
+        match ended.end {
+            End::Interrupted if stopped_by == Some(TIME_OVER) => {
+                let seconds = settings.constraints.timeout_ms.unwrap_or_default().div_ceil(1_000);
+                Some(format!("its time is over: it may take {seconds} s"))
+            }
+            End::Rounds => Some(format!("the limit of {} rounds was reached", settings.rounds_max)),
+            End::Budget => {
+                let own = Some(self.purse.own_cap()).filter(|_| self.is_own_short(ended.short))?;
+                let cap = match ended.short {
+                    Some(Short::Tokens) => own.tokens.map(|tokens| format!("{tokens} tokens")),
+                    None => own.nano.map(|nano| format!("${:.2}", dollars(nano))),
+                };
+                cap.map(|cap| format!("its own budget of {cap} was used up"))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the agent has less left, of money or of what else is short, than all who share a plan or a session have.
+    fn is_own_short(&self, short: Option<Short>) -> bool {
+        let (mine, shared) = (self.purse.left(), self.purse.left_to_all());
+        let (mine, shared) = match short {
+            Some(Short::Tokens) => (mine.tokens, shared.tokens),
+            None => (mine.nano.into_iter().chain(self.turn.ledger().left_nano()).min(), shared.nano),
+        };
+        mine.is_some_and(|mine| shared.is_none_or(|left| mine < left))
     }
 
     /// Faces are told whose task or call it is.

@@ -141,12 +141,10 @@ impl Agent {
         let known = Memories::new(journal).known(&self.project(), &handover.said)?;
         let assignment = Assignment {
             reply_to: self.stream.clone(),
-            plan: None,
             task: TASK.to_owned(),
             attempt: 1,
-            title: String::new(),
             depth: 1,
-            cache: None,
+            ..Assignment::default()
         };
         let letter = Envelope {
             id: derived(&[self.session_stream.as_bytes(), handover.name().as_bytes(), b"memory"]),

@@ -8,12 +8,16 @@
 mod acts;
 mod cache;
 mod calls;
+mod commit;
 mod compact;
 mod flight;
 mod frame;
 mod mail;
 mod memory;
+mod money;
 mod newcomer;
+mod notes;
+mod skills;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
@@ -23,32 +27,27 @@ use std::time::{Duration, Instant};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use max_team_core::chat::Usage;
-use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
-use max_team_core::event::{End, Event, Outcome, Replied, TurnEnded};
-use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::event::{Event, Outcome};
+use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
-use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Address, Assignment, Envelope};
-use max_team_core::plan::event::Spent;
-use max_team_core::policy::Class;
-use max_team_core::team::Settings;
+use max_team_core::team::{Definition, Model, Settings};
 use max_team_core::turn::{Effect, Input, Now, Turn};
-use max_team_journal::{Expect, Projection, Strength};
 use max_team_tools::shell::Background;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
 use crate::herald::Word;
-use crate::purse::{self, Purse};
-use crate::shared::{append, commit_at, lock, now_ms};
-use crate::{rows, session};
+use crate::purse::Purse;
+use crate::session;
+use crate::shared::now_ms;
 
 pub(crate) use acts::shown;
+use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
@@ -71,6 +70,8 @@ pub(crate) enum Control {
         attempt: u32,
     },
     Configure(Box<Settings>),
+    /// Be somebody else from the next turn on.
+    Redefine(Box<Redefined>),
     /// Sum up what was said so far; whether there is anything to sum up.
     Compact {
         keep: String,
@@ -81,6 +82,15 @@ pub(crate) enum Control {
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
     Stop,
+}
+
+/// Somebody else that a lead is to be.
+#[derive(Debug)]
+pub(crate) struct Redefined {
+    pub definition: Definition,
+    pub frame: Frame,
+    /// The model that answers, if it is another one.
+    pub model: Option<Model>,
 }
 
 /// What a loop starts from.
@@ -145,30 +155,10 @@ pub(crate) struct Agent {
     left_over: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
     look_back: bool,
+    /// What it is from the next turn on.
+    redefined: Option<Box<Redefined>>,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
-}
-
-/// What goes into a commit besides the agent's own events.
-#[derive(Default)]
-struct Extra {
-    acks: Vec<EnvelopeId>,
-    sends: Vec<Envelope>,
-    /// Events of other streams.
-    others: Vec<(String, Event)>,
-    /// Where such a stream must stand, for whoever has decided by what is in it.
-    expect: Vec<(String, u64)>,
-    projections: Vec<Projection>,
-}
-
-impl Extra {
-    fn acks(acks: Vec<EnvelopeId>) -> Self {
-        Self { acks, ..Self::default() }
-    }
-
-    fn send(letter: Envelope) -> Self {
-        Self { sends: vec![letter], ..Self::default() }
-    }
 }
 
 impl Agent {
@@ -210,6 +200,7 @@ impl Agent {
             skills: (0, Vec::new()),
             left_over: false,
             look_back: seat.lead,
+            redefined: None,
             resumed: seat.resumed,
             floor,
         };
@@ -240,30 +231,6 @@ impl Agent {
             let model = intent.model.clone();
             self.encoded(&model);
         }
-    }
-
-    /// Tells whoever watches what has happened since they were last told. What is under way comes first: its bytes
-    /// are on the wire before anybody hears of it.
-    async fn tell(&mut self) {
-        if self.untold.is_empty() && self.begun.is_none() {
-            return;
-        }
-        if !self.flights.is_empty() {
-            tokio::task::yield_now().await;
-        }
-        if let Some(assignment) = self.begun.take() {
-            self.floor.begun(&assignment);
-        }
-        for (word, notices) in std::mem::take(&mut self.untold) {
-            word.tell(notices).await;
-        }
-    }
-
-    fn will_tell(&mut self, word: Word, at_ms: i64, events: impl IntoIterator<Item = Event>) {
-        let (session, from) = (self.floor.session, &self.origin);
-        let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
-        let notices = events.into_iter().map(notice).collect();
-        self.untold.push((word, notices));
     }
 
     /// The same for one that is boxed already: it is too large to be moved about.
@@ -341,6 +308,7 @@ impl Agent {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => self.configure(*settings).await?,
+                    Some(Control::Redefine(next)) => self.redefined = Some(next),
                     Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
                     Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
                     Some(Control::Begun { .. }) => {}
@@ -384,7 +352,7 @@ impl Agent {
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
             // Somebody else is at work on it, and says so themselves.
-            Effect::RunTool { key, .. } => self.waits_for_mail(key) && !self.preparing.contains(key),
+            Effect::RunTool { key, action, .. } => self.waits_for_mail(key, action) && !self.preparing.contains(key),
             _ => false,
         };
         let pending = self.turn.pending();
@@ -407,46 +375,6 @@ impl Agent {
         }
     }
 
-    /// One decision. What it may spend is set aside before anybody else can look.
-    fn decide(&mut self, input: Input) -> Vec<Event> {
-        if !self.purse.is_bounded() {
-            (self.left, self.later) = (Left::default(), Left::default());
-            return self.turn.decide(input, &self.now());
-        }
-        let floor = Arc::clone(&self.floor);
-        let _alone = lock(&floor.spending);
-        (self.left, self.later) = (self.purse.left(), self.purse.left_later());
-        self.settled = *self.purse.settled().borrow();
-        let events = self.turn.decide(input, &self.now());
-        for event in &events {
-            match event {
-                Event::LlmEnded(ended) => {
-                    let used = self.used(&ended.outcome);
-                    self.purse.settle(std::mem::take(&mut self.held), used);
-                }
-                Event::LlmIntent(intent) => {
-                    let tokens = context::tokens(intent.bytes, BYTES_PER_KILOTOKEN);
-                    self.held = (intent.reserved_nano, tokens.saturating_add(u64::from(intent.max_tokens)));
-                    self.purse.reserve(self.held.0, self.held.1);
-                }
-                _ => {}
-            }
-        }
-        events
-    }
-
-    /// What a call that ended has used; one that may have been paid counts as paid.
-    fn used(&self, outcome: &Outcome) -> (u64, u64) {
-        let price = self.turn.calling().and_then(|intent| intent.model.price);
-        let paid = |usage| (price.map_or(0, |price| price.of(usage)), purse::tokens(usage));
-        match outcome {
-            Outcome::Done(answer) => paid(answer.usage),
-            Outcome::Cancelled { usage, .. } => paid(*usage),
-            Outcome::Failed { failure, .. } if !failure.may_have_cost() => (0, 0),
-            Outcome::Failed { .. } | Outcome::Lost => self.held,
-        }
-    }
-
     /// Works under other settings from now on.
     async fn configure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
         self.frame.configure(&settings);
@@ -455,10 +383,26 @@ impl Agent {
         self.commit(events, Extra::default()).await
     }
 
+    /// Is what it is written to be now. What else it works under is the session's, which may have changed meanwhile.
+    pub(super) async fn redefine(&mut self) -> Result<(), RuntimeError> {
+        let Some(Redefined { definition, frame, model }) = self.redefined.take().map(|next| *next) else {
+            return Ok(());
+        };
+        let now = Settings::clone(self.frame.settings());
+        let settings = Settings { model: model.unwrap_or(now.model), ..now }.under(&frame.settings().constraints);
+        self.frame = frame.under(settings.clone());
+        self.floor.rebind(&self.stream, &settings);
+        self.origin = Arc::new(Origin { name: definition.name.as_str().into(), ..(*self.origin).clone() });
+        let events = self.decide(Input::Redefine(Box::new(definition), Box::new(settings)));
+        self.commit(events, Extra::default()).await
+    }
+
     /// A member is as free as its session, its definition and its caller are now, not as they were when the task began:
     /// what has become stricter holds from the next judgement on.
     async fn follow(&mut self) -> Result<(), RuntimeError> {
         let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
+        let lost = self.floor.lost(self.frame.definition(), self.caller.as_deref());
+        self.frame.lose(&lost);
         match self.floor.settings_now(&self.origin.name, settings, self.caller.as_deref())? {
             Some(settings) => self.configure(settings).await,
             None => Ok(()),
@@ -476,95 +420,6 @@ impl Agent {
         self.follow().await?;
         let events = self.decide(input);
         self.commit(events, extra).await
-    }
-
-    async fn commit(&mut self, events: Vec<Event>, mut extra: Extra) -> Result<(), RuntimeError> {
-        if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
-            return Ok(());
-        }
-        let at_ms = now_ms();
-        let mut commit = commit_at(at_ms);
-        commit.fence = Some(self.floor.fence.clone());
-        commit.expect.push((self.stream.clone(), Expect::At(self.head)));
-        let actor = format!("agent:{}", self.origin.name);
-        commit.actor.clone_from(&actor);
-        let mut replies = Vec::new();
-        let mut ended = false;
-        let mut answered = None;
-        // A turn may end in the same decision that begins it, before anybody knows whose it was.
-        let mut assignment = self.turn.assignment().cloned();
-        for event in &events {
-            commit.appends.push(append(&self.stream, event, &actor)?);
-            commit.projections.extend(rows::project(&self.stream, at_ms, event));
-            extra.sends.extend(self.held_letter(event, at_ms));
-            match event {
-                Event::Interrupted(interrupted) => extra.sends.extend(self.stopping(&interrupted.by)),
-                Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
-                Event::TurnEnded(over) => {
-                    ended = true;
-                    if self.lead && !self.turn.is_compacting() {
-                        let whole = over.end == End::Answered;
-                        replies.push(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }));
-                        // The answer is about to be shown.
-                        commit.strength = Strength::Full;
-                    }
-                    if let Some(given) = &assignment {
-                        extra.sends.push(self.result_letter(given, over, at_ms));
-                        extra.others.extend(self.keeping(given, over, at_ms)?);
-                        answered = given.cache.as_ref().map(|asked| asked.call);
-                    }
-                }
-                Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
-                // It is about to leave us, and nobody could tell afterwards whether it had.
-                Event::ToolIntent(intent) if matches!(intent.class, Class::Keyed | Class::Opaque) => {
-                    commit.strength = Strength::Full;
-                }
-                _ => {}
-            }
-        }
-        for reply in &replies {
-            commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
-            commit.appends.push(append(&self.session_stream, reply, &actor)?);
-        }
-        commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
-        commit.acks = extra.acks;
-        commit.sends = extra.sends;
-        for (stream, event) in &extra.others {
-            commit.projections.extend(rows::project(stream, at_ms, event));
-            commit.appends.push(append(stream, event, &actor)?);
-        }
-        commit.projections.extend(extra.projections);
-        let word = self.floor.shared.herald.word();
-        self.floor.commit(commit, || ()).await?;
-        answered.iter().for_each(|call| self.floor.release(call));
-        self.head += events.len() as u64;
-        for event in &events {
-            self.turn.apply(event);
-        }
-        self.will_tell(word, at_ms, events.into_iter().chain(replies));
-        if ended {
-            self.look_back = self.lead;
-            self.snapshot().await?;
-        }
-        Ok(())
-    }
-
-    /// Keeps folding short without ever writing more than the log itself: at most one snapshot per doubling.
-    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
-        if self.head < SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
-            return Ok(());
-        }
-        let Ok(state) = serde_json::to_vec(&self.turn) else { return Ok(()) };
-        let mut commit = commit_at(now_ms());
-        commit.fence = Some(self.floor.fence.clone());
-        commit.projections.push(Projection::Snapshot {
-            stream: self.stream.clone(),
-            stream_seq: self.head,
-            version: SNAPSHOT_VERSION,
-            state,
-        });
-        self.snapshot_at = self.head;
-        self.floor.shared.keep(commit).await
     }
 
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
@@ -609,26 +464,6 @@ impl Agent {
             instructions: self.frame.files().to_vec(),
             busy: self.turn.is_busy(),
         }
-    }
-
-    /// What cannot be read now is still in everybody's own ledger.
-    fn spent_by_others(&self) -> u64 {
-        let costs = Census::new(&self.floor.shared.journal).costs(Some(self.floor.session), 0, now_ms());
-        let others = costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent);
-        others.fold(0, |sum, cost| sum.saturating_add(cost.nano))
-    }
-
-    /// The money and tokens of a turn's end, with those of whom it has called, for whoever waits for it.
-    fn spent(&self, ended: &TurnEnded) -> Spent {
-        let mut spent = Spent { ms: millis(self.began), ..Default::default() };
-        // What cannot be read now is still in everybody's own ledger.
-        let called = self.spent_by_called().unwrap_or_default();
-        for charge in ended.charges.iter().chain(&called) {
-            spent.nano = spent.nano.saturating_add(charge.nano);
-            spent.unknown_nano = spent.unknown_nano.saturating_add(charge.unknown_nano);
-            spent.usage += charge.usage;
-        }
-        spent
     }
 }
 

@@ -344,7 +344,7 @@ impl Room<'_> {
             Effect::Ask { .. } => Some(Reason::YOU.to_owned()),
             Effect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
                 NEED_CLARIFY => Some(giver.to_owned()),
-                tool if team_tools::answers_by_mail(tool) => Some(action.target.clone()),
+                tool if team_tools::answers_by_mail(tool, action.deed) => Some(action.target.clone()),
                 _ => None,
             }),
             _ => None,

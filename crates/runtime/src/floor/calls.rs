@@ -2,25 +2,53 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{Caller, hands, may_call};
+use max_team_core::calling::hands::{Caller, hands, is_own, may_call};
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Model, Settings};
 
 use super::{Floor, under};
 use crate::error::RuntimeError;
-use crate::handle::Mate;
+use crate::handle::{Mate, Team};
 use crate::shared::lock;
 use crate::team_tools::Callee;
-use crate::worktree;
+use crate::{session, worktree};
 
 impl Floor {
-    /// Others can be called from now on.
-    pub(crate) fn set_experts(&self, experts: Vec<Mate>) {
+    /// Others work here from now on, in the mode that the session is in now. Whoever has left still owns the tasks that it was
+    /// given in a plan.
+    pub(crate) fn set_crew(&self, mut members: Vec<Mate>, mut experts: Vec<Mate>) -> Option<Arc<Team>> {
+        let mode = lock(&self.bonds).get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
+        for mate in members.iter_mut().chain(&mut experts) {
+            mate.settings.mode = mode.map_or(mate.settings.mode, |mode| mate.definition.mode_in(mode));
+        }
         let mut team = lock(&self.team);
         if let Some(known) = &*team {
-            *team = Some(Arc::new(crate::handle::Team { experts, ..(**known).clone() }));
+            let mut former = lock(&self.former);
+            former.extend(known.members.iter().cloned().map(|mate| (mate.definition.name.clone(), mate)));
+            *team = Some(Arc::new(Team { members, experts, ..(**known).clone() }));
         }
+        team.clone()
+    }
+
+    /// The same as before after all.
+    pub(crate) fn restore(&self, team: Option<Arc<Team>>) {
+        *lock(&self.team) = team;
+    }
+
+    /// Whoever owns a task: a member, or somebody who was one when the task was planned.
+    pub(crate) fn owner(&self, name: &str) -> Option<Mate> {
+        self.mate(name).or_else(|| lock(&self.former).get(name).cloned())
+    }
+
+    /// The tools that somebody at work has and its definition no longer gives it.
+    pub(crate) fn lost(&self, own: &Definition, caller: Option<&str>) -> Vec<String> {
+        let now = match caller {
+            Some(_) => self.callee(&own.name),
+            None => self.mate(&own.name),
+        };
+        let Some(Mate { definition: now, .. }) = now else { return Vec::new() };
+        own.tools.iter().filter(|tool| !is_own(&now, tool)).cloned().collect()
     }
 
     /// Whom somebody may call now, with what each is for.
@@ -43,6 +71,11 @@ impl Floor {
     pub(crate) fn callee(&self, name: &str) -> Option<Mate> {
         let team = self.team()?;
         team.experts.iter().chain(&team.members).find(|mate| mate.definition.name == name).cloned()
+    }
+
+    /// The model that somebody would like, if this session has it.
+    pub(crate) fn wished(&self, name: &str) -> Option<Model> {
+        self.team()?.wished.get(name).cloned()
     }
 
     /// How deep calls go here.
@@ -101,7 +134,8 @@ impl Floor {
         let mut next = known.clone();
         if let Some(Mate { settings: now, .. }) = &mate {
             next.permissions = worktree::still(&known.permissions, &now.permissions);
-            next.constraints.clone_from(&now.constraints);
+            // What it began with holds, and what is stricter now.
+            next.constraints = known.constraints.meet(&now.constraints);
             next.mode = if known.approved && caller.is_none() { under(team.approve, now.mode) } else { now.mode };
         }
         if let Some(caller) = caller.map(|caller| self.bond(caller)).transpose()?.flatten() {

@@ -58,6 +58,8 @@ pub(crate) struct Floor {
     frames: Mutex<HashMap<String, Frame>>,
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
+    /// Members who have left since, by name.
+    former: Mutex<HashMap<String, Mate>>,
     /// Calls that are being made for everybody who makes them.
     claims: Mutex<HashMap<Hash, Held>>,
     chairs: Mutex<HashMap<String, Chair>>,
@@ -93,6 +95,7 @@ impl Floor {
             paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
             bonds: Mutex::new(HashMap::new()),
+            former: Mutex::new(HashMap::new()),
             claims: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
@@ -141,7 +144,7 @@ impl Floor {
     pub(crate) fn purse_of(
         &self,
         agent: AgentId,
-        budget_nano: Option<u64>,
+        budget: Budget,
         caller: Option<&str>,
         plan: Option<PlanId>,
     ) -> Result<Arc<Purse>, RuntimeError> {
@@ -151,43 +154,48 @@ impl Floor {
             Some(caller) => self.callers_purse(caller, shared)?,
             None => shared,
         };
-        match budget_nano.filter(|_| agent != self.lead) {
-            Some(nano) => self.own_purse(agent, nano, outer),
-            None => Ok(outer),
-        }
+        if agent == self.lead || budget.is_empty() { Ok(outer) } else { self.own_purse(agent, budget, outer) }
     }
 
-    /// A caller sits before whom it calls, except where a session is opened again.
-    fn callers_purse(&self, caller: AgentId, outer: Arc<Purse>) -> Result<Arc<Purse>, RuntimeError> {
+    /// A caller sits before whom it calls, except where a session is opened again. One without a budget of its own draws
+    /// from whoever has called it.
+    fn callers_purse(&self, caller: AgentId, shared: Arc<Purse>) -> Result<Arc<Purse>, RuntimeError> {
         if let Some(known) = lock(&self.own_purses).get(&caller) {
             return Ok(Arc::clone(known));
         }
+        let given = self.row_of(caller).and_then(|row| row.assignment).filter(|given| given.plan.is_none());
+        let above = given.and_then(|given| given.reply_to.strip_prefix("agent/")?.parse().ok());
+        let outer = match above.filter(|above| *above != self.lead && *above != caller) {
+            Some(above) => self.callers_purse(above, shared)?,
+            None => shared,
+        };
         let (turn, _) = self.shared.fold_agent(caller)?;
-        match turn.settings().and_then(|settings| settings.budget_nano) {
-            Some(nano) => self.own_purse(caller, nano, outer),
-            None => Ok(outer),
-        }
+        let budget = turn.settings().map(crate::plan::cap).unwrap_or_default();
+        if budget.is_empty() { Ok(outer) } else { self.own_purse(caller, budget, outer) }
     }
 
-    fn own_purse(&self, agent: AgentId, nano: u64, outer: Arc<Purse>) -> Result<Arc<Purse>, RuntimeError> {
+    fn own_purse(&self, agent: AgentId, budget: Budget, outer: Arc<Purse>) -> Result<Arc<Purse>, RuntimeError> {
         if let Some(known) = lock(&self.own_purses).get(&agent) {
-            known.cap(Budget { nano: Some(nano), ..Budget::default() });
+            known.cap(budget);
             return Ok(Arc::clone(known));
         }
         let spent = self.spent_by(agent)?;
-        let purse = Arc::new(Purse::personal(nano, spent, outer));
+        let purse = Arc::new(Purse::personal(budget, spent, outer));
         lock(&self.own_purses).insert(agent, Arc::clone(&purse));
         Ok(purse)
     }
 
     /// What an agent and those who worked for it have spent before this process looked.
-    fn spent_by(&self, agent: AgentId) -> Result<u64, RuntimeError> {
+    fn spent_by(&self, agent: AgentId) -> Result<(u64, u64), RuntimeError> {
         let journal = &self.shared.journal;
         if journal.head(&crate::session::agent_stream(agent))? == 0 {
-            return Ok(0);
+            return Ok((0, 0));
         }
         let (own, others) = census::Census::new(journal).costs_of(self.session, agent, 0, now_ms())?;
-        Ok(own.iter().chain(&others).fold(0, |spent: u64, cost| spent.saturating_add(cost.nano)))
+        let all = own.iter().chain(&others);
+        Ok(all.fold((0, 0), |(nano, tokens): (u64, u64), cost| {
+            (nano.saturating_add(cost.nano), tokens.saturating_add(crate::purse::tokens(cost.usage)))
+        }))
     }
 
     /// What a member's requests carry, made once per member and settings.

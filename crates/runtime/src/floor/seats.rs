@@ -87,7 +87,7 @@ impl Floor {
         } else {
             self.frame_in_copy(mate, settings)?
         };
-        let purse = self.purse_of(agent, frame.settings().budget_nano, caller.as_deref(), plan)?;
+        let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
             chair.aside = aside;

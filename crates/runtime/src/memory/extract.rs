@@ -197,6 +197,7 @@ pub(crate) fn expert(remember: &Remember, lead: &Settings) -> Option<Mate> {
         within,
         rounds_max: MEMORY_ROUNDS_MAX.min(lead.rounds_max),
         budget_nano: None,
+        budget_tokens: None,
         structured: false,
         approved: false,
         ..lead.clone()

@@ -31,16 +31,14 @@ impl PlanLoop {
     /// Whether a task is done in a copy: it is to be, or whoever has it was given one when that was still so.
     pub(super) fn is_apart(&self, index: usize) -> bool {
         let Some(view) = self.plan.task(index) else { return false };
-        let team = self.floor.team();
-        let who = team.iter().flat_map(|team| &team.members).find(|mate| mate.definition.name == view.member);
-        let isolation = who.map(|mate| mate.definition.isolation).unwrap_or_default();
+        let isolation = self.floor.owner(view.member).map(|mate| mate.definition.isolation).unwrap_or_default();
         worktree::wanted(isolation, view.task.isolation) || view.agent.is_some_and(|agent| self.apart.contains(&agent))
     }
 
     /// Whoever has a task that is done in a copy.
     pub(super) fn worker(&self, index: usize, agent: AgentId) -> Option<Worker> {
         let view = self.plan.task(index).filter(|_| self.is_apart(index))?;
-        let settings = self.floor.mate(view.member)?.settings;
+        let settings = self.floor.owner(view.member)?.settings;
         let by = format!("{} at `{}`", view.member, view.task.id);
         let settings = worktree::within(&self.floor.shared, agent, settings);
         Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by })

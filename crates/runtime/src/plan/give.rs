@@ -36,7 +36,7 @@ impl PlanLoop {
     ) -> Result<Option<Newcomer>, RuntimeError> {
         let stream = session::agent_stream(assigned.agent);
         let known = assigned.attempt > 1 && self.floor.shared.journal.head(&stream)? > 0;
-        let mate = self.floor.mate(&assigned.member).filter(|_| !known);
+        let mate = self.floor.owner(&assigned.member).filter(|_| !known);
         let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
         let settings = self.settings(&mate, assigned);
         let assignment = Assignment {
@@ -56,7 +56,9 @@ impl PlanLoop {
         let task = index.and_then(|index| Some((index, self.plan.draft()?.tasks.get(index)?)));
         if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
-            settings.budget_nano = self.plan.task_budget(index).nano.or(settings.budget_nano);
+            let budget = self.plan.task_budget(index);
+            settings.budget_nano = budget.nano.or(settings.budget_nano);
+            settings.budget_tokens = budget.tokens.or(settings.budget_tokens);
         }
         if self.plan.approve() != Approve::Each {
             (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));
@@ -129,7 +131,7 @@ impl PlanLoop {
         let task = self.plan.draft()?.tasks.get(index)?.clone();
         let leaves = self.leaves(index);
         let member = self.plan.task(index).map(|view| view.member.to_owned()).unwrap_or_default();
-        let owner = self.floor.mate(&member).map(|mate| mate.settings);
+        let owner = self.floor.owner(&member).map(|mate| mate.settings);
         let seen = |settings: &Settings| Sight::under(&settings.constraints, &settings.permissions);
         let sight = owner.as_ref().map(seen).unwrap_or_default();
         let risks = self.plan.proposed().map(|proposed| proposed.risks.clone()).unwrap_or_default();
@@ -192,6 +194,6 @@ impl PlanLoop {
 
     pub(super) fn leaves(&self, task: usize) -> Leaves {
         let member = self.plan.task(task).map(|view| view.member.to_owned()).unwrap_or_default();
-        self.floor.mate(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role))
+        self.floor.owner(&member).map_or(Leaves::Words, |mate| Leaves::of(&mate.definition.role))
     }
 }

@@ -13,7 +13,7 @@ use max_team_core::ledger::dollars;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned};
-use max_team_core::plan::{Plan, Status, TaskView};
+use max_team_core::plan::{Budget, Plan, Status, TaskView};
 use max_team_journal::Projection;
 use serde_json::json;
 
@@ -75,13 +75,13 @@ pub(super) fn assignment(
     let (task, attempt) = (assigned.task.clone(), assigned.attempt);
     let assignment = Assignment { reply_to: stream.clone(), plan: Some(id), task, attempt, ..Assignment::default() };
     let text = task_text(floor, root, plan, id, &view, &assigned.note);
-    let budget_nano = plan.task_budget(index).nano;
+    let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
     Some(Envelope {
         id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
         from: stream,
         to: session::agent_stream(assigned.agent),
         kind: Kind::TaskAssign,
-        body: json!({ "text": text, "assignment": assignment, "budget_nano": budget_nano }),
+        body: json!({ "text": text, "assignment": assignment, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
         reply_to: None,
         cause: None,
         sent_at_ms: now_ms(),
@@ -137,7 +137,8 @@ fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskVie
 fn may_see(floor: &Floor, plan: &Plan, member: &str, need: &str) -> bool {
     let owner =
         plan.graph().and_then(|graph| graph.index(need)).and_then(|index| plan.task(index)).map(|view| view.member);
-    let constraints = |name: Option<&str>| name.and_then(|name| floor.mate(name)).map(|mate| mate.settings.constraints);
+    let constraints =
+        |name: Option<&str>| name.and_then(|name| floor.owner(name)).map(|mate| mate.settings.constraints);
     let (Some(mine), Some(theirs)) = (constraints(Some(member)), constraints(owner)) else { return false };
     let within = mine.allowed_dirs.is_empty() || mine.allowed_dirs == theirs.allowed_dirs;
     let everywhere = mine.allowed_dirs.iter().any(|folder| folder == ".");

@@ -184,7 +184,13 @@ impl PlanLoop {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
-                    Some(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_)) => {}
+                    Some(
+                        Control::Configure(_)
+                        | Control::Redefine(_)
+                        | Control::Status(_)
+                        | Control::Compact { .. }
+                        | Control::Uncompact(_),
+                    ) => {}
                 },
                 () = self.bell.notified() => {}
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
@@ -287,6 +293,7 @@ impl PlanLoop {
                     None
                 }
                 Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
+                | Ok(Control::Redefine(_))
                 | Err(_) => None,
             };
         }
@@ -418,5 +425,5 @@ pub(crate) fn about_words(about: &About) -> String {
 
 /// The cap of a session, as a budget.
 pub(crate) fn cap(settings: &Settings) -> Budget {
-    Budget { nano: settings.budget_nano, ..Budget::default() }
+    Budget { nano: settings.budget_nano, tokens: settings.budget_tokens, wall_ms: None }
 }

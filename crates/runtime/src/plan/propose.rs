@@ -10,7 +10,7 @@ use max_team_core::limits::PLAN_TASKS_MAX;
 use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Carried, PlanEdited, PlanProposed};
 use max_team_core::plan::{
-    Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
+    Budget, Draft, Edit, Flaw, Forecast, Graph, Input, Now, Plan, Rate, Task, TaskView, Waits, edit, forecast,
 };
 use max_team_core::policy::{Verdict, pattern};
 use max_team_core::team::{Model, Settings};
@@ -102,6 +102,9 @@ pub(crate) fn edited(
         if before.is_some_and(|before| task.timeout_ms == usual_ms(team, &before.agent)) {
             task.timeout_ms = None;
         }
+        if before.is_some_and(|before| task.budget == allotted(team, &before.agent)) {
+            task.budget = Budget::default();
+        }
     }
     complete(team, &mut draft);
     let (graph, risks) = check(team, root, &draft).map_err(|flaws| cannot_run(&flaws))?;
@@ -123,7 +126,16 @@ fn complete(team: &Team, draft: &mut Draft) {
             (Some(own), Some(most)) => Some(own.min(most)),
             (own, most) => own.or(most),
         };
+        let most = allotted(team, &task.agent);
+        task.budget.nano = task.budget.nano.into_iter().chain(most.nano).min();
+        task.budget.tokens = task.budget.tokens.into_iter().chain(most.tokens).min();
     }
+}
+
+/// What a member may use for one task.
+fn allotted(team: &Team, member: &str) -> Budget {
+    let mate = team.members.iter().find(|mate| mate.definition.name == member);
+    mate.map(|mate| super::cap(&mate.settings)).unwrap_or_default()
 }
 
 /// Checks the shape, the owners, the commands, the globs and the models.

@@ -3,6 +3,7 @@
 //! The project wins a name, and whoever loses it is told. But what nobody trusts wins nothing: a stranger's folder must
 //! not take a name away from the user's own.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -130,8 +131,9 @@ impl Catalogue {
 
     /// What goes into a prompt: names and descriptions, within the share of the window that is theirs.
     pub fn listing(&self, window_tokens: u64, tools: &[String]) -> String {
-        let offered: Vec<(&str, &str)> =
-            self.offered(tools).map(|skill| (skill.name.as_str(), skill.description.as_str())).collect();
+        let offered: Vec<(&str, Cow<'_, str>)> =
+            self.offered(tools).map(|skill| (skill.name.as_str(), about(skill))).collect();
+        let offered: Vec<(&str, &str)> = offered.iter().map(|(name, about)| (*name, &**about)).collect();
         if offered.is_empty() {
             return String::new();
         }
@@ -167,6 +169,15 @@ impl Catalogue {
     pub fn root(&self) -> &Path {
         &self.root
     }
+}
+
+/// What a model is told of a skill. What it is only for stands first: the end may be cut.
+fn about(skill: &Skill) -> Cow<'_, str> {
+    if skill.head.paths.is_empty() {
+        return Cow::Borrowed(&skill.description);
+    }
+    let globs: Vec<String> = skill.head.paths.iter().map(|glob| format!("`{glob}`")).collect();
+    Cow::Owned(format!("(Only for work on files that match {}.) {}", globs.join(", "), skill.description))
 }
 
 /// Whether an agent with these tools can do what was agreed.

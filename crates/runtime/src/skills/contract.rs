@@ -66,13 +66,9 @@ impl Contract {
         format!("# Input\n\n```json\n{input:#}\n```\n")
     }
 
-    /// All that somebody is told who does it in the middle of something else.
-    pub fn told(&self, input: &Json) -> String {
-        let (prompt, input, output) = (self.prompt.trim_end(), Self::asked(input), &self.output);
-        format!(
-            "{prompt}\n\n{input}\n# Answer\n\nEnd with one JSON object of this shape, and nothing behind it:\n\n\
-             ```json\n{output:#}\n```\n"
-        )
+    /// Why somebody cannot do it who has fewer tools than it takes.
+    pub(crate) fn lacking(&self) -> String {
+        format!("it takes the tools {}, and you do not have all of them", self.tools.join(", "))
     }
 }
 
@@ -185,7 +181,7 @@ mod tests {
         let misfit = contract.gives(&json!({ "n": "one", "m": 1 })).unwrap_err().to_string();
         assert!(misfit.contains("`/n`") && misfit.contains('m'), "{misfit}");
         assert!(contract.takes(&json!({})).unwrap_err().to_string().contains("path"));
-        assert!(contract.told(&json!({ "path": "x" })).contains("\"path\": \"x\""));
+        assert!(Contract::asked(&json!({ "path": "x" })).contains("\"path\": \"x\""));
     }
 
     #[test]

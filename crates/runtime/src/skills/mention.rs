@@ -4,6 +4,7 @@
 //! It is a rule, not a model's guess. The words stay in the message; what they ask for is put behind it. What stands in
 //! code is code.
 
+use super::hand::Wish;
 use super::tool::{ASKED_FOR, Asked, wrapped};
 use super::{Catalogue, MENTIONED_BYTES_MAX, Skill, State, fill, read::is_name};
 use max_team_core::near::did_you_mean;
@@ -27,8 +28,8 @@ pub(super) struct Mentions {
 pub(crate) struct Expanded {
     /// The words; empty: nothing was asked for.
     pub text: String,
-    /// No skill is to be used.
-    pub none: bool,
+    /// What the user wants to be done with skills.
+    pub wish: Wish,
 }
 
 /// Finds what a message asks for. `known` says whether a bare name is one of a skill.
@@ -106,7 +107,7 @@ pub(crate) fn expand(message: &str, catalogue: &Catalogue, asked: &Asked<'_>) ->
     let mut mentions = find(message, known);
     if mentions.none {
         let text = "[The user wants no skill to be used for this.]".to_owned();
-        return Expanded { text, none: true };
+        return Expanded { text, wish: Wish { none: true, ..Wish::default() } };
     }
     if mentions.all {
         let rest = catalogue.all().filter(|skill| skill.is_callable());
@@ -125,7 +126,9 @@ pub(crate) fn expand(message: &str, catalogue: &Catalogue, asked: &Asked<'_>) ->
         left = left.saturating_sub(told.len());
         parts.push(told);
     }
-    Expanded { text: parts.join("\n\n"), none: false }
+    let names = mentions.names.into_iter().map(|(name, _)| name);
+    let callable = names.filter(|name| catalogue.get(name).is_some_and(Skill::is_callable)).collect();
+    Expanded { text: parts.join("\n\n"), wish: Wish { none: false, names: callable } }
 }
 
 fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>, left: usize) -> String {
@@ -137,7 +140,7 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
     let load = format!(
         "[The user asks for the skill `{name}`: load it with the tool `skill`{behind} before anything else, and follow it.]"
     );
-    if skill.contract.is_some() {
+    if skill.done_by().is_some() {
         return load;
     }
     let text = match catalogue.text(skill) {
@@ -178,8 +181,13 @@ fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_
         return Err(why);
     }
     let text = catalogue.text(skill)?;
+    Ok(filled(skill, &text, arguments, asked))
+}
+
+/// A skill's text with its blanks filled in, and with its commands left to whoever reads it.
+pub(super) fn filled(skill: &Skill, text: &str, arguments: &str, asked: &Asked<'_>) -> String {
     let left = |command: &str| fill::unrun(command, "run it yourself if you need what it prints");
-    Ok(wrapped(skill, &fill::fill(&text, &asked.fill(skill, arguments), left), asked.root))
+    wrapped(skill, &fill::fill(text, &asked.fill(skill, arguments), left), asked.root)
 }
 
 /// Why a skill cannot be used, if it cannot.

@@ -12,6 +12,7 @@ mod catalogue;
 mod contract;
 mod fill;
 mod find;
+mod hand;
 mod known;
 mod mention;
 mod needs;
@@ -23,18 +24,20 @@ mod tool;
 
 use std::path::PathBuf;
 
+use max_team_core::team::Effort;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
 pub use find::{Places, Trust};
+pub(crate) use hand::{Errand, Hand, Wish};
 pub(crate) use mention::{expand, preload};
 pub use needs::{Machine, Needs};
 pub use pin::Pin;
 pub use read::read;
 pub use tool::SKILL;
-pub(crate) use tool::{Asked, Hand, SkillTool, loaded, looked_at};
+pub(crate) use tool::{Asked, SkillTool, loaded, looked_at};
 
 /// How deep below a place a skill may lie.
 pub const DEPTH_MAX: usize = 4;
@@ -121,8 +124,25 @@ pub struct Head {
     pub license: Option<String>,
     /// What it works with, in the author's words.
     pub compatibility: Option<String>,
+    /// Who carries it out by itself; nobody: whoever loads it.
+    #[serde(default)]
+    pub fork: Option<Fork>,
+    /// Globs of the files that it is for; empty: any.
+    #[serde(default)]
+    pub paths: Vec<String>,
     /// Keys of other programs that mean nothing here.
     pub idle: Vec<String>,
+}
+
+/// Somebody who carries a skill out with a context of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fork {
+    /// Of which type.
+    pub agent: String,
+    /// The model it would like, where the session has it.
+    pub model: Option<String>,
+    /// How hard that is to think.
+    pub effort: Option<Effort>,
 }
 
 impl Default for Head {
@@ -137,6 +157,8 @@ impl Default for Head {
             needs: Needs::default(),
             license: None,
             compatibility: None,
+            fork: None,
+            paths: Vec::new(),
             idle: Vec::new(),
         }
     }
@@ -169,6 +191,12 @@ impl Skill {
     /// Whether models are told of it.
     pub fn is_offered(&self) -> bool {
         self.state == State::Ready && self.head.for_models
+    }
+
+    /// Who carries it out in the place of whoever asks for it; nobody: its text is for whoever does.
+    pub fn done_by(&self) -> Option<String> {
+        let contractor = self.contract.as_ref().map(|_| format!("skill:{}", self.name));
+        contractor.or_else(|| self.head.fork.as_ref().map(|fork| fork.agent.clone()))
     }
 
     /// Whether a user can ask for it.

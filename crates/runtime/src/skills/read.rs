@@ -6,10 +6,12 @@
 
 use std::path::Path;
 
+use max_team_core::calling::hands::GENERAL;
 use max_team_core::near::did_you_mean;
+use max_team_core::team::Effort;
 use max_team_core::text::quote;
 
-use super::{Head, NAME_CHARS_MAX, Needs, Scope, Skill, State};
+use super::{Fork, Head, NAME_CHARS_MAX, Needs, Scope, Skill, State};
 use crate::front_matter::{self, Page};
 use crate::yaml::{self, Node, Value};
 
@@ -19,6 +21,9 @@ const LIST_MAX: usize = 256;
 const DESCRIPTION_CHARS: usize = 1_024;
 /// Names under which one program's additions stand.
 const ADDED: [&str; 4] = ["openclaw", "clawdbot", "moltbot", "clawdis"];
+
+/// Keys that mean something only where somebody else carries the skill out.
+const FORKED: [&str; 3] = ["agent", "model", "effort"];
 
 /// All keys, and whether they mean something here.
 const KEYS: [(&str, bool); 26] = [
@@ -39,13 +44,13 @@ const KEYS: [(&str, bool); 26] = [
     ("always", true),
     ("version", true),
     ("homepage", true),
-    ("model", false),
-    ("effort", false),
-    ("context", false),
-    ("agent", false),
+    ("model", true),
+    ("effort", true),
+    ("context", true),
+    ("agent", true),
+    ("paths", true),
     ("background", false),
     ("hooks", false),
-    ("paths", false),
     ("shell", false),
     ("command-dispatch", false),
 ];
@@ -128,10 +133,12 @@ fn is_portable(name: &str) -> bool {
 }
 
 fn head(page: &Page, warnings: &mut Vec<String>) -> Head {
+    let fork = fork(page, warnings);
     let mut idle = Vec::new();
     for (key, _) in page.entries() {
         let known = KEYS.iter().find(|(name, _)| *name == spelled(&key.text));
         match known {
+            Some((name, _)) if fork.is_none() && FORKED.contains(name) => idle.push((*name).to_owned()),
             Some((_, true)) => {}
             Some((name, false)) => idle.push((*name).to_owned()),
             None if IDLE.contains(&key.text.as_str()) => idle.push(key.text.clone()),
@@ -154,13 +161,41 @@ fn head(page: &Page, warnings: &mut Vec<String>) -> Head {
         arguments: get(page, "arguments").map(words).unwrap_or_default(),
         for_models: !flag("disable-model-invocation", false, warnings),
         for_users: flag("user-invocable", true, warnings),
-        tools: get(page, "allowed-tools").map(tools).unwrap_or_default(),
-        without_tools: get(page, "disallowed-tools").map(tools).unwrap_or_default(),
+        tools: get(page, "allowed-tools").map(pieces).unwrap_or_default(),
+        without_tools: get(page, "disallowed-tools").map(pieces).unwrap_or_default(),
         needs: needs(page),
         license: text(page, "license"),
         compatibility: text(page, "compatibility"),
+        fork,
+        paths: get(page, "paths").map(pieces).unwrap_or_default(),
         idle,
     }
+}
+
+/// Who carries it out, if `context` says that somebody else does.
+fn fork(page: &Page, warnings: &mut Vec<String>) -> Option<Fork> {
+    let node = get(page, "context")?;
+    if node.text().is_none_or(|word| !word.eq_ignore_ascii_case("fork")) {
+        warnings.push(format!("line {}: `context` can only be `fork`", node.spot.line));
+        return None;
+    }
+    let named = |key: &str| text(page, key).filter(|word| !word.is_empty());
+    let agent = match named("agent").map(|name| name.to_lowercase()) {
+        // What others call the one with all tools.
+        None => GENERAL.to_owned(),
+        Some(name) if name == "general-purpose" => GENERAL.to_owned(),
+        Some(name) => name,
+    };
+    let effort = named("effort").and_then(|word| {
+        let level = Effort::NAMES.iter().find(|(name, _)| word.eq_ignore_ascii_case(name)).map(|(_, level)| *level);
+        let level = level.or_else(|| word.parse().ok().map(Effort::Tokens));
+        if level.is_none() {
+            let names = Effort::NAMES.map(|(name, _)| format!("`{name}`")).join(", ");
+            warnings.push(format!("`effort: {}` is none of {names} and no number of tokens", quote(&word)));
+        }
+        level
+    });
+    Some(Fork { agent, model: named("model").filter(|name| name != "inherit"), effort })
 }
 
 /// Keys as the format writes them, whatever hyphens their author prefers.
@@ -211,16 +246,16 @@ fn words(node: &Node) -> Vec<String> {
     }
 }
 
-/// The same for tools, where what stands in parentheses is one word: `Bash(git add:*), Read`.
-fn tools(node: &Node) -> Vec<String> {
+/// The same where what stands in parentheses or braces is one word: `Bash(git add:*), Read`, `src/*.{ts,tsx}`.
+fn pieces(node: &Node) -> Vec<String> {
     if let Value::List(_) = node.value {
         return words(node);
     }
     let (mut found, mut word, mut depth) = (Vec::new(), String::new(), 0_usize);
     for letter in node.text().unwrap_or_default().chars() {
         match letter {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
+            '(' | '{' => depth += 1,
+            ')' | '}' => depth = depth.saturating_sub(1),
             _ => {}
         }
         if depth == 0 && (letter == ',' || letter.is_whitespace()) {

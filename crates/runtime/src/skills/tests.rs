@@ -94,7 +94,7 @@ fn keys_of_all_families_are_read() {
 #[test]
 fn what_is_unknown_or_idle_is_said() {
     let odd = skill("descriptoin: B\ncontext: fork\nmodel: opus\nhooks: {}\nuser-invocable: perhaps");
-    assert_eq!(odd.head.idle, ["context", "model", "hooks"]);
+    assert_eq!(odd.head.idle, ["hooks"]);
     let words = odd.warnings.join("\n");
     assert!(words.contains("line 4: `descriptoin` is no key of a skill, did you mean `description`?"), "{words}");
     assert!(words.contains("`user-invocable` must be `true` or `false`"), "{words}");

@@ -3,23 +3,20 @@
 //! What stands in for a command in the text is what the command printed, if the agent may run it without a question: it
 //! is judged like a command of the agent's own, by the same rules, and runs inside the same walls. What would need a
 //! question is not run, and the text says so: the agent asks by running it itself. A skill gives an agent no tool, no
-//! right and no command that it does not have.
+//! right and no command that it does not have. A skill that somebody else carries out is a call like any other: here it is
+//! only judged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use max_team_core::chat::{Message, Part, Role};
-use max_team_core::near::did_you_mean;
 use max_team_core::policy::{Action, Class, Deed, Verdict};
-use max_team_core::text::quote;
 use max_team_tools::{Cx, Output, Spec, Tool, ToolError};
 use serde_json::{Value, json};
 
-use super::catalogue::{Library, is_doable};
 use super::fill::{self, Fill};
-use super::mention::unusable;
+use super::hand::{Hand, input_of};
 use super::{COMMAND_S, NAMED_FILES_MAX, Skill};
 
 /// Its name.
@@ -35,27 +32,15 @@ const OPENING: &str = "<skill name=\"";
 
 const WORDS: &str = "Load a skill: know-how for particular work, written down by somebody who has done it. Call it \
     before you begin with what a skill is about, then follow its text. Its further files are read as `@skill/NAME/FILE`. \
-    A skill with a contract takes an `input` of a shape and says what to answer. Skills give you no tools and no rights.";
+    A skill with a contract takes an `input` of a shape, is carried out by a sub-agent, and its answer, of a shape too, is \
+    the result. Skills give you no tools and no rights.";
 
 /// The tool, for one agent.
 #[derive(Debug)]
 pub(crate) struct SkillTool {
     spec: Spec,
     /// Whose it is; nobody's where tools are only listed.
-    hand: Option<Hand>,
-}
-
-/// What it works with in an agent's hand.
-#[derive(Debug)]
-pub(crate) struct Hand {
-    /// Where skills come from.
-    pub library: Arc<Library>,
-    /// The names of the agent's tools.
-    pub tools: Vec<String>,
-    /// What runs the agent's commands; none: it runs none.
-    pub shell: Option<Arc<dyn Tool>>,
-    /// The user wants no skill to be used for the moment.
-    pub muted: Arc<AtomicBool>,
+    hand: Option<Arc<Hand>>,
 }
 
 /// What blanks are filled in from.
@@ -99,38 +84,13 @@ impl SkillTool {
     }
 
     /// In an agent's hand.
-    pub(crate) fn held(hand: Hand) -> Self {
+    pub(crate) fn held(hand: Arc<Hand>) -> Self {
         Self { hand: Some(hand), ..Self::listed() }
     }
 
-    /// The skill that is asked for, with its text, if this agent can use it.
     fn open(&self, cx: &Cx, args: &Value) -> Result<(Skill, String), ToolError> {
-        let hand = self.hand.as_ref().ok_or_else(|| ToolError::correctable("`skill` works only inside a team"))?;
-        if hand.muted.load(Ordering::Acquire) {
-            return Err(ToolError::correctable("the user wants no skill to be used for this"));
-        }
-        let word = |key: &str| args.get(key).and_then(Value::as_str).map(str::trim).filter(|word| !word.is_empty());
-        let name = word("name").or_else(|| word(SKILL)).or_else(|| word("command"));
-        let name = name.ok_or_else(|| ToolError::correctable("say which skill: `name`"))?;
-        let name = name.trim_start_matches('/');
-        let catalogue = hand.library.of(cx.root.path());
-        let Some(skill) = catalogue.get(name).cloned() else {
-            let names: Vec<&str> = catalogue.offered(&hand.tools).map(|skill| skill.name.as_str()).collect();
-            let (name, near) = (quote(name), did_you_mean(name, names.iter().copied()));
-            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-            return Err(ToolError::correctable(format!("there is no skill `{name}`{near}; there are: {there}")));
-        };
-        let refused = |why: String| ToolError::correctable(format!("the skill `{name}` cannot be used: {why}"));
-        let hidden = (!skill.head.for_models).then(|| "only the user can ask for it".to_owned());
-        let lacking = || {
-            let tools = skill.contract.as_ref().filter(|_| !is_doable(&skill, &hand.tools))?.tools.join(", ");
-            Some(format!("it takes the tools {tools}, and you do not have all of them"))
-        };
-        if let Some(why) = unusable(&skill).or(hidden).or_else(lacking) {
-            return Err(refused(why));
-        }
-        let text = catalogue.text(&skill).map_err(refused)?;
-        Ok((skill, text))
+        let hand = self.hand.as_ref().ok_or_else(alone)?;
+        hand.open(cx.root.path(), args).map_err(ToolError::correctable)
     }
 
     /// What a command printed, or why it was not run.
@@ -161,13 +121,17 @@ impl Tool for SkillTool {
 
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
         let (skill, text) = self.open(cx, args)?;
-        let arguments = arguments(args);
-        let commands = match skill.contract {
-            None => fill::commands(&text, &asked(cx).fill(&skill, &arguments)),
-            Some(_) => Vec::new(),
-        };
         let parameters = vec![("name".to_owned(), skill.name.clone())];
-        Ok(Action { deed: Deed::Query, preview: commands.join("\n"), parameters, ..Action::read(skill.name) })
+        if let Some(who) = skill.done_by() {
+            if let Some(contract) = &skill.contract {
+                input_of(contract, args).map_err(ToolError::correctable)?;
+            }
+            // Carried out by the agent's loop, which calls somebody for it.
+            return Ok(Action { deed: Deed::Team, parameters, ..Action::read(who) });
+        }
+        let arguments = arguments(args);
+        let preview = fill::commands(&text, &asked(cx).fill(&skill, &arguments)).join("\n");
+        Ok(Action { deed: Deed::Query, preview, parameters, ..Action::read(skill.name) })
     }
 
     fn class(&self, action: &Action) -> Class {
@@ -176,10 +140,8 @@ impl Tool for SkillTool {
 
     fn call(&self, cx: &Cx, args: Value, intent: &Action, _: bool) -> Result<Output, ToolError> {
         let (skill, text) = self.open(cx, &args)?;
-        if let Some(contract) = &skill.contract {
-            let input = args.get("input").cloned().unwrap_or_else(|| json!({}));
-            contract.takes(&input).map_err(|misfit| ToolError::correctable(misfit.to_string()))?;
-            return Ok(Output::text(contract.told(&input)));
+        if skill.done_by().is_some() {
+            return Err(alone());
         }
         let arguments = arguments(&args);
         let asked = asked(cx);
@@ -194,12 +156,16 @@ impl Tool for SkillTool {
     }
 }
 
+fn alone() -> ToolError {
+    ToolError::correctable("`skill` works only inside a team")
+}
+
 fn asked(cx: &Cx) -> Asked<'_> {
     Asked { root: cx.root.path(), session: &cx.session }
 }
 
 /// What was written behind the name: words, or whatever else a model makes of it.
-fn arguments(args: &Value) -> String {
+pub(super) fn arguments(args: &Value) -> String {
     match args.get("arguments").or_else(|| args.get("args")) {
         Some(Value::String(words)) => words.clone(),
         Some(Value::Null) | None => String::new(),

@@ -23,18 +23,19 @@ pub(crate) struct Callee {
 }
 
 /// How somebody is called.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Way {
     /// A member is given something to do.
     Dispatch,
     /// An expert is handed arguments.
     Arguments,
     /// Somebody is told what to do.
+    #[default]
     Words,
 }
 
 /// A call, whichever tool made it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Default)]
 pub(crate) struct Call {
     pub way: Way,
     /// Whom.
@@ -45,6 +46,8 @@ pub(crate) struct Call {
     pub text: String,
     /// Whether they work in a copy of the project, whoever they are.
     pub isolation: Isolation,
+    /// The skill that they carry out, if they do.
+    pub skill: Option<String>,
 }
 
 /// More for somebody who was called.
@@ -94,7 +97,7 @@ impl Call {
         }
         let title = title(&arguments.to_string());
         let text = cache::message(&arguments, None);
-        Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)?, isolation: Isolation::None })
+        Ok(Self { way: Way::Arguments, who: agent, title, text: bounded(text)?, ..Self::default() })
     }
 
     /// A call of a sub-agent.
@@ -106,7 +109,7 @@ impl Call {
         }
         let about = if description.trim().is_empty() { &prompt } else { &description };
         let isolation = isolation.unwrap_or_default();
-        Ok(Self { way: Way::Words, who, title: title(about), text: bounded(prompt)?, isolation })
+        Ok(Self { who, title: title(about), text: bounded(prompt)?, isolation, ..Self::default() })
     }
 }
 
@@ -229,13 +232,7 @@ mod tests {
 
     #[test]
     fn calls_are_read_by_every_name_their_fields_have() {
-        let words = |who: &str| Call {
-            way: Way::Words,
-            who: who.into(),
-            title: "look".into(),
-            text: "p".into(),
-            isolation: Isolation::None,
-        };
+        let words = |who: &str| Call { who: who.into(), title: "look".into(), text: "p".into(), ..Call::default() };
         for (input, who) in [
             (json!({ "description": "look", "prompt": "p" }), "general"),
             (json!({ "description": "look", "prompt": "p", "type": "explore" }), "explore"),

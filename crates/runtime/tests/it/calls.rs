@@ -12,7 +12,8 @@ use max_team_core::plan::event::Approve;
 use max_team_core::policy::Mode;
 use max_team_core::team::{Cache, Constraints, Definition, Place, Settings};
 use max_team_journal::Journal;
-use max_team_runtime::{Census, Command, Mate, Notice, Open, Post, Team, TeamHandle, Which};
+use max_team_runtime::skills::SKILL;
+use max_team_runtime::{Census, Command, Crew, Mate, Notice, Open, Post, Team, TeamHandle, Which};
 use tokio::sync::mpsc;
 
 use super::crashes::{check_rest, events};
@@ -39,7 +40,8 @@ pub(crate) fn experts() -> Vec<Mate> {
 /// A lead with members that may call.
 pub(crate) fn calling(which: Which) -> Open {
     let mut open = with_team(which, Approve::Plan);
-    open.definition.tools.extend([AGENT, TASK, SEND_MESSAGE].map(str::to_owned));
+    open.definition.tools.extend([AGENT, TASK, SEND_MESSAGE, SKILL].map(str::to_owned));
+    open.definition.place = Place::Lead;
     open.team.as_mut().unwrap().experts = experts();
     open
 }
@@ -528,6 +530,36 @@ async fn whoever_finds_the_budget_set_aside_waits_for_it() {
     assert!(all.iter().all(|(words, is_error)| !is_error && words.contains("found")), "{all:?}");
 }
 
+/// The same through somebody in between who has no budget of its own.
+#[tokio::test]
+async fn nor_by_having_others_call() {
+    let recording = r#"
+answers: [{parts: [{tool: dispatch_task, input: {agent: leo, description: d}}]}, {text: Done.}]
+members:
+  leo: [{parts: [{tool: agent, input: {description: d, prompt: p}}]}, {text: Once.}]
+  general: [{parts: [{tool: agent, input: {description: d, prompt: p, type: explore}}]}, {text: Twice.}]
+  explore: [{text: Here., usage: {input: 30000, output: 1}}]
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = calling(Which::New);
+    let colleagues = open.team.as_mut().unwrap();
+    colleagues.call_depth = 2;
+    for mate in colleagues.members.iter_mut().chain(&mut colleagues.experts) {
+        mate.settings.model.price = Some(Price { input: 1_000, output: 1_000, cache_read: 1_000, cache_write: 1_000 });
+        if mate.definition.name == "leo" {
+            mate.settings.budget_nano = Some(30_000_000);
+            mate.definition.tools.extend([AGENT, "list_dir", "search_code", "run_shell"].map(str::to_owned));
+        }
+    }
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    let [(words, true)] = came_to(&heard, "max") else { panic!("it was not told that the budget is used up") };
+    assert!(words.contains("budget") && !words.contains("Once."), "{words}");
+    assert_eq!(started(&journal, "explore").len(), 1);
+}
+
 /// What somebody may spend includes what those spend whom it calls, one after another too.
 #[tokio::test]
 async fn a_member_cannot_spend_more_by_calling_others() {
@@ -594,8 +626,9 @@ async fn experts_come_and_go_between_turns() {
     let team = house_of(&journal, folder.path(), recording);
     let (session, mut notices) = say(&team, folder.path(), calling(Which::New)).await;
     rest(&mut notices).await;
-    let experts = vec![mate("train", "expert", &["read_file"])];
-    order(&team, Command::Experts { session, experts }).await.unwrap();
+    let members = with_team(Which::New, Approve::Plan).team.unwrap().members;
+    let crew = Crew { lead: None, members, experts: vec![mate("train", "expert", &["read_file"])] };
+    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
     order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
     let [(words, false)] = came_to(&heard, "max") else { panic!() };

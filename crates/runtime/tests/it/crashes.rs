@@ -570,3 +570,26 @@ members:
     // The summary is an answer like the others: it is asked for once.
     assert!(outcomes.answers.contains(&("max".to_owned(), 4)), "{:?}", outcomes.answers);
 }
+
+/// Somebody begins to exist for a skill; what does not have the agreed shape is sent back once, also across lives.
+#[test]
+fn a_skill_that_somebody_else_carries_out() {
+    let recording = r#"
+answers:
+  - parts:
+      - {tool: skill, input: {name: bug_triage, input: {report: it hangs}}}
+      - {tool: skill, input: {name: bug_triage, input: {report: it is slow}}}
+  - text: One bug.
+members:
+  skill:bug_triage/1.0:
+    - parts: [{tool: read_file, input: {path: a.txt}}]
+    - parts: [{tool: structured_output, input: {title: t}}]
+    - parts: [{tool: structured_output, input: {title: t, severity: low, is_bug: true, cause: c, confidence: guess, evidence: [], next_step: n}}]
+  skill:bug_triage/1.1:
+    - parts: [{tool: structured_output, input: {title: t}}]
+    - parts: [{tool: structured_output, input: {title: u}}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!(outcomes.words, ["One bug."]);
+    assert_eq!(outcomes.answers.len(), 7, "{:?}", outcomes.answers);
+}

@@ -5,6 +5,7 @@ mod cache;
 mod calls;
 mod compact;
 mod crashes;
+mod crew;
 mod denials;
 mod limits;
 mod memory;
@@ -24,6 +25,7 @@ use max_team_core::policy::{Answer, By};
 use max_team_core::team::{Definition, Model, Settings};
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
+use max_team_runtime::skills::Places;
 use max_team_runtime::{Command, House, Notice, Open, Options, Order, RuntimeError, TeamHandle, Which};
 use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
@@ -67,10 +69,11 @@ fn house_equipped(journal: &Journal, root: &Path, replay: Replay, tools: Registr
         tools,
         reach: Reach::default(),
         home: root.join("home"),
+        others: Vec::new(),
         surroundings: "Platform: test".into(),
         walled: true,
         audit: None,
-        skills: Default::default(),
+        skills: Places { builtin: true, ..Places::default() },
     })
 }
 

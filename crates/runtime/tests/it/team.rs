@@ -52,6 +52,7 @@ pub(crate) fn with_team(which: Which, approve: Approve) -> Open {
         models: BTreeMap::new(),
         call_depth: 1,
         coordinator: false,
+        wished: BTreeMap::new(),
     };
     Open { definition, team: Some(team), ..open(which) }
 }

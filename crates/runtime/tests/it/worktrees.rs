@@ -190,6 +190,7 @@ fn open(journal: &Journal, root: &Path, replay: Replay) -> TeamHandle {
         tools: Registry::builtin(),
         reach: Reach::default(),
         home: root.join("home"),
+        others: Vec::new(),
         surroundings: "Platform: test".into(),
         walled: false,
         audit: None,

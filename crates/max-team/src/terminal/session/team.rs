@@ -18,6 +18,7 @@ use super::super::rows::Row;
 use super::super::transcript::{Item, Transcript, text_of};
 use super::{Session, note};
 use crate::sheet;
+use crate::team::News;
 
 /// Rows and pieces of text that are shown of what somebody has done; the last ones.
 const SHOWN_ITEMS_MAX: usize = 200;
@@ -27,6 +28,14 @@ impl Session {
     pub(in super::super) fn with_team(mut self, team: Option<Team>) -> Self {
         self.team = team;
         self
+    }
+
+    /// Others work here now, or something is wrong with how they are written.
+    pub(super) fn hear_of_crew(&mut self, news: News) -> Vec<Item> {
+        if let (Some(team), Some(crew)) = (&mut self.team, news.crew) {
+            (team.members, team.experts) = (crew.members, crew.experts);
+        }
+        news.said.into_iter().map(note).collect()
     }
 
     pub(in super::super) fn team(&self) -> Option<&Team> {

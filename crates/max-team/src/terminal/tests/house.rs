@@ -38,6 +38,7 @@ pub(crate) fn team() -> Team {
         experts: Vec::new(),
         call_depth: 1,
         coordinator: false,
+        wished: BTreeMap::new(),
         approve: Approve::Plan,
         max_parallel: 8,
         models: BTreeMap::from([("gpt-5".to_owned(), stage::settings().model)]),

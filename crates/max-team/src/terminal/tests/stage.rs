@@ -285,7 +285,7 @@ pub(crate) fn started(text: &str) -> Event {
 
 pub(crate) fn ended(end: End) -> Event {
     let turn = TurnId::new(Uuid::from_u128(3));
-    Event::TurnEnded(TurnEnded { turn, end, text: String::new(), structured: None, charges: Vec::new() })
+    Event::TurnEnded(TurnEnded { turn, end, text: String::new(), structured: None, charges: Vec::new(), short: None })
 }
 
 pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {

@@ -1,0 +1,173 @@
+//! What an agent has decided goes into the journal; then whoever watches is told.
+
+use std::sync::Arc;
+
+use max_team_core::event::{End, Event, Replied};
+use max_team_core::hash::Hash;
+use max_team_core::id::EnvelopeId;
+use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
+use max_team_core::message::Envelope;
+use max_team_core::policy::Class;
+use max_team_journal::{Commit, Expect, Projection, Strength};
+
+use super::{Agent, SNAPSHOT_VERSION};
+use crate::error::RuntimeError;
+use crate::handle::Notice;
+use crate::herald::Word;
+use crate::rows;
+use crate::shared::{append, commit_at, now_ms};
+
+/// What goes into a commit besides the agent's own events.
+#[derive(Default)]
+pub(super) struct Extra {
+    pub(super) acks: Vec<EnvelopeId>,
+    pub(super) sends: Vec<Envelope>,
+    /// Events of other streams.
+    pub(super) others: Vec<(String, Event)>,
+    /// Where such a stream must stand, for whoever has decided by what is in it.
+    pub(super) expect: Vec<(String, u64)>,
+    pub(super) projections: Vec<Projection>,
+}
+
+impl Extra {
+    pub(super) fn acks(acks: Vec<EnvelopeId>) -> Self {
+        Self { acks, ..Self::default() }
+    }
+
+    pub(super) fn send(letter: Envelope) -> Self {
+        Self { sends: vec![letter], ..Self::default() }
+    }
+}
+
+/// A commit that has been put together.
+struct Written {
+    commit: Commit,
+    /// What the session is told.
+    replies: Vec<Event>,
+    /// The call of which an answer is kept with it.
+    answered: Option<Hash>,
+}
+
+impl Agent {
+    /// Writes down what was decided, with all that goes with it, and applies it.
+    pub(super) async fn commit(&mut self, events: Vec<Event>, extra: Extra) -> Result<(), RuntimeError> {
+        if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
+            return Ok(());
+        }
+        let at_ms = now_ms();
+        let Written { commit, replies, answered } = self.write(&events, extra, at_ms)?;
+        let word = self.floor.shared.herald.word();
+        self.floor.commit(commit, || ()).await?;
+        answered.iter().for_each(|call| self.floor.release(call));
+        self.head += events.len() as u64;
+        let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
+        for event in &events {
+            self.turn.apply(event);
+        }
+        self.will_tell(word, at_ms, events.into_iter().chain(replies));
+        if ended {
+            self.look_back = self.lead;
+            self.snapshot().await?;
+        }
+        Ok(())
+    }
+
+    /// Puts a commit together.
+    fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<Written, RuntimeError> {
+        let mut commit = commit_at(at_ms);
+        commit.fence = Some(self.floor.fence.clone());
+        commit.expect.push((self.stream.clone(), Expect::At(self.head)));
+        let actor = format!("agent:{}", self.origin.name);
+        commit.actor.clone_from(&actor);
+        let (mut replies, mut answered) = (Vec::new(), None);
+        // A turn may end in the same decision that begins it, before anybody knows whose it was.
+        let mut assignment = self.turn.assignment().cloned();
+        let mut stopped_by = self.turn.stopped_by().map(str::to_owned);
+        for event in events {
+            commit.appends.push(append(&self.stream, event, &actor)?);
+            commit.projections.extend(rows::project(&self.stream, at_ms, event));
+            extra.sends.extend(self.held_letter(event, at_ms));
+            match event {
+                Event::Interrupted(interrupted) => {
+                    extra.sends.extend(self.stopping(&interrupted.by));
+                    stopped_by = Some(interrupted.by.clone());
+                }
+                Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
+                Event::TurnEnded(over) => {
+                    if self.lead && !self.turn.is_compacting() {
+                        let whole = over.end == End::Answered;
+                        replies.push(Event::Replied(Replied { turn: over.turn, text: over.text.clone(), whole }));
+                        // The answer is about to be shown.
+                        commit.strength = Strength::Full;
+                    }
+                    if let Some(given) = &assignment {
+                        extra.sends.push(self.result_letter(given, over, stopped_by.as_deref(), at_ms));
+                        extra.others.extend(self.keeping(given, over, at_ms)?);
+                        answered = given.cache.as_ref().map(|asked| asked.call);
+                    }
+                }
+                Event::LlmIntent(_) => commit.blobs.extend(self.frame.unstored(&self.floor.shared)),
+                // It is about to leave us, and nobody could tell afterwards whether it had.
+                Event::ToolIntent(intent) if matches!(intent.class, Class::Keyed | Class::Opaque) => {
+                    commit.strength = Strength::Full;
+                }
+                _ => {}
+            }
+        }
+        for reply in &replies {
+            commit.projections.extend(rows::project(&self.session_stream, at_ms, reply));
+            commit.appends.push(append(&self.session_stream, reply, &actor)?);
+        }
+        commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
+        commit.acks = extra.acks;
+        commit.sends = extra.sends;
+        for (stream, event) in &extra.others {
+            commit.projections.extend(rows::project(stream, at_ms, event));
+            commit.appends.push(append(stream, event, &actor)?);
+        }
+        commit.projections.extend(extra.projections);
+        Ok(Written { commit, replies, answered })
+    }
+
+    /// Tells whoever watches what has happened since they were last told. What is under way comes first: its bytes
+    /// are on the wire before anybody hears of it.
+    pub(super) async fn tell(&mut self) {
+        if self.untold.is_empty() && self.begun.is_none() {
+            return;
+        }
+        if !self.flights.is_empty() {
+            tokio::task::yield_now().await;
+        }
+        if let Some(assignment) = self.begun.take() {
+            self.floor.begun(&assignment);
+        }
+        for (word, notices) in std::mem::take(&mut self.untold) {
+            word.tell(notices).await;
+        }
+    }
+
+    pub(super) fn will_tell(&mut self, word: Word, at_ms: i64, events: impl IntoIterator<Item = Event>) {
+        let (session, from) = (self.floor.session, &self.origin);
+        let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
+        let notices = events.into_iter().map(notice).collect();
+        self.untold.push((word, notices));
+    }
+
+    /// Keeps folding short without ever writing more than the log itself: at most one snapshot per doubling.
+    async fn snapshot(&mut self) -> Result<(), RuntimeError> {
+        if self.head < SNAPSHOT_ENTRIES_MIN.max(self.snapshot_at.saturating_mul(2)) {
+            return Ok(());
+        }
+        let Ok(state) = serde_json::to_vec(&self.turn) else { return Ok(()) };
+        let mut commit = commit_at(now_ms());
+        commit.fence = Some(self.floor.fence.clone());
+        commit.projections.push(Projection::Snapshot {
+            stream: self.stream.clone(),
+            stream_seq: self.head,
+            version: SNAPSHOT_VERSION,
+            state,
+        });
+        self.snapshot_at = self.head;
+        self.floor.shared.keep(commit).await
+    }
+}

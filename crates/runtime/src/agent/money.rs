@@ -1,0 +1,76 @@
+//! What an agent may spend, and what it has.
+
+use std::sync::Arc;
+
+use max_team_core::context::{self, BYTES_PER_KILOTOKEN};
+use max_team_core::event::{Event, Outcome, TurnEnded};
+use max_team_core::ledger::Left;
+use max_team_core::plan::event::Spent;
+use max_team_core::turn::Input;
+
+use super::{Agent, millis};
+use crate::census::Census;
+use crate::purse;
+use crate::shared::{lock, now_ms};
+
+impl Agent {
+    /// One decision. What it may spend is set aside before anybody else can look.
+    pub(super) fn decide(&mut self, input: Input) -> Vec<Event> {
+        if !self.purse.is_bounded() {
+            (self.left, self.later) = (Left::default(), Left::default());
+            return self.turn.decide(input, &self.now());
+        }
+        let floor = Arc::clone(&self.floor);
+        let _alone = lock(&floor.spending);
+        (self.left, self.later) = (self.purse.left(), self.purse.left_later());
+        self.settled = *self.purse.settled().borrow();
+        let events = self.turn.decide(input, &self.now());
+        for event in &events {
+            match event {
+                Event::LlmEnded(ended) => {
+                    let used = self.used(&ended.outcome);
+                    self.purse.settle(std::mem::take(&mut self.held), used);
+                }
+                Event::LlmIntent(intent) => {
+                    let tokens = context::tokens(intent.bytes, BYTES_PER_KILOTOKEN);
+                    self.held = (intent.reserved_nano, tokens.saturating_add(u64::from(intent.max_tokens)));
+                    self.purse.reserve(self.held.0, self.held.1);
+                }
+                _ => {}
+            }
+        }
+        events
+    }
+
+    /// What a call that ended has used; one that may have been paid counts as paid.
+    fn used(&self, outcome: &Outcome) -> (u64, u64) {
+        let price = self.turn.calling().and_then(|intent| intent.model.price);
+        let paid = |usage| (price.map_or(0, |price| price.of(usage)), purse::tokens(usage));
+        match outcome {
+            Outcome::Done(answer) => paid(answer.usage),
+            Outcome::Cancelled { usage, .. } => paid(*usage),
+            Outcome::Failed { failure, .. } if !failure.may_have_cost() => (0, 0),
+            Outcome::Failed { .. } | Outcome::Lost => self.held,
+        }
+    }
+
+    /// What cannot be read now is still in everybody's own ledger.
+    pub(super) fn spent_by_others(&self) -> u64 {
+        let costs = Census::new(&self.floor.shared.journal).costs(Some(self.floor.session), 0, now_ms());
+        let others = costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent);
+        others.fold(0, |sum, cost| sum.saturating_add(cost.nano))
+    }
+
+    /// The money and tokens of a turn's end, with those of whom it has called, for whoever waits for it.
+    pub(super) fn spent(&self, ended: &TurnEnded) -> Spent {
+        let mut spent = Spent { ms: millis(self.began), ..Default::default() };
+        // What cannot be read now is still in everybody's own ledger.
+        let called = self.spent_by_called().unwrap_or_default();
+        for charge in ended.charges.iter().chain(&called) {
+            spent.nano = spent.nano.saturating_add(charge.nano);
+            spent.unknown_nano = spent.unknown_nano.saturating_add(charge.unknown_nano);
+            spent.usage += charge.usage;
+        }
+        spent
+    }
+}

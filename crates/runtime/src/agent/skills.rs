@@ -1,0 +1,121 @@
+//! Skills that somebody else carries out: a call like any other, with whom the skill says.
+//!
+//! A contract is done by somebody who begins to exist for it, with the tools that it takes, in the time that it gives, and
+//! whose answer has the shape that was agreed or is none. What a skill forks off is done by one of those who can be called.
+
+use max_team_core::limits::CALL_TEXT_BYTES_MAX;
+use max_team_core::team::{Constraints, Definition, Model, Settings};
+use max_team_core::turn::Effect;
+use max_team_tools::names;
+use serde_json::Value;
+
+use super::Agent;
+use super::acts::Done;
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::skills::{Asked, Contract, Errand, Fork, Skill};
+use crate::team_tools::{Call, Way};
+
+const CHANGED: &str = "the skill has changed since it was looked at; load it again";
+
+impl Agent {
+    /// Has a skill carried out. The result comes by mail.
+    pub(super) async fn skill(&mut self, key: &str, input: Value) -> Result<Option<Done>, RuntimeError> {
+        if self.goes_on(key)? {
+            return Ok(None);
+        }
+        let errand = match self.errand(input).await {
+            Ok(errand) => errand,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
+        let who = errand.skill.done_by().unwrap_or_default();
+        // What was judged is what is called.
+        if self.judged(key).is_none_or(|judged| judged != who) {
+            return Ok(Some(Done::wrong(CHANGED)));
+        }
+        let (mate, depth) = match self.hired_for(&errand.skill) {
+            Ok(hired) => hired,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
+        let Errand { skill, text } = errand;
+        if text.len() > CALL_TEXT_BYTES_MAX {
+            let words = format!("a call hands over at most {CALL_TEXT_BYTES_MAX} bytes, not {}", text.len());
+            return Ok(Some(Done::wrong(words)));
+        }
+        let (title, skill) = (skill.name.clone(), Some(skill.name));
+        let call = Call { way: Way::Words, who, title, text, skill, ..Call::default() };
+        self.engage(key, &call, mate, depth).await
+    }
+
+    /// Reads the skill that a call asks for. It may have to be held against what the user trusted, file by file.
+    async fn errand(&mut self, input: Value) -> Result<Errand, String> {
+        let hand = self.frame.hand().cloned().ok_or("`skill` is not a tool of yours")?;
+        let (root, session) = (self.frame.root().to_path_buf(), self.floor.session.to_string());
+        let read = move || hand.errand(&Asked { root: &root, session: &session }, &input);
+        let read = tokio::task::spawn_blocking(read).await;
+        read.unwrap_or_else(|crash| Err(format!("the skill could not be read: {crash}")))
+    }
+
+    /// Whom the gate has judged a call to be for.
+    fn judged(&self, key: &str) -> Option<String> {
+        self.turn.pending().into_iter().find_map(|effect| match effect {
+            Effect::RunTool { key: own, action, .. } if own == key => Some(action.target),
+            _ => None,
+        })
+    }
+
+    /// Who carries a skill out, as they are for this caller, and how deep they then are.
+    fn hired_for(&self, skill: &Skill) -> Result<(Mate, u32), String> {
+        let refused = |why: String| format!("the skill `{}` cannot be used: {why}", skill.name);
+        match (&skill.contract, &skill.head.fork) {
+            (Some(contract), _) => {
+                let (mate, depth) = self.hire(self.contractor(skill, contract), Way::Words).map_err(refused)?;
+                let has = |tool: &String| mate.definition.tools.contains(tool);
+                if contract.tools.iter().all(has) { Ok((mate, depth)) } else { Err(refused(contract.lacking())) }
+            }
+            (None, Some(fork)) => {
+                let mate = self.forked(skill, fork).map_err(refused)?;
+                self.hire(mate, Way::Words).map_err(refused)
+            }
+            (None, None) => Err(CHANGED.to_owned()),
+        }
+    }
+
+    /// Somebody of the type that a skill names, with the model that it would like and without the tools that it does not want.
+    fn forked(&self, skill: &Skill, fork: &Fork) -> Result<Mate, String> {
+        let who = &fork.agent;
+        let may_call = self.frame.definition().may_call.as_ref();
+        // A lead does not choose the one with all tools where it has members; a skill that names it has chosen.
+        let mate = self.floor.callee(who).filter(|_| may_call.is_none_or(|names| names.contains(who)));
+        let Mate { mut definition, mut settings } =
+            mate.ok_or_else(|| format!("it is carried out by `{who}`, and there is nobody `{who}` whom you may call"))?;
+        let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
+        definition.disallowed_tools.extend(without);
+        let is_affordable = |model: &Model| model.price.is_some() || self.purse.left().nano.is_none();
+        if let Some(model) = fork.model.as_ref().and_then(|name| self.floor.wished(name)).filter(is_affordable) {
+            settings.fallback = Some(std::mem::replace(&mut settings.model, model));
+        }
+        if let Some(effort) = fork.effort {
+            // Thoughts must leave room for an answer.
+            settings.model.thinking_tokens = effort.tokens().min(settings.model.max_tokens / 2);
+        }
+        Ok(Mate { definition, settings })
+    }
+
+    /// Somebody who does nothing but what was agreed.
+    fn contractor(&self, skill: &Skill, contract: &Contract) -> Mate {
+        let definition = Definition {
+            name: skill.done_by().unwrap_or_default(),
+            role: "skill".to_owned(),
+            description: skill.description.clone(),
+            prompt: contract.prompt.clone(),
+            tools: contract.tools.clone(),
+            output: Some(contract.output.clone()),
+            ..Definition::default()
+        };
+        let mine = Settings::clone(self.frame.settings());
+        let timed = Constraints { timeout_ms: Some(contract.timeout_ms), ..Constraints::default() };
+        let constraints = mine.constraints.meet(&timed);
+        Mate { definition, settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints) }
+    }
+}

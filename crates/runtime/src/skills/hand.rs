@@ -1,0 +1,99 @@
+//! What an agent can do with skills: open one, or have it carried out by somebody else.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use max_team_core::near::did_you_mean;
+use max_team_core::text::quote;
+use max_team_tools::Tool;
+use serde_json::{Value, json};
+
+use super::catalogue::{Library, is_doable};
+use super::contract::Contract;
+use super::mention::{self, unusable};
+use super::tool::{Asked, SKILL, arguments};
+use super::{Misfit, Skill};
+use crate::shared::lock;
+
+/// What stands before a skill that somebody carries out for somebody else.
+const CARRY_OUT: &str = "Carry this skill out; your answer goes to whoever asked for it.\n\n";
+
+/// What an agent has to use skills with.
+#[derive(Debug)]
+pub(crate) struct Hand {
+    /// Where skills come from.
+    pub library: Arc<Library>,
+    /// The names of the tools that the agent has; of a lead without hands, those of whom it calls.
+    pub tools: Vec<String>,
+    /// What runs the agent's commands; none: it runs none.
+    pub shell: Option<Arc<dyn Tool>>,
+    /// What the user wants for the moment.
+    pub wish: Mutex<Wish>,
+}
+
+/// What a user wants to be done with skills in a turn.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct Wish {
+    /// None is to be used.
+    pub none: bool,
+    /// These were asked for by name: they may be used, also if models are not told of them.
+    pub names: Vec<String>,
+}
+
+/// A skill that somebody else carries out.
+#[derive(Debug)]
+pub(crate) struct Errand {
+    /// Which.
+    pub skill: Skill,
+    /// What they are told first.
+    pub text: String,
+}
+
+impl Hand {
+    /// The skill that is asked for, with its text, if this agent can use it.
+    pub(super) fn open(&self, root: &Path, args: &Value) -> Result<(Skill, String), String> {
+        let wish = lock(&self.wish).clone();
+        if wish.none {
+            return Err("the user wants no skill to be used for this".to_owned());
+        }
+        let word = |key: &str| args.get(key).and_then(Value::as_str).map(str::trim).filter(|word| !word.is_empty());
+        let name = word("name").or_else(|| word(SKILL)).or_else(|| word("command"));
+        let name = name.ok_or("say which skill: `name`")?.trim_start_matches('/');
+        let catalogue = self.library.of(root);
+        let Some(skill) = catalogue.get(name).cloned() else {
+            let names: Vec<&str> = catalogue.offered(&self.tools).map(|skill| skill.name.as_str()).collect();
+            let (name, near) = (quote(name), did_you_mean(name, names.iter().copied()));
+            let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            return Err(format!("there is no skill `{name}`{near}; there are: {there}"));
+        };
+        let refused = |why: String| format!("the skill `{name}` cannot be used: {why}");
+        let is_told = skill.head.for_models || wish.names.contains(&skill.name);
+        let hidden = (!is_told).then(|| "only the user can ask for it".to_owned());
+        let lacking = || skill.contract.as_ref().filter(|_| !is_doable(&skill, &self.tools)).map(|own| own.lacking());
+        if let Some(why) = unusable(&skill).or(hidden).or_else(lacking) {
+            return Err(refused(why));
+        }
+        let text = catalogue.text(&skill).map_err(refused)?;
+        Ok((skill, text))
+    }
+
+    /// What somebody else is told who carries a skill out. Its commands are left to them, judged as theirs.
+    pub(crate) fn errand(&self, asked: &Asked<'_>, args: &Value) -> Result<Errand, String> {
+        let (skill, text) = self.open(asked.root, args)?;
+        let text = match &skill.contract {
+            Some(contract) => Contract::asked(&input_of(contract, args)?),
+            None => format!("{CARRY_OUT}{}", mention::filled(&skill, &text, &arguments(args), asked)),
+        };
+        Ok(Errand { skill, text })
+    }
+}
+
+/// What goes into a contract, if it can.
+pub(super) fn input_of(contract: &Contract, args: &Value) -> Result<Value, String> {
+    let input = match args.get("input") {
+        None | Some(Value::Null) => json!({}),
+        Some(other) => other.clone(),
+    };
+    let told = |misfit: Misfit| format!("{misfit}; it takes an `input` of this shape: {}", contract.input);
+    contract.takes(&input).map(|()| input).map_err(told)
+}

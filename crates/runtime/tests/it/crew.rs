@@ -1,0 +1,175 @@
+//! Files of agents that change while a team is at work: what runs keeps what it has but for what has become stricter, what
+//! begins is as it is written then.
+
+use max_team_core::event::{Configured, Event};
+use max_team_core::plan::event::{About, Approve, PlanEnd, Say};
+use max_team_core::team::Constraints;
+use max_team_journal::Journal;
+use max_team_runtime::{Command, Crew, Lead, Mate, RuntimeError, Which};
+
+use super::calls::{calling, came_to, say};
+use super::crashes::{check_rest, events};
+use super::team::{Heard, mate, rest, with_team};
+use super::{house_of, order, owner, project, yes};
+
+fn members() -> Vec<Mate> {
+    with_team(Which::New, Approve::Plan).team.unwrap().members
+}
+
+/// The question that somebody waits for.
+fn asked(heard: &Heard) -> max_team_core::id::QuestionId {
+    let mut asked = heard.events.iter().rev().filter_map(|(_, event)| match event {
+        Event::QuestionAsked(asked) => Some(asked.question),
+        _ => None,
+    });
+    asked.next().unwrap()
+}
+
+/// While Leo waits for a yes, a tool is taken from him, another given, and his walls are drawn in.
+#[tokio::test]
+async fn whoever_is_at_work_only_loses() {
+    let recording = r#"
+answers: [{parts: [{tool: dispatch_task, input: {agent: leo, description: Do it.}}]}, {text: One.},
+          {parts: [{tool: dispatch_task, input: {agent: leo, description: Again.}}]}, {text: Two.}]
+members:
+  leo:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - parts: [{tool: read_file, input: {path: a.txt}}]
+    - parts: [{tool: list_dir, input: {path: .}}]
+    - parts: [{tool: write_file, input: {path: b.txt, content: b}}]
+    - text: done
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
+    let question = asked(&rest(&mut notices).await);
+    let mut leo = mate("leo", "coder", &["list_dir", "write_file", "edit_file"]);
+    let walls = Constraints { write_patterns: vec!["*.md".into()], ..Constraints::default() };
+    leo.settings = leo.settings.under(&walls);
+    let crew = Crew { lead: None, members: vec![leo], experts: Vec::new() };
+    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
+    order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let [edited, read, listed, written] = came_to(&heard, "leo");
+    assert!(!edited.1, "what was allowed is done: {edited:?}");
+    assert!(read.1 && read.0.contains("there is no tool `read_file`"), "{read:?}");
+    assert!(
+        listed.1 && listed.0.contains("there is no tool `list_dir`"),
+        "what is new is for the next task: {listed:?}"
+    );
+    assert!(written.1 && written.0.contains("Not allowed"), "{written:?}");
+    assert!(!folder.path().join("b.txt").exists());
+    order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
+    let [_, read, listed, _] = came_to(&rest(&mut notices).await, "leo");
+    assert!(read.1 && !listed.1 && listed.0.contains("a.txt"), "the next one is as written: {read:?} {listed:?}");
+    check_rest(&journal);
+}
+
+/// Whoever leaves does what it was given in a plan, and is given nothing else.
+#[tokio::test]
+async fn a_plan_keeps_whom_it_was_made_with() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: leo, description: A}, {id: b, agent: ray, description: B, depends_on: [a]}]}}]
+  - text: Both.
+  - parts: [{tool: dispatch_task, input: {agent: ray, description: More.}}]
+  - text: So be it.
+members:
+  leo: [{text: a is done}]
+  ray: [{text: b is done}]
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
+    let heard = rest(&mut notices).await;
+    let (question, _) = heard.asked();
+    let members: Vec<Mate> = members().into_iter().filter(|mate| mate.definition.name != "ray").collect();
+    let crew = Crew { lead: None, members, experts: Vec::new() };
+    order(&team, Command::Crew { session, crew: Box::new(crew) }).await.unwrap();
+    order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(team.plan(heard.plan()).unwrap().ended(), Some(PlanEnd::Done));
+    order(&team, Command::Say { session, text: "and?".into() }).await.unwrap();
+    let [(words, true)] = came_to(&rest(&mut notices).await, "max") else { panic!("there is no ray") };
+    assert!(words.contains("there is no member `ray`"), "{words}");
+    check_rest(&journal);
+}
+
+/// A lead is somebody else from its next turn on, which is in the journal; one that could not sit down changes nothing.
+#[tokio::test]
+async fn a_lead_is_redefined_between_its_turns() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), "answers: [{text: One.}, {text: Two.}, {text: Three.}]");
+    let open = calling(Which::New);
+    let (session, mut notices) = say(&team, folder.path(), open.clone()).await;
+    rest(&mut notices).await;
+    let led = |prompt: &str, tool: Option<&str>| {
+        let mut definition = open.definition.clone();
+        definition.prompt = prompt.to_owned();
+        definition.tools.extend(tool.map(str::to_owned));
+        let lead = Some(Lead { definition, constraints: Constraints::default(), model: None });
+        Command::Crew { session, crew: Box::new(Crew { lead, members: Vec::new(), experts: Vec::new() }) }
+    };
+    let refused = order(&team, led("You are odd.", Some("no_such_tool"))).await;
+    assert!(matches!(&refused, Err(RuntimeError::Definition { detail, .. }) if detail.contains("no_such_tool")));
+    order(&team, Command::Say { session, text: "still?".into() }).await.unwrap();
+    rest(&mut notices).await;
+    let redefined = || {
+        let all = events(&journal).into_iter().filter_map(|(_, event)| match event {
+            Event::Configured(Configured { definition: Some(definition), .. }) => Some(definition.prompt),
+            _ => None,
+        });
+        all.collect::<Vec<_>>()
+    };
+    assert!(redefined().is_empty());
+    order(&team, led("You are Maxine.", None)).await.unwrap();
+    order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(redefined(), ["You are Maxine."]);
+    team.shutdown().await.unwrap();
+    drop(team);
+
+    // The next process goes on with what is written then, and writes that down only if it is something else.
+    let journal = journal.reopen().unwrap();
+    let team = house_of(&journal, folder.path(), "answers: []");
+    let mut next = calling(Which::Latest);
+    next.definition.prompt = "You are Maxine.".into();
+    let before = events(&journal).len();
+    team.open(owner(), folder.path(), next).await.unwrap();
+    assert_eq!(events(&journal).len(), before);
+    check_rest(&journal);
+}
+
+/// What a member's definition allots is its task's budget; whoever says yes gives as much again.
+#[tokio::test]
+async fn a_task_has_the_budget_of_its_owner() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
+  - text: Done.
+members:
+  leo: [{text: a is done}]
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = with_team(Which::New, Approve::Plan);
+    for mate in &mut open.team.as_mut().unwrap().members {
+        mate.settings.budget_tokens = Some(10);
+    }
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    let plan = heard.plan();
+    assert_eq!(team.plan(plan).unwrap().draft().unwrap().tasks[0].budget.tokens, Some(10));
+    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting && team.plan(plan).unwrap().ended().is_none(), "{:?}", heard.names());
+    assert_eq!(heard.asked().1, About::Budget);
+    order(&team, Command::Decide { question: heard.asked().0, say: Say::Approve }).await.unwrap();
+    let again = rest(&mut notices).await;
+    assert_eq!(again.asked().1, About::Budget, "twice next to nothing is next to nothing");
+}
