@@ -64,6 +64,16 @@ pub enum Deed {
     Answer,
 }
 
+impl Deed {
+    /// Whether it only looks: it changes nothing, and asks nobody who could say something else another time.
+    pub fn only_looks(self) -> bool {
+        match self {
+            Self::Read | Self::ReadLinked | Self::Fetch | Self::Query | Self::Answer => true,
+            Self::Write | Self::Execute | Self::Team | Self::Ask => false,
+        }
+    }
+}
+
 /// What a tool call would do, in words a person and a rule can judge.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Action {

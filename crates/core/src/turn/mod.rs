@@ -91,6 +91,9 @@ struct Current {
     /// There was no summary to be had: it is not asked for again in this turn.
     #[serde(default)]
     unsummarised: bool,
+    /// It has done more than look.
+    #[serde(default)]
+    acted: bool,
 }
 
 impl Current {
@@ -108,6 +111,7 @@ impl Current {
             charges: Vec::new(),
             compacting: false,
             unsummarised: false,
+            acted: false,
         }
     }
 }
@@ -414,6 +418,11 @@ impl Turn {
     /// What the turn that runs is a part of, if somebody other than the user waits for it.
     pub fn assignment(&self) -> Option<&Assignment> {
         self.current.as_ref()?.assignment.as_ref()
+    }
+
+    /// Whether the turn that runs has changed nothing and asked nobody: its answer follows from what it was told.
+    pub fn only_looked(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| !current.acted)
     }
 
     /// The call in flight, or the one that waits to be made again.

@@ -304,7 +304,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
     let money = figures::dollars(tally.spent.nano);
     let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally, &money), figures::duration(ms));
     let mut lines = marked(sign, style, &words, theme.strong(), look);
-    if tally.ran == 0 {
+    if tally.ran + tally.cached == 0 {
         return lines;
     }
     let mut views: Vec<_> = plan.0.tasks().collect();
@@ -312,7 +312,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
     let shown = if views.len() > SUMMARY_ROWS_MAX { SUMMARY_ROWS_MAX - 1 } else { views.len() };
     for view in views.iter().take(shown) {
         let what = match view.result {
-            Some(result) => lang.proof(result.proof).to_owned(),
+            Some(result) => lang.outcome(result),
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), view.error),
         };
