@@ -27,10 +27,10 @@ use crate::ledger::{Charge, Ledger, Left};
 use crate::memory::Recall;
 use crate::message::Assignment;
 use crate::plan::Task;
-use crate::policy::{Action, Answer, Class, Grant, Memory};
+use crate::policy::{Action, Answer, Class, Deed, Grant, Memory};
 use crate::team::{Definition, Settings};
 
-pub use tools::{STRUCTURED_OUTPUT, SUBMIT_PLAN};
+pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
 /// The state of an agent's loop.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -330,7 +330,8 @@ pub enum Input {
         /// How.
         answer: Answer,
     },
-    /// Nobody on the team could say what a call asks: the user is asked, if anybody can be.
+    /// Nobody on the team can say what a call asks, or what becomes of what was done for it in a copy: the user is asked, if
+    /// anybody can be.
     Unanswered {
         /// The call.
         key: String,
@@ -418,6 +419,11 @@ impl Turn {
     /// What the turn that runs is a part of, if somebody other than the user waits for it.
     pub fn assignment(&self) -> Option<&Assignment> {
         self.current.as_ref()?.assignment.as_ref()
+    }
+
+    /// Whether a call of the turn that runs waits for a person.
+    pub fn is_asking(&self) -> bool {
+        matches!(&self.phase, Phase::Working(calls) if calls.iter().any(|call| matches!(call.status, Status::Asked { .. })))
     }
 
     /// Whether the turn that runs has changed nothing and asked nobody: its answer follows from what it was told.
@@ -512,15 +518,23 @@ impl Turn {
 fn pending_calls(calls: &[Call]) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut open = Vec::new();
+    let mut asks = false;
     for call in calls {
         // What changes something runs alone and in order; what only looks runs beside its neighbours.
         match &call.status {
             Status::Done { .. } => {}
+            // One thing is asked at a time.
+            Status::Open if asks => {}
             Status::Open => open.push(call.key.clone()),
             Status::Asked { question, action, memory, .. } => {
                 let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
+                // What is asked about a copy holds up nobody who is at work.
+                let holds = action.deed != Deed::Merge;
                 effects.push(Effect::Ask { question: *question, tool, action, memory });
-                break;
+                asks = true;
+                if holds {
+                    break;
+                }
             }
             Status::Intended { action, class, attended } => {
                 let (key, action) = (call.key.clone(), action.clone());

@@ -16,7 +16,7 @@ use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -324,10 +324,15 @@ impl Headless {
         key: Option<&str>,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
-        tally.unasked = true;
+        // What is in a copy stays there, and nothing was refused: how it is taken is said.
+        let merges = asked.action.deed == Deed::Merge;
+        if merges {
+            talk(&self.lang.copy_kept(&asked.action.target));
+        }
+        tally.unasked |= !merges;
         tally.sent.insert(asked.question);
         tally.asked_by.insert(asked.question, asked.by.clone());
-        if key.is_none() {
+        if key.is_none() && !merges {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
         let why = "headless; `--permission-mode acceptEdits` allows edits, a chat can ask".to_owned();

@@ -99,6 +99,8 @@ pub(super) struct ToolRow {
     pub(super) preview: String,
     /// Whether its result is what the user said.
     pub(super) told: bool,
+    /// Whether its result ends with what became of a copy.
+    pub(super) settled: bool,
 }
 
 /// Rows of one kind stand together, without an empty line between them.
@@ -205,6 +207,10 @@ impl ToolRow {
             _ if self.told => {
                 let words = first();
                 format!(" → {}", words.strip_prefix("The user answers: ").unwrap_or(&words))
+            }
+            _ if self.settled => {
+                let last = clean_line(self.result.trim_end().lines().next_back().unwrap_or_default());
+                format!(" → {}", last.trim_matches(['[', ']']))
             }
             _ if self.images > 0 => format!(" ({})", lang.image()),
             _ => format!(" ({})", lang.lines(self.result.lines().count())),

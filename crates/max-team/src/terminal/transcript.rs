@@ -88,6 +88,8 @@ pub(super) struct Tool {
     preview: String,
     /// Whether it asks the user something.
     asks: bool,
+    /// Whether it is asked what becomes of what was done for it in a copy.
+    merges: bool,
     /// Set while it runs.
     pub(super) running_since_ms: Option<i64>,
     /// How far it is, by its own account.
@@ -308,6 +310,7 @@ impl Transcript {
         let tool = tools.get_mut(index)?;
         tool.target.clone_from(&action.target);
         tool.asks = action.deed == Deed::Ask;
+        tool.merges = action.deed == Deed::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
         tool.preview = if action.deed == Deed::Write { action.preview.clone() } else { String::new() };
         Some(tool)
@@ -328,6 +331,7 @@ impl Transcript {
             ms: done.ms,
             preview: tool.preview,
             told: tool.asks,
+            settled: tool.merges,
         })))
     }
 
@@ -378,7 +382,7 @@ impl Turn {
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
         let (preview, progress) = (String::new(), String::new());
-        Self { key, name, target, preview, asks: false, running_since_ms: None, progress }
+        Self { key, name, target, preview, asks: false, merges: false, running_since_ms: None, progress }
     }
 }
 

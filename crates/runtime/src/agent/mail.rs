@@ -10,7 +10,7 @@ use std::time::Instant;
 use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::hash::Hash;
-use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Answer, Deed};
@@ -26,12 +26,13 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::skills::{self, Asked};
-use crate::worktree;
+use crate::worktree::{self, Changed};
 
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
         let mut news: Vec<Envelope> = Vec::new();
+        self.put_off &= !all;
         for letter in self.floor.mail(&self.stream, all)? {
             match letter.kind {
                 Kind::PermissionResponse => {
@@ -142,20 +143,37 @@ impl Agent {
         let key = asked.unwrap_or_else(|| text_at(&letter.body, "call"));
         let (mut words, is_error) = self.told(&key, letter);
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
-        if letter.kind == Kind::TaskResult
-            // Not whom the call would start: `send_message` goes on with somebody who was started by another.
-            && let Some(child) = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok())
-            && let Some(news) = worktree::news(&self.floor.shared, child).await
-        {
-            words = format!("{words}\n\n{news}");
+        let changed = match self.whose(letter) {
+            Some(child) => worktree::changed(&self.floor.shared, child).await,
+            None => None,
+        };
+        // One thing is asked at a time: it waits until the other is answered.
+        if changed.is_some() && !is_error && self.turn.is_asking() {
+            self.put_off = true;
+            return Ok(());
         }
-        let content = vec![Part::text(words)];
         self.in_flight.remove(&Flight::Tool(key.clone()));
         if let Some(answered) = self.delegated.remove(&key) {
             answered.cancel();
         }
+        let ack = Extra::acks(vec![letter.id]);
+        if let Some(Changed { id, diff, news }) = changed {
+            if !is_error {
+                let (shown, deed) = (Some(Hash::of(&diff)), Deed::Merge);
+                let action = Action { deed, preview: diff, after: shown, said: words, ..Action::read(id) };
+                return self.step(Input::Unanswered { key, action }, ack).await;
+            }
+            words = format!("{words}\n\n{news}");
+        }
+        let content = vec![Part::text(words)];
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
-        self.step(ended, Extra::acks(vec![letter.id])).await
+        self.step(ended, ack).await
+    }
+
+    /// Who has answered with this letter. Not whom the call would start: `send_message` goes on with somebody who was
+    /// started by another.
+    fn whose(&self, letter: &Envelope) -> Option<AgentId> {
+        letter.from.strip_prefix("agent/").filter(|_| letter.kind == Kind::TaskResult)?.parse().ok()
     }
 
     /// Nobody on the team could answer a call of ours: the user is asked in its place.

@@ -30,7 +30,7 @@ use max_team_core::ledger::Left;
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::plan::event::Spent;
-use max_team_core::policy::Class;
+use max_team_core::policy::{Class, Deed};
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_journal::{Expect, Projection, Strength};
@@ -135,6 +135,8 @@ pub(crate) struct Agent {
     skills: (usize, Vec<String>),
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
+    /// Answers wait in the mailbox about whose changes a person is to be asked, and another question is open.
+    put_off: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
     look_back: bool,
     /// Set until this process has run something itself: what is pending then was left open by another one.
@@ -198,6 +200,7 @@ impl Agent {
             begun: None,
             skills: (0, Vec::new()),
             left_over: false,
+            put_off: false,
             look_back: seat.lead,
             resumed: seat.resumed,
             floor,
@@ -289,6 +292,9 @@ impl Agent {
         loop {
             if mail {
                 self.take_mail(std::mem::take(&mut all)).await?;
+                while self.put_off && !self.turn.is_asking() {
+                    self.take_mail(true).await?;
+                }
                 mail = false;
             }
             while self.launch_and_act().await? {}
@@ -366,6 +372,7 @@ impl Agent {
         }
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
+            Effect::RunTool { action, .. } if action.deed == Deed::Merge => false,
             // Somebody else is at work on it, and says so themselves.
             Effect::RunTool { key, .. } => self.waits_for_mail(key) && !self.preparing.contains(key),
             _ => false,

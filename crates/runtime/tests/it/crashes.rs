@@ -376,6 +376,20 @@ members:
 }
 
 #[test]
+fn what_was_done_in_a_copy_and_is_taken() {
+    let recording = r#"
+answers:
+  - parts: [{tool: task_create, input: {id: a, agent: leo, description: Change it., isolation: worktree}}]
+  - parts: [{tool: dispatch_task, input: {agent: leo, task_id: a}}]
+  - text: It is in.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.words.as_slice()), ("two\n", &["It is in.".to_owned()][..]));
+}
+
+#[test]
 fn a_question_to_the_lead() {
     let recording = r#"
 answers:
