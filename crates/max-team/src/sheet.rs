@@ -83,7 +83,7 @@ fn entry(view: &TaskView<'_>, lang: Lang) -> String {
         more(lang.why(), clip(view.error, 200));
     }
     if let Some(result) = view.result {
-        more(lang.result(), lang.proof(result.proof).to_owned());
+        more(lang.result(), lang.outcome(result));
     }
     text
 }
@@ -123,7 +123,7 @@ pub(crate) fn waits(view: &TaskView<'_>, now_ms: i64, lang: Lang) -> String {
 pub(crate) fn step(event: &Event, lang: Lang) -> Option<String> {
     Some(match event {
         Event::TaskStarted(started) => format!("{}: {}", started.task, lang.begun(started.attempt)),
-        Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(lang.proof(done.result.proof))),
+        Event::TaskDone(done) => format!("{}: {}", done.task, lang.done_with(&lang.outcome(&done.result))),
         Event::TaskFailed(failed) => {
             let error = clip(&failed.error, 300);
             format!("{}: {}", failed.task, lang.failed_with(&error, failed.retry_at_ms.is_some()))

@@ -8,9 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
-use max_team_core::policy::{Permissions, Sight};
+use max_team_core::policy::{Permissions, Settled, Sight};
 use max_team_core::team::{Isolation, Settings};
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Order, Review};
 use tokio_util::sync::CancellationToken;
@@ -105,19 +106,13 @@ pub(crate) fn merge(copy: &mut Copy, shown: &Review, sight: &Sight, cancel: &Can
             files => told(true, format!("{files} files")),
         },
         Ok(merged) => {
-            let named: Vec<String> =
-                merged.stuck.iter().take(NAMED_MAX).map(|(path, why)| format!("`{path}`: {why}")).collect();
-            let more = match merged.stuck.len() - named.len() {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
             let id = copy.id();
             told(
                 false,
                 format!(
-                    "nothing was merged: {}{more}; see `max-team worktrees show {id}`, and take what fits with \
+                    "nothing was merged: {}; see `max-team worktrees show {id}`, and take what fits with \
                      `max-team worktrees accept {id}`",
-                    named.join("; ")
+                    stuck(&merged.stuck)
                 ),
             )
         }
@@ -133,13 +128,22 @@ pub(crate) fn drop_settled(shared: &Shared, agent: AgentId) {
     }
 }
 
-/// What somebody is told who gets the answer of an agent that worked in a copy; nothing if nothing differs there.
-pub(crate) async fn news(shared: &Arc<Shared>, agent: AgentId) -> Option<String> {
+/// What somebody did in a copy of theirs that nobody has decided about.
+pub(crate) struct Changed {
+    pub id: String,
+    /// For whoever decides, within git's bounds.
+    pub diff: String,
+    /// For whoever is only told.
+    pub news: String,
+}
+
+/// What an agent that has answered left in its copy; nothing if nothing differs there.
+pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Changed> {
     let shared = Arc::clone(shared);
     tokio::task::spawn_blocking(move || looked_at(&shared, agent)).await.ok()?
 }
 
-fn looked_at(shared: &Shared, agent: AgentId) -> Option<String> {
+fn looked_at(shared: &Shared, agent: AgentId) -> Option<Changed> {
     let copy = copies(shared).find(&agent.to_string()).ok()?;
     let review = copy.review(&Sight::default(), &CancellationToken::new()).ok()?;
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
@@ -147,7 +151,8 @@ fn looked_at(shared: &Shared, agent: AgentId) -> Option<String> {
         drop(copy.remove());
         return None;
     }
-    Some(kept(copy.id(), &review, &changed))
+    let news = kept(copy.id(), &review, &changed);
+    Some(Changed { id: copy.id().to_owned(), news, diff: review.diff.text })
 }
 
 fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
@@ -161,6 +166,61 @@ fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
         changed.len(),
         named.join(", ")
     )
+}
+
+/// Does with a copy what the user has said, and says what came of it. Doing it again changes nothing. Blocking.
+pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<Hash>) -> String {
+    let Ok(copy) = copies(shared).find(id) else {
+        return "[The copy is gone: what was in it has been taken or dropped.]".to_owned();
+    };
+    let done = match settled {
+        Settled::Taken => take(copy, shown),
+        Settled::Dropped => {
+            copy.remove().map(|()| "The user has dropped the changes; nothing of them is left.".to_owned())
+        }
+        Settled::Left => Ok("The changes stay in the copy.".to_owned()),
+    };
+    let failed = |error: CopyError| format!("Nothing was done about the changes in the copy `{id}`: {error}");
+    format!("[{}]", done.unwrap_or_else(failed))
+}
+
+/// Takes what was shown, as far as it can be taken.
+fn take(mut copy: Copy, shown: Option<Hash>) -> Result<String, CopyError> {
+    let (sight, cancel) = (Sight::default(), CancellationToken::new());
+    let review = copy.review(&sight, &cancel)?;
+    let id = copy.id().to_owned();
+    if shown.is_some_and(|shown| shown != Hash::of(&review.diff.text)) {
+        return Ok(format!(
+            "The user said yes to other changes than there are in the copy now: nothing was taken. They look with \
+             `max-team worktrees show {id}` and take them with `accept`."
+        ));
+    }
+    let accept = Accept { files: None, whole: false, shown: Some(&review), sight: &sight };
+    let merged = copy.accept(&accept, &cancel, &mut |_| {})?;
+    let mut words = match merged.files.len() {
+        1 => "The user has taken the changes: 1 file is in the project now.".to_owned(),
+        files => format!("The user has taken the changes: {files} files are in the project now."),
+    };
+    if !merged.stuck.is_empty() {
+        words.push_str(&format!(
+            " Not taken: {}; they stay in the copy, see `max-team worktrees show {id}`.",
+            stuck(&merged.stuck)
+        ));
+    }
+    if merged.open == 0 {
+        copy.remove()?;
+    }
+    Ok(words)
+}
+
+/// Files that cannot be merged, and why.
+fn stuck(files: &[(String, String)]) -> String {
+    let named: Vec<String> = files.iter().take(NAMED_MAX).map(|(path, why)| format!("`{path}`: {why}")).collect();
+    let more = match files.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", named.join("; "))
 }
 
 /// Sweeps what killed processes left, and finishes what they began. Blocking.

@@ -4,13 +4,19 @@
 //! follows from the values of the definition's `cache.keys`, from the definition itself and from where it works. A call
 //! with the same arguments is answered by it; one that agrees only in the key is made with what was found at hand. An
 //! entry is as old as what was found: saying something new about it makes nothing fresher.
+//!
+//! A task of a plan is kept in the same way. It has no arguments: all that its owner is told counts, and so does the model.
+//! Only its words are kept, as they are.
+
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::answer::Told;
 use crate::hash::Hash;
-use crate::limits::{CACHE_ENTRIES_MAX, CACHE_ENTRY_BYTES_MAX};
+use crate::limits::{CACHE_ENTRIES_MAX, CACHE_ENTRY_BYTES_MAX, CALL_TITLE_CHARS_MAX};
+use crate::plan::Task;
 use crate::team::Definition;
 
 /// Hex digits of a key.
@@ -63,6 +69,9 @@ pub struct Asked {
     /// When that was found which the expert was handed; nothing if it was handed nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handed_at_ms: Option<i64>,
+    /// What stands for the arguments of a task of a plan; nothing for a call, which is told its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub step: Option<Value>,
 }
 
 /// What there is for a call.
@@ -112,7 +121,27 @@ impl Asked {
         let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
         let key = short(Hash::of_fields(&fields));
         let call = Hash::of_fields(&[definition.name.as_bytes(), key.as_bytes(), canonical(args).as_bytes()]);
-        Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None })
+        Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None, step: None })
+    }
+
+    /// How a task of a plan is known that somebody does in this place with this model, building on these results: each
+    /// has a name, and the hash of what it says. `None`: nothing of theirs is kept, or it is to leave more than words.
+    pub fn step(
+        definition: &Definition,
+        place: &str,
+        model: &str,
+        task: &Task,
+        upstream: &[(String, Hash)],
+    ) -> Option<Self> {
+        let cache = definition.cache.as_ref().filter(|cache| cache.ttl_s > 0 && task.leaves_only_words())?;
+        let upstream: Vec<(&str, String)> = upstream.iter().map(|(name, hash)| (&**name, hash.to_string())).collect();
+        let inputs = json!([task.caption(), task.description, upstream]);
+        let title: String = task.caption().chars().take(CALL_TITLE_CHARS_MAX).collect();
+        let step = json!({ "task": title, "model": model, "inputs": Hash::of(inputs.to_string()) });
+        let (version, raw) = (version(definition, place).to_string(), canonical(&step));
+        let key = short(Hash::of_fields(&[version.as_bytes(), b"step", raw.as_bytes()]));
+        let call = Hash::of_fields(&[definition.name.as_bytes(), b"step", key.as_bytes(), raw.as_bytes()]);
+        Some(Self { key, call, ttl_s: cache.ttl_s, handed_at_ms: None, step: Some(step) })
     }
 
     /// What there is for this call among what is kept of its expert's answers.
@@ -148,6 +177,42 @@ impl Asked {
         };
         let entry = Entry { key: self.key.clone(), raw, data, text: told.text, created_at_ms, ttl_s: self.ttl_s };
         (entry.bytes() <= CACHE_ENTRY_BYTES_MAX).then_some(entry)
+    }
+}
+
+/// How old an answer is, in the unit that fits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    /// Less than a minute.
+    Moments,
+    /// So many minutes.
+    Minutes(u64),
+    /// So many hours.
+    Hours(u64),
+    /// So many days.
+    Days(u64),
+}
+
+impl Age {
+    /// The age of what is so many milliseconds old.
+    pub fn of(ms: u64) -> Self {
+        match ms / 60_000 {
+            0 => Self::Moments,
+            minutes @ 1..120 => Self::Minutes(minutes),
+            minutes if minutes < 48 * 60 => Self::Hours(minutes / 60),
+            minutes => Self::Days(minutes / (24 * 60)),
+        }
+    }
+}
+
+impl fmt::Display for Age {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Moments => out.write_str("less than a minute old"),
+            Self::Minutes(minutes) => write!(out, "{minutes} min old"),
+            Self::Hours(hours) => write!(out, "{hours} h old"),
+            Self::Days(days) => write!(out, "{days} days old"),
+        }
     }
 }
 

@@ -50,9 +50,12 @@ impl Plan {
             Event::TaskAnswered(event) => self.on(&event.task, |plan, task| plan.end_asking(task, event)),
             Event::TaskResumed(event) => self.on(&event.task, |plan, task| plan.works(task, event.deadline_ms)),
             Event::TaskReported(event) => self.on(&event.task, |plan, task| plan.await_checks(task, event)),
-            Event::TaskDone(event) => {
-                self.on(&event.task, |plan, task| plan.finish(task, event.result.clone(), at_ms));
-            }
+            Event::TaskDone(event) => self.on(&event.task, |plan, task| {
+                if event.result.cached.is_some() {
+                    plan.spare(task);
+                }
+                plan.finish(task, event.result.clone(), at_ms);
+            }),
             Event::TaskFailed(event) => self.on(&event.task, |plan, task| plan.fail(task, event, at_ms)),
             Event::TaskQueued(event) => self.on(&event.task, |plan, task| {
                 plan.leave(task);
@@ -246,6 +249,13 @@ impl Plan {
             slot.output.clear();
             slot.by_hand = false;
         });
+    }
+
+    /// Nobody has begun with it, nor will.
+    fn spare(&mut self, task: usize) {
+        self.tally.ran = self.tally.ran.saturating_sub(1);
+        self.tally.cached += 1;
+        self.slot(task, |slot| slot.agent = None);
     }
 
     fn begin_asking(&mut self, task: usize, asked: &TaskAsked) {

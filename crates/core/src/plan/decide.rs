@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use super::Edit;
 use super::apply::shape;
 use super::event::{
-    About, Approve, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
+    About, Approve, Cached, Cause, Evidence, PlanAnswered, PlanAsked, PlanEdited, PlanEnd, PlanEnded, PlanProposed,
     PlanResumed, PlanStopped, PlanUnasked, Proof, Ruling, Say, Spent, TaskAnswered, TaskAsked, TaskCancelled, TaskDone,
     TaskFailed, TaskHeld, TaskPaused, TaskReported, TaskResult, TaskResumed, TaskRuled, TaskStarted, TaskStopped,
 };
@@ -66,6 +66,9 @@ impl Plan {
             Input::Answered { question, say, by } => self.answered(question, say, by),
             Input::Begun { task, attempt } => self.begun(task, attempt),
             Input::Reported { task, attempt, report, spent } => self.reported(task, attempt, report, spent, now),
+            Input::Served { task, attempt, output, findings, cached } => {
+                self.served(task, attempt, output, findings, cached)
+            }
             Input::Checked { task, attempt, findings } => self.checked(task, attempt, findings, now),
             Input::Asked { task, attempt, question, letter } => self.asks(task, attempt, question, letter, now),
             Input::Held { task, attempt } => self.hold_clock(task, attempt, now),
@@ -189,7 +192,7 @@ impl Plan {
             Report::Done { output, findings: Some(findings) } => {
                 let mut all = self.slots.get(task).map(|slot| slot.spent).unwrap_or_default();
                 all.add(spent);
-                vec![self.done(id, attempt, output, findings, all)]
+                vec![done(id, attempt, output, findings, all)]
             }
             Report::Failed { error } => {
                 vec![self.failure(task, attempt, Cause::Agent, error, Vec::new(), String::new(), spent, now)]
@@ -204,10 +207,19 @@ impl Plan {
         }
     }
 
-    fn done(&self, task: String, attempt: u32, output: String, findings: Findings, spent: Spent) -> Event {
-        let Findings { proof, evidence, artifacts } = findings;
-        let result = TaskResult { output, artifacts, proof, evidence, spent };
-        Event::TaskDone(TaskDone { task, attempt, result })
+    /// Only the first attempt can be spared, and only one that leaves nothing but words: whoever tries again is to do
+    /// otherwise, and what else was left the last time may be gone.
+    fn served(&self, task: usize, attempt: u32, output: String, findings: Findings, cached: Cached) -> Vec<Event> {
+        let written = self.draft().and_then(|draft| draft.tasks.get(task)).filter(|task| task.leaves_only_words());
+        match (written, self.slots.get(task)) {
+            (Some(written), Some(slot))
+                if slot.attempt == attempt && attempt == 1 && matches!(slot.state, State::Dispatched { .. }) =>
+            {
+                let result = TaskResult { cached: Some(cached), ..result(output, findings, Spent::default()) };
+                vec![Event::TaskDone(TaskDone { task: written.id.clone(), attempt, result })]
+            }
+            _ => Vec::new(),
+        }
     }
 
     fn checked(&self, task: usize, attempt: u32, findings: Findings, now: Now<'_>) -> Vec<Event> {
@@ -216,7 +228,7 @@ impl Plan {
             return Vec::new();
         }
         if findings.proof != Proof::Failed {
-            return vec![self.done(id, attempt, slot.output.clone(), findings, slot.spent)];
+            return vec![done(id, attempt, slot.output.clone(), findings, slot.spent)];
         }
         let wrong = findings.evidence.iter().filter(|evidence| !evidence.ok);
         let words: Vec<String> = wrong.map(|evidence| format!("{}: {}", evidence.what, evidence.detail)).collect();
@@ -366,6 +378,15 @@ impl Plan {
     pub(super) fn name(&self, task: usize) -> Option<String> {
         Some(self.draft()?.tasks.get(task)?.id.clone())
     }
+}
+
+fn done(task: String, attempt: u32, output: String, findings: Findings, spent: Spent) -> Event {
+    Event::TaskDone(TaskDone { task, attempt, result: result(output, findings, spent) })
+}
+
+fn result(output: String, findings: Findings, spent: Spent) -> TaskResult {
+    let Findings { proof, evidence, artifacts } = findings;
+    TaskResult { output, artifacts, proof, evidence, spent, cached: None }
 }
 
 fn resumed(task: String, deadline_ms: i64) -> Event {

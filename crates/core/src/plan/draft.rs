@@ -126,6 +126,12 @@ impl Default for Task {
 }
 
 impl Task {
+    /// Whether nothing is to be left of it but its owner's words.
+    pub fn leaves_only_words(&self) -> bool {
+        let Self { owns, outputs, verify, isolation, .. } = self;
+        owns.is_empty() && outputs.is_empty() && verify.is_empty() && isolation.is_none()
+    }
+
     /// What people see: the title, or the first line of what is to be done.
     pub fn caption(&self) -> &str {
         let first = || self.description.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or(&self.id);

@@ -5,9 +5,9 @@
 mod task;
 
 pub use task::{
-    Artifact, ArtifactType, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked, TaskAssigned,
-    TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued, TaskReported, TaskResult, TaskResumed,
-    TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
+    Artifact, ArtifactType, Cached, Cause, Evidence, Proof, Ruling, SkipReason, Spent, TaskAnswered, TaskAsked,
+    TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued, TaskReported, TaskResult,
+    TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
 
 use serde::{Deserialize, Serialize};
@@ -240,6 +240,9 @@ pub struct Tally {
     pub skipped: usize,
     /// Those that were given up.
     pub cancelled: usize,
+    /// Those that were answered from the cache: they ended well without being begun.
+    #[serde(default)]
+    pub cached: usize,
     /// Money and time of all.
     pub spent: Spent,
 }

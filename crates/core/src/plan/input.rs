@@ -1,6 +1,6 @@
 //! What can happen to a plan, as whoever drives it says it. Facts that follow are in `event`.
 
-use super::event::{Artifact, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
+use super::event::{Artifact, Cached, EditRefused, Evidence, PlanEdited, PlanProposed, Proof, Ruling, Say, Spent};
 use super::{Budget, Edit};
 use crate::id::{EnvelopeId, QuestionId};
 use crate::policy::By;
@@ -47,6 +47,19 @@ pub enum Input {
         report: Report,
         /// What this attempt used.
         spent: Spent,
+    },
+    /// A task that was just given to its owner, who has not been told, has been answered before.
+    Served {
+        /// The task's place in the plan.
+        task: usize,
+        /// Which attempt.
+        attempt: u32,
+        /// The answer.
+        output: String,
+        /// What the words alone amount to.
+        findings: Findings,
+        /// Where it is from.
+        cached: Cached,
     },
     /// Code has looked at what is there.
     Checked {

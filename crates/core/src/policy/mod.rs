@@ -66,6 +66,18 @@ pub enum Deed {
     ReadOwn,
     /// Changes a file there.
     WriteOwn,
+    /// Takes what somebody did in a copy of the project into it, or drops it; the target is the copy.
+    Merge,
+}
+
+impl Deed {
+    /// Whether it only looks: it changes nothing, and asks nobody who could say something else another time.
+    pub fn only_looks(self) -> bool {
+        match self {
+            Self::Read | Self::ReadLinked | Self::ReadOwn | Self::Fetch | Self::Query | Self::Answer => true,
+            Self::Write | Self::WriteOwn | Self::Execute | Self::Team | Self::Ask | Self::Merge => false,
+        }
+    }
 }
 
 /// What a tool call would do, in words a person and a rule can judge.
@@ -93,6 +105,9 @@ pub struct Action {
     /// Parameters of the call that rules may speak of (`run_in_background`, `model`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parameters: Vec<(String, String)>,
+    /// What has come of the call already, where only what becomes of it is left to be said.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub said: String,
 }
 
 impl Action {
@@ -107,6 +122,7 @@ impl Action {
             line: None,
             links: Vec::new(),
             parameters: Vec::new(),
+            said: String::new(),
         }
     }
 }
@@ -275,14 +291,57 @@ pub struct Answer {
     /// A word to the model along with it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
+    /// Of what is in a copy: it is to go. Whoever only says no has dropped nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drop: bool,
     /// Whose answer it is.
     pub by: By,
+}
+
+/// What becomes of what somebody did in a copy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settled {
+    /// It goes into the project, as far as it can.
+    Taken,
+    /// It goes, and the copy with it.
+    Dropped,
+    /// It stays where it is.
+    Left,
+}
+
+impl Settled {
+    /// All of them with the words that stand for them.
+    const NAMES: [(Self, &str); 3] = [(Self::Taken, "take"), (Self::Dropped, "drop"), (Self::Left, "leave")];
+
+    /// The word that stands for it.
+    pub fn name(self) -> &'static str {
+        Self::NAMES.iter().find(|(settled, _)| *settled == self).map_or("", |(_, name)| name)
+    }
+
+    /// What a word stands for.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::NAMES.iter().find(|(_, known)| *known == name).map(|(settled, _)| *settled)
+    }
 }
 
 impl Answer {
     /// Yes or no to this one question, without a word.
     pub fn new(allow: bool, by: By) -> Self {
-        Self { allow, always: false, until: Until::default(), comment: String::new(), by }
+        Self { allow, always: false, until: Until::default(), comment: String::new(), drop: false, by }
+    }
+
+    /// The answer to what becomes of a copy.
+    pub fn settling(settled: Settled, by: By) -> Self {
+        Self { drop: settled == Settled::Dropped, ..Self::new(settled == Settled::Taken, by) }
+    }
+
+    /// What it says about a copy. Only a person drops one.
+    pub fn settled(&self) -> Settled {
+        match (self.allow, self.drop, &self.by) {
+            (true, ..) => Settled::Taken,
+            (false, true, By::Person(_)) => Settled::Dropped,
+            _ => Settled::Left,
+        }
     }
 }
 

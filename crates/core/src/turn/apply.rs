@@ -8,7 +8,7 @@ use crate::event::{Configured, Ending, Event, LlmEnded, LlmIntent, Outcome, Tool
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
-use crate::policy::{Grant, Memory, Until};
+use crate::policy::{Class, Grant, Memory, Until};
 
 impl Turn {
     /// Folds one event of the agent's stream in.
@@ -42,11 +42,7 @@ impl Turn {
                 }
                 self.push(Message::user(vec![Part::text(nudged.text.clone())]), false);
             }
-            Event::ToolIntent(intent) => {
-                let ToolIntent { action, class, attended, .. } = intent;
-                let status = Status::Intended { action: action.clone(), class: *class, attended: *attended };
-                self.set_status(&intent.key, status);
-            }
+            Event::ToolIntent(intent) => self.begin_tool(intent),
             Event::ToolDone(done) => self.end_tool(done),
             Event::QuestionAsked(asked) => self.set_status(
                 &asked.key,
@@ -197,6 +193,14 @@ impl Turn {
                 self.phase = Phase::Calling(calling);
             }
         }
+    }
+
+    fn begin_tool(&mut self, intent: &ToolIntent) {
+        let ToolIntent { key, action, class, attended, .. } = intent;
+        if let Some(current) = &mut self.current {
+            current.acted |= *class != Class::Pure || !action.deed.only_looks();
+        }
+        self.set_status(key, Status::Intended { action: action.clone(), class: *class, attended: *attended });
     }
 
     fn end_tool(&mut self, done: &ToolDone) {

@@ -27,10 +27,10 @@ use crate::ledger::{Charge, Ledger, Left};
 use crate::memory::Recall;
 use crate::message::Assignment;
 use crate::plan::Task;
-use crate::policy::{Action, Answer, Class, Grant, Memory};
+use crate::policy::{Action, Answer, Class, Deed, Grant, Memory};
 use crate::team::{Definition, Settings};
 
-pub use tools::{STRUCTURED_OUTPUT, SUBMIT_PLAN};
+pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
 /// The state of an agent's loop.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
@@ -94,6 +94,9 @@ struct Current {
     /// Structured answers that did not have their shape.
     #[serde(default)]
     misfits: u32,
+    /// It has done more than look.
+    #[serde(default)]
+    acted: bool,
 }
 
 impl Current {
@@ -112,6 +115,7 @@ impl Current {
             compacting: false,
             unsummarised: false,
             misfits: 0,
+            acted: false,
         }
     }
 }
@@ -334,7 +338,8 @@ pub enum Input {
         /// How.
         answer: Answer,
     },
-    /// Nobody on the team could say what a call asks: the user is asked, if anybody can be.
+    /// Nobody on the team can say what a call asks, or what becomes of what was done for it in a copy: the user is asked, if
+    /// anybody can be.
     Unanswered {
         /// The call.
         key: String,
@@ -433,6 +438,16 @@ impl Turn {
         self.current.as_ref()?.interrupted.as_deref()
     }
 
+    /// Whether a call of the turn that runs waits for a person.
+    pub fn is_asking(&self) -> bool {
+        matches!(&self.phase, Phase::Working(calls) if calls.iter().any(|call| matches!(call.status, Status::Asked { .. })))
+    }
+
+    /// Whether the turn that runs has changed nothing and asked nobody: its answer follows from what it was told.
+    pub fn only_looked(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| !current.acted)
+    }
+
     /// The call in flight, or the one that waits to be made again.
     pub fn calling(&self) -> Option<&LlmIntent> {
         match &self.phase {
@@ -520,15 +535,23 @@ impl Turn {
 fn pending_calls(calls: &[Call]) -> Vec<Effect> {
     let mut effects = Vec::new();
     let mut open = Vec::new();
+    let mut asks = false;
     for call in calls {
         // What changes something runs alone and in order; what only looks runs beside its neighbours.
         match &call.status {
             Status::Done { .. } => {}
+            // One thing is asked at a time.
+            Status::Open if asks => {}
             Status::Open => open.push(call.key.clone()),
             Status::Asked { question, action, memory, .. } => {
                 let (tool, action, memory) = (call.tool.clone(), action.clone(), memory.clone());
+                // What is asked about a copy holds up nobody who is at work.
+                let holds = action.deed != Deed::Merge;
                 effects.push(Effect::Ask { question: *question, tool, action, memory });
-                break;
+                asks = true;
+                if holds {
+                    break;
+                }
             }
             Status::Intended { action, class, attended } => {
                 let (key, action) = (call.key.clone(), action.clone());

@@ -7,7 +7,7 @@ use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX, REPEATS_MAX};
-use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Verdict};
+use crate::policy::{self, Action, By, Class, Deed, Mode, Rules, Settled, Verdict};
 use crate::team::{Constraints, Settings};
 
 use super::call::TOLD_INTERRUPTED;
@@ -16,6 +16,13 @@ use super::call::TOLD_INTERRUPTED;
 pub const STRUCTURED_OUTPUT: &str = "structured_output";
 /// The tool that puts a plan before the user; the turn is over once it has.
 pub const SUBMIT_PLAN: &str = "submit_plan";
+
+/// The parameter of a merge that says what becomes of the copy.
+pub const SETTLE: &str = "settle";
+
+/// Why changes stay in their copy.
+const NOBODY_ASKED: &str = "nobody could be asked";
+const PUT_OFF: &str = "the user decides later";
 
 const TOLD_UNANSWERED: &str = "Nobody could answer. Decide as you think best, and say what you assumed.";
 
@@ -100,18 +107,16 @@ impl Turn {
         });
         let Some((call, action, class)) = asked else { return Vec::new() };
         let said = Event::QuestionAnswered(QuestionAnswered { question, answer: answer.clone() });
-        // The answer is the result: there is nothing to run.
-        let words = match (action.deed, answer.allow, &answer.by) {
-            (Deed::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
-            (Deed::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
-            (Deed::Ask, false, By::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
-            _ => None,
-        };
-        if let Some(words) = words {
-            let content = vec![Part::text(words)];
-            let done = ToolDone { key: call.key.clone(), ending: Ending::Ran, content, is_error: false, ms: 0 };
-            let next = self.tools_done(current, calls, vec![done], Ahead::default(), now);
+        if let Some(words) = told_by(action, &answer) {
+            let next = self.tools_done(current, calls, vec![ran(call, words)], Ahead::default(), now);
             return [said].into_iter().chain(next).collect();
+        }
+        if action.deed == Deed::Merge {
+            let parameters = vec![(SETTLE.to_owned(), answer.settled().name().to_owned())];
+            // They speak of what has come of it, and are told with it.
+            let words = format!("{}{}", action.said, they_say("\n\n", &answer));
+            let action = Action { parameters, said: words, ..action.clone() };
+            return vec![said, intend(call, action, class, Approval::Question(question), false)];
         }
         if answer.allow {
             let attended = matches!(answer.by, By::Person(_));
@@ -124,7 +129,8 @@ impl Turn {
         events
     }
 
-    /// What a colleague was asked becomes a question to the user; under a mode that asks nobody, a word to the model.
+    /// What a colleague was asked, or what becomes of a copy, is a question to the user; under a mode that asks nobody, a
+    /// word to the model.
     pub(super) fn unanswered(
         &self,
         current: &Current,
@@ -138,12 +144,14 @@ impl Turn {
             _ => None,
         });
         let Some((call, class)) = asked else { return Vec::new() };
+        let (class, unsaid) = match action.deed {
+            Deed::Merge => (Class::Idempotent, left(&action, NOBODY_ASKED)),
+            _ => (class, TOLD_UNANSWERED.to_owned()),
+        };
         if let Judged::Ask(event) = self.judge(call, action, class, now) {
             return vec![event];
         }
-        let content = vec![Part::text(TOLD_UNANSWERED)];
-        let done = ToolDone { key: key.to_owned(), ending: Ending::Ran, content, is_error: false, ms: 0 };
-        self.tools_done(current, calls, vec![done], Ahead::default(), now)
+        self.tools_done(current, calls, vec![ran(call, unsaid)], Ahead::default(), now)
     }
 
     /// The results, and what follows once every call has one. `ahead` is what the events before these add to the
@@ -196,6 +204,35 @@ impl Turn {
     fn is_under_contract(&self) -> bool {
         self.identity.as_ref().is_some_and(|identity| identity.definition.output.is_some())
     }
+}
+
+/// The result of a call where the answer is all there is: nothing is to be run.
+fn told_by(action: &Action, answer: &policy::Answer) -> Option<String> {
+    match (action.deed, answer.allow, &answer.by) {
+        (Deed::Ask, true, _) if answer.comment.is_empty() => Some("The user answers: Yes.".to_owned()),
+        (Deed::Ask, true, _) => Some(format!("The user answers: {}", answer.comment)),
+        (Deed::Ask, false, By::Nobody(_)) => Some(TOLD_UNANSWERED.to_owned()),
+        (Deed::Merge, _, By::Nobody(_)) => Some(left(action, NOBODY_ASKED)),
+        (Deed::Merge, ..) if answer.settled() == Settled::Left => {
+            Some(format!("{}{}", left(action, PUT_OFF), they_say("\n\n", answer)))
+        }
+        _ => None,
+    }
+}
+
+/// What a call came to whose changes stay in their copy.
+fn left(action: &Action, why: &str) -> String {
+    let Action { said, target, .. } = action;
+    format!(
+        "{said}\n\n[The changes are in a copy and not in the project yet: {why}. The user takes them with `max-team worktrees \
+         accept {target}`, looks with `show`, drops them with `reject`.]"
+    )
+}
+
+/// A call that went well, with these words.
+fn ran(call: &Call, words: String) -> ToolDone {
+    let (key, content) = (call.key.clone(), vec![Part::text(words)]);
+    ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0 }
 }
 
 enum Judged {
@@ -251,11 +288,15 @@ fn ran_well(call: &Call, done: &[ToolDone]) -> bool {
     }
 }
 
+/// The word that goes along with an answer, if there is one.
+fn they_say(before: &str, answer: &policy::Answer) -> String {
+    if answer.comment.is_empty() { String::new() } else { format!("{before}They say: {}", answer.comment) }
+}
+
 /// Never "the user refused" when nobody was asked.
 fn refusal_words(answer: &policy::Answer) -> String {
-    let comment = if answer.comment.is_empty() { String::new() } else { format!(" They say: {}", answer.comment) };
     match &answer.by {
-        By::Person(_) => format!("The user said no.{comment}"),
+        By::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
         By::Rule(rule) => format!("Not allowed by {rule}; nobody was asked."),
         By::Nobody(why) => format!("Not run: this needs the user's yes, and nobody could be asked ({why})."),
     }

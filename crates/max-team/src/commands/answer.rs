@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By, Deed, Memory, Until};
+use max_team_core::policy::{Answer, By, Deed, Memory, Settled, Until};
 use max_team_core::time::rfc3339;
 use max_team_runtime::{AnsweredRow, Matter, Pending, Reply, RuntimeError, Sessions};
 use uuid::Uuid;
@@ -129,6 +129,9 @@ fn no(pending: &Pending, options: &args::No) -> Result<Reply, Stop> {
         Matter::Plan(About::Proposal) if options.changes => Ok(Reply::Plan(Say::Changes(why))),
         _ if options.changes => usage(Lang::changes_too_late),
         Matter::Plan(_) => Ok(Reply::Plan(Say::Reject(why))),
+        Matter::Tool { action, .. } if action.deed == Deed::Merge => {
+            Ok(Reply::Agent(Answer { comment: why, ..Answer::settling(Settled::Dropped, By::Person(String::new())) }))
+        }
         Matter::Tool { .. } => Ok(Reply::Agent(answer(false, why))),
     }
 }

@@ -112,6 +112,10 @@ fn head(pending: &Pending, now_ms: i64, lang: Lang) -> String {
 pub(super) fn asked_in(pending: &Pending, lang: Lang) -> String {
     match &pending.row.matter {
         Matter::Plan(about) => lang.about_plan(about),
+        Matter::Tool { action, .. } if action.deed == Deed::Merge => {
+            let (added, removed) = changed(action).unwrap_or_default();
+            format!("{} (+{added} -{removed})", lang.has_changes())
+        }
         Matter::Tool { .. } => asked(pending),
     }
 }
@@ -130,17 +134,20 @@ fn asked(pending: &Pending) -> String {
 
 /// Lines that an edit adds and removes.
 fn changed(action: &Action) -> Option<(usize, usize)> {
-    let mut inside = false;
+    let (mut inside, mut any) = (false, false);
     let (mut added, mut removed) = (0, 0);
     for line in action.preview.lines() {
         if line.starts_with("@@ -") {
-            inside = true;
+            (inside, any) = (true, true);
+        } else if line.starts_with("diff --git ") {
+            // The next file has a head of its own.
+            inside = false;
         } else if inside {
             added += usize::from(line.starts_with('+'));
             removed += usize::from(line.starts_with('-'));
         }
     }
-    (inside && matches!(action.deed, Deed::Write | Deed::WriteOwn)).then_some((added, removed))
+    (any && matches!(action.deed, Deed::Write | Deed::WriteOwn | Deed::Merge)).then_some((added, removed))
 }
 
 /// The plan behind a question about the whole of it.
@@ -173,6 +180,12 @@ fn ways(pending: &Pending, lang: Lang) -> Vec<String> {
     let no = format!("max-team deny {id} -m {}", lang.why_word());
     match &pending.row.matter {
         Matter::Tool { action, .. } if action.deed == Deed::Ask => vec![format!("{yes} -m ANSWER"), no],
+        Matter::Tool { action, .. } if action.deed == Deed::Merge => vec![
+            yes,
+            no,
+            format!("max-team inbox {id}"),
+            format!("max-team worktrees accept {} FILES", short(&action.target)),
+        ],
         Matter::Tool { .. } => vec![yes, no, format!("max-team inbox {id}")],
         Matter::Plan(About::Proposal) => vec![
             format!("{yes} [--first-wave]"),
@@ -206,7 +219,11 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
     let more = match &pending.row.matter {
         Matter::Tool { tool, action, memory } => json!({
             "remember": memory.rules(),
-            "kind": if action.deed == Deed::Ask { "question" } else { "permission" },
+            "kind": match action.deed {
+                Deed::Ask => "question",
+                Deed::Merge => "merge",
+                _ => "permission",
+            },
             "tool": tool,
             "target": action.target,
             "lines_added": changed(action).map(|(added, _)| added),

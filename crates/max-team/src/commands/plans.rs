@@ -188,6 +188,9 @@ fn task(plan: &Plan, view: &TaskView<'_>, created: i64, times: Times) -> Value {
             result.insert("artifacts".to_owned(), json!(found.artifacts));
             result.insert("proof".to_owned(), json!(found.proof));
             result.insert("evidence".to_owned(), json!(found.evidence));
+            if let Some(cached) = &found.cached {
+                result.insert("cached".to_owned(), json!(cached));
+            }
         }
         if let (false, Value::Object(result)) = (view.error.is_empty() || view.status == Status::Done, &mut result) {
             result.insert("error".to_owned(), json!(view.error));

@@ -324,10 +324,17 @@ impl Headless {
         key: Option<&str>,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
-        tally.unasked.push(clean_line(format!("{} {}", asked.tool, asked.action.target).trim_end()));
+        // What is in a copy stays there, and nothing was refused: how it is taken is said.
+        let merges = asked.action.deed == Deed::Merge;
+        if merges {
+            talk(&self.lang.copy_kept(&asked.action.target));
+        }
+        if !merges {
+            tally.unasked.push(clean_line(format!("{} {}", asked.tool, asked.action.target).trim_end()));
+        }
         tally.sent.insert(asked.question);
         tally.asked_by.insert(asked.question, asked.by.clone());
-        if key.is_none() {
+        if key.is_none() && !merges {
             tally.denials.push(json!({ "tool_name": asked.tool, "tool_use_id": null, "target": asked.action.target }));
         }
         let why = match asked.action.deed {

@@ -243,7 +243,7 @@ fn action(view: &TaskView<'_>, known: &Known, session: &Session, look: Look, now
             let doing = session.crew().at(known.id, &view.task.id).map(|mate| mate.doing(lang, now_ms));
             doing.unwrap_or_else(|| lang.working().to_owned()) + &attempt
         }
-        Status::Done => view.result.map(|result| lang.proof(result.proof).to_owned()).unwrap_or_default(),
+        Status::Done => view.result.map(|result| lang.outcome(result)).unwrap_or_default(),
         Status::Failed if !waits.is_empty() => format!("{waits}: {}", first(view.error)),
         Status::Failed | Status::Cancelled => first(view.error),
         Status::Skipped => lang.task_status(view.status).to_owned(),

@@ -110,6 +110,7 @@ impl Dialog {
         match (&self.form, question.map(|question| &question.matter)) {
             (Form::Words(_), _) => true,
             (Form::Plan(gate), Some(Matter::Plan { about, .. })) => gate.takes(letter, about),
+            (_, Some(Matter::Permit(permit))) if permit.merges => "yn".contains(letter.to_ascii_lowercase()),
             _ => "yanc".contains(letter.to_ascii_lowercase()),
         }
     }
@@ -117,7 +118,7 @@ impl Dialog {
     /// A key, while the question is what the user looks at.
     pub(super) fn key(&mut self, key: KeyEvent, question: &Question, scene: Scene<'_>, look: Look) -> Option<Verdict> {
         match (&mut self.form, &question.matter) {
-            (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, &permit.memory).map(Verdict::Answer),
+            (Form::Permit(panel), Matter::Permit(permit)) => panel.key(key, permit).map(Verdict::Answer),
             (Form::Words(reply), Matter::Words(words)) => reply.key(key, words).map(Verdict::Answer),
             (Form::Plan(gate), Matter::Plan { about, .. }) => gate.key(key, about, scene, look.lang),
             _ => None,
@@ -138,8 +139,12 @@ impl Dialog {
         match (&mut self.form, &question.matter) {
             (Form::Permit(panel), Matter::Permit(permit)) => {
                 title.push(Span::styled(format!("{who} "), look.theme.strong()));
-                title.push(Span::raw(format!("{} ", look.lang.wants_to_use())));
-                title.push(Span::styled(clean_line(&permit.tool), look.theme.strong()));
+                if permit.merges {
+                    title.push(Span::raw(look.lang.has_changes().to_owned()));
+                } else {
+                    title.push(Span::raw(format!("{} ", look.lang.wants_to_use())));
+                    title.push(Span::styled(clean_line(&permit.tool), look.theme.strong()));
+                }
                 title.extend(more(count, look));
                 panel.lines(Line::from(title), permit, rows, look)
             }

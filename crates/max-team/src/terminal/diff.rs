@@ -12,6 +12,8 @@ use super::theme::Theme;
 /// One line of a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Row<'a> {
+    /// The next file, of a diff of several.
+    File(&'a str),
     /// Lines are left out here.
     Skip,
     Same(u32, &'a str),
@@ -40,12 +42,13 @@ impl Row<'_> {
     fn number(&self) -> Option<u32> {
         match self {
             Self::Same(number, _) | Self::Added(number, _) | Self::Removed(number, _) => Some(*number),
-            Self::Skip | Self::Other(_) => None,
+            Self::File(_) | Self::Skip | Self::Other(_) => None,
         }
     }
 
     fn lines(&self, gutter: usize, columns: usize, theme: Theme) -> Vec<Line<'static>> {
         let (sign, words, style) = match self {
+            Self::File(name) => return text::chop(&[Span::styled(clean_line(name), theme.strong())], columns),
             Self::Skip => return vec![Line::from(Span::styled(format!("{:>gutter$}", "⋮"), theme.faint()))],
             Self::Other(words) => return text::chop(&[Span::styled(clean_line(words), theme.faint())], columns),
             Self::Same(_, words) => (" ", words, Style::new()),
@@ -77,8 +80,14 @@ fn parse(diff: &str) -> Vec<Row<'_>> {
     }
     let mut rows = Vec::new();
     let (mut old, mut new) = (0_u32, 0_u32);
-    let mut inside = false;
+    let (mut inside, mut named) = (false, false);
     for line in diff.lines() {
+        // No line of a hunk begins so: those have a sign before them.
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            (inside, named) = (false, true);
+            rows.push(Row::File(names.rsplit_once(" b/").map_or(names, |(_, name)| name)));
+            continue;
+        }
         if let Some((from, to)) = hunk(line) {
             if inside {
                 rows.push(Row::Skip);
@@ -86,8 +95,10 @@ fn parse(diff: &str) -> Vec<Row<'_>> {
             (old, new, inside) = (from, to, true);
             continue;
         }
-        // What stands before the first hunk names the file, which is shown elsewhere.
+        // What stands before the first hunk names the file again, or says what else became of it.
         if !inside {
+            let names = ["index ", "--- ", "+++ "].iter().any(|start| line.starts_with(start));
+            rows.extend((named && !names).then_some(Row::Other(line)));
             continue;
         }
         match line.split_at_checked(1) {
@@ -143,6 +154,25 @@ mod tests {
             " 3",
         ];
         assert_eq!(shown, want);
+    }
+
+    #[test]
+    fn of_several_files_each_is_named() {
+        let several = "diff --git a/x b/x\nindex 1..2 100644\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n\
+                       diff --git a/y z b/y z\nnew file mode 100644\nindex 0..2\n--- /dev/null\n+++ b/y z\n@@ -0,0 +1 @@\n+one\n\
+                       diff --git a/p.png b/p.png\nBinary files a/p.png and b/p.png differ\n";
+        let shown: Vec<String> = lines(several, 60, Theme { color: true }).iter().map(ToString::to_string).collect();
+        let want = [
+            "x",
+            "  1 - old",
+            "  1 + new",
+            "y z",
+            "new file mode 100644",
+            "  1 + one",
+            "p.png",
+            "Binary files a/p.png and b/p.png differ",
+        ];
+        assert_eq!((shown.as_slice(), counts(several)), (want.map(str::to_owned).as_slice(), (2, 1)));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! the questions themselves are the session's.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use max_team_core::policy::{Answer, By, Memory, Until};
+use max_team_core::policy::{Answer, By, Memory, Settled, Until};
 use ratatui::text::{Line, Span};
 
 use super::diff;
@@ -26,14 +26,18 @@ enum Choice {
     Session,
     Repository,
     No,
+    /// Of what is in a copy: it is dropped, or stays there.
+    Drop,
+    Later,
 }
 
 impl Choice {
     const ALL: [Self; 5] = [Self::Once, Self::Task, Self::Session, Self::Repository, Self::No];
 
     /// What there is to choose: what is not remembered is not offered.
-    fn among(memory: &Memory) -> &'static [Self] {
-        match memory {
+    fn among(permit: &Permit) -> &'static [Self] {
+        match &permit.memory {
+            _ if permit.merges => &[Self::Once, Self::Drop, Self::Later],
             Memory::Rules(_) => &Self::ALL,
             Memory::Deed => &[Self::Once, Self::Session, Self::No],
             Memory::Nothing => &[Self::Once, Self::No],
@@ -50,7 +54,19 @@ impl Choice {
             Self::Task => Some(Until::Task),
             Self::Session => Some(Until::Session),
             Self::Repository => Some(Until::Repository),
-            Self::Once | Self::No => None,
+            Self::Once | Self::No | Self::Drop | Self::Later => None,
+        }
+    }
+
+    /// What a letter, or Esc, stands for.
+    fn of(key: KeyCode, merges: bool) -> Option<Self> {
+        match key {
+            KeyCode::Char('y' | 'Y') => Some(Self::Once),
+            KeyCode::Char('a' | 'A') => Some(Self::Session),
+            KeyCode::Char('n' | 'N') if merges => Some(Self::Drop),
+            KeyCode::Esc if merges => Some(Self::Later),
+            KeyCode::Char('n' | 'N') | KeyCode::Esc => Some(Self::No),
+            _ => None,
         }
     }
 }
@@ -79,27 +95,21 @@ impl Panel {
     }
 
     /// A key, while the question is what the user looks at. Returns the answer, if that was one.
-    pub(super) fn key(&mut self, key: KeyEvent, memory: &Memory) -> Option<Answer> {
+    pub(super) fn key(&mut self, key: KeyEvent, permit: &Permit) -> Option<Answer> {
         if self.comment.is_some() {
             return self.comment_key(key);
         }
         if key.modifiers.intersects(KeyModifiers::CONTROL | KeyModifiers::ALT) {
             return None;
         }
-        let all = Choice::among(memory);
-        let letter = match key.code {
-            KeyCode::Char('y' | 'Y') => Some(Choice::Once),
-            KeyCode::Char('a' | 'A') => Some(Choice::Session),
-            KeyCode::Char('n' | 'N') | KeyCode::Esc => Some(Choice::No),
-            _ => None,
-        };
-        if let Some(choice) = letter {
+        let all = Choice::among(permit);
+        if let Some(choice) = Choice::of(key.code, permit.merges) {
             return all.contains(&choice).then(|| self.answer(choice, String::new()));
         }
         match key.code {
             KeyCode::Enter => return Some(self.answer(self.choice, String::new())),
-            KeyCode::Tab => self.comment = Some(Editor::default()),
-            KeyCode::Char('c' | 'C') => {
+            KeyCode::Tab if !permit.merges => self.comment = Some(Editor::default()),
+            KeyCode::Char('c' | 'C') if !permit.merges => {
                 self.choice = Choice::No;
                 self.comment = Some(Editor::default());
             }
@@ -132,7 +142,12 @@ impl Panel {
     fn answer(&self, choice: Choice, comment: String) -> Answer {
         let by = By::Person(PLACE.to_owned());
         let until = choice.until();
-        let answer = Answer::new(choice != Choice::No, by);
+        let answer = match choice {
+            Choice::Drop => return Answer::settling(Settled::Dropped, by),
+            Choice::Later => return Answer::settling(Settled::Left, by),
+            Choice::Once | Choice::Task | Choice::Session | Choice::Repository => Answer::new(true, by),
+            Choice::No => Answer::new(false, by),
+        };
         Answer { always: until.is_some(), until: until.unwrap_or_default(), comment, ..answer }
     }
 
@@ -160,7 +175,7 @@ impl Panel {
             let words = format!("  {} {}", lang.remembered_as(), text::clean_line(&rules));
             lines.push(Line::from(Span::styled(text::cut(&words, columns), theme.faint())));
         }
-        lines.push(self.options(&permit.memory, look));
+        lines.push(self.options(permit, look));
         lines
     }
 
@@ -187,7 +202,7 @@ impl Panel {
         lines
     }
 
-    fn options(&self, memory: &Memory, look: Look) -> Line<'static> {
+    fn options(&self, permit: &Permit, look: Look) -> Line<'static> {
         let Look { theme, lang, .. } = look;
         if self.comment.is_some() {
             let words = if self.choice == Choice::No { lang.comment_on_no() } else { lang.comment_on_yes() };
@@ -196,19 +211,23 @@ impl Panel {
         let mut spans = vec![Span::raw("  ")];
         // Few letters answer, for any other begins a message: what lasts longer is chosen by the arrows.
         let options = [
-            (Choice::Once, "y", lang.yes_once()),
+            (Choice::Once, "y", if permit.merges { lang.take_all() } else { lang.yes_once() }),
             (Choice::Task, "→", lang.yes_task()),
             (Choice::Session, "a", lang.yes_session()),
             (Choice::Repository, "→", lang.yes_repository()),
             (Choice::No, "n", lang.no()),
+            (Choice::Drop, "n", lang.drop_all()),
+            (Choice::Later, "Esc", lang.leave_it()),
         ];
-        for (choice, key, words) in options.into_iter().filter(|(choice, ..)| Choice::among(memory).contains(choice)) {
+        for (choice, key, words) in options.into_iter().filter(|(choice, ..)| Choice::among(permit).contains(choice)) {
             let style = if choice == self.choice { theme.chosen() } else { theme.strong() };
             spans.push(Span::styled(format!(" {key} "), style));
             spans.push(Span::raw(format!(" {words}   ")));
         }
-        spans.push(Span::styled(" Tab ", theme.strong()));
-        spans.push(Span::raw(lang.with_comment()));
+        if !permit.merges {
+            spans.push(Span::styled(" Tab ", theme.strong()));
+            spans.push(Span::raw(lang.with_comment()));
+        }
         Line::from(spans)
     }
 }

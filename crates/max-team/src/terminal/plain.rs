@@ -270,7 +270,7 @@ mod tests {
     use max_team_core::event::{Event, QuestionAsked};
     use max_team_core::plan::event::{PlanAsked, Say};
     use max_team_core::plan::{Draft, Task};
-    use max_team_core::policy::{Action, Answer, By, Class, Memory};
+    use max_team_core::policy::{Action, Answer, By, Class, Memory, Settled};
     use max_team_runtime::{Delta, Origin, preview};
     use uuid::Uuid;
 
@@ -397,6 +397,32 @@ mod tests {
             assert_eq!(said, Some(want));
             assert!(plain.session.questions.is_answering() && !plain.session.is_over());
         }
+    }
+
+    #[test]
+    fn a_line_says_what_becomes_of_a_copy() {
+        let table = [
+            ("y", Some(Settled::Taken)),
+            ("N", Some(Settled::Dropped)),
+            ("l", Some(Settled::Left)),
+            ("a", None),
+            ("n because", None),
+            ("", None),
+        ];
+        for (line, want) in table {
+            let mut plain = plain(true);
+            plain.event(stage::merges("1.0", "@@ -1 +1 @@\n-x\n+y\n"));
+            plain.questions().unwrap();
+            plain.line(line).unwrap();
+            assert_eq!(plain.answers().first().map(Answer::settled), want, "{line}");
+            let printed = plain.printed();
+            assert!(printed.contains("has changes for you, in a copy of the project (agt_"), "{printed}");
+            assert!(printed.contains("  +y\nTake them? y = yes, n = drop them"), "{printed}");
+        }
+        let mut plain = plain(false);
+        plain.event(stage::merges("1.0", ""));
+        plain.questions().unwrap();
+        assert_eq!(plain.answers().first().map(Answer::settled), Some(Settled::Left), "nobody is here");
     }
 
     #[test]

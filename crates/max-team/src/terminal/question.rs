@@ -58,6 +58,8 @@ pub(super) struct Permit {
     pub(super) rule: String,
     /// What a "yes, always" is remembered as.
     pub(super) memory: Memory,
+    /// Whether it is done already, in a copy, and a yes takes it.
+    pub(super) merges: bool,
 }
 
 /// Something that only the user can decide.
@@ -103,12 +105,15 @@ impl Matter {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
             return Self::Words(Words::read(words));
         }
+        let merges = action.deed == Deed::Merge;
         Self::Permit(Permit {
             tool: tool.to_owned(),
             target: action.target.clone(),
             preview: action.preview.clone(),
-            rule: rule.to_owned(),
+            // What is done already is asked about by no rule.
+            rule: if merges { String::new() } else { rule.to_owned() },
             memory: memory.clone(),
+            merges,
         })
     }
 }

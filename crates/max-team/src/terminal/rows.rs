@@ -99,6 +99,8 @@ pub(super) struct ToolRow {
     pub(super) preview: String,
     /// Whether its result is what the user said.
     pub(super) told: bool,
+    /// Whether its result ends with what became of a copy.
+    pub(super) settled: bool,
 }
 
 /// Rows of one kind stand together, without an empty line between them.
@@ -206,6 +208,10 @@ impl ToolRow {
                 let words = first();
                 format!(" → {}", words.strip_prefix("The user answers: ").unwrap_or(&words))
             }
+            _ if self.settled => {
+                let last = clean_line(self.result.trim_end().lines().next_back().unwrap_or_default());
+                format!(" → {}", last.trim_matches(['[', ']']))
+            }
             _ if self.images > 0 => format!(" ({})", lang.image()),
             _ => format!(" ({})", lang.lines(self.result.lines().count())),
         }
@@ -304,7 +310,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
     let money = figures::dollars(tally.spent.nano);
     let words = format!("{}: {} · {}", lang.plan(), lang.came_to(end, &tally, &money), figures::duration(ms));
     let mut lines = marked(sign, style, &words, theme.strong(), look);
-    if tally.ran == 0 {
+    if tally.ran + tally.cached == 0 {
         return lines;
     }
     let mut views: Vec<_> = plan.0.tasks().collect();
@@ -312,7 +318,7 @@ fn summary_lines(plan: &Drawn, ms: u64, look: Look) -> Vec<Line<'static>> {
     let shown = if views.len() > SUMMARY_ROWS_MAX { SUMMARY_ROWS_MAX - 1 } else { views.len() };
     for view in views.iter().take(shown) {
         let what = match view.result {
-            Some(result) => lang.proof(result.proof).to_owned(),
+            Some(result) => lang.outcome(result),
             None if view.error.is_empty() => lang.task_status(view.status).to_owned(),
             None => format!("{}: {}", lang.task_status(view.status), view.error),
         };

@@ -18,7 +18,7 @@ use max_team_core::context::summary::{Compacted, CompactionFailed, Why};
 use max_team_core::event::{End, Ending, Event, Interrupted, LlmEnded, Outcome, QuestionAnswered, Said};
 use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Principal, Role};
-use max_team_core::policy::{Action, Answer, By, Mode, Until};
+use max_team_core::policy::{Action, Answer, By, Mode, Settled, Until};
 use max_team_core::recovery::Failure;
 use max_team_runtime::{Delta, Notice, RuntimeError};
 use proptest::prelude::*;
@@ -110,6 +110,41 @@ fn a_conversation_at_120x40() {
     stage.key(KeyCode::Char('a'));
     stage.key(KeyCode::PageDown);
     insta::assert_snapshot!("second_question_120x40", stage.glass.screen());
+}
+
+#[test]
+fn what_is_in_a_copy_is_taken_dropped_or_left() {
+    let table = [
+        (vec![KeyCode::Char('y')], Settled::Taken),
+        (vec![KeyCode::Enter], Settled::Taken),
+        (vec![KeyCode::Char('n')], Settled::Dropped),
+        (vec![KeyCode::Right, KeyCode::Enter], Settled::Dropped),
+        (vec![KeyCode::Esc], Settled::Left),
+        (vec![KeyCode::Tab, KeyCode::Right, KeyCode::Right, KeyCode::Enter], Settled::Left),
+    ];
+    for (keys, want) in table {
+        let mut stage = Stage::new(80, 24);
+        conversation(&mut stage);
+        stage.event(stage::merges("2.0", DIFF));
+        stage.wait(1_000);
+        if want == Settled::Taken {
+            insta::assert_snapshot!("merge_80x24", stage.glass.screen());
+        }
+        for key in &keys {
+            assert_eq!(stage.key(*key), None);
+        }
+        let Some(Act::Answer { answer, .. }) = stage.acts.last() else { panic!("{keys:?}: {:?}", stage.acts) };
+        assert_eq!((answer.settled(), answer.always), (want, false), "{keys:?}");
+        stage.done("2.0", Ending::Ran, "Changed.\n\n[The user has dropped the changes.]", false, 0);
+        let screen = stage.glass.screen();
+        assert!(screen.contains(" → The user has dropped the") && !screen.contains("(+2"), "{screen}");
+    }
+    let mut stage = Stage::with(80, 24, false, Lang::Zh);
+    conversation(&mut stage);
+    stage.event(stage::merges("2.0", DIFF));
+    stage.wait(1_000);
+    let screen = stage.glass.screen();
+    assert!(["副本", "接受改动", "丢弃改动", "稍后决定"].iter().all(|words| screen.contains(words)), "{screen}");
 }
 
 #[test]

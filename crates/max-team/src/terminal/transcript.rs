@@ -88,6 +88,8 @@ pub(super) struct Tool {
     preview: String,
     /// Whether it asks the user something.
     asks: bool,
+    /// Whether it is asked what becomes of what was done for it in a copy.
+    merges: bool,
     /// Set while it runs.
     pub(super) running_since_ms: Option<i64>,
     /// How far it is, by its own account.
@@ -322,6 +324,7 @@ impl Transcript {
         let tool = tools.get_mut(index)?;
         tool.target.clone_from(&action.target);
         tool.asks = action.deed == Deed::Ask;
+        tool.merges = action.deed == Deed::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
         tool.preview =
             if matches!(action.deed, Deed::Write | Deed::WriteOwn) { action.preview.clone() } else { String::new() };
@@ -343,6 +346,7 @@ impl Transcript {
             ms: done.ms,
             preview: tool.preview,
             told: tool.asks,
+            settled: tool.merges,
         })))
     }
 
@@ -393,7 +397,7 @@ impl Turn {
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
         let (preview, progress) = (String::new(), String::new());
-        Self { key, name, target, preview, asks: false, running_since_ms: None, progress }
+        Self { key, name, target, preview, asks: false, merges: false, running_since_ms: None, progress }
     }
 }
 

@@ -1,5 +1,7 @@
 //! The phrases of answers that are kept. Arguments, data and words are passed through as they are.
 
+use max_team_core::calling::cache::Age;
+
 use super::{Lang, plural};
 
 phrases! {
@@ -14,6 +16,18 @@ phrases! {
 }
 
 impl Lang {
+    pub(crate) fn age(self, age: Age) -> String {
+        if self == Self::En {
+            return age.to_string();
+        }
+        match age {
+            Age::Moments => "不到 1 分钟前".to_owned(),
+            Age::Minutes(minutes) => format!("{minutes} 分钟前"),
+            Age::Hours(hours) => format!("{hours} 小时前"),
+            Age::Days(days) => format!("{days} 天前"),
+        }
+    }
+
     pub(crate) fn cache_heads(self) -> [&'static str; 5] {
         match self {
             Self::En => ["EXPERT", "KEY", "FOUND", "LEFT", "ARGUMENTS"],

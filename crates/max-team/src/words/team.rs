@@ -2,8 +2,9 @@
 //!
 //! Words that a member, a file or an error says are passed through as they are.
 
+use max_team_core::calling::cache::Age;
 use max_team_core::plan::Status;
-use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally};
+use max_team_core::plan::event::{PlanEnd, Proof, Ruling, Say, Tally, TaskResult};
 
 use super::{Lang, plural};
 
@@ -234,11 +235,15 @@ impl Lang {
 
     pub(crate) fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {
         let end = self.plan_end(end);
-        let Tally { tasks, ran, done, verified, failed, .. } = tally;
+        let Tally { tasks, ran, done, verified, failed, cached, .. } = tally;
+        let spared = match cached {
+            0 => String::new(),
+            _ => say!(self, ", {cached} from the cache", "，{cached} 个来自缓存"),
+        };
         say!(
             self,
-            "{end}: {ran} of {tasks} ran, {done} done, {verified} verified, {failed} failed, {money}",
-            "{end}：{tasks} 个任务执行了 {ran} 个，完成 {done}，已验证 {verified}，失败 {failed}，{money}"
+            "{end}: {ran} of {tasks} ran{spared}, {done} done, {verified} verified, {failed} failed, {money}",
+            "{end}：{tasks} 个任务执行了 {ran} 个{spared}，完成 {done}，已验证 {verified}，失败 {failed}，{money}"
         )
     }
 
@@ -249,6 +254,18 @@ impl Lang {
             Proof::Failed => ("failed", "未通过"),
         };
         if self == Self::En { en } else { zh }
+    }
+
+    /// Whether a result is proven, and where it is from if nobody was asked for it.
+    pub(crate) fn outcome(self, result: &TaskResult) -> String {
+        let proof = self.proof(result.proof);
+        match &result.cached {
+            None => proof.to_owned(),
+            Some(cached) => {
+                let age = self.age(Age::of(cached.age_ms));
+                say!(self, "{proof}, from the cache, {age}", "{proof}，来自缓存（{age}）")
+            }
+        }
     }
 
     pub(crate) fn task_status(self, status: Status) -> &'static str {

@@ -13,6 +13,12 @@ phrases! {
     copy_dropped: "the copy is removed, and its changes with it", "副本及其改动已移除";
     copy_left_out: "not in the copy:", "未放入副本：";
     copy_conflict: "both sides of", "双方的改动：";
+    has_changes: "has changes for you, in a copy of the project", "有改动待您决定，位于项目的副本中";
+    take_all: "take them", "接受改动";
+    drop_all: "drop them", "丢弃改动";
+    leave_it: "leave them for later", "稍后决定";
+    plain_merge: "Take them? y = yes, n = drop them, l = leave them for later: ",
+        "是否接受改动？y = 接受，n = 丢弃，l = 稍后决定：";
 }
 
 impl Lang {
@@ -25,6 +31,16 @@ impl Lang {
             Fate::Conflict { why } => say!(self, "conflict: {why}", "冲突：{why}"),
             Fate::Refused { why } => say!(self, "not taken: {why}", "不接受：{why}"),
         }
+    }
+
+    /// What waits in a copy because nobody could be asked.
+    pub(crate) fn copy_kept(self, id: &str) -> String {
+        say!(
+            self,
+            "the changes are in a copy and not in the project; `max-team worktrees accept {id}` takes them, `show` \
+             looks, `reject` drops them",
+            "改动位于副本中，尚未进入项目；用 `max-team worktrees accept {id}` 接受，`show` 查看，`reject` 丢弃"
+        )
     }
 
     /// What was taken of a copy.

@@ -1,15 +1,15 @@
 //! Answers that serve again: a call that was made before, or is being made, is not made once more.
 //!
-//! Whoever calls looks first; whoever answers keeps the answer in the commit that ends its turn. What a model is told
-//! about it is only that it is from the cache, and how old; what was found never reaches it.
+//! Whoever calls looks first (for the tasks of a plan, `plan/serve.rs` does); whoever answers keeps the answer in the
+//! commit that ends its turn. What a model is told about it is only that it is from the cache, and how old; what was
+//! found never reaches it.
 
-use max_team_core::calling::answer::Told;
-use max_team_core::calling::answer::quoted;
-use max_team_core::calling::cache::{self, Asked, CacheKept, Found};
+use max_team_core::calling::answer::{Told, quoted};
+use max_team_core::calling::cache::{self, Age, Asked, CacheKept, Found};
 use max_team_core::event::{End, Event, TurnEnded};
 use max_team_core::message::Assignment;
 use max_team_core::team::Settings;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::Agent;
@@ -55,7 +55,7 @@ impl Agent {
         let entries = Caches::new(&self.floor.shared.journal).entries(name)?;
         Ok(match asked.find(&entries, &args, now_ms) {
             Found::Answer(entry) => {
-                let age = age(entry.age_ms(now_ms).unwrap_or_default());
+                let age = Age::of(entry.age_ms(now_ms).unwrap_or_default());
                 Looked::Answered(Done::said(format!("{}\n\n[From the cache of `{name}`, {age}.]", quoted(&entry.text))))
             }
             Found::Data(entry) => {
@@ -87,44 +87,24 @@ impl Agent {
         at_ms: i64,
     ) -> Result<Option<(String, Event)>, RuntimeError> {
         let Some(asked) = given.cache.as_ref().filter(|_| ended.end == End::Answered) else { return Ok(None) };
-        // It began to exist with this call.
-        let Some(args) = self.turn.history().first().and_then(|first| cache::arguments(&first.text())) else {
-            return Ok(None);
-        };
+        let Some((raw, told)) = self.said(asked, &ended.text) else { return Ok(None) };
         let expert = &self.origin.name;
         let entries = Caches::new(&self.floor.shared.journal).entries(expert)?;
-        let Some(entry) = asked.keep(args, Told::read(&ended.text), &entries, at_ms) else { return Ok(None) };
+        let Some(entry) = asked.keep(raw, told, &entries, at_ms) else { return Ok(None) };
         let dropped = cache::dropped(&entries, &entry.id(), at_ms);
         Ok(Some((stream(expert), Event::CacheKept(CacheKept { entry, dropped }))))
     }
-}
 
-/// How old something is, for a model.
-fn age(ms: u64) -> String {
-    const MINUTE: u64 = 60_000;
-    match ms {
-        0..MINUTE => "less than a minute old".to_owned(),
-        _ if ms < 120 * MINUTE => format!("{} min old", ms / MINUTE),
-        _ if ms < 48 * 60 * MINUTE => format!("{} h old", ms / (60 * MINUTE)),
-        _ => format!("{} days old", ms / (24 * 60 * MINUTE)),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages_are_said_in_the_unit_that_fits() {
-        for (minutes, want) in [
-            (0, "less than a minute old"),
-            (12, "12 min old"),
-            (119, "119 min old"),
-            (120, "2 h old"),
-            (47 * 60, "47 h old"),
-            (49 * 60, "2 days old"),
-        ] {
-            assert_eq!(age(minutes * 60_000 + 59_999), want);
+    /// What was asked, and what is kept of the answer. Of a task whose owner has changed something, or asked somebody,
+    /// nothing is: its words are not all that came of it, or follow from more than it was given.
+    fn said(&self, asked: &Asked, answer: &str) -> Option<(Value, Told)> {
+        match &asked.step {
+            Some(step) if self.turn.only_looked() => {
+                Some((step.clone(), Told { text: answer.to_owned(), ..Told::default() }))
+            }
+            Some(_) => None,
+            // It began to exist with this call.
+            None => Some((cache::arguments(&self.turn.history().first()?.text())?, Told::read(answer))),
         }
     }
 }

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
-use max_team_core::policy::{Action, Class, Deed, Rules, judge};
+use max_team_core::policy::{Action, Class, Deed, Rules, Settled, judge};
 use max_team_core::team::Model;
-use max_team_core::turn::{Effect, Input, Obstacle, Prepared, call_key};
+use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Gate, Output, Progress, Registry, Store, ToolError};
@@ -21,6 +21,7 @@ use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::shared::now_ms;
 use crate::skills::{self, State};
+use crate::worktree;
 
 /// Calls that are looked at on the loop's own thread; more of them are worth another one.
 const LOOKED_AT_ONCE_MAX: usize = 4;
@@ -79,6 +80,7 @@ impl Agent {
                 }
                 Effect::CallModel(intent) => self.call_model(flight, intent),
                 Effect::Prepare(keys) => self.prepare(flight, &keys),
+                Effect::RunTool { key, action, .. } if action.deed == Deed::Merge => self.settle(flight, key, action),
                 Effect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
                 Effect::Sleep { until_ms } => self.sleep(flight, until_ms),
                 Effect::Afford => self.afford(flight),
@@ -87,6 +89,26 @@ impl Agent {
             self.flights.push(future);
         }
         acts
+    }
+
+    /// What the user has said becomes of what somebody did in a copy. It is carried to its end, whoever stops the turn.
+    fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
+        let shared = Arc::clone(&self.floor.shared);
+        Box::pin(async move {
+            let started = Instant::now();
+            let done = tokio::task::spawn_blocking(move || {
+                let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
+                let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);
+                let came_to = worktree::settle(&shared, &action.target, settled, action.after);
+                format!("{}\n\n{came_to}", action.said)
+            });
+            // If the runtime itself ends, the next process does it.
+            let input = done.await.ok().map(|words| {
+                let (content, ms) = (vec![Part::text(words)], millis(started));
+                Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms }
+            });
+            Landed { flight, input }
+        })
     }
 
     fn call_model(&mut self, flight: Flight, intent: LlmIntent) -> Future {

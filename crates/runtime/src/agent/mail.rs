@@ -10,7 +10,7 @@ use std::time::Instant;
 use max_team_core::chat::Part;
 use max_team_core::event::{End, Event, Short, TurnEnded};
 use max_team_core::hash::Hash;
-use max_team_core::id::{EnvelopeId, QuestionId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::dollars;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
@@ -29,12 +29,13 @@ use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::plan::cap;
 use crate::skills::{self, Asked};
-use crate::worktree;
+use crate::worktree::{self, Changed};
 
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
         let mut news: Vec<Envelope> = Vec::new();
+        self.put_off &= !all;
         for letter in self.floor.mail(&self.stream, all)? {
             match letter.kind {
                 Kind::PermissionResponse => {
@@ -151,18 +152,35 @@ impl Agent {
         let ms = letter.body.get("ms").and_then(Value::as_u64).unwrap_or_default();
         // Looking at a copy takes its time.
         self.tell().await;
-        if letter.kind == Kind::TaskResult
-            // Not whom the call would start: `send_message` goes on with somebody who was started by another.
-            && let Some(child) = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok())
-            && let Some(news) = worktree::news(&self.floor.shared, child).await
-        {
+        let changed = match self.whose(letter) {
+            Some(child) => worktree::changed(&self.floor.shared, child).await,
+            None => None,
+        };
+        // One thing is asked at a time: it waits until the other is answered.
+        if changed.is_some() && !is_error && self.turn.is_asking() {
+            self.put_off = true;
+            return Ok(());
+        }
+        self.in_flight.remove(&Flight::Tool(key.clone()));
+        self.is_over(&key);
+        let ack = Extra::acks(vec![letter.id]);
+        if let Some(Changed { id, diff, news }) = changed {
+            if !is_error {
+                let (shown, deed) = (Some(Hash::of(&diff)), Deed::Merge);
+                let action = Action { deed, preview: diff, after: shown, said: words, ..Action::read(id) };
+                return self.step(Input::Unanswered { key, action }, ack).await;
+            }
             words = format!("{words}\n\n{news}");
         }
         let content = vec![Part::text(words)];
-        self.in_flight.remove(&Flight::Tool(key.clone()));
-        self.is_over(&key);
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };
-        self.step(ended, Extra::acks(vec![letter.id])).await
+        self.step(ended, ack).await
+    }
+
+    /// Who has answered with this letter. Not whom the call would start: `send_message` goes on with somebody who was
+    /// started by another.
+    fn whose(&self, letter: &Envelope) -> Option<AgentId> {
+        letter.from.strip_prefix("agent/").filter(|_| letter.kind == Kind::TaskResult)?.parse().ok()
     }
 
     /// Nobody on the team could answer a call of ours: the user is asked in its place.

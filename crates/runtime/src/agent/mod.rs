@@ -31,6 +31,7 @@ use max_team_core::event::{Event, Outcome};
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
 use max_team_core::message::{Address, Assignment, Envelope};
+use max_team_core::policy::Deed;
 use max_team_core::team::{Definition, Model, Settings};
 use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_tools::shell::Background;
@@ -153,6 +154,8 @@ pub(crate) struct Agent {
     skills: (usize, Vec<String>),
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
+    /// Answers wait in the mailbox about whose changes a person is to be asked, and another question is open.
+    put_off: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
     look_back: bool,
     /// What it is from the next turn on.
@@ -199,6 +202,7 @@ impl Agent {
             begun: None,
             skills: (0, Vec::new()),
             left_over: false,
+            put_off: false,
             look_back: seat.lead,
             redefined: None,
             resumed: seat.resumed,
@@ -273,6 +277,9 @@ impl Agent {
         loop {
             if mail {
                 self.take_mail(std::mem::take(&mut all)).await?;
+                while self.put_off && !self.turn.is_asking() {
+                    self.take_mail(true).await?;
+                }
                 mail = false;
             }
             while self.launch_and_act().await? {}
@@ -351,6 +358,7 @@ impl Agent {
         }
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
+            Effect::RunTool { action, .. } if action.deed == Deed::Merge => false,
             // Somebody else is at work on it, and says so themselves.
             Effect::RunTool { key, action, .. } => self.waits_for_mail(key, action) && !self.preparing.contains(key),
             _ => false,

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use max_team_core::chat::Part;
 use max_team_core::event::{Event, LlmEnded, Outcome, ToolDone};
 use max_team_core::id::AgentId;
-use max_team_core::plan::event::{PlanEnd, Ruling};
+use max_team_core::plan::event::{PlanEnd, Ruling, TaskResult};
 use max_team_core::policy::By;
 use max_team_core::turn::call_key;
 use serde_json::{Map, Value, json};
@@ -126,7 +126,7 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
         Event::TaskAnswered(of) => (&of.task, "answered", None, json!({ "by": of.by })),
         Event::TaskResumed(of) => (&of.task, "running", None, json!({})),
         Event::TaskReported(of) => (&of.task, "checking", Some(of.attempt), json!({})),
-        Event::TaskDone(of) => (&of.task, "done", Some(of.attempt), json!({ "proof": of.result.proof })),
+        Event::TaskDone(of) => (&of.task, "done", Some(of.attempt), done(&of.result)),
         Event::TaskFailed(of) => {
             let more = json!({ "cause": of.cause, "error": of.error, "retried": of.retry_at_ms.is_some() });
             (&of.task, "failed", Some(of.attempt), more)
@@ -150,6 +150,13 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
     }
     let level = if matches!(event, Event::TaskFailed(_)) { AuditLevel::Warn } else { AuditLevel::Info };
     Some((level, "task_update", Value::Object(data)))
+}
+
+fn done(result: &TaskResult) -> Value {
+    match &result.cached {
+        Some(cached) => json!({ "proof": result.proof, "cached": cached }),
+        None => json!({ "proof": result.proof }),
+    }
 }
 
 fn ruled(ruling: &Ruling) -> &'static str {

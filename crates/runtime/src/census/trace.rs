@@ -435,7 +435,9 @@ impl Gathered {
                     Proof::Unverified => "done, unverified",
                     Proof::Failed => "done, checks failed",
                 };
-                self.close(&done.task, at_ms, words, false);
+                let from =
+                    done.result.cached.as_ref().map_or_else(String::new, |cached| format!(", {}", cached.words()));
+                self.close(&done.task, at_ms, &format!("{words}{from}"), false);
             }
             Event::TaskFailed(failed) => {
                 self.close(&failed.task, at_ms, &format!("failed: {}", preview(&failed.error)), true);

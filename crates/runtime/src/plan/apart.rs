@@ -4,12 +4,10 @@
 //! the project instead. Checks run in the copy. What passes them is merged whole or not at all, before the task is
 //! done; the copy goes once the log says that it is.
 
-use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use max_team_core::event::Event;
 use max_team_core::id::AgentId;
 use max_team_core::message::Kind;
 use max_team_core::plan::event::{Evidence, Proof, Spent, TaskAssigned};
@@ -18,6 +16,7 @@ use max_team_core::policy::Sight;
 use max_team_tools::copy::{Copy, CopyError, Review};
 use tokio_util::sync::CancellationToken;
 
+use super::serve::Beginning;
 use super::{Batch, Landed, PlanLoop};
 use crate::agent::Control;
 use crate::error::RuntimeError;
@@ -55,45 +54,45 @@ impl PlanLoop {
 
     /// Makes the copies of tasks that are about to begin, side by side. Those that have none have failed, and nobody is
     /// told to begin. Whoever stops the plan meanwhile stops that too.
-    pub(super) async fn make_copies(&mut self, batch: &mut Batch) -> Result<HashSet<Attempt>, RuntimeError> {
-        let (mut failed, mut at) = (HashSet::new(), 0);
-        // A task that fails may let another begin.
-        while let Some(events) = batch.events.get(at..).filter(|events| !events.is_empty()) {
-            let begins: Vec<_> = events.iter().filter_map(|event| self.begins(event)).collect();
-            at = batch.events.len();
-            if begins.is_empty() {
-                break;
-            }
-            let cancel = self.cancel.child_token();
-            let shared = Arc::clone(&self.floor.shared);
-            let made = join_all(begins.into_iter().map(|(index, attempt, worker)| {
-                let (shared, cancel) = (Arc::clone(&shared), cancel.clone());
-                async move {
-                    let copy = worker.id.clone();
-                    (index, attempt, copy, worker.prepare(&shared, &cancel).await)
-                }
-            }));
-            let (made, stopped) = self.hear_while(made, &cancel).await?;
-            let is_stopped = stopped.is_some();
-            if let Some(input) = stopped {
-                self.decide(input, batch);
-            }
-            for (task, (id, attempt), copy, made) in made {
-                let Err(error) = made else {
-                    self.apart.extend(copy.parse::<AgentId>());
-                    continue;
-                };
-                failed.insert((id, attempt));
-                let report = if is_stopped { Report::Stopped } else { Report::Failed { error } };
-                self.decide(Input::Reported { task, attempt, report, spent: Spent::default() }, batch);
-            }
+    pub(super) async fn make_copies(
+        &mut self,
+        assigned: &[TaskAssigned],
+        beginning: &mut Beginning,
+        batch: &mut Batch,
+    ) -> Result<(), RuntimeError> {
+        let begins: Vec<_> = assigned.iter().filter_map(|assigned| self.begins(assigned)).collect();
+        if begins.is_empty() {
+            return Ok(());
         }
-        Ok(failed)
+        let cancel = self.cancel.child_token();
+        let shared = Arc::clone(&self.floor.shared);
+        let made = join_all(begins.into_iter().map(|(index, attempt, worker)| {
+            let (shared, cancel) = (Arc::clone(&shared), cancel.clone());
+            async move {
+                let copy = worker.id.clone();
+                (index, attempt, copy, worker.prepare(&shared, &cancel).await)
+            }
+        }));
+        let (made, stopped) = self.hear_while(made, &cancel).await?;
+        let is_stopped = stopped.is_some();
+        if let Some(input) = stopped {
+            self.decide(input, batch);
+        }
+        for (task, (id, attempt), copy, made) in made {
+            let Err(error) = made else {
+                self.apart.extend(copy.parse::<AgentId>());
+                continue;
+            };
+            beginning.over.insert((id, attempt));
+            let report = if is_stopped { Report::Stopped } else { Report::Failed { error } };
+            self.decide(Input::Reported { task, attempt, report, spent: Spent::default() }, batch);
+        }
+        Ok(())
     }
 
     /// Somebody who begins with a task in a copy.
-    fn begins(&self, event: &Event) -> Option<(usize, Attempt, Worker)> {
-        let Event::TaskAssigned(TaskAssigned { task, attempt, agent, .. }) = event else { return None };
+    fn begins(&self, assigned: &TaskAssigned) -> Option<(usize, Attempt, Worker)> {
+        let TaskAssigned { task, attempt, agent, .. } = assigned;
         let index = self.plan.graph()?.index(task)?;
         Some((index, (task.clone(), *attempt), self.worker(index, *agent)?))
     }

@@ -4,7 +4,6 @@
 //! from that and would be decided again without them: they come in several commits, so that the first members are at
 //! work while the journal writes about the last.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use max_team_core::event::Event;
@@ -14,7 +13,7 @@ use max_team_core::plan::event::{Cause, Say, TaskCancelled, TaskDone};
 use max_team_journal::{Commit, Expect, Projection};
 use serde_json::json;
 
-use super::apart::Attempt;
+use super::serve::Beginning;
 use super::{Batch, PLAN_SNAPSHOT_VERSION, PlanLoop, letters, plan_stream};
 use crate::agent::{Newcomer, derived};
 use crate::error::RuntimeError;
@@ -45,7 +44,7 @@ impl PlanLoop {
             return Ok(());
         }
         let at_ms = now_ms();
-        let failed = self.make_copies(&mut batch).await?;
+        let beginning = self.prepare(&mut batch).await?;
         let mut blobs = self.remember(&mut batch.events).await;
         // Before anybody it lets begin can look.
         self.floor.plan_purse(self.id, Some(self.plan.budget()));
@@ -62,7 +61,7 @@ impl PlanLoop {
             commit.sends = std::mem::take(&mut batch.sends);
             commit.acks = std::mem::take(&mut batch.acks);
             let events = batch.events.get(from..end).unwrap_or_default();
-            let newcomers = self.tell(events, &failed, &mut commit)?;
+            let newcomers = self.tell(events, &beginning, &mut commit)?;
             writes |= !commit.sends.is_empty();
             handed_in.push((self.floor.hand_in(commit).await?, newcomers, end - from));
             from = end;
@@ -91,11 +90,11 @@ impl PlanLoop {
     }
 
     /// Adds events, their rows and the letters they send to a commit; hands back whoever begins with it.
-    /// Those whose copy could not be made have failed, and nobody is told to begin with them.
+    /// Nobody is told to begin with what is over already.
     fn tell(
         &self,
         events: &[Event],
-        failed: &HashSet<Attempt>,
+        beginning: &Beginning,
         commit: &mut Commit,
     ) -> Result<Vec<Newcomer>, RuntimeError> {
         let (at_ms, mut newcomers) = (commit.at_ms, Vec::new());
@@ -103,10 +102,12 @@ impl PlanLoop {
             commit.appends.push(append(&self.stream, event, "plan")?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
             if let Event::TaskAssigned(assigned) = event
-                && !failed.contains(&(assigned.task.clone(), assigned.attempt))
+                && let attempt = (assigned.task.clone(), assigned.attempt)
+                && !beginning.over.contains(&attempt)
             {
-                let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, self.id, assigned);
-                let newcomer = self.welcome(assigned, letter.as_ref(), commit)?;
+                let given = self.given(assigned, beginning.asked.get(&attempt));
+                let letter = letters::assignment(&self.floor, &self.root_of(assigned), &self.plan, &given, assigned);
+                let newcomer = self.welcome(assigned, given, letter.as_ref(), commit)?;
                 if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
                     letter.iter().for_each(|letter| self.floor.shared.herald.letter(letter));
                 } else {

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use max_team_core::calling::cache::Asked;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::message::{Assignment, Envelope};
@@ -31,6 +32,7 @@ impl PlanLoop {
     pub(super) fn welcome(
         &self,
         assigned: &TaskAssigned,
+        given: Assignment,
         letter: Option<&Envelope>,
         commit: &mut Commit,
     ) -> Result<Option<Newcomer>, RuntimeError> {
@@ -39,14 +41,19 @@ impl PlanLoop {
         let mate = self.floor.owner(&assigned.member).filter(|_| !known);
         let (Some(mate), Some(letter)) = (mate, letter) else { return Ok(None) };
         let settings = self.settings(&mate, assigned);
-        let assignment = Assignment {
+        Newcomer::welcome(&self.floor, assigned.agent, &mate, settings, given, letter, commit)
+    }
+
+    /// What whoever has a task is given, and what their answer is kept under.
+    pub(super) fn given(&self, assigned: &TaskAssigned, asked: Option<&Asked>) -> Assignment {
+        Assignment {
             reply_to: self.stream.clone(),
             plan: Some(self.id),
             task: assigned.task.clone(),
             attempt: assigned.attempt,
+            cache: asked.cloned().map(Box::new),
             ..Assignment::default()
-        };
-        Newcomer::welcome(&self.floor, assigned.agent, &mate, settings, assignment, letter, commit)
+        }
     }
 
     /// What a member works under in this plan. Never more than in the session.
@@ -188,7 +195,7 @@ impl PlanLoop {
     }
 
     /// Where the session's own files lie.
-    fn files(&self) -> PathBuf {
+    pub(super) fn files(&self) -> PathBuf {
         Store::files(&self.floor.shared.home, self.floor.session).path().to_owned()
     }
 

@@ -12,7 +12,9 @@ use max_team_core::id::PlanId;
 use max_team_core::ledger::dollars;
 use max_team_core::limits::{UPSTREAM_BYTES_MAX, UPSTREAM_ITEM_BYTES_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::plan::event::{Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned};
+use max_team_core::plan::event::{
+    Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskResult,
+};
 use max_team_core::plan::{Budget, Plan, Status, TaskView};
 use max_team_journal::Projection;
 use serde_json::json;
@@ -66,14 +68,12 @@ pub(super) fn assignment(
     floor: &Floor,
     root: &Path,
     plan: &Plan,
-    id: PlanId,
+    given: &Assignment,
     assigned: &TaskAssigned,
 ) -> Option<Envelope> {
-    let index = plan.graph()?.index(&assigned.task)?;
+    let (index, id) = (plan.graph()?.index(&assigned.task)?, given.plan?);
     let view = plan.task(index)?;
     let stream = plan_stream(id);
-    let (task, attempt) = (assigned.task.clone(), assigned.attempt);
-    let assignment = Assignment { reply_to: stream.clone(), plan: Some(id), task, attempt, ..Assignment::default() };
     let text = task_text(floor, root, plan, id, &view, &assigned.note);
     let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
     Some(Envelope {
@@ -81,7 +81,7 @@ pub(super) fn assignment(
         from: stream,
         to: session::agent_stream(assigned.agent),
         kind: Kind::TaskAssign,
-        body: json!({ "text": text, "assignment": assignment, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
+        body: json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
         reply_to: None,
         cause: None,
         sent_at_ms: now_ms(),
@@ -238,7 +238,8 @@ pub(super) fn news(plan: &Plan, id: PlanId, event: &Event, replaced: bool) -> Op
         },
         Event::PlanEnded(ended) => {
             let told = matches!(ended.end, PlanEnd::Done | PlanEnd::Partial | PlanEnd::Failed | PlanEnd::Stopped);
-            (told && ended.tally.ran > 0 && !replaced).then(|| (Kind::AllTasksDone, report(plan, &name)))
+            (told && ended.tally.ran + ended.tally.cached > 0 && !replaced)
+                .then(|| (Kind::AllTasksDone, report(plan, &name)))
         }
         _ => None,
     }
@@ -260,9 +261,10 @@ fn report(plan: &Plan, id: &str) -> String {
 pub(crate) fn summary(plan: &Plan) -> String {
     let tally = plan.tally();
     let mut text = format!(
-        "{} of {} tasks ran: {} done ({} verified, {} unverified), {} failed{}, {} skipped, {} given up. Cost: {}, {} tokens, {} s of work.\n",
+        "{} of {} tasks ran{}: {} done ({} verified, {} unverified), {} failed{}, {} skipped, {} given up. Cost: {}, {} tokens, {} s of work.\n",
         tally.ran,
         tally.tasks,
+        if tally.cached > 0 { format!(", {} answered from the cache", tally.cached) } else { String::new() },
         tally.done,
         tally.verified,
         tally.done.saturating_sub(tally.verified),
@@ -295,9 +297,10 @@ fn cost(spent: Spent) -> String {
 
 fn line(view: &TaskView<'_>) -> String {
     let proof = match view.result {
-        Some(result) if result.proof == Proof::Verified => " (verified)",
-        Some(_) => " (unverified)",
-        None => "",
+        Some(TaskResult { cached: Some(cached), .. }) => format!(" (unverified, {})", cached.words()),
+        Some(result) if result.proof == Proof::Verified => " (verified)".to_owned(),
+        Some(_) => " (unverified)".to_owned(),
+        None => String::new(),
     };
     let mut line =
         format!("- {} by {}: {}{proof}, {}", view.task.id, view.member, view.status.name(), cost(view.spent));

@@ -12,6 +12,7 @@ mod leave;
 pub(crate) mod letters;
 mod mail;
 pub(crate) mod propose;
+mod serve;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;

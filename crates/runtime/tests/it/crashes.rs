@@ -14,6 +14,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
+use max_team_core::team::Cache;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Order, Pending, Post, TeamHandle, Which};
@@ -80,7 +81,11 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     let mut open = calling(which);
     if let Some(team) = &mut open.team {
         team.approve = scene.approve;
-        team.members.iter_mut().for_each(|mate| mate.definition.tools.push(TASK.to_owned()));
+        for mate in &mut team.members {
+            mate.definition.tools.push(TASK.to_owned());
+            // Whoever does the same again is not asked.
+            mate.definition.cache = Some(Cache { ttl_s: 3_600, keys: Vec::new() });
+        }
     }
     let opened = team.open(owner(), root, open).await.unwrap();
     let session = opened.session;
@@ -322,6 +327,27 @@ members:
 }
 
 #[test]
+fn the_same_step_twice_is_asked_once() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, max_parallel: 1, tasks: [
+      {id: a, agent: ada, description: Look at it.}, {id: b, agent: ada, description: Look at it.},
+      {id: c, agent: leo, description: C, depends_on: [a], outputs: [c.txt]},
+      {id: join, agent: ada, description: J, depends_on: [a, b, c]}]}}]
+  - text: All of it.
+members:
+  ada/a: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: it says one}]
+  leo/c: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: c is done}]
+  ada/join: [{text: joined}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let (end, tally, tasks) = &outcomes.plans[0];
+    assert_eq!((*end, tally.ran, tally.cached, tally.done), (Some(PlanEnd::Done), 3, 1, 4));
+    assert_eq!(tasks[1].result, tasks[0].result);
+    assert!(!outcomes.answers.iter().any(|(who, _)| who == "ada/b"), "{:?}", outcomes.answers);
+}
+
+#[test]
 fn a_second_attempt_after_a_failed_check() {
     let recording = r#"
 answers:
@@ -347,6 +373,20 @@ members:
     let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!(outcomes.plans[0].2[0].attempt, 2);
     assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.files["c.txt"].as_str()), ("one+a\n", "c"));
+}
+
+#[test]
+fn what_was_done_in_a_copy_and_is_taken() {
+    let recording = r#"
+answers:
+  - parts: [{tool: task_create, input: {id: a, agent: leo, description: Change it., isolation: worktree}}]
+  - parts: [{tool: dispatch_task, input: {agent: leo, task_id: a}}]
+  - text: It is in.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.words.as_slice()), ("two\n", &["It is in.".to_owned()][..]));
 }
 
 #[test]

@@ -2,16 +2,17 @@
 
 use std::path::Path;
 
-use max_team_core::event::Event;
+use max_team_core::event::{Event, QuestionAsked};
+use max_team_core::id::{QuestionId, SessionId};
 use max_team_core::plan::event::{About, Approve, Cause, PlanEnd, Proof, Ruling, Say};
+use max_team_core::policy::{Answer, By, Deed, Settled};
 use max_team_core::team::Isolation;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
-use max_team_runtime::{Command, House, Notice, Options, TeamHandle, Which};
+use max_team_runtime::{Command, House, Matter, Notice, Options, Post, TeamHandle, Which};
 use max_team_tools::copy::Copies;
 use max_team_tools::{Reach, Registry};
 use tokio::sync::mpsc;
-use tokio_util::sync::CancellationToken;
 
 use super::team::{ask, repository, rest, with_team};
 use super::{house_of, order, owner, yes};
@@ -206,61 +207,164 @@ members:
   leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
 "#;
 
+/// Has leo change something in a copy of his, up to the question what becomes of it.
+async fn changed(team: &TeamHandle, root: &Path) -> (SessionId, mpsc::Receiver<Notice>, QuestionAsked) {
+    let (session, mut notices) = told_to(team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    order(team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+    let asked = asked(&rest(&mut notices).await);
+    assert_eq!((asked.tool.as_str(), asked.action.deed), ("dispatch_task", Deed::Merge));
+    assert!(asked.action.preview.contains("-one\n+two"), "{}", asked.action.preview);
+    assert_eq!(read(root.join("a.txt")), "one\n", "nothing is taken before somebody says so");
+    (session, notices, asked)
+}
+
 #[tokio::test]
-async fn what_a_member_with_a_copy_of_its_own_did_is_kept_and_told() {
+async fn what_a_member_did_in_a_copy_of_its_own_is_the_users_to_take_drop_or_leave() {
+    let by = || By::Person("test".into());
+    let nobody = By::Nobody("nobody is here".into());
+    for (answer, file, kept, words) in [
+        (Answer::settling(Settled::Taken, by()), "two\n", 0, "1 file is in the project now"),
+        (Answer::settling(Settled::Dropped, by()), "one\n", 0, "The user has dropped the changes"),
+        (Answer::settling(Settled::Left, by()), "one\n", 1, "max-team worktrees accept"),
+        (Answer::new(false, nobody), "one\n", 1, "nobody could be asked"),
+    ] {
+        let folder = repository();
+        let root = folder.path();
+        let journal = Journal::memory();
+        let team = house_of(&journal, root, DELEGATED);
+        let (session, mut notices, asked) = changed(&team, root).await;
+        let inbox = Post::new(&journal).inbox().unwrap();
+        assert_eq!(inbox.iter().map(|pending| pending.row.question).collect::<Vec<_>>(), [asked.question]);
+        order(&team, Command::Answer { session, question: asked.question, answer }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert_eq!(heard.last_words().text, "It is in a copy.");
+        let told = results(&heard);
+        assert!(told.iter().any(|told| told.contains("Changed.") && told.contains(words)), "{told:?}");
+        assert_eq!((read(root.join("a.txt")).as_str(), copies(root).list().len()), (file, kept), "{words}");
+        team.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_the_user_changed_meanwhile_is_told_and_stays() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices, asked) = changed(&team, root).await;
+    std::fs::write(root.join("a.txt"), "mine\n").unwrap();
+    order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
+    let told = results(&rest(&mut notices).await);
+    let words = "0 files are in the project now. Not taken: `a.txt`: it has changed in the project too";
+    assert!(told.iter().any(|told| told.contains(words)), "{told:?}");
+    assert_eq!((read(root.join("a.txt")).as_str(), copies(root).list().len()), ("mine\n", 1));
+    team.shutdown().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_was_not_shown_is_not_taken() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices, asked) = changed(&team, root).await;
+    let copy = copies(root).list().pop().unwrap();
+    std::fs::write(copy.root().join("a.txt"), "three\n").unwrap();
+    order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
+    let told = results(&rest(&mut notices).await);
+    assert!(told.iter().any(|told| told.contains("nothing was taken")), "{told:?}");
+    assert_eq!((read(root.join("a.txt")).as_str(), copies(root).list().len()), ("one\n", 1));
+    team.shutdown().await.unwrap();
+}
+
+const GIVES_UP: &str = r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: leo, description: Change}}]
+  - text: He could not.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {fails: invalid_request, detail: no more}]
+"#;
+
+#[tokio::test]
+async fn what_was_left_half_done_is_told_and_nobody_is_asked() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, GIVES_UP);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.last_words().text, "He could not.");
+    let told = results(&heard);
+    let words = format!("max-team worktrees accept {}", copies(root).list().pop().unwrap().id());
+    assert!(told.iter().any(|told| told.contains("no more") && told.contains(&words)), "{told:?}");
+    team.shutdown().await.unwrap();
+}
+
+const TWO: &str = r#"
+answers:
+  - parts:
+      - {tool: dispatch_task, input: {agent: leo, description: Change a}}
+      - {tool: dispatch_task, input: {agent: ray, description: Write b}}
+  - text: Both.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
+  ray: [{parts: [{tool: write_file, input: {path: b.txt, content: b}}]}, {text: Written.}]
+"#;
+
+#[tokio::test]
+async fn of_two_copies_one_is_asked_about_at_a_time() {
     let folder = repository();
     let root = folder.path();
     let journal = Journal::memory();
-    let team = house_of(&journal, root, DELEGATED);
-    let mut with = with_team(Which::New, Approve::Plan);
-    let leo = with.team.iter_mut().flat_map(|team| &mut team.members).find(|mate| mate.definition.name == "leo");
-    leo.unwrap().definition.isolation = Isolation::Worktree;
-    let mut notices = team.watch();
-    let session = team.open(owner(), root, with).await.unwrap().session;
+    let team = house_of(&journal, root, TWO);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
     rest(&mut notices).await;
-    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
-    let mut heard = rest(&mut notices).await;
-    let asked = heard.events.iter().find_map(|(_, event)| match event {
-        Event::QuestionAsked(asked) => Some(asked.question),
-        _ => None,
-    });
-    order(&team, Command::Answer { session, question: asked.unwrap(), answer: yes() }).await.unwrap();
-    heard = rest(&mut notices).await;
-    assert_eq!(heard.last_words().text, "It is in a copy.");
-    assert_eq!(read(root.join("a.txt")), "one\n");
-    let copy = copies(root).list().pop().unwrap();
-    let told = heard.events.iter().any(|(_, event)| match event {
-        Event::ToolDone(done) => {
-            format!("{:?}", done.content).contains(&format!("max-team worktrees accept {}", copy.id()))
-        }
-        _ => false,
-    });
-    assert!(told, "{:#?}", heard.events);
-    let seen = copy.review(&Default::default(), &CancellationToken::new()).unwrap();
-    assert_eq!(seen.open().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["a.txt"]);
+    order(&team, Command::Say { session, text: "change them".into() }).await.unwrap();
+    let mut merged = 0;
+    let heard = loop {
+        let heard = rest(&mut notices).await;
+        let inbox = Post::new(&journal).inbox().unwrap();
+        let Some(pending) = inbox.first() else { break heard };
+        let merges = |pending: &&max_team_runtime::Pending| match &pending.row.matter {
+            Matter::Tool { action, .. } => action.deed == Deed::Merge,
+            Matter::Plan(_) => false,
+        };
+        assert!(inbox.iter().filter(merges).count() <= 1, "{inbox:?}");
+        merged += usize::from(merges(&pending));
+        let question = pending.row.question;
+        order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
+    };
+    assert_eq!((heard.last_words().text.as_str(), merged), ("Both.", 2));
+    assert_eq!((read(root.join("a.txt")), read(root.join("b.txt"))), ("two\n".into(), "b".into()));
+    assert!(copies(root).list().is_empty());
+    team.shutdown().await.unwrap();
 }
 
-/// A session whose leo works in copies, with something said to its lead.
-async fn told_to(
-    team: &TeamHandle,
-    root: &Path,
-    which: Which,
-) -> (max_team_core::id::SessionId, mpsc::Receiver<Notice>) {
+/// A session whose members work in copies.
+async fn told_to(team: &TeamHandle, root: &Path, which: Which) -> (SessionId, mpsc::Receiver<Notice>) {
     let mut with = with_team(which, Approve::Plan);
-    let leo = with.team.iter_mut().flat_map(|team| &mut team.members).find(|mate| mate.definition.name == "leo");
-    leo.unwrap().definition.isolation = Isolation::Worktree;
+    let members = with.team.iter_mut().flat_map(|team| &mut team.members);
+    members.for_each(|mate| mate.definition.isolation = Isolation::Worktree);
     with.definition.tools.push("send_message".to_owned());
     let notices = team.watch();
     let session = team.open(owner(), root, with).await.unwrap().session;
     (session, notices)
 }
 
-fn question(heard: &super::team::Heard) -> max_team_core::id::QuestionId {
+fn asked(heard: &super::team::Heard) -> QuestionAsked {
     let asked = heard.events.iter().rev().find_map(|(_, event)| match event {
-        Event::QuestionAsked(asked) => Some(asked.question),
+        Event::QuestionAsked(asked) => Some(asked.clone()),
         _ => None,
     });
     asked.unwrap_or_else(|| panic!("{:?}", heard.names()))
+}
+
+fn question(heard: &super::team::Heard) -> QuestionId {
+    asked(heard).question
 }
 
 fn results(heard: &super::team::Heard) -> Vec<String> {
@@ -290,6 +394,9 @@ async fn somebody_whose_copy_went_gets_another_one_before_they_are_written_to() 
     order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
     let heard = rest(&mut notices).await;
     order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let answer = Answer::settling(Settled::Left, By::Person("test".into()));
+    order(&team, Command::Answer { session, question: question(&heard), answer }).await.unwrap();
     let heard = rest(&mut notices).await;
     assert_eq!(heard.last_words().text, "It is in a copy.");
     let copy = copies(root).list().pop().unwrap();

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::team::Cache;
+use crate::team::{Cache, Isolation};
 
 const NOW: i64 = 1_700_000_000_000;
 const PLACE: &str = "/home/ada/project";
@@ -64,6 +64,78 @@ fn only_what_matters_makes_another_key() {
     assert_ne!(Asked::of(&home, "/elsewhere", &args).unwrap().key, known, "another project");
     assert_eq!(Asked::of(&Definition { cache: None, ..home.clone() }, PLACE, &args), None);
     assert_eq!(Asked::of(&Definition { cache: cache(&["city"], 0), ..home }, PLACE, &args), None);
+}
+
+#[test]
+fn a_task_of_a_plan_is_the_same_if_all_that_its_owner_is_told_is() {
+    let (home, model) = (weather(&["city"]), "anthropic/opus");
+    let task = Task { id: "sky".into(), description: "Say how it is in Berlin.".into(), ..Task::default() };
+    let upstream = |text: &str| vec![("answer of `place`".to_owned(), Hash::of(text))];
+    let step = |definition: &Definition, place: &str, model: &str, task: &Task, upstream: &[(String, Hash)]| {
+        Asked::step(definition, place, model, task, upstream).map(|asked| asked.key)
+    };
+    let known = step(&home, PLACE, model, &task, &upstream("Berlin")).unwrap();
+    let with = |change: fn(&mut Task)| {
+        let mut task = task.clone();
+        change(&mut task);
+        task
+    };
+    let same = [
+        ("its name in the plan", with(|task| task.id = "weather".into())),
+        ("what it may use", with(|task| (task.retry, task.timeout_ms) = (0, Some(1)))),
+        ("when it runs", with(|task| task.when = Some("place.ok".into()))),
+    ];
+    for (what, task) in same {
+        assert_eq!(step(&home, PLACE, model, &task, &upstream("Berlin")).as_ref(), Some(&known), "{what}");
+    }
+    let prompted = Definition { prompt: "Guess.".into(), ..home.clone() };
+    let other = [
+        ("another text", step(&home, PLACE, model, &with(|task| task.description.push('!')), &upstream("Berlin"))),
+        ("another title", step(&home, PLACE, model, &with(|task| task.title = "Sky".into()), &upstream("Berlin"))),
+        ("another result to build on", step(&home, PLACE, model, &task, &upstream("Bremen"))),
+        ("none", step(&home, PLACE, model, &task, &[])),
+        ("another model", step(&home, PLACE, "anthropic/haiku", &task, &upstream("Berlin"))),
+        ("another definition", step(&prompted, PLACE, model, &task, &upstream("Berlin"))),
+        ("another project", step(&home, "/elsewhere", model, &task, &upstream("Berlin"))),
+    ];
+    for (what, key) in other {
+        assert!(key.is_some_and(|key| key != known), "{what}");
+    }
+    let never = [
+        ("a file", with(|task| task.outputs.push("sky.md".into()))),
+        ("a check", with(|task| task.verify.push("true".into()))),
+        ("paths of its own", with(|task| task.owns.push("docs/**".into()))),
+        ("a copy", with(|task| task.isolation = Isolation::Worktree)),
+    ];
+    for (what, task) in never {
+        assert_eq!(step(&home, PLACE, model, &task, &[]), None, "{what}");
+    }
+    let (fleeting, forgetful) = (Some(Cache { ttl_s: 0, keys: Vec::new() }), None);
+    for cache in [fleeting, forgetful] {
+        assert_eq!(step(&Definition { cache, ..home.clone() }, PLACE, model, &task, &[]), None);
+    }
+    // Its answer is found again, and by nobody who makes a call.
+    let asked = Asked::step(&home, PLACE, model, &task, &upstream("Berlin")).unwrap();
+    let raw = asked.step.clone().unwrap();
+    let told = Told { text: "---RESULT---\n5\n---TEXT---\n5 °C.".into(), ..Told::default() };
+    let kept = asked.keep(raw.clone(), told.clone(), &[], NOW).unwrap();
+    assert_eq!((&kept.text, &kept.data), (&told.text, &None), "as it was said");
+    assert_eq!(asked.find(std::slice::from_ref(&kept), &raw, NOW), Found::Answer(kept.clone()));
+    assert_eq!(Asked::of(&home, PLACE, &raw).unwrap().find(&[kept], &raw, NOW), Found::Nothing);
+}
+
+#[test]
+fn ages_are_said_in_the_unit_that_fits() {
+    for (minutes, want) in [
+        (0, "less than a minute old"),
+        (12, "12 min old"),
+        (119, "119 min old"),
+        (120, "2 h old"),
+        (47 * 60, "47 h old"),
+        (49 * 60, "2 days old"),
+    ] {
+        assert_eq!(Age::of(minutes * 60_000 + 59_999).to_string(), want);
+    }
 }
 
 #[test]

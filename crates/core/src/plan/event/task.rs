@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::calling::cache::Age;
 use crate::chat::Usage;
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId};
@@ -129,6 +130,25 @@ pub struct TaskResult {
     /// What it used, over all attempts.
     #[serde(default)]
     pub spent: Spent,
+    /// Nobody was asked: it had been answered before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached: Option<Cached>,
+}
+
+/// The answer that a task was given instead of being done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cached {
+    /// What it was filed under, among what is kept of the owner's answers.
+    pub key: String,
+    /// How old it was then.
+    pub age_ms: u64,
+}
+
+impl Cached {
+    /// Where a result is from, for whoever asks.
+    pub fn words(&self) -> String {
+        format!("from the cache, {}", Age::of(self.age_ms))
+    }
 }
 
 /// Whether a result is proven. A model's word never is.

@@ -173,7 +173,11 @@ impl Play {
             (0..graph.len()).filter(handles).any(|other| plan.slots[other].state == State::Done)
         };
         assert_eq!(tally.tasks, plan.slots.len());
-        assert_eq!(tally.ran, count(&|_, slot| slot.attempt > 0));
+        let cached =
+            |slot: &Slot| slot.attempt > 0 && slot.result.as_ref().is_some_and(|result| result.cached.is_some());
+        assert_eq!(tally.ran, count(&|_, slot| slot.attempt > 0 && !cached(slot)));
+        assert_eq!(tally.cached, count(&|_, slot| cached(slot)));
+        assert!(plan.slots.iter().all(|slot| !cached(slot) || slot.agent.is_none() && slot.spent == Spent::default()));
         assert_eq!(tally.done, count(&|_, slot| slot.state == State::Done));
         assert_eq!(tally.verified, count(&|_, slot| slot.state == State::Done && slot.is_verified()));
         assert_eq!(tally.failed, count(&|_, slot| failed(slot)));

@@ -9,7 +9,7 @@ mod law;
 mod random;
 mod work;
 
-use super::event::{About, Cause, Evidence, PlanEnd, PlanProposed, Proof, Ruling, Say, Spent, TaskResult};
+use super::event::{About, Cached, Cause, Evidence, PlanEnd, PlanProposed, Proof, Ruling, Say, Spent, TaskResult};
 use super::*;
 use crate::event::Event;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
@@ -68,6 +68,13 @@ fn used(nano: u64) -> Spent {
 fn found(proof: Proof) -> Findings {
     let evidence = Evidence { what: "cargo test".into(), ok: proof != Proof::Failed, detail: "seen".into() };
     Findings { proof, evidence: vec![evidence], artifacts: Vec::new() }
+}
+
+/// An attempt at a task has been answered before.
+fn served(task: usize, attempt: u32) -> Input {
+    let cached = Cached { key: "1f2e3d4c5b6a".into(), age_ms: 180_000 };
+    let findings = Findings { proof: Proof::Unverified, ..Findings::default() };
+    Input::Served { task, attempt, output: "as before".into(), findings, cached }
 }
 
 /// A plan, the same plan folded from its events, and its log.

@@ -193,7 +193,7 @@ impl Play {
     /// What happens less often: changes before approval, people who are waited for, sleep, those who were stopped.
     fn rarer_input(&mut self, bytes: &mut Bytes<'_>) -> Input {
         let works = State::is_at_work;
-        match bytes.below(5) {
+        match bytes.below(6) {
             0 if !self.plan.is_approved() || bytes.is_one_in(8) => {
                 let by = Principal { door: "cli".into(), user: "u".into(), role: Role::Owner };
                 let mut draft = random_draft(bytes);
@@ -224,6 +224,10 @@ impl Play {
                 let task = stopping.get(bytes.below(stopping.len())).copied().unwrap_or_default();
                 let attempt = self.any_attempt(bytes, task);
                 Input::Reported { task, attempt, report: random_report(bytes), spent: used(bytes.next() as u64) }
+            }
+            5 => {
+                let task = self.any_task(bytes, |state| matches!(state, State::Dispatched { .. }));
+                served(task, self.any_attempt(bytes, task))
             }
             _ => Input::Woke,
         }

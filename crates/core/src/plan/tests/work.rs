@@ -202,3 +202,50 @@ fn reports_are_checked_before_they_count() {
     play.ended(PlanEnd::Done);
     assert_eq!((play.plan.tally().verified, play.plan.tally().spent), (1, used(7)));
 }
+
+#[test]
+fn what_was_answered_before_is_done_at_once_and_only_the_first_time() {
+    let mut play = Play::running(vec![task("a"), after("b", &["a"]), after("c", &["b"])], 1);
+    let events = play.step(served(0, 1));
+    assert_eq!(told_short(&events), ["task_done a", "task_assigned b"]);
+    let view = play.view("a");
+    let result = view.result.unwrap();
+    assert_eq!((result.output.as_str(), result.proof), ("as before", Proof::Unverified));
+    assert_eq!(result.cached.as_ref().map(|cached| cached.age_ms), Some(180_000));
+    assert_eq!((view.agent, view.spent), (None, Spent::default()), "nobody was at it");
+    assert!(play.step(served(0, 1)).is_empty(), "it is done");
+
+    // Whoever tries again, or has begun, is not spared.
+    play.fails("b");
+    let Waits::Retry { at_ms } = play.view("b").waits else { panic!("{:?}", play.view("b")) };
+    play.wake_at(at_ms);
+    assert!(play.step(served(1, 2)).is_empty() && play.step(served(1, 1)).is_empty());
+    play.crash();
+    play.done("b");
+    play.step(Input::Begun { task: 2, attempt: 1 });
+    assert!(play.step(served(2, 1)).is_empty());
+    play.done("c");
+    play.ended(PlanEnd::Done);
+    let tally = play.plan.tally();
+    assert_eq!((tally.ran, tally.cached, tally.done, tally.tasks), (2, 1, 3, 3));
+}
+
+#[test]
+fn what_leaves_more_than_words_is_never_answered_from_the_cache() {
+    let tasks = [
+        owning("owns", &["docs/**"]),
+        Task { outputs: names(&["a.md"]), ..task("file") },
+        Task { verify: names(&["true"]), ..task("check") },
+        Task { isolation: crate::team::Isolation::Worktree, ..task("copy") },
+    ];
+    for task in tasks {
+        let mut play = Play::running(vec![task.clone()], 1);
+        assert!(play.step(served(0, 1)).is_empty(), "{}", task.id);
+        assert_eq!(play.status(&task.id), Status::Dispatched);
+    }
+    let mut play = Play::running(vec![task("a")], 1);
+    play.stop(None);
+    assert!(play.step(served(0, 1)).is_empty(), "it was stopped");
+    play.rest();
+    play.ended(PlanEnd::Stopped);
+}

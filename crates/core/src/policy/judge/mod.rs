@@ -95,10 +95,9 @@ impl Case<'_> {
         match self.action.deed {
             Deed::Answer => said(Verdict::Allow, "answering is always allowed"),
             Deed::Team => self.team(target),
-            Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| match self.rules.mode {
-                Mode::DontAsk => self.by_mode(Verdict::Deny),
-                _ => said(Verdict::Ask, "a question to the user"),
-            }),
+            Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
+            // What was allowed was to work in a copy; no rule says that it is to be taken.
+            Deed::Merge => self.question("what an agent did in a copy is taken by a person"),
             Deed::Read => self.place(place::Touch::Read, "", target),
             Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
             Deed::Write => self.place(place::Touch::Write, "", target),
@@ -107,6 +106,14 @@ impl Case<'_> {
             Deed::Fetch => self.fetch(target),
             Deed::Query => self.query(),
             Deed::Execute => self.execute(),
+        }
+    }
+
+    /// What only a person can say.
+    fn question(&self, words: &str) -> Judgement {
+        match self.rules.mode {
+            Mode::DontAsk => self.by_mode(Verdict::Deny),
+            _ => said(Verdict::Ask, words),
         }
     }
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use max_team_core::id::QuestionId;
 use max_team_core::plan::event::{About, Ruling, Say};
-use max_team_core::policy::{Answer, By, Memory, Until};
+use max_team_core::policy::{Answer, By, Memory, Settled, Until};
 
 use super::super::gate::{headline, unknown_member};
 use super::super::panel::PLACE;
@@ -48,7 +48,7 @@ impl<W: Write> Plain<W> {
         let prompt = match &question.matter {
             Matter::Permit(permit) => {
                 self.print_permit(&who, permit)?;
-                lang.plain_question()
+                if permit.merges { lang.plain_merge() } else { lang.plain_question() }
             }
             Matter::Words(words) => {
                 self.print_words(&who, words)?;
@@ -79,7 +79,11 @@ impl<W: Write> Plain<W> {
             "" => String::new(),
             rule => format!(" ({} {})", lang.because(), clean_line(rule)),
         };
-        writeln!(self.out, "? {who} {} {tool} {target}{rule}", lang.wants_to_use())?;
+        if permit.merges {
+            writeln!(self.out, "? {who} {} ({target})", lang.has_changes())?;
+        } else {
+            writeln!(self.out, "? {who} {} {tool} {target}{rule}", lang.wants_to_use())?;
+        }
         if !permit.memory.rules().is_empty() {
             let rules = clean_line(&permit.memory.rules().join(", "));
             writeln!(self.out, "  {} {rules}", lang.remembered_as())?;
@@ -144,13 +148,16 @@ impl<W: Write> Plain<W> {
         };
         let lang = self.session.lang;
         let unclear = match &question.matter {
-            Matter::Permit(permit) => match permit_of(line, &permit.memory) {
-                Some(answer) => {
-                    self.session.answer(id, answer);
-                    return Ok(());
+            Matter::Permit(permit) => {
+                let answer = if permit.merges { settled_by(line) } else { permit_of(line, &permit.memory) };
+                match answer {
+                    Some(answer) => {
+                        self.session.answer(id, answer);
+                        return Ok(());
+                    }
+                    None => lang.plain_unclear().to_owned(),
                 }
-                None => lang.plain_unclear().to_owned(),
-            },
+            }
             Matter::Words(words) => {
                 self.session.answer(id, words_of(line, words));
                 return Ok(());
@@ -198,6 +205,17 @@ impl<W: Write> Plain<W> {
             _ => return unclear(),
         }))
     }
+}
+
+/// What a line says about changes that are in a copy.
+fn settled_by(line: &str) -> Option<Answer> {
+    let settled = match line.trim().to_lowercase().as_str() {
+        "y" | "yes" | "是" => Settled::Taken,
+        "n" | "no" | "否" => Settled::Dropped,
+        "l" | "later" | "稍后" => Settled::Left,
+        _ => return None,
+    };
+    Some(Answer::settling(settled, By::Person(PLACE.to_owned())))
 }
 
 fn permit_of(line: &str, memory: &Memory) -> Option<Answer> {

@@ -273,6 +273,19 @@ pub(crate) fn edit(target: &str, preview: &str) -> Action {
     Action { deed: Deed::Write, preview: preview.into(), ..Action::read(target) }
 }
 
+/// What somebody did in a copy is asked about.
+pub(crate) fn merges(key: &str, preview: &str) -> Event {
+    Event::QuestionAsked(QuestionAsked {
+        question: QuestionId::new(Uuid::from_u128(7)),
+        key: key.into(),
+        tool: "dispatch_task".into(),
+        action: Action { deed: Deed::Merge, ..edit("agt_01a1dfae29d575888718e5a0ab5218de", preview) },
+        class: Class::Idempotent,
+        rule: "what an agent did in a copy is taken by a person".into(),
+        memory: Memory::Nothing,
+    })
+}
+
 pub(crate) fn started(text: &str) -> Event {
     Event::TurnStarted(TurnStarted {
         turn: TurnId::new(Uuid::from_u128(3)),

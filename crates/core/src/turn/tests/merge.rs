@@ -1,0 +1,113 @@
+//! What somebody did in a copy: who is asked about it, and what each answer leads to.
+
+use super::*;
+use crate::policy::Settled;
+
+fn copy() -> Action {
+    Action { deed: Deed::Merge, preview: "+two".into(), said: "Changed.".into(), ..Action::read("agt_1") }
+}
+
+/// A turn at work on two calls that others do, and on one that has not begun.
+fn at_work(settings: Settings) -> World {
+    let calls = [("read", json!({})), ("read", json!({"n": 1})), ("write", json!({}))];
+    let mut world = World::with(settings, vec![uses(&calls)]);
+    assert!(world.begin().is_ok());
+    while !matches!(world.turn.pending().as_slice(), [Effect::RunTool { .. }, Effect::RunTool { .. }, ..]) {
+        let next = world.turn.pending().into_iter().next().unwrap();
+        assert!(world.perform(next).is_ok());
+    }
+    world
+}
+
+fn unmerged(world: &mut World, key: &str) {
+    assert!(world.input(Input::Unanswered { key: key.into(), action: copy() }).is_ok());
+}
+
+fn question(world: &World) -> QuestionId {
+    let asked = world.log.iter().rev().find_map(|event| match event {
+        Event::QuestionAsked(asked) => Some(asked),
+        _ => None,
+    });
+    asked.unwrap().question
+}
+
+#[test]
+fn each_answer_has_its_consequence() {
+    let person = || By::Person("here".into());
+    let left = |why: &str| {
+        format!(
+            "Changed.\n\n[The changes are in a copy and not in the project yet: {why}. The user takes them with `max-team \
+             worktrees accept agt_1`, looks with `show`, drops them with `reject`.]"
+        )
+    };
+    let later = "the user decides later";
+    let table = [
+        (Answer::settling(Settled::Taken, person()), Ok("take")),
+        (Answer::new(true, By::Rule("`--yes`".into())), Ok("take")),
+        (Answer::settling(Settled::Dropped, person()), Ok("drop")),
+        (Answer { comment: "too much".into(), ..Answer::settling(Settled::Dropped, person()) }, Ok("drop")),
+        (Answer::settling(Settled::Left, person()), Err(left(later))),
+        (
+            Answer { comment: "not yet".into(), ..Answer::new(false, person()) },
+            Err(format!("{}\n\nThey say: not yet", left(later))),
+        ),
+        (Answer::new(false, By::Nobody("no terminal".into())), Err(left("nobody could be asked"))),
+        (Answer::settling(Settled::Dropped, By::Nobody("no terminal".into())), Err(left("nobody could be asked"))),
+        (Answer::settling(Settled::Dropped, By::Rule("a rule".into())), Err(left(later))),
+    ];
+    for (answer, want) in table {
+        let mut world = at_work(Settings::new(model("m")));
+        unmerged(&mut world, "1.0");
+        assert!(world.turn.is_asking());
+        world.refold();
+        let pending = world.turn.pending();
+        let runs = |effect: &Effect| matches!(effect, Effect::RunTool { key, .. } if key == "1.1");
+        assert!(pending.iter().any(runs), "it holds up nobody: {pending:?}");
+        assert!(!pending.iter().any(|effect| matches!(effect, Effect::Prepare(_))), "one question at a time");
+        let question = question(&world);
+        assert!(world.input(Input::Answered { question, answer: answer.clone() }).is_ok());
+        match want {
+            Err(words) => assert_eq!(world.dones()[0].content, [Part::text(words)], "{answer:?}"),
+            Ok(name) => {
+                let Some(Event::ToolIntent(intent)) = world.log.last() else { panic!("{:?}", names(&world)) };
+                assert_eq!(intent.action.parameters, [(SETTLE.to_owned(), name.to_owned())]);
+                let said = if answer.comment.is_empty() { "Changed." } else { "Changed.\n\nThey say: too much" };
+                assert_eq!((intent.class, intent.action.said.as_str()), (Class::Idempotent, said));
+                assert!(!world.turn.only_looked());
+            }
+        }
+        world.refold();
+        assert!(world.input(Input::Recovered).is_ok() && world.run().is_ok());
+        assert_eq!((world.end(), world.dones().len()), (&End::Answered, 3));
+    }
+}
+
+#[test]
+fn where_nobody_is_asked_it_stays_in_the_copy() {
+    for (mode, asks) in [(Mode::DontAsk, false), (Mode::Plan, true), (Mode::BypassPermissions, true)] {
+        let mut world = at_work(Settings { mode, ..Settings::new(model("m")) });
+        unmerged(&mut world, "1.0");
+        assert_eq!(world.turn.is_asking(), asks, "{mode:?}");
+        let told = format!("{:?}", world.dones());
+        assert!(asks || told.contains("worktrees accept agt_1"), "{told}");
+    }
+    let mut world = at_work(Settings::new(model("m")));
+    let before = world.log.len();
+    unmerged(&mut world, "9.9");
+    assert_eq!(world.log.len(), before, "nobody waits for that");
+}
+
+#[test]
+fn only_looking_is_told_from_doing() {
+    for (tool, only) in [("read", true), ("linked", true), ("write", false), ("shell", false)] {
+        let mut world = World::new(vec![uses(&[(tool, json!({}))])]);
+        assert!(!world.turn.only_looked(), "there is no turn");
+        assert!(world.begin().is_ok());
+        while world.dones().is_empty() {
+            let next = world.turn.pending().into_iter().next().unwrap();
+            assert!(world.perform(next).is_ok());
+        }
+        world.refold();
+        assert_eq!(world.turn.only_looked(), only, "{tool}");
+    }
+}

@@ -1,0 +1,130 @@
+//! Tasks whose owners have answered the same before: nobody is asked again.
+//!
+//! A task is given to somebody first, as every other; before anybody is told, what is kept of its owner's answers is
+//! looked through, and what fits is handed to the plan, which decides. So the log has both in one commit, and a process
+//! that dies in between leaves nothing behind. Whoever is told is also told what their answer is kept under.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use max_team_core::calling::cache::{Asked, Found};
+use max_team_core::event::Event;
+use max_team_core::hash::Hash;
+use max_team_core::plan::event::{ArtifactType, Cached, TaskAssigned};
+use max_team_core::plan::{Input, Plan, Status};
+use max_team_core::team::Settings;
+use serde_json::json;
+
+use super::apart::Attempt;
+use super::{Batch, PlanLoop, check};
+use crate::cache::Caches;
+use crate::error::RuntimeError;
+use crate::shared::now_ms;
+
+/// What is known of those who are about to begin.
+#[derive(Default)]
+pub(super) struct Beginning {
+    /// With these nobody begins: they have failed already, or are done.
+    pub(super) over: HashSet<Attempt>,
+    /// What the answers of others are kept under.
+    pub(super) asked: HashMap<Attempt, Asked>,
+}
+
+impl PlanLoop {
+    /// Gets everything ready for those whom the batch gives a task. One that is over at once may let another begin.
+    pub(super) async fn prepare(&mut self, batch: &mut Batch) -> Result<Beginning, RuntimeError> {
+        let (mut beginning, mut at) = (Beginning::default(), 0);
+        while let Some(events) = batch.events.get(at..).filter(|events| !events.is_empty()) {
+            let given = |event: &Event| match event {
+                Event::TaskAssigned(assigned) => Some(assigned.clone()),
+                _ => None,
+            };
+            let assigned: Vec<TaskAssigned> = events.iter().filter_map(given).collect();
+            at = batch.events.len();
+            self.serve(&assigned, &mut beginning, batch).await?;
+            self.make_copies(&assigned, &mut beginning, batch).await?;
+        }
+        Ok(beginning)
+    }
+
+    /// Answers those that were answered before.
+    async fn serve(
+        &mut self,
+        assigned: &[TaskAssigned],
+        beginning: &mut Beginning,
+        batch: &mut Batch,
+    ) -> Result<(), RuntimeError> {
+        // A later attempt is told more than the first, and what the first had left is there.
+        for assigned in assigned.iter().filter(|assigned| assigned.attempt == 1) {
+            let Some((task, asked)) = self.step_of(assigned).await else { continue };
+            let attempt: Attempt = (assigned.task.clone(), assigned.attempt);
+            if let Some(input) = self.kept(task, assigned, &asked)? {
+                self.decide(input, batch);
+            }
+            if self.plan.task(task).is_some_and(|view| view.status == Status::Done) {
+                beginning.over.insert(attempt);
+            } else {
+                beginning.asked.insert(attempt, asked);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is kept that answers a task.
+    fn kept(&self, task: usize, assigned: &TaskAssigned, asked: &Asked) -> Result<Option<Input>, RuntimeError> {
+        let (Some(step), now_ms) = (&asked.step, now_ms()) else { return Ok(None) };
+        let entries = Caches::new(&self.floor.shared.journal).entries(&assigned.member)?;
+        let Found::Answer(entry) = asked.find(&entries, step, now_ms) else { return Ok(None) };
+        let age_ms = entry.age_ms(now_ms).unwrap_or_default();
+        Ok(Some(Input::Served {
+            task,
+            attempt: assigned.attempt,
+            findings: check::words(self.leaves(task), &entry.text),
+            output: entry.text,
+            cached: Cached { key: entry.key, age_ms },
+        }))
+    }
+
+    /// What a task is known by, if it can be answered from what is kept.
+    async fn step_of(&mut self, assigned: &TaskAssigned) -> Option<(usize, Asked)> {
+        let team = self.floor.team()?;
+        let mate = team.members.iter().find(|mate| mate.definition.name == assigned.member)?;
+        mate.definition.cache.as_ref()?;
+        let task = self.plan.graph()?.index(&assigned.task)?;
+        let written = self.plan.draft()?.tasks.get(task)?;
+        if check::needs_a_look(written, self.leaves(task)) || self.is_apart(task) {
+            return None;
+        }
+        let (root, files, upstream) = (self.floor.root.clone(), self.files(), upstream(&self.plan, task));
+        // What cannot be read cannot be known to be the same.
+        let upstream = tokio::task::spawn_blocking(move || hashed(&root, &files, upstream)).await.ok()??;
+        let Settings { model, constraints, .. } = self.settings(mate, assigned);
+        let place = json!([self.floor.root, "", constraints]).to_string();
+        let model = format!("{}/{}", model.provider, model.name);
+        Some((task, Asked::step(&mate.definition, &place, &model, written, &upstream)?))
+    }
+}
+
+/// What a task builds on: a name, and the words or the file.
+fn upstream(plan: &Plan, task: usize) -> Vec<(String, ArtifactType, String)> {
+    let mut all = Vec::new();
+    for (need, artifacts) in plan.upstream(task) {
+        let one = |name: &str| format!("{name} of `{need}`");
+        all.extend(artifacts.iter().map(|left| (one(&left.name), left.kind, left.content.clone())));
+    }
+    let error = plan.upstream_error(task);
+    all.extend(error.map(|(failed, why)| (format!("why `{failed}` failed"), ArtifactType::Text, why.to_owned())));
+    all
+}
+
+/// The same with what it says. Blocking. `None`: a file is not there.
+fn hashed(root: &Path, files: &Path, upstream: Vec<(String, ArtifactType, String)>) -> Option<Vec<(String, Hash)>> {
+    let one = |(name, kind, content): (String, ArtifactType, String)| {
+        let hash = match kind {
+            ArtifactType::FilePath => check::hash(root, files, &content)?,
+            ArtifactType::Text | ArtifactType::Json => Hash::of(&content),
+        };
+        Some((name, hash))
+    };
+    upstream.into_iter().map(one).collect()
+}
