@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
+pub use fill::written_commands;
 pub use find::{Places, Trust};
 pub(crate) use mention::{expand, preload};
 pub use needs::{Machine, Needs};
