@@ -111,7 +111,7 @@ async fn nothing_that_was_erased_is_left_in_the_file() {
             journal.commit(commit).await.unwrap();
         }
     }
-    let doomed = |number: u64| number % 3 == 0;
+    let doomed = |number: u64| number.is_multiple_of(3);
     let delete = |number| Projection::Delete { table: "facts".into(), key: key(number) };
     let projections = (0..ROWS).filter(|number| doomed(*number)).map(delete).collect();
     journal.commit(Commit { projections, ..Commit::default() }).await.unwrap();
