@@ -1,7 +1,8 @@
 //! Erasing payloads: retention without breaking the chain.
 //!
 //! A tombstone entry says which payloads were erased, by whom and why; the entries keep their hashes. A payload is
-//! content, so it goes wherever it occurs. Rows that callers derived from it are theirs to clean up.
+//! content, so it goes wherever it occurs. Rows that callers derived from it are theirs to delete first; of rows that are
+//! deleted or overwritten nothing is left in the file after an erasure.
 
 use std::borrow::Cow;
 

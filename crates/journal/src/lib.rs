@@ -241,6 +241,14 @@ impl Journal {
         }
     }
 
+    /// The entries of one event after the given one, in all streams. It passes over everything else on its way.
+    pub fn read_event(&self, event: &str, after_seq: u64, limit: usize) -> Result<Vec<Entry>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.read_event(event, after_seq, limit)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.read_event(event, after_seq, limit)),
+        }
+    }
+
     /// A stream's last entry; 0 when it has none.
     pub fn head(&self, stream: &str) -> Result<u64, JournalError> {
         match &self.engine {

@@ -340,6 +340,11 @@ impl Tables {
         (after.saturating_add(1)..=self.last_seq()).take(limit).filter_map(|seq| self.entry(seq)).collect()
     }
 
+    pub(crate) fn read_event(&self, event: &str, after: u64, limit: usize) -> Vec<Entry> {
+        let entries = (after.saturating_add(1)..=self.last_seq()).filter_map(|seq| self.entry(seq));
+        entries.filter(|entry| entry.event == event).take(limit).collect()
+    }
+
     pub(crate) fn scan(
         &self,
         after: u64,

@@ -13,6 +13,7 @@ mod figures;
 mod headless;
 mod keys;
 mod models;
+mod named;
 mod permissions;
 mod plan_file;
 mod setup;

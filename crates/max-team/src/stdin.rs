@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
+use crate::named;
 
 /// How long an open pipe may stay silent when there is a prompt anyway.
 const SILENCE_MAX: Duration = Duration::from_secs(3);
@@ -89,7 +90,9 @@ fn piped(optional: bool) -> Result<String, Stop> {
 pub(crate) fn schema(given: &str, cwd: &Path) -> Result<Value, Stop> {
     let bad = |words: String| Stop::new(Exit::Usage, format!("--json-schema: {words}"));
     let text = match given.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(cwd.join(path)).map_err(|error| bad(format!("`{path}`: {error}")))?,
+        Some(path) => {
+            named::text(&cwd.join(path), named::JSON_BYTES_MAX).map_err(|why| bad(format!("`{path}`: {why}")))?
+        }
         None => given.to_owned(),
     };
     let schema: Value = serde_json::from_str(&text).map_err(|error| bad(format!("not JSON: {error}")))?;

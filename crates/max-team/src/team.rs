@@ -10,12 +10,7 @@ use std::collections::BTreeMap;
 
 use max_team_core::plan::event::Approve;
 use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
-use max_team_core::turn::SUBMIT_PLAN;
-use max_team_runtime::skills::SKILL;
-use max_team_runtime::{
-    AGENT, ASK_USER, DISPATCH_TASK, MEMORY_READ, MEMORY_WRITE, Mate, NEED_CLARIFY, SEND_MESSAGE, TASK, TASK_CREATE,
-    TASK_QUERY, TASK_UPDATE, Team,
-};
+use max_team_runtime::{Mate, NEED_CLARIFY, Team};
 
 use crate::agents;
 use crate::args::Talk;
@@ -27,21 +22,6 @@ use crate::setup::Place;
 use crew::Source;
 pub(crate) use crew::{Crew, Look, News};
 
-/// The tools of a lead.
-const LEAD_TOOLS: [&str; 12] = [
-    SUBMIT_PLAN,
-    TASK_CREATE,
-    TASK_UPDATE,
-    TASK_QUERY,
-    DISPATCH_TASK,
-    ASK_USER,
-    AGENT,
-    TASK,
-    SEND_MESSAGE,
-    SKILL,
-    MEMORY_READ,
-    MEMORY_WRITE,
-];
 /// What is said about definitions before a session; `agents list` says everything.
 const TOLD_MAX: usize = 8;
 /// Tasks that run at once, unless somebody says otherwise.
@@ -156,12 +136,7 @@ pub(crate) fn read(file: Option<&std::path::Path>, place: &Place) -> Result<(Led
 
 /// A lead with what every lead has, told who its members are.
 fn leading(mut definition: Definition, members: &[Member]) -> Definition {
-    // Whoever wrote the file may not know all of them; none of them can do anything by itself.
-    for tool in LEAD_TOOLS {
-        if !definition.tools.iter().any(|known| known == tool) {
-            definition.tools.push(tool.to_owned());
-        }
-    }
+    definition.tools = agents::lead_tools(&definition.tools);
     definition.prompt = format!("{}\n\n{}", definition.prompt.trim_end(), agents::roster(members));
     definition
 }

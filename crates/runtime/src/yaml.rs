@@ -260,6 +260,7 @@ fn fault(error: &serde_saphyr::Error) -> Fault {
         Yaml::MultipleDocuments { .. } => "a second document begins here, but only one is allowed".to_owned(),
         Yaml::NullIntoString { .. } => "a key is empty".to_owned(),
         Yaml::NonFiniteFloat { value, .. } => format!("`{value}` is not a number that can be used"),
+        Yaml::Budget { .. } => "the YAML is too large or nested too deeply".to_owned(),
         other => {
             let said = other.to_string();
             said.rsplit_once(" at line ").map_or(said.clone(), |(message, _)| message.to_owned())
@@ -347,7 +348,9 @@ mod tests {
     #[test]
     fn bombs_are_refused() {
         let deep = "[".repeat(100);
-        assert!(parse(&deep).is_err());
+        let told = "the YAML is too large or nested too deeply";
+        assert_eq!(parse(&deep).unwrap_err().message, told);
+        assert_eq!(parse_up_to(&"- x\n".repeat(20), 10).unwrap_err().message, told);
         let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for (name, below) in ["b", "c", "d", "e", "f", "g"].into_iter().zip(["a", "b", "c", "d", "e", "f"]) {
             let aliases = vec![format!("*{below}"); 10].join(", ");

@@ -146,6 +146,11 @@ mod tests {
             for (at_ms, (which, forgets, value, again)) in moves.into_iter().enumerate() {
                 let at = key(KEYS[which]);
                 let at_ms = i64::try_from(at_ms).unwrap();
+                let is_covering = once.related(&at).any(|fact| fact.key.below(&at).is_some());
+                if !forgets && at == Key::of(at.section()) && is_covering {
+                    prop_assert!(set(&once, &user, &at, &json!(value), &Source::default(), true).is_err());
+                    continue;
+                }
                 let steps: Vec<(Step, i64)> = if forgets {
                     forget(&once, &user, &at, true).map(|step| (Step::Forget(step), at_ms)).into_iter().collect()
                 } else {

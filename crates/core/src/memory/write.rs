@@ -90,6 +90,17 @@ pub enum Refusal {
     /// There is nothing there.
     #[error("nothing is remembered under `{0}`")]
     Nothing(Key),
+    /// A value would take the place of all that a section holds.
+    #[error(
+        "`{section}` holds {facts} facts, and one value in their place would lose them: write it under a name in it, \
+         such as `{section}.name`, or forget them first (`max-team memory forget {section}`)"
+    )]
+    Covers {
+        /// The section.
+        section: Key,
+        /// How many it holds.
+        facts: usize,
+    },
     /// There is nothing to write.
     #[error("there is nothing in the value of `{0}` to remember")]
     Empty(Key),
@@ -126,6 +137,11 @@ pub fn set(
     flatten(key, value, &mut leaves)?;
     if leaves.is_empty() {
         return Err(Refusal::Empty(key.clone()));
+    }
+    if let Some((section, _)) = leaves.iter().find(|(leaf, _)| *leaf == Key::of(leaf.section()))
+        && let facts @ 1.. = board.related(section).count()
+    {
+        return Err(Refusal::Covers { section: section.clone(), facts });
     }
     let new = leaves.iter().filter(|(key, _)| board.get(key).is_none()).count();
     if board.len() + new > MEMORY_FACTS_MAX {
@@ -251,6 +267,10 @@ mod tests {
         assert_eq!(over[0].over, [key("user_profile.home.city")]);
         let over = write(&board, "user_profile.location.city", json!("Berlin")).unwrap();
         assert_eq!(over[0].over, [key("user_profile.location")]);
+        // But a section is not emptied by a slip.
+        let section = key("user_profile");
+        assert_eq!(write(&board, "user_profile", json!("Ada")), Err(Refusal::Covers { section, facts: 3 }));
+        assert!(write(&Board::default(), "user_profile", json!("Ada")).is_ok());
         assert_eq!(write(&board, "notes.x", json!({ "a": null })), Err(Refusal::Empty(key("notes.x"))));
         let forgotten = forget(&board, &user, &key("user_profile"), false).unwrap();
         assert_eq!(forgotten.keys.len(), 3);

@@ -69,9 +69,10 @@ impl Db {
             let detail = "its file system cannot share memory between processes".to_owned();
             return Err(JournalError::Unwritable { path: path.to_owned(), detail });
         }
+        // What is deleted or overwritten is gone from the file, whoever asks to have it erased later.
         db.run(|conn| {
             conn.execute_batch(&format!(
-                "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0;
+                "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;
                  PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
             ))
         })?;

@@ -52,6 +52,16 @@ impl Db {
         Ok(entries)
     }
 
+    pub(crate) fn read_event(&self, event: &str, after: u64, limit: usize) -> Result<Vec<Entry>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(select_entries!(
+                " FROM entry JOIN stream ON stream.id = entry.stream
+                  WHERE entry.event = ?1 AND entry.seq > ?2 ORDER BY entry.seq LIMIT ?3"
+            ))?;
+            statement.query_map(params![event, stored(after), bound(limit)], entry)?.collect()
+        })
+    }
+
     /// Walks over the log one entry at a time.
     pub(crate) fn scan(
         &self,

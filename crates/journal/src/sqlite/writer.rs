@@ -160,16 +160,13 @@ impl Writer {
         Ok(Ok(committed))
     }
 
-    /// Erases payloads. They must be gone from the file, not only from sight: overwritten, and out of the log.
+    /// Erases payloads. They must be gone from the file, not only from sight: overwritten, and out of the write-ahead log.
     pub(super) fn erase(&mut self, erase: &Erase) -> Result<u64, JournalError> {
         let mut erased = 0;
-        self.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = ON"))?;
-        let result = self.transact(Strength::Full, |writer| {
+        self.transact(Strength::Full, |writer| {
             erased = writer.db.erase(erase)?;
             Ok(())
-        });
-        self.db.run(|conn| conn.execute_batch("PRAGMA secure_delete = OFF"))?;
-        result?;
+        })?;
         self.last_at_ms = erase.at_ms;
         self.has_written = true;
         self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use max_team_journal::{Append, Commit, Expect, Journal, Options, Projection};
+use max_team_journal::{Append, Commit, Erase, Expect, Journal, Options, Projection};
 
-use crate::make::{append, letter, letter_id, on_disk};
+use crate::make::{append, fact, letter, letter_id, on_disk};
 
 /// Bytes beside the payload that one entry may cost.
 const OVERHEAD_BYTES_MAX: u64 = 1_000;
@@ -87,4 +87,51 @@ async fn the_write_ahead_log_is_bounded() {
     assert!(size(dir.path()) > 2 << 20, "it was moved into the database");
     journal.close().await.unwrap();
     assert!(!dir.path().join("journal.db-wal").exists(), "nothing is left to be read again");
+}
+
+/// What was deleted or overwritten before an erasure is in no page of the file, and neither is what was erased.
+#[tokio::test]
+async fn nothing_that_was_erased_is_left_in_the_file() {
+    const ROWS: u64 = 600;
+    let (dir, journal) = on_disk();
+    // In no order, and of many sizes, so that pages are split, joined, and too small for some.
+    let key = |number: u64| format!("k{:03}", number * 379 % ROWS);
+    let secret =
+        |number: u64, time: u64| format!("secret-{number}-{time}-{}", "x".repeat((number * 97 % 3_000) as usize));
+    let put = |number: u64, value: String| Projection::Put {
+        table: "facts".into(),
+        key: key(number),
+        value: value.into_bytes(),
+        sort_ms: i64::try_from(number).unwrap(),
+    };
+    for time in 0..2 {
+        for number in 0..ROWS {
+            let text = secret(number, time);
+            let commit = Commit { projections: vec![put(number, text.clone())], ..fact("facts", &text) };
+            journal.commit(commit).await.unwrap();
+        }
+    }
+    let doomed = |number: u64| number.is_multiple_of(3);
+    let delete = |number| Projection::Delete { table: "facts".into(), key: key(number) };
+    let projections = (0..ROWS).filter(|number| doomed(*number)).map(delete).collect();
+    journal.commit(Commit { projections, ..Commit::default() }).await.unwrap();
+    let entries = journal.read("facts", 0, 2_000).unwrap();
+    let gone = |index: usize| index < 600 || doomed(index as u64 % ROWS);
+    let payloads = entries.iter().enumerate().filter(|(index, _)| gone(*index)).map(|(_, entry)| entry.payload_hash);
+    let erase = Erase { payloads: payloads.collect(), at_ms: 2_000, ..Erase::default() };
+    assert_eq!(journal.erase(erase).await, Ok(800));
+    // At once, not only when everybody has gone.
+    let file: Vec<u8> =
+        ["journal.db", "journal.db-wal"].iter().flat_map(|name| fs::read(dir.path().join(name)).unwrap()).collect();
+    let text = String::from_utf8_lossy(&file);
+    let left: Vec<&str> = text.match_indices("secret-").filter_map(|(at, _)| text.get(at..at + 12)).collect();
+    let is_kept = |words: &str| {
+        let mut parts = words.split('-').skip(1);
+        let number: u64 = parts.next().unwrap().parse().unwrap();
+        !doomed(number) && parts.next() == Some("1")
+    };
+    let wrong: Vec<&&str> = left.iter().filter(|words| !is_kept(words)).collect();
+    assert!(wrong.is_empty() && !left.is_empty(), "{wrong:?}");
+    assert_eq!(journal.list("facts", 1_000, None).unwrap().len(), 400);
+    journal.close().await.unwrap();
 }

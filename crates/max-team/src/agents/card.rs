@@ -214,8 +214,8 @@ impl Maker<'_> {
             "effort" => values::effort(node).map(|effort| own.effort = Some(effort)),
             "memory" => values::memory(node).map(|memory| own.memory = Some(memory)),
             "isolation" => values::isolation(node).map(|isolation| own.isolation = isolation),
-            "cache" => values::cache(node).map(|cache| own.cache = Some(cache)),
-            "budget" => values::budget(node).map(|budget| own.budget = budget),
+            "cache" => return self.cache(node),
+            "budget" => return self.budget(node),
             "type" => values::place(node).map(|place| own.place = place),
             "skills" => values::words(node).map(|words| own.skills = words),
             "tools" | "allowed-tools" => return self.tools(node),
@@ -234,12 +234,33 @@ impl Maker<'_> {
         }
     }
 
-    /// A value of another kind. A limit that nobody can read is no limit, so then there is no definition.
+    /// A value of another kind. A limit that nobody can read is no limit, so then there is no definition; anything else
+    /// is only left out itself.
     fn unfit(&mut self, key: &str, node: &Node, wanted: &str) {
         if LIMITING.contains(&key) {
             return self.reader.expected(node, key, wanted);
         }
-        self.warn(node.spot, format!("`{key}`: expected {wanted}, found {}; it is not used", found(node)));
+        self.warn(node.spot, format!("`{key}`: expected {wanted}, found {}; the value is left out", found(node)));
+    }
+
+    fn cache(&mut self, node: &Node) {
+        for (spot, words) in values::strange(node, "cache", &values::CACHE) {
+            self.warn(spot, words);
+        }
+        match values::cache(node) {
+            Some(cache) => self.card.member.definition.cache = Some(cache),
+            None => self.unfit("cache", node, values::wanted("cache")),
+        }
+    }
+
+    fn budget(&mut self, node: &Node) {
+        for (spot, words) in values::strange(node, "budget", &values::BUDGET) {
+            self.reader.rule(spot, words);
+        }
+        match values::budget(node) {
+            Some(budget) => self.card.member.definition.budget = budget,
+            None => self.unfit("budget", node, values::wanted("budget")),
+        }
     }
 
     /// Tools come as a list, as words in a line, or as a map of yes and no.
@@ -270,7 +291,15 @@ impl Maker<'_> {
             if inside.is_some_and(|inside| inside != "*") {
                 self.warn(spot, format!("`{}`: the whole tool is taken from it", quote(&word)));
             }
-            self.card.member.definition.disallowed_tools.push(names::canonical(name).to_owned());
+            let name = names::canonical(name);
+            let near = hands::near(name, false);
+            if hands::hand(hands::known(), name, false) == Hand::Unknown
+                && !names::is_needless(name)
+                && !near.is_empty()
+            {
+                self.reader.rule(spot, format!("`disallowedTools`: there is no tool `{}`{near}", quote(&word)));
+            }
+            self.card.member.definition.disallowed_tools.push(name.to_owned());
         }
     }
 
@@ -311,9 +340,17 @@ impl Maker<'_> {
             return self.warn(node.spot, format!("`mcpServers` are held back: {}", trust::RUN));
         }
         for (name, node) in inline {
-            match self.reader.named_server("mcpServers", name, node) {
-                Some(server) => self.card.member.mcp_servers.push(server),
-                None => self.warn(name.spot, format!("`mcpServers.{}`: it has no `command`", quote(&name.text))),
+            let before = self.reader.problems.len();
+            let server = self.reader.named_server("mcpServers", name, node);
+            // Without a server an agent can do less, not more.
+            let odd = self.reader.problems.split_off(before);
+            self.card.warnings.extend(odd.iter().map(|problem| format!("{problem}; the server is left out")));
+            match server {
+                Some(server) => self.card.member.mcp_servers.extend(odd.is_empty().then_some(server)),
+                None if odd.is_empty() => {
+                    self.warn(name.spot, format!("`mcpServers.{}`: it has no `command`", quote(&name.text)));
+                }
+                None => {}
             }
         }
     }
@@ -370,8 +407,11 @@ impl Maker<'_> {
         let own = &mut self.card.member.constraints;
         own.foreign_commands |= self.reader.is_strange() && own.allowed_commands.is_some();
         let Reader { problems, warnings, .. } = self.reader;
+        // All of them are about limits.
         if let Some(problem) = problems.first() {
-            return Err(problem.to_string());
+            let problem = problem.to_string();
+            let rest = if problem.ends_with('?') { " Without" } else { "; without" };
+            return Err(format!("{problem}{rest} this limit the agent could do more than its author wanted"));
         }
         self.card.warnings.extend(warnings);
         Ok(self.card)

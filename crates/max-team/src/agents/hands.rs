@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::calling::hands::SPAWNING;
+use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, SPAWNING, TASK};
 use max_team_core::near::did_you_mean;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
@@ -39,6 +39,18 @@ pub(super) enum Hand {
     Unknown,
     /// It cannot be meant; why, and what would do.
     Wrong(String),
+}
+
+/// All that a lead works with, besides what its file lists: whoever wrote that may not know all of them, and none of
+/// them can do anything by itself.
+pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
+    let mut tools = listed.to_vec();
+    for tool in TEAM.into_iter().chain([AGENT, TASK, SEND_MESSAGE, SKILL, MEMORY_READ, MEMORY_WRITE]) {
+        if !tools.iter().any(|known| known == tool) {
+            tools.push(tool.to_owned());
+        }
+    }
+    tools
 }
 
 /// Every tool there is, those that act on the team among them.

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use max_team_core::calling::hands::SPAWNING;
 use max_team_core::team::{Definition, Member, Place};
+use max_team_runtime::MEMORY_READ;
 use max_team_runtime::skills::SKILL;
 use max_team_tools::Registry;
 
-use super::roster::{Entry, Roster};
+use super::roster::{Ranked, Roster};
 use super::shelf::Scope;
 use super::source::Found;
 use crate::config::Standing;
@@ -62,7 +63,8 @@ impl Desk {
 
     /// Brings a team and the definitions together.
     pub(super) fn join(&self, lead: Member, members: Vec<Member>, roster: &Roster) -> Joined {
-        let warnings = roster.broken().map(|why| format!("{why}; it is not used")).collect();
+        let warnings = roster.broken().map(|why| format!("{why}; the agent is left out"));
+        let warnings = warnings.chain(roster.over().map(str::to_owned)).collect();
         let mut joined = Joined { lead, members, experts: Vec::new(), warnings, models: BTreeMap::new() };
         joined.warnings.extend(roster.odd().map(str::to_owned));
         joined.lead.definition.place = Place::Lead;
@@ -70,7 +72,7 @@ impl Desk {
         for ranked in roster.ranked() {
             let entry = ranked.entry;
             let name = entry.name();
-            let member = self.member(&entry);
+            let member = self.member(&ranked);
             let at = joined.members.iter().position(|member| member.definition.name == name);
             let is_leads = joined.lead.definition.name == name;
             match member.definition.place {
@@ -99,6 +101,7 @@ impl Desk {
                 },
             }
             joined.models.insert(name.to_owned(), entry.place());
+            joined.warnings.extend(self.replaced(&ranked));
         }
         joined
     }
@@ -106,20 +109,35 @@ impl Desk {
     /// One of them to talk to, without the team around it; none where the agents file has somebody of that name.
     pub(super) fn alone(&self, roster: &Roster, name: &str, is_taken: bool) -> Option<(Member, Vec<String>)> {
         let found = roster.ranked().into_iter().find(|ranked| ranked.entry.name() == name && !is_taken)?;
-        Some((self.member(&found.entry), found.entry.card.warnings.clone()))
+        let mut warnings = found.entry.card.warnings.clone();
+        warnings.extend(self.replaced(&found));
+        Some((self.member(&found), warnings))
     }
 
     /// Experts as the roster has them now, but those whose names somebody else has.
     pub(crate) fn experts(&self, roster: &Roster, taken: &[String]) -> Vec<Member> {
         let ranked = roster.ranked();
-        let mates = ranked.iter().map(|ranked| self.member(&ranked.entry));
+        let mates = ranked.iter().map(|ranked| self.member(ranked));
         let is_free = |own: &Definition| own.place == Place::Expert && !taken.contains(&own.name);
         mates.filter(|member| is_free(&member.definition)).collect()
     }
 
+    /// What is said where a project's definition takes the place of what comes with the program: everybody knows what to
+    /// expect of that, and nobody looks for a stranger behind its name.
+    fn replaced(&self, ranked: &Ranked<'_>) -> Option<String> {
+        let entry = &ranked.entry;
+        let is_replaced = ranked.built_in().is_some() || self.is_replaced(entry.name());
+        let words = || format!("{}: the project's `{}` replaces the built-in one", entry.place(), entry.name());
+        (is_replaced && entry.scope == Scope::Project).then(words)
+    }
+
     /// A definition under what holds for everybody.
-    pub(crate) fn member(&self, entry: &Entry<'_>) -> Member {
+    fn member(&self, ranked: &Ranked<'_>) -> Member {
+        let entry = &ranked.entry;
         let mut member = entry.card.member.clone();
+        // Whoever calls one that only looks relies on that, whoever wrote the one that comes.
+        let only_looks = ranked.built_in().is_some_and(|built_in| built_in.card.member.constraints.read_only);
+        member.constraints.read_only |= only_looks && entry.standing() != Standing::Trusted;
         let blocked = &mut member.constraints.blocked_patterns;
         let answers = entry.standing() == Standing::Trusted && entry.card.says_unseen;
         if !answers {
@@ -160,11 +178,13 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
     let known = Registry::builtin();
     let mut tools = definition.tools.clone();
     if definition.inherits_tools {
-        tools = known.specs().map(|spec| spec.name.clone()).collect();
+        let shared = [SKILL, MEMORY_READ].map(str::to_owned);
+        tools = known.specs().map(|spec| spec.name.clone()).chain(shared).collect();
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
     // Whoever lists them may call others.
-    let is_there = |tool: &str| known.get(tool).is_some() || tool == SKILL || SPAWNING.contains(&tool);
+    let is_there =
+        |tool: &str| known.get(tool).is_some() || [SKILL, MEMORY_READ].contains(&tool) || SPAWNING.contains(&tool);
     tools.retain(|tool| is_there(tool) && !is_taken(tool));
     tools
 }

@@ -35,9 +35,11 @@ use crate::setup::{self, Place};
 use crate::team::Crew;
 
 pub(crate) use card::slug;
+pub(crate) use hands::lead_tools;
 pub(crate) use join::{Desk, Joined};
 pub(crate) use people::{Person, people};
 pub(crate) use roster::{Roster, builtin_one};
+pub(crate) use shelf::Scope;
 pub(crate) use source::is_text;
 
 /// Names that one message tells.

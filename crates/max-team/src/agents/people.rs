@@ -1,6 +1,6 @@
 //! Everybody on a team with where they come from: what `agents list` and `agents show` tell.
 
-use max_team_core::calling::hands::{self as calling, Caller, Hands};
+use max_team_core::calling::hands::{self as calling, Caller, Hands, Layer};
 use max_team_core::team::{Member, Place as Position};
 use serde_json::{Value, json};
 
@@ -79,19 +79,31 @@ fn in_line(place: &str) -> String {
 }
 
 impl Person<'_> {
-    /// The tools it has when it works, as far as they do not depend on who calls it.
+    /// The tools it has when it works, as far as they do not depend on who calls it, with those that come with them.
     pub(crate) fn tools(&self) -> Vec<String> {
         let own = &self.member.definition;
-        match own.place {
+        let tools = match own.place {
             // A lead's act on the team, and are no hands.
-            Position::Lead => own.tools.clone(),
+            Position::Lead => hands::lead_tools(&own.tools),
             Position::Member => alone_tools(own),
             Position::Expert => self.hands().tools,
+        };
+        match hands::known().subset(tools.iter().map(String::as_str)) {
+            Ok(whole) => whole.specs().map(|spec| spec.name.clone()).collect(),
+            Err(_) => tools,
         }
     }
 
+    /// What it does not have when it is called, by the layer that took it.
+    pub(crate) fn taken(&self) -> Vec<(Layer, Vec<String>)> {
+        let has = self.tools();
+        let left = |tools: Vec<String>| tools.into_iter().filter(|tool| !has.contains(tool)).collect();
+        let taken = self.hands().taken.into_iter().map(|(layer, tools)| (layer, left(tools)));
+        taken.filter(|(_, tools): &(Layer, Vec<String>)| !tools.is_empty()).collect()
+    }
+
     /// What is left to it when it is called, and which layer took the rest.
-    pub(crate) fn hands(&self) -> Hands {
+    fn hands(&self) -> Hands {
         let there = hands::known().specs().map(|spec| spec.name.as_str());
         calling::hands(there, &self.member.definition, Caller::default())
     }
@@ -107,7 +119,7 @@ impl Person<'_> {
             "constraints": self.member.constraints,
         });
         if let (Some(told), Position::Expert) = (told.as_object_mut(), own.place) {
-            let taken = self.hands().taken.into_iter().map(|(layer, tools)| json!({ "layer": layer, "tools": tools }));
+            let taken = self.taken().into_iter().map(|(layer, tools)| json!({ "layer": layer, "tools": tools }));
             told.insert("taken".to_owned(), taken.collect::<Vec<_>>().into());
         }
         // What it says besides; most say nothing.

@@ -73,6 +73,13 @@ pub(crate) struct Ranked<'a> {
     pub(crate) shadows: Vec<Entry<'a>>,
 }
 
+impl<'a> Ranked<'a> {
+    /// The one that comes with the program, whose place it has taken.
+    pub(super) fn built_in(&self) -> Option<&Entry<'a>> {
+        self.shadows.iter().find(|shadow| shadow.scope == Scope::Builtin)
+    }
+}
+
 impl Roster {
     /// Looks everywhere.
     pub(crate) fn read(place: &Place, given: Option<&Given>) -> Self {
@@ -128,9 +135,13 @@ impl Roster {
     /// Files that are not used, each with the reason.
     pub(crate) fn broken(&self) -> impl Iterator<Item = &str> {
         let leaves = self.shelves.iter().flat_map(|shelf| &shelf.leaves).filter_map(Leaf::fault);
-        let over = self.shelves.iter().filter_map(|shelf| shelf.over.as_deref());
         let given = self.given.iter().filter_map(|(_, card)| card.as_ref().err().map(String::as_str));
-        leaves.chain(over).chain(given)
+        leaves.chain(given)
+    }
+
+    /// Folders that were not looked at to their end, each with the reason.
+    pub(crate) fn over(&self) -> impl Iterator<Item = &str> {
+        self.shelves.iter().filter_map(|shelf| shelf.over.as_deref())
     }
 
     /// What is odd about those that are used.
@@ -388,14 +399,14 @@ mod tests {
             let mut roster = desk.roster();
             assert!(described(&roster, "secret").is_none(), "{link:?}");
             let told = format!("{told}: a link leads out of it, so nothing in it is used");
-            assert_eq!(roster.broken().collect::<Vec<_>>(), [told]);
+            assert_eq!(roster.over().collect::<Vec<_>>(), [told]);
             assert!(!roster.refresh());
             // A folder in its place is one like any other.
             fs::remove_file(&link).unwrap();
             let below = if link.ends_with(".claude") { "agents/x.md" } else { "x.md" };
             fs::create_dir_all(link.join(below).parent().unwrap()).unwrap();
             fs::write(link.join(below), agent("x", "mended")).unwrap();
-            assert!(roster.refresh() && roster.broken().next().is_none());
+            assert!(roster.refresh() && roster.over().next().is_none());
             assert_eq!(described(&roster, "x").unwrap(), "mended");
         }
         // The user may keep theirs wherever they like.

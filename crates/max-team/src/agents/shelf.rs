@@ -177,7 +177,10 @@ impl Shelf {
                 inner.push(entry.path());
             } else if name.ends_with(".md") && !BESIDE.contains(&name.as_str()) {
                 if self.leaves.len() >= FILES_MAX || walk.names >= NAMES_MAX {
-                    self.over = Some(format!("{}: only the first {FILES_MAX} definitions are used", self.shown));
+                    self.over = Some(format!(
+                        "{}: only the first {FILES_MAX} definitions are used; the rest is not looked at",
+                        self.shown
+                    ));
                     return;
                 }
                 let leaf = self.leaf(entry.path(), kind.is_symlink(), walk);

@@ -4,11 +4,17 @@
 
 use std::str::FromStr as _;
 
+use max_team_core::near::did_you_mean;
 use max_team_core::team::{Allotment, Cache, Constraints, Effort, Isolation, Memory, Place};
 
 use super::read::LIST_MAX;
 use crate::config::yaml::{Name, Node, Spot, Value};
-use crate::config::{Shape, Time, Usd, duration};
+use crate::config::{Shape, Time, Usd, duration, quote};
+
+/// The keys of a `cache`.
+pub(super) const CACHE: [&str; 2] = ["ttl", "keys"];
+/// Those of a `budget`.
+pub(super) const BUDGET: [&str; 3] = ["usd", "tokens", "wall"];
 
 /// Completes "expected …".
 pub(super) fn wanted(key: &str) -> &'static str {
@@ -115,6 +121,16 @@ pub(super) fn isolation(node: &Node) -> Option<Isolation> {
 
 pub(super) fn place(node: &Node) -> Option<Place> {
     named(node, &[("main", Place::Lead), ("sub", Place::Expert), ("subagent", Place::Expert)])
+}
+
+/// Keys of a map that nobody knows: where, and what is said of each.
+pub(super) fn strange(node: &Node, key: &str, known: &[&'static str]) -> Vec<(Spot, String)> {
+    let unknown = entries(node).iter().filter(|(name, _)| !known.contains(&name.text.as_str()));
+    let told = |name: &Name| {
+        let near = did_you_mean(&name.text, known.iter().copied());
+        (name.spot, format!("`{key}`: unknown key `{}`{near}", quote(&name.text)))
+    };
+    unknown.map(|(name, _)| told(name)).collect()
 }
 
 /// `{ttl, keys}`; the time in seconds, or with its unit.

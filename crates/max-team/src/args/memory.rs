@@ -29,7 +29,8 @@ pub(crate) enum Memory {
     /// Find what has to do with some words, in English or Chinese
     Search {
         /// The words
-        words: String,
+        #[arg(required = true)]
+        words: Vec<String>,
         /// At most this many
         #[arg(long, default_value_t = 10)]
         limit: usize,

@@ -11,7 +11,7 @@ use max_team_tools::Store;
 use serde_json::Value;
 
 use super::table::{money, table};
-use crate::agents::{self, Person, Team};
+use crate::agents::{self, Person, Scope, Team};
 use crate::args::{Agents, Talk, TeamFlags, Try};
 use crate::exit::{Exit, Stop};
 use crate::headless;
@@ -50,7 +50,14 @@ fn list(place: &Place, file: Option<&Path>, json: bool) -> Result<(), Stop> {
         vec![own.name.clone(), position(lang, own.place).to_owned(), model, person.place.clone(), first(what)]
     };
     let rows: Vec<Vec<String>> = people.iter().map(row).collect();
-    super::print(&table(&["AGENT", "PLACE", "MODEL", "FROM", "WHAT"], &rows))
+    super::print(&table(&["AGENT", "PLACE", "MODEL", "FROM", "WHAT"], &rows))?;
+    let shadowing = people.iter().filter(|person| !person.shadows.is_empty());
+    let told = |person: &Person<'_>| {
+        let own = &person.member.definition.name;
+        clean_line(&lang.agent_shadows(own, &person.place, &person.shadows.join(", ")))
+    };
+    let lines: String = shadowing.map(|person| format!("{}\n", told(person))).collect();
+    super::print(&lines)
 }
 
 fn show(place: &Place, file: Option<&Path>, name: &str, json: bool) -> Result<(), Stop> {
@@ -116,9 +123,11 @@ fn page(person: &Person<'_>, data: Option<String>, lang: Lang) -> String {
     let tools = person.tools();
     rows.push((lang.tools_word(), if tools.is_empty() { lang.no_tools().to_owned() } else { tools.join(", ") }));
     if own.place == Position::Expert {
-        let taken = person.hands().taken.into_iter().filter(|(_, tools)| !tools.is_empty());
         rows.extend(
-            taken.map(|(layer, tools)| (lang.taken_word(), format!("{}: {}", lang.layer(layer), tools.join(", ")))),
+            person
+                .taken()
+                .into_iter()
+                .map(|(layer, tools)| (lang.taken_word(), format!("{}: {}", lang.layer(layer), tools.join(", ")))),
         );
     }
     let lists = [
@@ -190,6 +199,9 @@ fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -
     let folder = if is_users { place.home.join("agents") } else { place.cwd.join(".max-team/agents") };
     let path = folder.join(format!("{name}.md"));
     let shown = path.strip_prefix(&place.cwd).unwrap_or(&path).display().to_string();
+    if !path.exists() {
+        has_room(place, name, is_users)?;
+    }
     let draft = if lang == Lang::Zh { DRAFT_ZH } else { DRAFT_EN };
     let description = description.unwrap_or_else(|| lang.draft_description().to_owned());
     // As JSON a text of any kind is one line that YAML takes.
@@ -205,6 +217,22 @@ fn new(place: &Place, name: &str, is_users: bool, description: Option<String>) -
             file.and_then(|mut file| file.write_all(text.as_bytes())).map_err(failed)?;
             super::print(&format!("{}\n", lang.agent_written(&shown, name)))
         }
+    }
+}
+
+/// Refuses a name that somebody has who would count before the new one, or just beside it.
+fn has_room(place: &Place, name: &str, is_users: bool) -> Result<(), Stop> {
+    // What is wrong with the team is said where it is used.
+    let Ok(team) = agents::team(None, place) else { return Ok(()) };
+    let people = agents::people(&team);
+    let ours = if is_users { Scope::User } else { Scope::Project };
+    let is_before = |person: &&Person<'_>| {
+        person.member.definition.name == name
+            && (person.scope <= ours || person.member.definition.place == Position::Lead)
+    };
+    match people.iter().find(is_before) {
+        Some(first) => Err(Stop::said(Exit::Usage, |lang| lang.agent_elsewhere(name, &first.place))),
+        None => Ok(()),
     }
 }
 

@@ -12,9 +12,6 @@ use crate::exit::{Exit, Stop};
 use crate::setup::Place;
 use crate::terminal::text::clean;
 
-/// Milliseconds of a minute.
-const MINUTE_MS: u64 = 60_000;
-
 pub(crate) fn run(place: &Place, command: &args::Cache) -> anyhow::Result<Exit> {
     let shelf = Shelf { desk: Desk::open(place)?, now_ms: now_ms() };
     match command {
@@ -99,7 +96,7 @@ impl Shelf {
         let lang = self.desk.lang;
         match entry.age_ms(self.now_ms) {
             None => lang.expired().to_owned(),
-            Some(age_ms) => lang.minutes_left((entry.ttl_s * 1_000).saturating_sub(age_ms).div_ceil(MINUTE_MS)),
+            Some(age_ms) => lang.time_left((entry.ttl_s * 1_000).saturating_sub(age_ms)),
         }
     }
 

@@ -18,6 +18,7 @@ use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
+use crate::{headless, named, plan_file};
 
 /// Columns of a value in a list.
 const VALUE_MAX: usize = 80;
@@ -26,7 +27,7 @@ pub(crate) fn run(place: &Place, command: &args::Memory) -> anyhow::Result<Exit>
     let shelf = Shelf::open(place)?;
     match command {
         args::Memory::List { key, scope, json } => shelf.list(key.as_deref(), *scope, *json),
-        args::Memory::Search { words, limit, json } => shelf.search(words, *limit, *json),
+        args::Memory::Search { words, limit, json } => shelf.search(&words.join(" "), *limit, *json),
         args::Memory::Show { key, scope, json } => shelf.show(key, *scope, *json),
         args::Memory::Set { key, value, scope } => shelf.set(key, value, *scope),
         args::Memory::Forget { key, scope } => shelf.forget(key, *scope),
@@ -158,6 +159,9 @@ impl Shelf {
             for session in &forgotten.said_in {
                 text.push_str(&format!("{}\n", lang.still_said_in(&session.to_string())));
             }
+            for session in &forgotten.told_in {
+                text.push_str(&format!("{}\n", lang.still_told_in(&session.to_string())));
+            }
             super::print(&text)?;
         }
         if is_any { Ok(()) } else { Err(Stop::said(Exit::Failed, |lang| lang.nothing_under(key.as_str()))) }
@@ -218,6 +222,13 @@ impl Shelf {
     fn export(&self, folder: Option<&Path>, scope: args::Board, force: bool) -> Result<(), Stop> {
         let scope = self.scopes(Some(scope)).pop().unwrap_or(Scope::User);
         let board: Board = self.memories().board(&scope).map_err(stop)?;
+        if scope == Scope::User {
+            let others = self.memories().board(&self.project).map_err(stop)?.len();
+            // Beside the output, which may be JSON.
+            if others > 0 {
+                headless::talk(&self.desk.lang.not_exported(others));
+            }
+        }
         let Some(folder) = folder else {
             let text = File::Json.write(&board);
             return super::print(if text.is_empty() { "{}\n" } else { &text });
@@ -230,7 +241,7 @@ impl Shelf {
         }
         for (path, text) in files {
             let shown = path.display().to_string();
-            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&path, text));
+            let written = std::fs::create_dir_all(folder).and_then(|()| plan_file::put(&path, &text));
             written.map_err(|error| Stop::new(Exit::Failed, format!("cannot write `{shown}`: {error}")))?;
             super::print(&format!("{shown}\n"))?;
         }
@@ -274,11 +285,7 @@ fn read_file(path: &Path) -> Result<Vec<(Key, Value)>, Stop> {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let file = File::named(&name).ok_or_else(|| Stop::said(Exit::Usage, |lang| lang.unknown_memory_file(&shown)))?;
     let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.bad_memory_file(&shown, &why));
-    let size = std::fs::metadata(path).map_err(|error| bad(error.to_string()))?.len();
-    if size > MEMORY_FILE_BYTES_MAX as u64 {
-        return Err(bad(format!("{size} bytes; at most {MEMORY_FILE_BYTES_MAX}")));
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| bad(error.to_string()))?;
+    let text = named::text(path, MEMORY_FILE_BYTES_MAX as u64).map_err(|why| bad(why.to_string()))?;
     file.read(&text).map_err(bad)
 }
 

@@ -11,7 +11,7 @@ use crate::exit::{Exit, Stop};
 use crate::headless::{self, Task};
 use crate::setup::Place;
 use crate::talk::{self, Ready};
-use crate::{plan_file, sheet};
+use crate::{named, plan_file, sheet};
 
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
@@ -56,18 +56,8 @@ pub(crate) struct RunOptions {
 /// Carries a plan file out.
 pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Result<Exit> {
     let source = file.display().to_string();
-    let unreadable =
-        |error: std::io::Error| Stop::said(Exit::Config, |lang| lang.unreadable(&source, &error.to_string()));
-    let meta = std::fs::metadata(file).map_err(unreadable)?;
-    if !meta.is_file() {
-        return Err(Stop::said(Exit::Config, |lang| lang.no_file(&source)).into());
-    }
-    let size = meta.len();
-    if size > FILE_BYTES_MAX {
-        let words = format!("`{source}` has {size} bytes; a plan has at most {FILE_BYTES_MAX}");
-        return Err(Stop::new(Exit::Config, words).into());
-    }
-    let text = std::fs::read_to_string(file).map_err(unreadable)?;
+    let unreadable = |why: named::Unread| Stop::said(Exit::Config, |lang| lang.unreadable(&source, &why.to_string()));
+    let text = named::text(file, FILE_BYTES_MAX).map_err(unreadable)?;
     let read = plan_file::read(&text, &source)?;
     read.warnings.iter().for_each(|warning| headless::talk(warning));
     // Whoever says yes to the whole has seen it; the risky parts are theirs too.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use max_team_core::near::nearest;
-use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust};
+use max_team_runtime::skills::{Catalogue, Scope, Skill, State, Trust, written_commands};
 use serde_json::{Value, json};
 
 use super::table::{clip, table};
@@ -13,7 +13,7 @@ use crate::permissions::Trusted;
 use crate::setup::{self, Place};
 use crate::terminal::text::clean;
 use crate::words::Lang;
-use crate::{skills, talk};
+use crate::{named, skills, talk};
 
 /// Characters of a description in a list.
 const LISTED_CHARS: usize = 100;
@@ -110,11 +110,12 @@ fn list(catalogue: &Catalogue, lang: Lang, as_lines: bool) -> anyhow::Result<Exi
 
 fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow::Result<Exit> {
     let skill = find(catalogue, name)?;
-    let text = catalogue.text(skill);
+    // What nobody trusts yet is there to be read, too: how else would they know?
+    let written = Catalogue::written(skill);
     if as_lines {
         let mut shown = as_json(skill);
         if let Some(shown) = shown.as_object_mut() {
-            shown.insert("text".to_owned(), text.ok().into());
+            shown.insert("text".to_owned(), written.ok().into());
         }
         super::print(&format!("{shown:#}\n"))?;
         return Ok(Exit::Ok);
@@ -143,9 +144,11 @@ fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow
     for (head, words) in rows.into_iter().filter(|(_, words)| !words.is_empty()) {
         page.push_str(&format!("{head}: {words}\n"));
     }
-    match text {
-        Ok(text) => page.push_str(&format!("\n{}\n", text.trim_end())),
-        Err(why) => page.push_str(&format!("\n{}\n", lang.skill_unusable(name, &why))),
+    if let Err(why) = catalogue.text(skill) {
+        page.push_str(&format!("\n{}\n", lang.skill_unusable(name, &why)));
+    }
+    if let Ok(text) = written {
+        page.push_str(&format!("\n{}\n", text.trim_end()));
     }
     super::print(&clean(&page))?;
     Ok(Exit::Ok)
@@ -159,9 +162,8 @@ fn check(catalogue: &Catalogue, lang: Lang, name: Option<&str>, as_lines: bool) 
     let odd = chosen.iter().flat_map(|skill| skill.warnings.iter().map(|words| (skill.file.clone(), words.clone())));
     let mut found: Vec<(std::path::PathBuf, String)> = odd.collect();
     for skill in chosen {
-        if let (State::Ready, Err(why)) = (&skill.state, catalogue.text(skill)) {
-            found.push((skill.file.clone(), why));
-        }
+        let text = if skill.state == State::Ready { catalogue.text(skill) } else { Catalogue::written(skill) };
+        found.extend(text.err().map(|why| (skill.file.clone(), why)));
     }
     let others = if name.is_none() { troubles(catalogue, lang) } else { Vec::new() };
     if as_lines {
@@ -237,7 +239,7 @@ fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, y
             Catalogue::pin(skill).map_err(|why| Stop::said(Exit::Failed, |lang| lang.cannot_be_pinned(name, &why)))?;
         let place_shown = skill.folder.as_deref().unwrap_or(&skill.file);
         super::print(&clean(&format!("{name}  {}\n  {}\n", place_shown.display(), skill.description)))?;
-        super::print(&clean(&contents(place_shown)))?;
+        super::print(&clean(&contents(skill, place_shown)))?;
         if !yes && !agreed(lang)? {
             super::print(&format!("{}\n", lang.left_untrusted()))?;
             exit = Exit::Denied;
@@ -251,16 +253,17 @@ fn trust(place: &Place, catalogue: &Catalogue, lang: Lang, name: Option<&str>, y
     Ok(exit)
 }
 
-/// What somebody is asked to trust: every file, and every line that would run a command.
-fn contents(path: &Path) -> String {
+/// What somebody is asked to trust: every file, and every command, found in the same way as by whoever runs it.
+fn contents(skill: &Skill, path: &Path) -> String {
     let mut text = String::new();
     let files = if path.is_dir() { below(path) } else { vec![path.to_path_buf()] };
     for file in files {
         let shown = file.strip_prefix(path).unwrap_or(&file).display().to_string();
         text.push_str(&format!("  - {}\n", if shown.is_empty() { file.display().to_string() } else { shown }));
-        let body = std::fs::read_to_string(&file).unwrap_or_default();
-        for line in body.lines().filter(|line| line.contains("!`") || line.trim_start().starts_with("```!")) {
-            text.push_str(&format!("      {}\n", line.trim()));
+        let body =
+            if file == skill.file { Catalogue::written(skill).ok() } else { std::fs::read_to_string(&file).ok() };
+        for command in written_commands(&body.unwrap_or_default()) {
+            command.lines().for_each(|line| text.push_str(&format!("      ! {line}\n")));
         }
     }
     text
@@ -304,7 +307,8 @@ fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow
     let wrong = |words: String| Stop::new(Exit::Usage, format!("--input: {words}"));
     let text = match options.input.strip_prefix('@') {
         Some(path) => {
-            std::fs::read_to_string(place.cwd.join(path)).map_err(|error| wrong(format!("`{path}`: {error}")))?
+            let text = named::text(&place.cwd.join(path), named::JSON_BYTES_MAX);
+            text.map_err(|why| wrong(format!("`{path}`: {why}")))?
         }
         None => options.input.clone(),
     };

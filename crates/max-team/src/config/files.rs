@@ -12,6 +12,7 @@ use super::env::Env;
 use super::error::Problem;
 use super::table;
 use super::yaml::{self, Node, Value};
+use crate::named;
 
 /// Bytes of one file; ours has about six thousand.
 pub(super) const BYTES_MAX: u64 = 1 << 20;
@@ -114,7 +115,7 @@ impl File {
             Err(cause) => return Err(unreadable(cause)),
         }
         let mut bytes = Vec::new();
-        let file = fs::File::open(&self.path).map_err(unreadable)?;
+        let file = named::open(&self.path).map_err(unreadable)?;
         file.take(BYTES_MAX + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         Ok(Some(bytes))
     }

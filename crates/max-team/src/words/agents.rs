@@ -99,6 +99,19 @@ impl Lang {
         )
     }
 
+    pub(crate) fn agent_elsewhere(self, name: &str, place: &str) -> String {
+        say!(
+            self,
+            "`{name}` is already written in {place}, and of two with one name the first counts; choose another name, \
+             or edit it there",
+            "`{name}` 已写在 {place} 中，同名时以先者为准；请换一个名称，或在那里编辑"
+        )
+    }
+
+    pub(crate) fn agent_shadows(self, name: &str, place: &str, shadows: &str) -> String {
+        say!(self, "`{name}`: {place} counts, not {shadows}", "`{name}`：以 {place} 为准，不采用 {shadows}")
+    }
+
     pub(crate) fn agent_written(self, path: &str, name: &str) -> String {
         say!(
             self,

@@ -124,10 +124,6 @@ impl Lang {
         say!(self, "`{path}` cannot be read: {error}", "无法读取 `{path}`：{error}")
     }
 
-    pub(crate) fn no_file(self, path: &str) -> String {
-        say!(self, "`{path}` is not a file", "`{path}` 不是文件")
-    }
-
     pub(crate) fn kept_in(self, home: &str) -> String {
         say!(self, "journal and settings in {home}", "日志和设置位于 {home}")
     }

@@ -35,8 +35,16 @@ impl Lang {
         }
     }
 
-    pub(crate) fn minutes_left(self, minutes: u64) -> String {
-        say!(self, "{minutes} min left", "剩余 {minutes} 分钟")
+    /// How much time there still is, never more than that.
+    pub(crate) fn time_left(self, ms: u64) -> String {
+        const MINUTE_S: u64 = 60;
+        match ms / 1_000 {
+            seconds @ 0..MINUTE_S => say!(self, "{seconds} s left", "剩余 {seconds} 秒"),
+            seconds => {
+                let minutes = seconds / MINUTE_S;
+                say!(self, "{minutes} min left", "剩余 {minutes} 分钟")
+            }
+        }
     }
 
     pub(crate) fn nothing_cached_of(self, expert: &str, key: Option<&str>) -> String {
@@ -57,5 +65,19 @@ impl Lang {
     pub(crate) fn cleared(self, count: usize) -> String {
         let en = plural(count, "answer");
         say!(self, "{en} cleared", "已清除 {count} 条答复")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_not_said_to_be_more() {
+        for (ms, want) in
+            [(8_400, "8 s left"), (60_000, "1 min left"), (119_999, "1 min left"), (7_200_000, "120 min left")]
+        {
+            assert_eq!(Lang::En.time_left(ms), want);
+        }
     }
 }

@@ -58,6 +58,22 @@ impl Lang {
         )
     }
 
+    pub(crate) fn still_told_in(self, session: &str) -> String {
+        say!(
+            self,
+            "a prompt in session {session} was told of it; that is still in that session",
+            "会话 {session} 的提示中曾提到它，仍保留在该会话中"
+        )
+    }
+
+    pub(crate) fn not_exported(self, facts: usize) -> String {
+        say!(
+            self,
+            "what belongs to this project ({facts}) is not among it: `max-team memory export --scope project` writes that",
+            "不包含属于本项目的 {facts} 条记忆：用 `max-team memory export --scope project` 导出"
+        )
+    }
+
     pub(crate) fn no_room(self, count: usize) -> String {
         say!(self, "({count} more found no room)", "（另有 {count} 条因篇幅未使用）")
     }
@@ -96,6 +112,10 @@ impl Lang {
                 format!("该分区已有 {MEMORY_FACTS_MAX} 条记忆；用 `max-team memory forget` 腾出空间")
             }
             (Self::Zh, Refusal::Nothing(key)) => self.nothing_under(key.as_str()),
+            (Self::Zh, Refusal::Covers { section, facts }) => format!(
+                "`{section}` 下有 {facts} 条记忆，直接写入一个值会使其丢失：请写在其中的某个名称下，例如 `{section}.name`，\
+                 或先用 `max-team memory forget {section}` 忘记它们"
+            ),
             (Self::Zh, Refusal::Empty(key)) => format!("`{key}` 的值中没有可以记住的内容"),
             (Self::Zh, Refusal::Key(error)) => self.no_key(error),
             _ => refusal.to_string(),

@@ -91,6 +91,96 @@ fn a_new_one_is_written_once_and_loads() {
     assert_eq!(chinese.run(&["agents", "show", "诗人", "--json"]).json()["notes"], json!([]));
 }
 
+/// A limit that cannot be read leaves the agent out; anything else is left out by itself. The words say which.
+#[test]
+fn a_value_that_cannot_be_meant_is_told_with_what_becomes_of_it() {
+    let limits = [
+        "maxTurns: banana",
+        "maxTurns: 0",
+        "budget: x",
+        "budget: {usdd: 1}",
+        "permissionMode: yolo",
+        "isolation: moon",
+        "disallowedTools: run_shel",
+        "constraints: {read_onli: true}",
+    ];
+    let flavours = ["effort: huge", "cache: 5", "type: boss", "background: maybe"];
+    let mut program = Program::alone()
+        .file(".claude/agents/keyed.md", "---\nname: keyed\ndescription: d\ncache: {ttl: 2h, key: [a]}\n---\nx\n");
+    for (at, line) in limits.iter().chain(&flavours).enumerate() {
+        let text = format!("---\nname: odd{at:02}\ndescription: d\n{line}\n---\nx\n");
+        program = program.file(&format!(".claude/agents/odd{at:02}.md"), text);
+    }
+    let listed = program.run(&["agents", "list"]);
+    for (at, line) in limits.iter().chain(&flavours).enumerate() {
+        let is_limit = at < limits.len();
+        let name = format!("odd{at:02}");
+        let told: Vec<&str> = listed.err.lines().filter(|told| told.contains(&format!("{name}.md:"))).collect();
+        let what = if is_limit { "the agent is left out" } else { "the value is left out" };
+        assert!(told.len() == 1 && told[0].ends_with(what), "{line}: {told:?}");
+        assert_eq!(told[0].contains("could do more than its author wanted"), is_limit, "{line}: {told:?}");
+        assert_eq!(listed.out.contains(&name), !is_limit, "{line}: {listed:?}");
+    }
+    assert!(listed.err.contains("`cache`: unknown key `key`, did you mean `keys`?"), "{listed:?}");
+}
+
+/// Nobody is written where somebody of that name counts first.
+#[test]
+fn a_name_that_is_taken_is_not_written_again() {
+    let program = Program::alone().file(".claude/agents/critic.md", "---\nname: critic\ndescription: d\n---\nx\n");
+    for (name, place) in [("critic", ".claude/agents/critic.md:2"), ("max", "the built-in team")] {
+        for more in [&[][..], &["--user"]] {
+            let ran = program.run(&[&["agents", "new", name], more].concat());
+            assert!(ran.code == 2 && ran.err.contains(place), "{ran:?}");
+        }
+    }
+    assert!(!program.project().join(".max-team/agents").exists() && !program.home().join("agents").exists());
+    // What comes with the program gives way.
+    assert_eq!(program.run(&["agents", "new", "narrator", "--user"]).code, 0);
+}
+
+/// A stranger's file that takes a known name is named, and takes no more freedom by it.
+#[test]
+fn a_project_that_replaces_what_is_built_in_says_so() {
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hello"))));
+    let explore = "---\nname: explore\ndescription: Ours\ntools: Read, Write, Bash\n---\nYou look.\n";
+    let program = Program::team(&server).file(".claude/agents/explore.md", explore);
+    let told = "the project's `explore` replaces the built-in one";
+    for words in [&["-p", "hi"][..], &["agents", "list"]] {
+        let ran = program.run(words);
+        assert_eq!(ran.err.matches(told).count(), 1, "{ran:?}");
+    }
+    let shown = program.run(&["agents", "show", "explore", "--json"]).json();
+    assert_eq!(shown["constraints"]["read_only"], true, "{shown}");
+    // The user's own is as it says.
+    let own = Program::team(&server).file("../home/agents/explore.md", explore);
+    let shown = own.run(&["agents", "show", "explore", "--json"]).json();
+    assert_ne!(shown["constraints"]["read_only"], true, "{shown}");
+    assert!(!own.run(&["agents", "list"]).err.contains("replaces"));
+}
+
+/// What is shown is what there is when it works.
+#[test]
+fn the_tools_that_are_shown_are_those_it_has() {
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("hello"))));
+    let free = "---\nname: free\ndescription: Has all\n---\nYou work.\n";
+    let reads = "---\nname: reads\ndescription: Reads\ntools: Read, memory_read, skill\n---\nYou read.\n";
+    let program = Program::team(&server).file(".claude/agents/free.md", free).file(".claude/agents/reads.md", reads);
+    for (name, words) in [
+        ("max", &["-p", "hi"][..]),
+        ("free", &["agents", "test", "free", "hi"]),
+        ("reads", &["agents", "test", "reads", "hi"]),
+        ("explore", &["agents", "test", "explore", "hi"]),
+    ] {
+        let shown = program.run(&["agents", "show", name, "--json"]).json();
+        let shown: Vec<&str> = shown["tools"].as_array().unwrap().iter().map(|tool| tool.as_str().unwrap()).collect();
+        assert_eq!(program.run(words).code, 0, "{words:?}");
+        let requests = server.requests();
+        let has = tools(&requests.last().unwrap().body);
+        assert_eq!(shown, has, "{name}");
+    }
+}
+
 fn said(server: &ModelServer, run: impl FnOnce(&Program) -> Ran) -> Value {
     let program = Program::team(server)
         .file("agents/dialog-agent.md", "---\nname: dialog\ntype: main\ntools: [task, http-get]\n---\nYou host.\n")

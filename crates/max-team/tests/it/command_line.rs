@@ -28,6 +28,35 @@ fn settings_are_explained_with_their_source() {
     assert!(ran.code == 2 && ran.err.contains("llm.timeout"), "{ran:?}");
 }
 
+/// Whatever stands behind a name, nothing is read without an end and nobody is waited for who may never come.
+#[test]
+fn a_file_that_is_named_has_an_end() {
+    let program = Program::alone();
+    std::os::unix::fs::symlink("/dev/zero", program.project().join("zero.json")).unwrap();
+    let pipe = program.project().join("pipe.json");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    for (name, why) in [("zero.json", "larger than"), ("pipe.json", "it is a pipe")] {
+        let at = format!("@{name}");
+        let table: [&[&str]; 6] = [
+            &["memory", "import", name],
+            &["-p", "x", "--json-schema", &at],
+            &["skills", "run", "code_review", "--input", &at],
+            &["-p", "x", "--config", name],
+            &["agents", "list", "--agents", name],
+            &["run", name],
+        ];
+        for words in table {
+            let ran = program.run(words);
+            let is_told = ran.err.contains(name) && ran.err.contains(why);
+            assert!((1..=3).contains(&ran.code) && is_told, "{words:?}: {ran:?}");
+        }
+    }
+    // What a shell pipes in by a name is the user's own wish.
+    let cook = br#"{"cook": {"description": "Cooks", "prompt": "Cook."}}"#;
+    let ran = program.pipe(&["agents", "show", "cook", "--agents", "/dev/stdin"], cook);
+    assert!(ran.code == 0 && ran.out.contains("Cooks"), "{ran:?}");
+}
+
 #[test]
 fn a_mistyped_command_is_a_usage_error() {
     for words in [&["sesions", "list"][..], &["sesions"], &["--lang", "zh", "doctor"]] {

@@ -53,10 +53,13 @@ fn the_user_writes_reads_finds_and_forgets() {
     insta::assert_snapshot!("memory_list", timeless(&ok(program.run(&["memory", "list"]))));
     insta::assert_snapshot!("memory_list_of_a_key", timeless(&ok(program.run(&["memory", "list", "preferences"]))));
     insta::assert_snapshot!("memory_show", timeless(&ok(program.run(&["memory", "show", "preferences.tea"]))));
+    // A value over a whole section would lose what is in it.
+    let slip = program.run(&["memory", "set", "preferences", "coffee"]);
+    assert!(slip.code == 1 && slip.err.contains("memory forget preferences"), "{slip:?}");
     let found = program.run(&["memory", "search", "我在通州喝什么茶，龙井？", "--json"]).json();
     let keys: Vec<&str> = found.as_array().unwrap().iter().map(|hit| hit["key"].as_str().unwrap()).collect();
     assert_eq!(keys, ["preferences.tea", "user_profile.location"]);
-    assert!(ok(program.run(&["memory", "search", "how is staging deployed?"])).contains("notes.deploy"));
+    assert!(ok(program.run(&["memory", "search", "how", "is", "staging", "deployed?"])).contains("notes.deploy"));
     let ran = program.run(&["memory", "forget", "preferences"]);
     assert!(ran.out.contains("forgotten (user): preferences.tea"), "{ran:?}");
     assert!(!program.run(&["audit", "export"]).out.contains("龙井"));
@@ -104,6 +107,15 @@ fn files_of_other_programs_come_in_and_go_out() {
         ok(program.run(&["memory", "export", scope, "--scope", scope]));
     }
     assert_eq!(program.run(&["memory", "export", "user"]).code, 1, "nothing is overwritten");
+    let told = program.run(&["memory", "export", "user", "--force"]);
+    assert!(told.code == 0 && told.err.contains("memory export --scope project"), "{told:?}");
+    // A link that somebody left there is not written through.
+    std::os::unix::fs::symlink("../odd.txt", program.project().join("user/MEMORY.md")).unwrap();
+    ok(program.run(&["memory", "set", "notes.x", "y", "--scope", "user"]));
+    let linked = program.run(&["memory", "export", "user", "--force"]);
+    assert!(linked.code == 1 && linked.err.contains("it is a link"), "{linked:?}");
+    assert_eq!(program.read("odd.txt"), "x");
+    ok(program.run(&["memory", "forget", "notes.x", "--scope", "user"]));
     assert_eq!(program.read("user/SOUL.md"), "你是个幽默风趣的北京大妞\n");
     let other = Program::alone();
     for (scope, name) in [("user", "SOUL.md"), ("user", "USER.md"), ("project", "MEMORY.md")] {
@@ -139,6 +151,30 @@ fn what_is_said_is_known_in_the_next_run_and_says_why() {
     ok(off.run(&["memory", "set", "personality", "Speak like a pirate."]));
     ok(off.run(&["-p", "hello"]));
     assert!(server.requests().iter().all(|request| !request.contains("pirate")));
+}
+
+/// What is forgotten is in no byte of the memory, and whatever conversation still has it is named.
+#[test]
+fn forgetting_leaves_nothing_unsaid() {
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("Yes."))));
+    let program = Program::team(&server);
+    ok(program.run(&["memory", "set", "notes.safe", "behind the giraffe picture"]));
+    ok(program.run(&["memory", "set", "notes.safe", "under the rhinoceros rug"]));
+    for n in 0..40 {
+        ok(program.run(&["memory", "set", &format!("notes.n{n}"), &"word ".repeat(n * 20)]));
+    }
+    ok(program.run(&["memory", "forget", "notes.safe"]));
+    let file = String::from_utf8_lossy(&std::fs::read(program.home().join("journal.db")).unwrap()).into_owned();
+    assert!(!file.contains("giraffe") && !file.contains("rhinoceros"));
+    ok(program.run(&["memory", "set", "notes.spare", "a zebra has the spare key"]));
+    ok(program.run(&["-p", "who has the spare key?"]));
+    assert!(server.requests().last().unwrap().contains("zebra"));
+    ok(program.run(&["-p", "what is two and two?"]));
+    let sessions = program.run(&["sessions", "list", "--json"]).json();
+    let told = sessions.as_array().unwrap().iter().find(|row| row.to_string().contains("spare key")).unwrap();
+    let forgotten = ok(program.run(&["memory", "forget", "notes"]));
+    let named: Vec<&str> = forgotten.lines().filter(|line| line.contains("a prompt in session")).collect();
+    assert!(named.len() == 1 && named[0].contains(told["session"].as_str().unwrap()), "{forgotten} {told}");
 }
 
 /// A single question is not looked at unless somebody wants that; a project cannot want it.

@@ -326,10 +326,11 @@ impl Agent {
         };
         let mut names: Vec<String> =
             known.iter().take(NAMES_TOLD_MAX).map(|(row, _)| format!("`{}`", row.handle())).collect();
-        match known.len().saturating_sub(NAMES_TOLD_MAX) {
-            0 if names.is_empty() => names.push("nobody yet; call somebody first".to_owned()),
-            0 => {}
-            more => names.push(format!("and {more} more")),
+        if names.is_empty() {
+            return Ok(Err(format!("{words}; call somebody first")));
+        }
+        if let more @ 1.. = known.len().saturating_sub(NAMES_TOLD_MAX) {
+            names.push(format!("and {more} more"));
         }
         Ok(Err(format!("{words}; there are {}", names.join(", "))))
     }

@@ -15,7 +15,7 @@ use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
 use max_team_core::limits::MEMORY_WRITE_TRIES_MAX;
-use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Refusal, Scope, Section, Source, Writer};
+use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Recalled, Refusal, Scope, Section, Source, Writer};
 use max_team_journal::{Erase, Expect, Journal, JournalError, Projection, Strength};
 use serde_json::Value;
 
@@ -34,6 +34,8 @@ pub use tools::{READ, WRITE};
 
 /// Entries of a session that are searched for somebody's words.
 const SAID_ENTRIES_MAX: u64 = 400;
+/// The event in which a turn is told something.
+const TURN_STARTED: &str = "turn_started";
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
 
@@ -52,6 +54,8 @@ pub struct Forgotten {
     pub erased: u64,
     /// Sessions in which what they follow from was said; it is still there.
     pub said_in: Vec<SessionId>,
+    /// Other sessions in which a prompt was told of them; it is still there, too.
+    pub told_in: Vec<SessionId>,
 }
 
 /// The board of the project in a folder.
@@ -163,10 +167,33 @@ impl<'j> Memories<'j> {
                 let reason = "forgotten from memory".to_owned();
                 let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms() };
                 let erased = self.journal.erase(erase).await?;
-                return Ok(Forgotten { keys, erased, said_in });
+                let mut told_in = self.told_in(scope, key)?;
+                told_in.retain(|session| !said_in.contains(session));
+                return Ok(Forgotten { keys, erased, said_in, told_in });
             }
         }
         Err(RuntimeError::Busy(scope.stream()))
+    }
+
+    /// The sessions in which a turn was told something under a key.
+    fn told_in(&self, scope: &Scope, key: &Key) -> Result<Vec<SessionId>, RuntimeError> {
+        let is_meant = |told: &Recalled| told.scope == *scope && told.key.below(key).is_some();
+        let (mut found, mut after) = (Vec::new(), 0);
+        loop {
+            let turns = self.journal.read_event(TURN_STARTED, after, PAGE)?;
+            let Some(last) = turns.last() else { return Ok(found) };
+            after = last.seq;
+            for turn in &turns {
+                let Ok(Event::TurnStarted(started)) = event_of(turn) else { continue };
+                if !started.recall.is_some_and(|recall| recall.facts.iter().any(is_meant)) {
+                    continue;
+                }
+                let agent = turn.stream.strip_prefix("agent/").unwrap_or_default();
+                let session = crate::rows::row::<String>(self.journal, crate::rows::AGENT, agent)?;
+                let session = session.and_then(|session| session.parse().ok());
+                found.extend(session.filter(|session| !found.contains(session)));
+            }
+        }
     }
 
     /// Everything that was ever written under a key, with its payload.

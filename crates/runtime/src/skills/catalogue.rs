@@ -148,16 +148,27 @@ impl Catalogue {
             return Ok(text.to_owned());
         }
         let bytes = find::whole(&skill.file)?;
-        if skill.scope == Scope::Project && trusted(skill, &self.trust.of(&self.root)) != State::Ready {
-            return Err("it has changed since the user trusted it".to_owned());
+        if skill.scope == Scope::Project {
+            match trusted(skill, &self.trust.of(&self.root)) {
+                State::Untrusted => return Err(format!("not trusted yet: `max-team skills trust {}`", skill.name)),
+                State::Changed => return Err("it has changed since the user trusted it".to_owned()),
+                State::Ready | State::Lacks(_) => {}
+            }
         }
         // What stands there now must still be the skill that was offered.
         let called = skill.file.file_stem().unwrap_or_default().to_string_lossy();
         if skill.contract.is_none() {
             read::read(&bytes, &skill.file, &called, skill.scope)?;
         }
-        let text = String::from_utf8_lossy(&bytes);
-        Ok(front_matter::text(front_matter::cut(&text).body))
+        Ok(body(&bytes))
+    }
+
+    /// The same as it is written, trusted or not: for people who want to know what they would say yes to.
+    pub fn written(skill: &Skill) -> Result<String, String> {
+        match builtin::text(&skill.file) {
+            Some(text) => Ok(text.to_owned()),
+            None => find::whole(&skill.file).map(|bytes| body(&bytes)),
+        }
     }
 
     /// What the user would say yes to.
@@ -178,6 +189,11 @@ fn about(skill: &Skill) -> Cow<'_, str> {
     }
     let globs: Vec<String> = skill.head.paths.iter().map(|glob| format!("`{glob}`")).collect();
     Cow::Owned(format!("(Only for work on files that match {}.) {}", globs.join(", "), skill.description))
+}
+
+fn body(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    front_matter::text(front_matter::cut(&text).body)
 }
 
 /// Whether an agent with these tools can do what was agreed.

@@ -93,6 +93,12 @@ fn inline(line: &str, text: &mut String, pieces: &mut Vec<Piece>) {
     text.push_str(rest);
 }
 
+/// The commands in a skill's text, as they are written.
+pub fn written_commands(body: &str) -> Vec<String> {
+    let command = |piece| if let Piece::Command(command) = piece { Some(command) } else { None };
+    pieces(body).into_iter().filter_map(command).collect()
+}
+
 /// Fills a skill's text in. `run` gives what stands in for a command; beyond [`COMMANDS_MAX`] it is not asked.
 pub(super) fn fill(body: &str, with: &Fill<'_>, mut run: impl FnMut(&str) -> String) -> String {
     let words = words(with.arguments);

@@ -30,6 +30,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use catalogue::Library;
 pub use catalogue::{Broken, Catalogue, Shadow};
 pub use contract::{Contract, Misfit};
+pub use fill::written_commands;
 pub use find::{Places, Trust};
 pub(crate) use hand::{Errand, Hand, Wish};
 pub(crate) use mention::{expand, preload};

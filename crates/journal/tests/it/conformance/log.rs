@@ -47,6 +47,15 @@ pub(super) async fn entries_are_chained_and_read_back(journal: Journal) {
     assert_eq!((journal.head("a").unwrap(), journal.head("x").unwrap(), journal.last_seq().unwrap()), (2, 0, 3));
 }
 
+pub(super) async fn entries_are_found_by_their_event(journal: Journal) {
+    let heard = |stream: &str, text: &str| Append { event: "heard".into(), ..append(stream, text) };
+    let appends = vec![append("a", "1"), heard("a", "2"), append("b", "3"), heard("b", "4"), heard("a", "5")];
+    journal.commit(Commit { appends, ..Commit::default() }).await.unwrap();
+    assert_eq!(texts(&journal.read_event("heard", 0, 9).unwrap()), ["2", "4", "5"]);
+    assert_eq!(texts(&journal.read_event("heard", 2, 1).unwrap()), ["4"]);
+    assert_eq!(journal.read_event("seen", 0, 9).unwrap(), []);
+}
+
 pub(super) async fn a_lost_race_is_a_conflict_and_leaves_nothing(journal: Journal) {
     journal.commit(fact_at("a", 0, "first")).await.unwrap();
     let late = Commit {

@@ -29,6 +29,7 @@ macro_rules! suite {
 
 suite!(
     entries_are_chained_and_read_back,
+    entries_are_found_by_their_event,
     a_lost_race_is_a_conflict_and_leaves_nothing,
     streams_of_one_commit_move_together,
     large_payloads_are_stored_once,
