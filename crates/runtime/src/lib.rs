@@ -15,6 +15,7 @@ pub mod front_matter;
 mod handle;
 mod herald;
 mod house;
+pub mod many;
 mod memory;
 mod paths;
 mod plan;

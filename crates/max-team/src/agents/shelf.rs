@@ -10,6 +10,7 @@ use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use max_team_runtime::many;
 use rustix::fs::OFlags;
 
 use super::card::{self, Card, FILE_BYTES_MAX};
@@ -166,7 +167,7 @@ impl Shelf {
         let mut entries: Vec<DirEntry> = entries.flatten().take(NAMES_MAX.saturating_sub(walk.names)).collect();
         walk.names += entries.len();
         entries.sort_unstable_by_key(DirEntry::file_name);
-        let mut inner = Vec::new();
+        let (mut inner, mut wanted) = (Vec::new(), Vec::new());
         for entry in entries {
             let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
             let name = name.to_string_lossy().to_ascii_lowercase();
@@ -176,40 +177,45 @@ impl Shelf {
             if kind.is_dir() {
                 inner.push(entry.path());
             } else if name.ends_with(".md") && !BESIDE.contains(&name.as_str()) {
-                if self.leaves.len() >= FILES_MAX || walk.names >= NAMES_MAX {
+                if self.leaves.len() + wanted.len() >= FILES_MAX || walk.names >= NAMES_MAX {
                     self.over = Some(format!(
                         "{}: only the first {FILES_MAX} definitions are used; the rest is not looked at",
                         self.shown
                     ));
-                    return;
+                    inner.clear();
+                    break;
                 }
-                let leaf = self.leaf(entry.path(), kind.is_symlink(), walk);
-                self.leaves.push(leaf);
+                let path = entry.path();
+                let old = walk.old.remove(&path);
+                wanted.push((path, kind.is_symlink(), old));
             }
+        }
+        for (leaf, is_changed) in many::each(wanted, |(path, is_link, old)| self.leaf(path, is_link, old, walk.env)) {
+            walk.is_changed |= is_changed;
+            self.leaves.push(leaf);
         }
         for path in inner.iter().filter(|_| depth > 1) {
             self.folder(path, depth - 1, walk);
         }
     }
 
-    fn leaf(&self, path: PathBuf, is_link: bool, walk: &mut Walk<'_>) -> Leaf {
-        let old = walk.old.remove(&path);
+    /// What a file is now, and whether it was something else before.
+    fn leaf(&self, path: PathBuf, is_link: bool, old: Option<Leaf>, env: &Env) -> (Leaf, bool) {
         let kept = match old {
-            Some(old) if old.stamp == Stamp::of(&path) => return old,
+            Some(old) if old.stamp == Stamp::of(&path) => return (old, false),
             Some(old) => old.card().cloned(),
             None => None,
         };
-        walk.is_changed = true;
         let below = path.strip_prefix(&self.path).unwrap_or(&path);
         let shown = format!("{}/{}", self.shown, below.display());
         let (stamp, card) = match self.bytes(&path, is_link) {
             Ok((stamp, bytes)) => {
                 let file = File { path: path.clone(), shown: shown.clone(), standing: self.standing, named: false };
-                (Some(stamp), card::read(&bytes, &file, walk.env))
+                (Some(stamp), card::read(&bytes, &file, env))
             }
             Err(why) => (Stamp::of(&path), Err(format!("{shown}: {why}"))),
         };
-        Leaf { path, stamp, shown, card, kept }
+        (Leaf { path, stamp, shown, card, kept }, true)
     }
 
     fn bytes(&self, path: &Path, is_link: bool) -> Result<(Stamp, Vec<u8>), String> {

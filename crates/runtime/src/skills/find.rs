@@ -17,6 +17,7 @@ use super::needs::Machine;
 use super::pin::Pin;
 use super::{DEPTH_MAX, FILE_BYTES_MAX, FOLDERS_MAX, Scope, Skill, contract, read};
 use crate::front_matter::HEAD_BYTES_MAX;
+use crate::many;
 
 /// A skill's file in its folder.
 const FILE: &str = "SKILL.md";
@@ -93,7 +94,7 @@ pub(super) struct Found {
 impl Places {
     /// Looks for skills of a project, and those of the user.
     pub(super) fn find(&self, root: &Path, known: &Known) -> Found {
-        let mut search = Search { known, found: Found::default(), within: None, left: 0 };
+        let mut search = Search::default();
         if self.project {
             let top = top(root);
             search.within = Some(top.canonicalize().unwrap_or_else(|_| top.clone()));
@@ -103,7 +104,16 @@ impl Places {
         }
         search.within = None;
         self.user.iter().for_each(|place| search.place(place, Scope::User));
-        search.found
+        let mut found = Found { skills: Vec::new(), broken: search.broken };
+        for (file, is_alone, read) in many::each(search.wanted, |wanted| wanted.read(known)) {
+            match read {
+                Ok(skill) => found.skills.push(skill),
+                // A settings file that happens to lie there is nobody's mistake.
+                Err(_) if is_alone && file.extension().is_some_and(|ending| ending != "md") => {}
+                Err(why) => found.broken.push(Broken { file, why }),
+            }
+        }
+        found
     }
 }
 
@@ -112,22 +122,47 @@ fn top(root: &Path) -> PathBuf {
     root.ancestors().find(|folder| folder.join(".git").exists()).unwrap_or(root).to_path_buf()
 }
 
-struct Search<'a> {
-    known: &'a Known,
-    found: Found,
+#[derive(Default)]
+struct Search {
+    /// In the order of precedence.
+    wanted: Vec<Wanted>,
+    broken: Vec<Broken>,
     /// What a project's files must lie in.
     within: Option<PathBuf>,
     /// Folders that may still be looked into.
     left: usize,
 }
 
-impl Search<'_> {
+/// A file that is to be read.
+struct Wanted {
+    file: PathBuf,
+    called: String,
+    scope: Scope,
+    /// The folder that is all its own.
+    folder: Option<PathBuf>,
+}
+
+impl Wanted {
+    fn read(self, known: &Known) -> (PathBuf, bool, Result<Skill, String>) {
+        let Self { file, called, scope, folder } = self;
+        let is_alone = folder.is_none();
+        let read = known.read(&file, scope, || parse(&file, &called, scope)).map(|mut skill| {
+            if is_alone && skill.contract.is_none() {
+                skill.warnings.push(format!("a folder `{called}/{FILE}` is what other programs look for"));
+            }
+            Skill { folder: folder.or(skill.folder.take()), ..skill }
+        });
+        (file, is_alone, read)
+    }
+}
+
+impl Search {
     fn place(&mut self, place: &Path, scope: Scope) {
         self.left = FOLDERS_MAX;
         self.folder(place, scope, 0);
         if self.left == 0 {
             let why = format!("more than {FOLDERS_MAX} folders; the rest was not looked into");
-            self.found.broken.push(Broken { file: place.to_path_buf(), why });
+            self.broken.push(Broken { file: place.to_path_buf(), why });
         }
     }
 
@@ -163,7 +198,7 @@ impl Search<'_> {
     fn below(&mut self, folder: &Path, name: &str, scope: Scope, depth: usize) {
         if !self.lies_within(folder) {
             let why = "it is a link that leads out of the project".to_owned();
-            self.found.broken.push(Broken { file: folder.to_path_buf(), why });
+            self.broken.push(Broken { file: folder.to_path_buf(), why });
             return;
         }
         for file in [FILE, CONTRACT] {
@@ -191,25 +226,12 @@ impl Search<'_> {
             Some((_, name)) => name.to_owned(),
             None => file.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
         };
-        let read = if self.stays(file, own.map(|(folder, _)| folder)) {
-            self.known.read(file, scope, || parse(file, &called, scope))
-        } else {
-            Err("it is a link that leads out of its folder".to_owned())
-        };
-        match read {
-            Ok(mut skill) => {
-                match own {
-                    Some((folder, _)) => skill.folder = Some(folder.to_path_buf()),
-                    None if skill.contract.is_none() => {
-                        skill.warnings.push(format!("a folder `{called}/{FILE}` is what other programs look for"));
-                    }
-                    None => {}
-                }
-                self.found.skills.push(skill);
-            }
-            // A settings file that happens to lie there is nobody's mistake.
-            Err(_) if own.is_none() && file.extension().is_some_and(|ending| ending != "md") => {}
-            Err(why) => self.found.broken.push(Broken { file: file.to_path_buf(), why }),
+        let folder = own.map(|(folder, _)| folder.to_path_buf());
+        if self.stays(file, folder.as_deref()) {
+            self.wanted.push(Wanted { file: file.to_path_buf(), called, scope, folder });
+        } else if folder.is_some() || file.extension().is_some_and(|ending| ending == "md") {
+            let why = "it is a link that leads out of its folder".to_owned();
+            self.broken.push(Broken { file: file.to_path_buf(), why });
         }
     }
 
