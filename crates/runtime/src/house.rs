@@ -360,6 +360,7 @@ impl House {
         }
         let callees = floor.callees(&seen, true);
         let frame = Frame::new(&self.shared, &floor.root, seen, settings, schema, callees)?;
+        let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) };
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
 

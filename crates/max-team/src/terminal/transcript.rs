@@ -12,6 +12,7 @@ use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
 use max_team_runtime::Delta;
+use max_team_runtime::skills::SKILL;
 use serde_json::Value;
 
 use super::call::Call;
@@ -322,7 +323,9 @@ impl Transcript {
             tools.len() - 1
         });
         let tool = tools.get_mut(index)?;
-        tool.target.clone_from(&action.target);
+        // Whoever carries a skill out has a line of its own.
+        let skill = action.parameters.iter().find(|(parameter, _)| name == SKILL && parameter == "name");
+        tool.target.clone_from(skill.map_or(&action.target, |(_, skill)| skill));
         tool.asks = action.deed == Deed::Ask;
         tool.merges = action.deed == Deed::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.

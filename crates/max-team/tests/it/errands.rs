@@ -159,6 +159,42 @@ fn a_rule_about_a_skill_is_a_rule_about_whoever_carries_it_out() {
     assert!(result.contains("Not allowed by the rule") && own.is_empty(), "{result}");
 }
 
+/// Whoever is as deep as calls go is not offered what it could only have carried out by others, and is told so if it asks.
+#[test]
+fn nobody_is_offered_what_calls_do_not_reach() {
+    let server = ModelServer::start(Script::new().when(|request: &Recorded| {
+        let is_called = request.body["messages"][0].to_string().contains("look around");
+        let call = json!({ "description": "d", "prompt": "look around", "type": "general" });
+        Some(match (is_called, request.tool_results()) {
+            (false, 0) => Reply::new().tool("a", "agent", call),
+            (true, 0) => Reply::new().tool("s", "skill", FITS()),
+            (true, _) => Reply::text("looked"),
+            (false, _) => Reply::text("done"),
+        })
+    }));
+    let program = Program::with(&server);
+    contract(&program, "[read_file]", "1m");
+    assert_eq!(program.run(&["-p", "x"]).out, "done\n");
+    let requests = server.requests();
+    let offered = |request: &Recorded| request.body["system"].to_string().contains("- count: ");
+    assert_eq!([0, 1].map(|index| offered(&requests[index])), [true, false]);
+    assert!(requests[2].contains("calls go at most 1 deep"), "{}", requests[2].body);
+}
+
+#[test]
+fn people_see_who_carries_a_skill_out() {
+    let server = errands(vec![FITS()], |_| counts(json!(2)));
+    let program = Program::with(&server);
+    contract(&program, "[read_file]", "1m");
+    let ran = program.pipe(&[], b"how many\n");
+    assert!(
+        ran.out.contains("\u{23fa} skill count") && ran.out.contains("skill:count ({\"path\":\"zoo\"})"),
+        "{ran:?}"
+    );
+    let cost = program.run(&["cost", "--by", "agent"]).out;
+    assert!(cost.contains("skill:count"), "{cost}");
+}
+
 /// Whether a request is of somebody who carries a forked skill out.
 fn is_forked(request: &Recorded) -> bool {
     request.body["messages"][0].to_string().contains("Carry this skill out")

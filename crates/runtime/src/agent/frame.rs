@@ -52,6 +52,8 @@ pub(crate) struct Frame {
     notes: Vec<String>,
     /// What it uses skills with, if it does.
     hand: Option<Arc<Hand>>,
+    /// Whether others can work for it.
+    delegates: bool,
     blobs: [Blob; 3],
     /// The same three for a call that sums up; the settings are those above.
     compact: [Blob; 2],
@@ -125,6 +127,7 @@ impl Frame {
             files: Vec::new(),
             notes: Vec::new(),
             hand,
+            delegates: true,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
             compact: [Blob::new(super::compact::PROMPT.into()), Blob::new(b"[]".to_vec())],
             standing: None,
@@ -136,6 +139,15 @@ impl Frame {
     /// The same for a lead that is told what is remembered, from its next turn on.
     pub(crate) fn recalling(mut self) -> Self {
         self.standing = Some(Standing::default());
+        self
+    }
+
+    /// The same for somebody who is as deep as calls go: what others would carry out is not offered to it.
+    pub(crate) fn left_alone(mut self, shared: &Shared) -> Self {
+        self.delegates = false;
+        if self.hand.is_some() {
+            self.refresh(shared);
+        }
         self
     }
 
@@ -227,7 +239,7 @@ impl Frame {
         let catalogue = shared.skills.of(&self.root);
         let mut text = skills::preload(named, &catalogue, &Asked { root: &self.root, session: "" });
         if let Some(hand) = &self.hand {
-            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &hand.tools));
+            text.push_str(&catalogue.listing(self.settings.model.context_tokens, &hand.tools, self.delegates));
         }
         Some(text).filter(|text| !text.is_empty())
     }

@@ -411,7 +411,7 @@ impl Agent {
         let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
         let lost = self.floor.lost(self.frame.definition(), self.caller.as_deref());
         self.frame.lose(&lost);
-        match self.floor.settings_now(&self.origin.name, settings, self.caller.as_deref())? {
+        match self.floor.settings_now(self.frame.definition(), settings, self.caller.as_deref())? {
             Some(settings) => self.configure(settings).await,
             None => Ok(()),
         }

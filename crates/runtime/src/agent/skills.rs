@@ -14,7 +14,7 @@ use super::acts::Done;
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::skills::{Asked, Contract, Errand, Fork, Skill};
-use crate::team_tools::{Call, Way};
+use crate::team_tools::{self, Call, Way};
 
 const CHANGED: &str = "the skill has changed since it was looked at; load it again";
 
@@ -37,12 +37,12 @@ impl Agent {
             Ok(hired) => hired,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
-        let Errand { skill, text } = errand;
+        let Errand { skill, title, text } = errand;
         if text.len() > CALL_TEXT_BYTES_MAX {
             let words = format!("a call hands over at most {CALL_TEXT_BYTES_MAX} bytes, not {}", text.len());
             return Ok(Some(Done::wrong(words)));
         }
-        let (title, skill) = (skill.name.clone(), Some(skill.name));
+        let (title, skill) = (team_tools::title(&title), Some(skill.name));
         let call = Call { way: Way::Words, who, title, text, skill, ..Call::default() };
         self.engage(key, &call, mate, depth).await
     }
@@ -91,7 +91,9 @@ impl Agent {
             mate.ok_or_else(|| format!("it is carried out by `{who}`, and there is nobody `{who}` whom you may call"))?;
         let without = skill.head.without_tools.iter().map(|tool| names::canonical(tool).to_owned());
         definition.disallowed_tools.extend(without);
-        let is_affordable = |model: &Model| model.price.is_some() || self.purse.left().nano.is_none();
+        // Money can only be counted where prices are known.
+        let is_counted = self.purse.left().nano.is_some() || settings.budget_nano.is_some();
+        let is_affordable = |model: &Model| model.price.is_some() || !is_counted;
         if let Some(model) = fork.model.as_ref().and_then(|name| self.floor.wished(name)).filter(is_affordable) {
             settings.fallback = Some(std::mem::replace(&mut settings.model, model));
         }
@@ -114,8 +116,8 @@ impl Agent {
             ..Definition::default()
         };
         let mine = Settings::clone(self.frame.settings());
-        let timed = Constraints { timeout_ms: Some(contract.timeout_ms), ..Constraints::default() };
-        let constraints = mine.constraints.meet(&timed);
+        let timeout_ms = mine.constraints.timeout_ms.into_iter().chain([contract.timeout_ms]).min();
+        let constraints = Constraints { timeout_ms, ..mine.constraints.clone() };
         Mate { definition, settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints) }
     }
 }

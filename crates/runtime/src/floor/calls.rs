@@ -122,21 +122,25 @@ impl Floor {
     /// an approved plan asks nobody.
     pub(crate) fn settings_now(
         &self,
-        name: &str,
+        own: &Definition,
         known: &Settings,
         caller: Option<&str>,
     ) -> Result<Option<Settings>, RuntimeError> {
         let Some(team) = self.team() else { return Ok(None) };
         let mate = match caller {
-            Some(_) => self.callee(name),
-            None => self.mate(name),
+            Some(_) => self.callee(&own.name),
+            None => self.mate(&own.name),
         };
         let mut next = known.clone();
         if let Some(Mate { settings: now, .. }) = &mate {
             next.permissions = worktree::still(&known.permissions, &now.permissions);
-            // What it began with holds, and what is stricter now.
-            next.constraints = known.constraints.meet(&now.constraints);
-            next.mode = if known.approved && caller.is_none() { under(team.approve, now.mode) } else { now.mode };
+            // What it began with holds, and what is stricter now. The same in other words is no news.
+            if now.constraints != known.constraints {
+                next.constraints = known.constraints.meet(&now.constraints);
+            }
+            next.rounds_max = known.rounds_max.min(now.rounds_max);
+            let mode = own.mode_in(now.mode);
+            next.mode = if known.approved && caller.is_none() { under(team.approve, mode) } else { mode };
         }
         if let Some(caller) = caller.map(|caller| self.bond(caller)).transpose()?.flatten() {
             next.within.clear();

@@ -87,6 +87,8 @@ impl Floor {
         } else {
             self.frame_in_copy(mate, settings)?
         };
+        let depth = given.as_ref().map_or(0, |given| given.depth);
+        let frame = if depth < self.call_depth() { frame } else { frame.left_alone(&self.shared) };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {

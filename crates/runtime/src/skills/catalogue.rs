@@ -130,9 +130,10 @@ impl Catalogue {
     }
 
     /// What goes into a prompt: names and descriptions, within the share of the window that is theirs.
-    pub fn listing(&self, window_tokens: u64, tools: &[String]) -> String {
-        let offered: Vec<(&str, Cow<'_, str>)> =
-            self.offered(tools).map(|skill| (skill.name.as_str(), about(skill))).collect();
+    /// `delegates`: whether what somebody else carries out is any use.
+    pub fn listing(&self, window_tokens: u64, tools: &[String], delegates: bool) -> String {
+        let usable = self.offered(tools).filter(|skill| delegates || skill.done_by().is_none());
+        let offered: Vec<(&str, Cow<'_, str>)> = usable.map(|skill| (skill.name.as_str(), about(skill))).collect();
         let offered: Vec<(&str, &str)> = offered.iter().map(|(name, about)| (*name, &**about)).collect();
         if offered.is_empty() {
             return String::new();

@@ -45,6 +45,8 @@ pub(crate) struct Wish {
 pub(crate) struct Errand {
     /// Which.
     pub skill: Skill,
+    /// What it is about, for people.
+    pub title: String,
     /// What they are told first.
     pub text: String,
 }
@@ -80,11 +82,18 @@ impl Hand {
     /// What somebody else is told who carries a skill out. Its commands are left to them, judged as theirs.
     pub(crate) fn errand(&self, asked: &Asked<'_>, args: &Value) -> Result<Errand, String> {
         let (skill, text) = self.open(asked.root, args)?;
-        let text = match &skill.contract {
-            Some(contract) => Contract::asked(&input_of(contract, args)?),
-            None => format!("{CARRY_OUT}{}", mention::filled(&skill, &text, &arguments(args), asked)),
+        let (title, text) = match &skill.contract {
+            Some(contract) => {
+                let input = input_of(contract, args)?;
+                (input.to_string(), Contract::asked(&input))
+            }
+            None => {
+                let arguments = arguments(args);
+                let filled = mention::filled(&skill, &text, &arguments, asked);
+                (format!("{} {arguments}", skill.name), format!("{CARRY_OUT}{filled}"))
+            }
         };
-        Ok(Errand { skill, text })
+        Ok(Errand { skill, title, text })
     }
 }
 

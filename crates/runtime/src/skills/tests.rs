@@ -92,6 +92,31 @@ fn keys_of_all_families_are_read() {
 }
 
 #[test]
+fn a_fork_says_who_and_how() {
+    let fork = |agent: &str, model: Option<&str>, effort| {
+        Some(Fork { agent: agent.into(), model: model.map(str::to_owned), effort })
+    };
+    for (head, want, warnings) in [
+        ("context: fork", fork("general", None, None), 0),
+        ("context: Fork\nagent: Explore\nmodel: inherit\neffort: HIGH", fork("explore", None, Some(Effort::High)), 0),
+        (
+            "context: fork\nagent: general-purpose\nmodel: haiku\neffort: 2000",
+            fork("general", Some("haiku"), Some(Effort::Tokens(2_000))),
+            0,
+        ),
+        ("context: fork\neffort: much", fork("general", None, None), 1),
+        ("context: inline\nagent: explore", None, 1),
+        ("agent: explore", None, 0),
+    ] {
+        let skill = skill(head);
+        assert_eq!((skill.head.fork, skill.warnings.len()), (want, warnings), "{head}: {:?}", skill.warnings);
+    }
+    let globs = |head: &str| skill(head).head.paths;
+    assert_eq!(globs("paths: 'src/**/*.{ts,tsx}, docs/**'"), ["src/**/*.{ts,tsx}", "docs/**"]);
+    assert_eq!(globs("paths: [src/**, '*.md']"), ["src/**", "*.md"]);
+}
+
+#[test]
 fn what_is_unknown_or_idle_is_said() {
     let odd = skill("descriptoin: B\ncontext: fork\nmodel: opus\nhooks: {}\nuser-invocable: perhaps");
     assert_eq!(odd.head.idle, ["hooks"]);
