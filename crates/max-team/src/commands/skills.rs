@@ -142,6 +142,7 @@ fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow
         page.push_str(&format!("{head}: {words}\n"));
     }
     if let Err(why) = catalogue.text(skill) {
+        let why = if skill.state == State::Untrusted { lang.trust_first(name) } else { why };
         page.push_str(&format!("\n{}\n", lang.skill_unusable(name, &why)));
     }
     if let Ok(text) = written {
