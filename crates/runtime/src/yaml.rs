@@ -349,7 +349,8 @@ mod tests {
     fn bombs_are_refused() {
         let deep = "[".repeat(100);
         let told = "the YAML is too large or nested too deeply";
-        assert_eq!(parse(&deep).unwrap_err().message, told);
+        assert!(parse(&deep).is_err());
+        assert_eq!(parse(&format!("{deep}{}", "]".repeat(100))).unwrap_err().message, told);
         assert_eq!(parse_up_to(&"- x\n".repeat(20), 10).unwrap_err().message, told);
         let mut bomb = "a: &a [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
         for (name, below) in ["b", "c", "d", "e", "f", "g"].into_iter().zip(["a", "b", "c", "d", "e", "f"]) {

@@ -92,7 +92,7 @@ pub enum Refusal {
     Nothing(Key),
     /// A value would take the place of all that a section holds.
     #[error(
-        "`{section}` holds {facts} facts, and one value in their place would lose them: write it under a name in it, \
+        "`{section}` holds other facts ({facts}), which one value in their place would lose: write it under a name in it, \
          such as `{section}.name`, or forget them first (`max-team memory forget {section}`)"
     )]
     Covers {

@@ -11,7 +11,7 @@ use crate::args::{RunSkill, Skills};
 use crate::exit::{Exit, Stop};
 use crate::permissions::Trusted;
 use crate::setup::{self, Place};
-use crate::terminal::text::clean;
+use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 use crate::{named, skills, talk};
 
@@ -145,6 +145,7 @@ fn show(catalogue: &Catalogue, lang: Lang, name: &str, as_lines: bool) -> anyhow
         page.push_str(&format!("{head}: {words}\n"));
     }
     if let Err(why) = catalogue.text(skill) {
+        let why = if skill.state == State::Untrusted { lang.trust_first(name) } else { why };
         page.push_str(&format!("\n{}\n", lang.skill_unusable(name, &why)));
     }
     if let Ok(text) = written {
@@ -259,7 +260,9 @@ fn contents(skill: &Skill, path: &Path) -> String {
     let files = if path.is_dir() { below(path) } else { vec![path.to_path_buf()] };
     for file in files {
         let shown = file.strip_prefix(path).unwrap_or(&file).display().to_string();
-        text.push_str(&format!("  - {}\n", if shown.is_empty() { file.display().to_string() } else { shown }));
+        let shown = if shown.is_empty() { file.display().to_string() } else { shown };
+        // A name with a line break in it must not pass for a line of ours.
+        text.push_str(&format!("  - {}\n", clean_line(&shown)));
         let body =
             if file == skill.file { Catalogue::written(skill).ok() } else { std::fs::read_to_string(&file).ok() };
         for command in written_commands(&body.unwrap_or_default()) {

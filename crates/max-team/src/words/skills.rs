@@ -103,6 +103,10 @@ impl Lang {
         )
     }
 
+    pub(crate) fn trust_first(self, name: &str) -> String {
+        say!(self, "not trusted yet: `max-team skills trust {name}`", "尚未信任：`max-team skills trust {name}`")
+    }
+
     pub(crate) fn skill_unusable(self, name: &str, why: &str) -> String {
         say!(self, "the skill `{name}` cannot be used: {why}", "技能 `{name}` 无法使用：{why}")
     }

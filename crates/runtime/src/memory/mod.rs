@@ -161,14 +161,14 @@ impl<'j> Memories<'j> {
                     keys.push(fact.key);
                 }
             }
+            let mut told_in = self.told_in(scope, key)?;
+            told_in.retain(|session| !said_in.contains(session));
             // Forgotten first: whatever happens in between, nobody is told of it any more, and whoever forgets it again
             // erases what was left.
             if self.commit(change, by).await? {
                 let reason = "forgotten from memory".to_owned();
                 let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms() };
                 let erased = self.journal.erase(erase).await?;
-                let mut told_in = self.told_in(scope, key)?;
-                told_in.retain(|session| !said_in.contains(session));
                 return Ok(Forgotten { keys, erased, said_in, told_in });
             }
         }
