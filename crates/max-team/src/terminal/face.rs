@@ -140,6 +140,7 @@ impl Face {
             // What is asked for is taken: one key too many would be lost.
             next = if taken < BATCH_MAX { ready_input(&mut self.events).await } else { None };
         }
+        Tty::announce_unread();
         if resized {
             self.resize()?;
         }

@@ -15,7 +15,9 @@ use crossterm::event::{
 use crossterm::queue;
 use crossterm::terminal::{self, EnableLineWrap, EndSynchronizedUpdate};
 use ratatui::layout::Size;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpid, kill_process};
+use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio::sync::Notify;
 
 /// The size of a terminal that does not say.
@@ -66,6 +68,18 @@ impl Tty {
         restore();
         kill_process(getpid(), Signal::TSTP)?;
         set_modes()
+    }
+
+    /// Has keys announced once more that were typed and not read. The reader of events takes a kilobyte at a time and
+    /// only hears of new ones, so the rest of a flood would wait for the next key; setting the modes as they are wakes it.
+    pub(super) fn announce_unread() {
+        let stdin = rustix::stdio::stdin();
+        let mut unread = [PollFd::new(&stdin, PollFlags::IN)];
+        let is_unread = poll(&mut unread, Some(&Timespec::default())).is_ok_and(|count| count > 0);
+        if is_unread && let Ok(modes) = tcgetattr(stdin) {
+            // Where this fails, the next key does the same.
+            let _ = tcsetattr(stdin, OptionalActions::Now, &modes);
+        }
     }
 
     /// The size that the terminal has now.

@@ -137,6 +137,7 @@ fn a_flood_of_keys_loses_none() {
     terminal.wait("or give a task");
     let words: String = (0..300).map(|number| format!("{number:04}中")).collect();
     terminal.keys(&["-l", &words]);
+    terminal.wait("0299");
     terminal.keys(&["Enter"]);
     terminal.wait("tokens in");
     assert_eq!(server.requests()[0].body["messages"][0]["content"][0]["text"], words);
