@@ -16,12 +16,15 @@ use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
+use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::{Effect, Turn};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
+use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Seat};
@@ -36,6 +39,7 @@ use crate::rows::{self, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
 use crate::skills::Places;
+use crate::worktree::{self, Waiting};
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -141,8 +145,16 @@ impl House {
             definition.tools = COORDINATING.map(str::to_owned).to_vec();
         }
         let callees = floor.callees(&definition, true);
-        let settings = open.settings.clone();
-        let frame = Frame::new(&self.shared, &floor.root, definition, settings, open.schema.clone(), callees)?;
+        let frame = match self.copy_for(floor, &definition, open).await? {
+            None => {
+                let settings = open.settings.clone();
+                Frame::new(&self.shared, &floor.root, definition, settings, open.schema.clone(), callees)?
+            }
+            Some((copy, settings)) => {
+                Frame::new(&self.shared, &copy.root(), definition, settings, open.schema.clone(), callees)?
+                    .at_work_in(&copy)
+            }
+        };
         let frame = if self.shared.recalls() { frame.recalling() } else { frame };
         let purse = Arc::clone(&floor.purse);
         let mut seat =
@@ -193,6 +205,28 @@ impl House {
         Ok(opened)
     }
 
+    /// The copy of a lead that works itself and is to do so in one, and what it works under there. A lead with a team has
+    /// no hands.
+    async fn copy_for(
+        &self,
+        floor: &Floor,
+        definition: &Definition,
+        open: &Open,
+    ) -> Result<Option<(Copy, Settings)>, RuntimeError> {
+        let is_alone = open.team.as_ref().is_none_or(|team| team.members.is_empty());
+        if !is_alone || definition.isolation != Isolation::Worktree {
+            return Ok(None);
+        }
+        let settings = worktree::within(&self.shared, floor.lead, open.settings.clone());
+        let (id, by) = (floor.lead.to_string(), definition.name.clone());
+        let worker =
+            worktree::Worker { id, project: floor.root.clone(), settings: settings.clone(), by, named: Vec::new() };
+        let path = floor.root.display().to_string();
+        let made = worker.clone().prepare(&self.shared, &CancellationToken::new()).await;
+        made.map_err(|detail| RuntimeError::Root { path, detail })?;
+        Ok(Some((worker.place(&self.shared)?, settings)))
+    }
+
     /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
     fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
@@ -235,8 +269,9 @@ impl House {
                 settings: None,
             }));
         }
-        if seat.turn.settings() != Some(&open.settings) {
-            events.push(Event::Configured(max_team_core::event::Configured { settings: open.settings.clone() }));
+        let settings = &**seat.frame.settings();
+        if seat.turn.settings() != Some(settings) {
+            events.push(Event::Configured(max_team_core::event::Configured { settings: settings.clone() }));
         }
         if let Which::Before(_) = open.which {
             events.push(seat.turn.uncompact().ok_or(RuntimeError::NothingCompacted)?);
@@ -433,10 +468,22 @@ impl House {
         }
     }
 
+    /// The copies of a session in which something waits for the user.
+    pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<Waiting>, RuntimeError> {
+        let known = Census::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
+        let agents: Vec<AgentId> = known.chain([self.floor(session)?.lead]).collect();
+        let home = self.shared.home.clone();
+        let looked = tokio::task::spawn_blocking(move || worktree::waiting(&home, &agents)).await;
+        // Whoever cannot look has nothing to tell.
+        Ok(looked.unwrap_or_default())
+    }
+
     pub(crate) async fn close_session(&self, session: SessionId) {
         let desk = lock(&self.desks).remove(&session);
         if let Some(desk) = desk {
             desk.floor.close().await;
+            // A lead's own copy goes if nothing waits in it.
+            drop(worktree::news(&self.shared, desk.floor.lead).await);
             // A claim that cannot be given back dies with the process.
             drop(self.shared.journal.release(&session::stream(session), &self.shared.worker, desk.epoch).await);
         }

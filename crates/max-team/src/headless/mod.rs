@@ -122,6 +122,7 @@ impl Headless {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         let exit = self.finish(&opened, &tally, started, stopped).await?;
+        self.tell_of_copies(session).await?;
         // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
         drop(notices);
         if stopped.is_none() {

@@ -45,7 +45,7 @@ use crate::handle::{Notice, Origin, Status};
 use crate::herald::Word;
 use crate::purse::{self, Purse};
 use crate::shared::{append, commit_at, lock, now_ms};
-use crate::{rows, session};
+use crate::{rows, session, worktree};
 
 pub(crate) use acts::shown;
 use flight::{Flight, Landed};
@@ -330,7 +330,7 @@ impl Agent {
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
-                    Some(Control::Configure(settings)) => self.configure(*settings).await?,
+                    Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
                     Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
                     Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
                     Some(Control::Begun { .. }) => {}
@@ -432,6 +432,13 @@ impl Agent {
             Outcome::Failed { failure, .. } if !failure.may_have_cost() => (0, 0),
             Outcome::Failed { .. } | Outcome::Lost => self.held,
         }
+    }
+
+    /// Works under other settings from now on, where it works already.
+    async fn reconfigure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
+        let known = &self.frame.settings().permissions;
+        let permissions = worktree::still(known, &settings.permissions);
+        self.configure(Settings { permissions, ..settings }).await
     }
 
     /// Works under other settings from now on.
