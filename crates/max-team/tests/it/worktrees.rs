@@ -121,18 +121,18 @@ fn waiting() -> (ModelServer, Program, String) {
     (server, program, id)
 }
 
-/// Accepts it while a call of the system on the project's folder is meddled with.
-fn meddled(program: &Program, how: &str, id: &str) -> Ran {
+/// Runs the program while a call of the system on the project's folder is meddled with.
+fn meddled(program: &Program, how: &str, arguments: &[&str]) -> Ran {
     let (project, inject) = (program.project(), format!("inject=renameat:{how}"));
     let words = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", project.to_str().unwrap()];
     let prefix = [&words[..], &["-e", "trace=renameat", "-e", &inject]].concat();
-    super::program::finish(program.prefixed(&prefix, &["worktrees", "accept", id]).spawn().unwrap())
+    super::program::finish(program.prefixed(&prefix, arguments).spawn().unwrap())
 }
 
 #[test]
 fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
     let (_server, program, id) = waiting();
-    assert_ne!(meddled(&program, "signal=SIGKILL:when=2", &id).code, 0);
+    assert_ne!(meddled(&program, "signal=SIGKILL:when=2", &["worktrees", "accept", &id]).code, 0);
     let half = || ["a.txt", "b.txt", "新.txt"].map(|name| std::fs::read_to_string(program.project().join(name)).ok());
     let first = half();
     assert_eq!(first.iter().flatten().filter(|text| *text == "copy\n").count(), 1, "{first:?}");
@@ -155,16 +155,31 @@ fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
 }
 
 #[test]
+fn half_a_merge_of_a_plan_is_put_back_and_made_again_by_the_plan_alone() {
+    let server = team("grep -q copy a.txt");
+    let program = project(&server);
+    let ran = meddled(&program, "signal=SIGKILL:when=2", &["-p", "change it, please", "--approve", "never"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    let texts = || ["a.txt", "b.txt"].map(|name| program.read(name));
+    assert_eq!(texts(), ["copy\n", "one\n"], "killed half way");
+    assert_eq!(listed(&program)[0]["begun"], json!(["a.txt"]));
+    assert_eq!(texts(), ["copy\n", "one\n"], "whoever looks neither goes on nor back");
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, texts()), (0, ["copy\n", "copy\n"].map(str::to_owned)), "{ran:?}");
+    assert_eq!((program.read("新.txt").as_str(), listed(&program).len()), ("copy\n", 0));
+}
+
+#[test]
 fn a_merge_that_meets_a_full_disk_says_what_it_took_and_puts_it_back() {
     let (_server, program, id) = waiting();
-    let ran = meddled(&program, "error=ENOSPC:when=2", &id);
+    let ran = meddled(&program, "error=ENOSPC:when=2", &["worktrees", "accept", &id]);
     said(&ran, 1, "the disk is full");
     for part in ["nothing was taken", "put back as before: `a.txt`", "not taken: `b.txt`"] {
         assert!(ran.err.contains(part), "{part}: {ran:?}");
     }
     assert_eq!(["a.txt", "b.txt"].map(|name| program.read(name)), ["one\n", "one\n"]);
 
-    let ran = meddled(&program, "error=ENOSPC:when=2+", &id);
+    let ran = meddled(&program, "error=ENOSPC:when=2+", &["worktrees", "accept", &id]);
     said(&ran, 1, "in the project already: `a.txt`");
     let taken = program.read("a.txt");
     said(&program.run(&["worktrees", "reject", &id]), 0, "they stay in the project: `a.txt`");
