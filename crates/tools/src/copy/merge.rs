@@ -15,7 +15,6 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::review::{Fate, IS, Review};
-use super::undo::Halt;
 use super::{Change, Copy, CopyError, Ignored, Settled, State, record, root};
 use crate::files::{Content, Place, Root, prune, swap};
 use crate::git::GitError;
@@ -97,10 +96,10 @@ impl Copy {
     ) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
         self.close(cancel)?;
-        // Whoever names a file that was said no to has changed their mind; if it cannot be taken, the no stands.
-        let mut refused = Vec::new();
+        // Whoever names a file that was said no to has changed their mind; if it cannot be taken, what was decided stands.
+        let mut decided = Vec::new();
         for file in accept.files.unwrap_or_default() {
-            refused.extend(self.record.settled.remove_entry(clean(file)));
+            decided.extend(self.record.settled.remove_entry(clean(file)));
         }
         let mut review = self.look(&accept.named(), accept.sight, cancel)?;
         let mut merged = Merged { ignored: review.ignored.clone(), ..Merged::default() };
@@ -117,9 +116,9 @@ impl Copy {
                 Fate::Conflict { why } | Fate::Refused { why } => merged.stuck.push((change.path.clone(), why.clone())),
             }
         }
-        for (path, no) in refused {
-            let settled = Settled { accepted: merged.files.contains(&path), ..no };
-            self.record.settled.entry(path).or_insert(settled);
+        for (path, settled) in decided {
+            let accepted = settled.accepted || merged.files.contains(&path);
+            self.record.settled.insert(path, Settled { accepted, ..settled });
         }
         if !(accept.whole && !merged.stuck.is_empty() || items.is_empty()) {
             if cancel.is_cancelled() {
@@ -188,7 +187,7 @@ impl Copy {
             Ok(merged) => merged.stuck.first().map(|(path, why)| format!("`{path}`: {why}")).unwrap_or_default(),
             Err(err) => err.to_string(),
         };
-        let halt: Halt = self.go_back(&intent.items, &why)?;
+        let halt = self.go_back(&intent.items, &why)?;
         if !halt.stays.is_empty() {
             return Err(CopyError::Halted(Box::new(halt)));
         }

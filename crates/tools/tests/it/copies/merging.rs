@@ -308,6 +308,9 @@ fn a_no_stands_if_the_file_cannot_be_taken_after_all() {
     assert_eq!(fates(&review(&copy)), [("src/a.rs", "rejected"), ("src/b.rs", "ready")]);
     desk.project.write("src/a.rs", "one\ntwo\nthree\n");
     assert_eq!(accept(&mut copy, Some(&["src/a.rs"])).files, ["src/a.rs"], "and falls where it can");
+    desk.project.write("src/a.rs", "mine, once more\n");
+    assert_eq!(accept(&mut copy, Some(&["src/a.rs"])).stuck.len(), 1);
+    assert_eq!(fates(&review(&copy))[0], ("src/a.rs", "done"), "a yes stands, too");
 }
 
 #[test]
