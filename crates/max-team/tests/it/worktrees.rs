@@ -136,14 +136,16 @@ fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
     let half = || ["a.txt", "b.txt", "新.txt"].map(|name| std::fs::read_to_string(program.project().join(name)).ok());
     let first = half();
     assert_eq!(first.iter().flatten().filter(|text| *text == "copy\n").count(), 1, "{first:?}");
-    assert_eq!(listed(&program)[0]["begun"], json!(["a.txt"]));
+    let all = listed(&program);
+    assert_eq!(half(), first, "whoever looks takes nothing");
+    assert_eq!(all[0]["begun"], json!(["a.txt"]));
     said(
         &program.run(&["worktrees", "show", &id]),
         0,
         "was begun and did not come to its end; in the project already: `a.txt`",
     );
     said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
-    assert_eq!(half(), first, "whoever looks takes nothing");
+    assert_eq!(half(), first, "nor does who shows or cleans");
 
     // Undone by hand, and then said no to: nothing of it comes back.
     git(&program, &["checkout", "--", "a.txt", "b.txt"]);
@@ -162,8 +164,9 @@ fn half_a_merge_of_a_plan_is_put_back_and_made_again_by_the_plan_alone() {
     assert_ne!(ran.code, 0, "{ran:?}");
     let texts = || ["a.txt", "b.txt"].map(|name| program.read(name));
     assert_eq!(texts(), ["copy\n", "one\n"], "killed half way");
-    assert_eq!(listed(&program)[0]["begun"], json!(["a.txt"]));
+    let all = listed(&program);
     assert_eq!(texts(), ["copy\n", "one\n"], "whoever looks neither goes on nor back");
+    assert_eq!(all[0]["begun"], json!(["a.txt"]));
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, texts()), (0, ["copy\n", "copy\n"].map(str::to_owned)), "{ran:?}");
     assert_eq!((program.read("新.txt").as_str(), listed(&program).len()), ("copy\n", 0));
