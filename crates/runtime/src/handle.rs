@@ -26,6 +26,7 @@ use crate::memory::Remember;
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
+use crate::worktree::Waiting;
 
 /// A command, on somebody's behalf.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -420,6 +421,11 @@ impl TeamHandle {
     /// What was said in a session, open or not.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         Sessions::new(&self.house.shared.journal).events(session)
+    }
+
+    /// The copies of an open session in which something waits for the user.
+    pub async fn waiting(&self, session: SessionId) -> Result<Vec<Waiting>, RuntimeError> {
+        self.house.waiting(session).await
     }
 
     /// Waits until nobody in a session is busy, those beside it included: what was said in it has been looked at.

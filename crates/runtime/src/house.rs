@@ -16,13 +16,15 @@ use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::{Effect, Turn};
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
+use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry};
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::agent::{Agent, Control, Frame, Redefined, Seat};
@@ -37,6 +39,7 @@ use crate::rows::{self, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
 use crate::skills::Places;
+use crate::worktree::{self, Waiting};
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -145,8 +148,10 @@ impl House {
             |known: &&Definition| (&known.name, known.place) != (&open.definition.name, open.definition.place);
         let definition = known.filter(is_other).unwrap_or(&open.definition).clone();
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
+        let copy = self.copy_for(floor, &definition, open).await?;
+        let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
         let (definition, frame) =
-            self.lead_frame(floor, definition, open.settings.clone(), open.schema.clone(), coordinates)?;
+            self.lead_frame(floor, copy.as_ref(), definition, settings, open.schema.clone(), coordinates)?;
         let purse = Arc::clone(&floor.purse);
         let mut seat =
             Seat { agent: lead, head, turn, frame, purse, lead: true, caller: None, aside: false, resumed: true };
@@ -196,6 +201,28 @@ impl House {
         Ok(opened)
     }
 
+    /// The copy of a lead that works itself and is to do so in one, and what it works under there. A lead with a team has
+    /// no hands.
+    async fn copy_for(
+        &self,
+        floor: &Floor,
+        definition: &Definition,
+        open: &Open,
+    ) -> Result<Option<(Copy, Settings)>, RuntimeError> {
+        let is_alone = open.team.as_ref().is_none_or(|team| team.members.is_empty());
+        if !is_alone || definition.isolation != Isolation::Worktree {
+            return Ok(None);
+        }
+        let settings = worktree::within(&self.shared, floor.lead, open.settings.clone());
+        let (id, by) = (floor.lead.to_string(), definition.name.clone());
+        let worker =
+            worktree::Worker { id, project: floor.root.clone(), settings: settings.clone(), by, named: Vec::new() };
+        let path = floor.root.display().to_string();
+        let made = worker.clone().prepare(&self.shared, &CancellationToken::new()).await;
+        made.map_err(|detail| RuntimeError::Root { path, detail })?;
+        Ok(Some((worker.place(&self.shared)?, settings)))
+    }
+
     /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
     fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
@@ -239,10 +266,11 @@ impl House {
                 settings: None,
             }));
         }
+        let settings = &**seat.frame.settings();
         let changed = seat.turn.identity().is_some_and(|(_, _, known)| *known != definition);
-        if seat.turn.settings() != Some(&open.settings) || changed {
+        if seat.turn.settings() != Some(settings) || changed {
             let definition = changed.then(|| Box::new(definition));
-            events.push(Event::Configured(Configured { settings: open.settings.clone(), definition }));
+            events.push(Event::Configured(Configured { settings: settings.clone(), definition }));
         }
         if let Which::Before(_) = open.which {
             events.push(seat.turn.uncompact().ok_or(RuntimeError::NothingCompacted)?);
@@ -333,7 +361,7 @@ impl House {
             return Ok(());
         }
         let settings = status.settings.under(&constraints);
-        match self.lead_frame(&floor, definition, settings, None, now.is_some_and(|team| team.coordinator)) {
+        match self.lead_frame(&floor, None, definition, settings, None, now.is_some_and(|team| team.coordinator)) {
             Ok((definition, frame)) => {
                 let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
                 floor.tell(&session::agent_stream(floor.lead), redefined).await
@@ -349,6 +377,7 @@ impl House {
     fn lead_frame(
         &self,
         floor: &Floor,
+        copy: Option<&Copy>,
         definition: Definition,
         settings: Settings,
         schema: Option<serde_json::Value>,
@@ -359,7 +388,9 @@ impl House {
             seen.tools = COORDINATING.map(str::to_owned).to_vec();
         }
         let callees = floor.callees(&seen, true);
-        let frame = Frame::new(&self.shared, &floor.root, seen, settings, schema, callees)?;
+        let root = copy.map_or_else(|| floor.root.clone(), Copy::root);
+        let frame = Frame::new(&self.shared, &root, seen, settings, schema, callees)?;
+        let frame = if let Some(copy) = copy { frame.at_work_in(copy) } else { frame };
         let frame = if floor.call_depth() > 0 { frame } else { frame.left_alone(&self.shared) };
         Ok((definition, if self.shared.recalls() { frame.recalling() } else { frame }))
     }
@@ -479,10 +510,22 @@ impl House {
         }
     }
 
+    /// The copies of a session in which something waits for the user.
+    pub(crate) async fn waiting(&self, session: SessionId) -> Result<Vec<Waiting>, RuntimeError> {
+        let known = Census::new(&self.shared.journal).agents(session)?.into_iter().map(|row| row.agent);
+        let agents: Vec<AgentId> = known.chain([self.floor(session)?.lead]).collect();
+        let home = self.shared.home.clone();
+        let looked = tokio::task::spawn_blocking(move || worktree::waiting(&home, &agents)).await;
+        // Whoever cannot look has nothing to tell.
+        Ok(looked.unwrap_or_default())
+    }
+
     pub(crate) async fn close_session(&self, session: SessionId) {
         let desk = lock(&self.desks).remove(&session);
         if let Some(desk) = desk {
             desk.floor.close().await;
+            // A lead's own copy goes if nothing waits in it.
+            drop(worktree::changed(&self.shared, desk.floor.lead).await);
             // A claim that cannot be given back dies with the process.
             drop(self.shared.journal.release(&session::stream(session), &self.shared.worker, desk.epoch).await);
         }

@@ -47,3 +47,4 @@ pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, Pla
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, with_team};
+pub use worktree::Waiting;

@@ -13,7 +13,7 @@ use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
 use max_team_core::policy::{Permissions, Settled, Sight};
 use max_team_core::team::{Isolation, Settings};
-use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Order, Review};
+use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -58,6 +58,8 @@ pub(crate) struct Worker {
     pub project: PathBuf,
     pub settings: Settings,
     pub by: String,
+    /// Files that are asked for by name: git may ignore them.
+    pub named: Vec<String>,
 }
 
 impl Worker {
@@ -67,8 +69,8 @@ impl Worker {
             return Err(CopyError::NoWalls);
         }
         let sight = sight(&self.settings);
-        let order = Order { id: &self.id, project: &self.project, sight: &sight, by: &self.by, at_ms: now_ms() };
-        copies(shared).make(&order, cancel)
+        let (id, project, named, by) = (&self.id, &self.project, &self.named, &self.by);
+        copies(shared).make(&Order { id, project, sight: &sight, named, by, at_ms: now_ms() }, cancel)
     }
 
     /// Makes the copy before anybody is told to begin; words on why there is none.
@@ -101,10 +103,13 @@ pub(crate) fn merge(copy: &mut Copy, shown: &Review, sight: &Sight, cancel: &Can
     let whole = Accept { files: None, whole: true, shown: Some(shown), sight };
     match copy.accept(&whole, cancel, &mut |_| {}) {
         Err(error) => told(false, error.to_string()),
-        Ok(merged) if merged.stuck.is_empty() => match merged.files.len() {
-            1 => told(true, "1 file".to_owned()),
-            files => told(true, format!("{files} files")),
-        },
+        Ok(merged) if merged.stuck.is_empty() => {
+            let files = match merged.files.len() {
+                1 => "1 file".to_owned(),
+                files => format!("{files} files"),
+            };
+            told(true, format!("{files}{}", not_taken(copy.id(), &merged.ignored)))
+        }
         Ok(merged) => {
             let id = copy.id();
             told(
@@ -117,6 +122,19 @@ pub(crate) fn merge(copy: &mut Copy, shown: &Review, sight: &Sight, cancel: &Can
             )
         }
     }
+}
+
+/// What is said of files that git ignores and nobody asked for; nothing if there are none.
+fn not_taken(id: &str, ignored: &Ignored) -> String {
+    if ignored.count() == 0 {
+        return String::new();
+    }
+    let more = if ignored.more == 0 { String::new() } else { format!(" ({} in all)", ignored.count()) };
+    format!(
+        "; ignored by git, not taken and still in the copy: {}{more}; `max-team worktrees accept {id} FILE` takes one by \
+         its name, `max-team worktrees reject {id}` drops the copy",
+        named(ignored.files.iter())
+    )
 }
 
 /// Drops an agent's copy if nobody has anything to decide about it any more. Blocking.
@@ -147,7 +165,7 @@ fn looked_at(shared: &Shared, agent: AgentId) -> Option<Changed> {
     let copy = copies(shared).find(&agent.to_string()).ok()?;
     let review = copy.review(&Sight::default(), &CancellationToken::new()).ok()?;
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
-    if changed.is_empty() {
+    if changed.is_empty() && review.ignored.count() == 0 {
         drop(copy.remove());
         return None;
     }
@@ -156,15 +174,17 @@ fn looked_at(shared: &Shared, agent: AgentId) -> Option<Changed> {
 }
 
 fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
-    let named: Vec<String> = changed.iter().take(NAMED_MAX).map(|path| format!("`{path}`")).collect();
-    let more = if changed.len() > named.len() { ", …" } else { "" };
+    let ignored = not_taken(id, &review.ignored);
+    if changed.is_empty() {
+        return format!("[Nothing has changed that git knows of{ignored}.]");
+    }
     let stuck = review.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. })).count();
     let conflicts = if stuck == 0 { String::new() } else { format!(" {stuck} of them are in conflict with it.") };
     format!(
-        "[The changes are in a copy and not in the project yet ({} changed: {}{more}).{conflicts} The user takes them \
-         with `max-team worktrees accept {id}`, looks with `show`, drops them with `reject`.]",
+        "[The changes are in a copy and not in the project yet ({} changed: {}).{conflicts} The user takes them with \
+         `max-team worktrees accept {id}`, looks with `show`, drops them with `reject`{ignored}.]",
         changed.len(),
-        named.join(", ")
+        named(changed.iter())
     )
 }
 
@@ -207,7 +227,8 @@ fn take(mut copy: Copy, shown: Option<Hash>) -> Result<String, CopyError> {
             stuck(&merged.stuck)
         ));
     }
-    if merged.open == 0 {
+    words.push_str(&not_taken(&id, &merged.ignored));
+    if merged.open + merged.ignored.count() == 0 {
         copy.remove()?;
     }
     Ok(words)
@@ -223,8 +244,36 @@ fn stuck(files: &[(String, String)]) -> String {
     format!("{}{more}", named.join("; "))
 }
 
-/// Sweeps what killed processes left, and finishes what they began. Blocking.
-pub(crate) fn recover(home: &Path) {
-    // What cannot be finished now stays listed, and every command on copies says why.
-    drop(Copies::within(home).recover(&CancellationToken::new()));
+/// Sweeps what killed processes left, and puts back what these agents' merges had done when they were killed. Blocking.
+pub(crate) fn recover(home: &Path, agents: &[AgentId]) {
+    let copies = Copies::within(home);
+    // What cannot be put back now stays written down: it is tried again before the next merge, and `show` tells of it.
+    drop(copies.sweep());
+    for agent in agents {
+        drop(copies.find(&agent.to_string()).and_then(|mut copy| copy.recover(&CancellationToken::new())));
+    }
+}
+
+/// A copy in which something waits for the user.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waiting {
+    /// What it is called.
+    pub id: String,
+    /// Who worked in it, and at what.
+    pub by: String,
+    /// Files that nobody has decided about.
+    pub open: usize,
+    /// Files that git ignores and nobody has asked for.
+    pub ignored: usize,
+}
+
+/// The copies of these agents in which something waits. Blocking.
+pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
+    let is_theirs = |copy: &Copy| agents.iter().any(|agent| agent.to_string() == copy.id());
+    let look = |copy: Copy| {
+        let review = copy.review(&Sight::default(), &CancellationToken::new()).ok()?;
+        let (open, ignored) = (review.open().count(), review.ignored.count());
+        (open + ignored > 0).then(|| Waiting { id: copy.id().to_owned(), by: copy.by().to_owned(), open, ignored })
+    };
+    Copies::within(home).list().into_iter().filter(is_theirs).filter_map(look).collect()
 }

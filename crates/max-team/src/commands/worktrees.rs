@@ -1,7 +1,8 @@
-//! `worktrees`: copies that agents work in, looked at, taken and dropped from any terminal.
+//! `worktrees`: copies that agents work in, looked at, taken and dropped from any terminal. Only `accept` writes into a
+//! project.
 
 use max_team_core::policy::Sight;
-use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Review};
+use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -16,8 +17,7 @@ use crate::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
     let desk = Desk { copies: Copies::within(&place.home), lang: place.speaks(), cancel: CancellationToken::new() };
-    // What a killed process began is finished first, so that what is shown is how things are.
-    for error in desk.copies.recover(&desk.cancel) {
+    for error in desk.copies.sweep() {
         talk(&error.to_string());
     }
     match command {
@@ -78,15 +78,19 @@ impl Desk {
 
     fn list(&self, json: bool) -> anyhow::Result<Exit> {
         let all = self.copies.list();
-        let open = |copy: &Copy| self.review(copy).map(|review| review.open().count());
+        let open = |copy: &Copy| {
+            let review = self.review(copy).ok()?;
+            Some((review.open().count(), review.ignored.count()))
+        };
         if json {
             let rows: Vec<Value> = all
                 .iter()
                 .map(|copy| {
                     let (root, project) = (copy.root(), copy.project());
-                    let busy = copy.is_occupied();
+                    let (busy, begun) = (copy.is_occupied(), copy.begun().ok().flatten());
+                    let (open, ignored) = open(copy).unzip();
                     json!({ "id": copy.id(), "by": copy.by(), "made_at_ms": copy.made_at_ms(), "project": project,
-                    "root": root, "open": open(copy).ok(), "busy": busy, "left": copy.left() })
+                    "root": root, "open": open, "ignored": ignored, "begun": begun, "busy": busy, "left": copy.left() })
                 })
                 .collect();
             super::print(&format!("{:#}\n", Value::from(rows)))?;
@@ -94,7 +98,8 @@ impl Desk {
             super::print(&format!("{}\n", self.lang.no_copies()))?;
         } else {
             let row = |copy: &Copy| {
-                let open = open(copy).map_or_else(|_| "?".to_owned(), |open| open.to_string());
+                let count = |(open, ignored)| self.lang.copy_count(open, ignored);
+                let open = open(copy).map_or_else(|| "?".to_owned(), count);
                 let project = copy.project().display().to_string();
                 vec![short(&copy.id()), local(copy.made_at_ms()), copy.by().to_owned(), open, project]
             };
@@ -106,6 +111,7 @@ impl Desk {
     fn show(&self, id: Option<&str>, json: bool) -> anyhow::Result<Exit> {
         let copy = self.find(id)?;
         let review = self.review(&copy)?;
+        let begun = copy.begun().map_err(failed)?;
         let mut conflicts = Vec::new();
         for change in review.changes.iter().filter(|change| matches!(change.fate, Fate::Conflict { .. })) {
             if let Some(text) = copy.conflict(&change.path, &self.cancel).map_err(failed)? {
@@ -115,17 +121,28 @@ impl Desk {
         if json {
             let all: Vec<Value> = conflicts.iter().map(|(path, text)| json!({ "path": path, "text": text })).collect();
             let told = json!({ "id": copy.id(), "by": copy.by(), "project": copy.project(), "root": copy.root(),
-                "left": copy.left(), "changes": review.changes, "diff": review.diff, "conflicts": all });
+                "left": copy.left(), "changes": review.changes, "ignored": review.ignored, "begun": begun,
+                "diff": review.diff, "conflicts": all });
             super::print(&format!("{told:#}\n"))?;
             return Ok(Exit::Ok);
         }
         let mut text =
             format!("{}  {}  {}\n{}\n", copy.id(), copy.by(), local(copy.made_at_ms()), copy.root().display());
+        if let Some(taken) = begun {
+            text.push_str(&format!("\n{}\n\n", self.lang.copy_begun(&taken, copy.id())));
+        }
         if review.changes.is_empty() {
             text.push_str(&format!("\n{}\n", self.lang.copy_same()));
         }
         for change in &review.changes {
             text.push_str(&format!("  {}  ({})\n", change.path, self.lang.fate(&change.fate)));
+        }
+        if review.ignored.count() > 0 {
+            text.push_str(&format!("\n{}\n", self.lang.copy_ignores()));
+            review.ignored.files.iter().for_each(|file| text.push_str(&format!("  {file}\n")));
+            if review.ignored.more > 0 {
+                text.push_str(&format!("  … +{}\n", review.ignored.more));
+            }
         }
         if !copy.left().is_empty() {
             text.push_str(&format!("\n{}\n", self.lang.copy_left_out()));
@@ -149,26 +166,40 @@ impl Desk {
             talk(&format!("{path}: {why}"));
         }
         talk(&self.lang.copy_taken(merged.files.len()));
-        self.settle(copy, merged.open)?;
+        // Where nothing could be taken, nothing has been decided.
+        if !merged.files.is_empty() || merged.stuck.is_empty() {
+            self.settle(copy, &merged)?;
+        }
         Ok(if merged.stuck.is_empty() { Exit::Ok } else { Exit::Partial })
     }
 
     fn reject(&self, id: &str, files: &[String]) -> anyhow::Result<Exit> {
         let mut copy = self.find_free(id)?;
+        // A project that is gone has nothing in it.
+        let taken = copy.begun().ok().flatten().unwrap_or_default();
         if files.is_empty() {
             copy.remove().map_err(failed)?;
             talk(self.lang.copy_dropped());
-            return Ok(Exit::Ok);
+        } else {
+            let decided = copy.reject(files, &Sight::default(), &self.cancel).map_err(failed)?;
+            self.settle(copy, &decided)?;
         }
-        let open = copy.reject(files, &Sight::default(), &self.cancel).map_err(failed)?;
-        self.settle(copy, open)?;
+        if !taken.is_empty() {
+            talk(&self.lang.copy_stays(&taken));
+        }
         Ok(Exit::Ok)
     }
 
     /// A copy with nothing to decide about goes.
-    fn settle(&self, copy: Copy, open: usize) -> Result<(), Stop> {
-        if open > 0 {
-            talk(&self.lang.copy_open(open, &short(&copy.id())));
+    fn settle(&self, copy: Copy, Merged { open, ignored, .. }: &Merged) -> Result<(), Stop> {
+        let id = short(&copy.id());
+        if ignored.count() > 0 {
+            talk(&self.lang.copy_ignored(ignored, &id));
+        }
+        if *open > 0 {
+            talk(&self.lang.copy_open(*open, &id));
+        }
+        if open + ignored.count() > 0 {
             return Ok(());
         }
         copy.remove().map_err(failed)?;
@@ -179,8 +210,9 @@ impl Desk {
     fn clean(&self) -> anyhow::Result<Exit> {
         let (mut gone, mut kept) = (0, 0);
         for copy in self.copies.list() {
-            let is_done = !copy.is_occupied() && self.review(&copy).is_ok_and(|review| review.open().next().is_none());
-            if is_done {
+            let is_done = |review: Review| review.open().next().is_none() && review.ignored.count() == 0;
+            let is_begun = copy.begun().is_ok_and(|begun| begun.is_some());
+            if !copy.is_occupied() && !is_begun && self.review(&copy).is_ok_and(is_done) {
                 copy.remove().map_err(failed)?;
                 gone += 1;
             } else {

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::time::Instant;
 
 use max_team_core::event::TurnEnded;
+use max_team_core::id::SessionId;
 use max_team_core::plan::event::About;
 use max_team_runtime::Opened;
 
@@ -60,6 +61,14 @@ impl Headless {
             talk(&self.lang.nobody_asked(first, more.len()));
         }
         Ok(exit)
+    }
+
+    /// What was done in a copy is not in the project yet: whoever sits here is told, not only the model.
+    pub(super) async fn tell_of_copies(&self, session: SessionId) -> anyhow::Result<()> {
+        for copy in self.handle.waiting(session).await? {
+            talk(&self.lang.copy_waits(&copy));
+        }
+        Ok(())
     }
 
     /// What is said of plans that wait for a person, or that were all that was wanted.

@@ -122,6 +122,7 @@ impl Headless {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         let exit = self.finish(&opened, &tally, started, stopped).await?;
+        self.tell_of_copies(session).await?;
         // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
         drop(notices);
         if stopped.is_none() {
@@ -324,11 +325,8 @@ impl Headless {
         key: Option<&str>,
         tally: &mut Tally,
     ) -> anyhow::Result<()> {
-        // What is in a copy stays there, and nothing was refused: how it is taken is said.
+        // What is in a copy stays there, and nothing was refused: how it is taken is said at the end.
         let merges = asked.action.deed == Deed::Merge;
-        if merges {
-            talk(&self.lang.copy_kept(&asked.action.target));
-        }
         if !merges {
             tally.unasked.push(clean_line(format!("{} {}", asked.tool, asked.action.target).trim_end()));
         }

@@ -22,10 +22,16 @@ fn git(program: &Program, words: &[&str]) -> String {
 
 /// A team whose coder changes three files in a copy, checked by this command.
 fn team(check: &str) -> ModelServer {
-    let tasks = json!([{ "id": "impl", "title": "impl", "agent": "leo", "description": "Change it.", "retry": 0,
-        "isolation": "worktree", "verify": [check] }]);
-    let changes =
-        vec![write("a.txt", "copy\n"), write("b.txt", "copy\n"), write("新.txt", "copy\n"), Reply::text("Changed.")];
+    team_that(json!({ "verify": [check] }), &["a.txt", "b.txt", "新.txt"])
+}
+
+/// A team whose coder writes files in a copy, at a task with more to it.
+fn team_that(task_with: Value, files: &[&str]) -> ModelServer {
+    let mut only = json!({ "id": "impl", "title": "impl", "agent": "leo", "description": "Change it.", "retry": 0,
+        "isolation": "worktree" });
+    only.as_object_mut().unwrap().extend(task_with.as_object().unwrap().clone());
+    let tasks = json!([only]);
+    let changes = files.iter().map(|file| write(file, "copy\n")).chain([Reply::text("Changed.")]).collect();
     ModelServer::start(
         Script::new()
             .when(voice(task("impl"), changes))
@@ -73,6 +79,8 @@ fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
     assert_ne!(ran.code, 0, "{ran:?}");
     assert_eq!(program.read("a.txt"), "one\n");
     let all = listed(&program);
+    let told = format!("(3 files): `max-team worktrees show {}` to look", all[0]["id"].as_str().unwrap());
+    assert!(ran.err.contains(&told), "the user is told, too: {ran:?}");
     let (id, root) = (all[0]["id"].as_str().unwrap(), all[0]["root"].as_str().unwrap());
     assert_eq!((all.len(), &all[0]["open"], &all[0]["by"]), (1, &json!(3), &json!("leo at `impl`")), "{all:?}");
     assert_eq!(std::fs::read_to_string(format!("{root}/dirty.txt")).unwrap(), "mine\n");
@@ -95,6 +103,11 @@ fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
     said(&program.run(&["worktrees", "reject", short, "新.txt"]), 0, "1 file still waits for a decision");
     said(&program.run(&["worktrees", "accept", short]), 8, "b.txt: it has changed in the project too");
     assert_eq!(program.read("b.txt"), "mine\n");
+    // A no stands if the file cannot be taken after all.
+    let program = program.file("新.txt", "mine\n");
+    said(&program.run(&["worktrees", "accept", short, "新.txt"]), 8, "the project has another file there");
+    let shown = program.run(&["worktrees", "show", short]);
+    assert!(shown.out.contains("新.txt  (rejected)"), "{}", shown.out);
     said(&program.run(&["worktrees", "reject", short]), 0, "the copy is removed, and its changes with it");
     assert_eq!(listed(&program), [] as [Value; 0]);
     assert_eq!(program.read("a.txt"), "copy\n", "what was taken stays");
@@ -188,4 +201,153 @@ fn where_nobody_can_be_asked_the_copy_stays_and_the_command_is_told() {
     told(&server, &command);
     said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, "1 file taken into the project");
     assert_eq!((program.read("a.txt"), listed(&program).len()), ("copy\n".to_owned(), 0));
+}
+
+/// A copy with three files in it that nobody has decided about.
+fn waiting() -> (ModelServer, Program, String) {
+    let server = team("false");
+    let program = project(&server);
+    assert_ne!(program.run(&["-p", "change it, please", "--approve", "never"]).code, 0);
+    let id = listed(&program)[0]["id"].as_str().unwrap().to_owned();
+    (server, program, id)
+}
+
+/// Runs the program while a call of the system on the project's folder is meddled with.
+fn meddled(program: &Program, how: &str, arguments: &[&str]) -> Ran {
+    let (project, inject) = (program.project(), format!("inject=renameat:{how}"));
+    let words = ["strace", "-f", "-qq", "-o", "/dev/null", "-P", project.to_str().unwrap()];
+    let prefix = [&words[..], &["-e", "trace=renameat", "-e", &inject]].concat();
+    super::program::finish(program.prefixed(&prefix, arguments).spawn().unwrap())
+}
+
+#[test]
+fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
+    let (_server, program, id) = waiting();
+    assert_ne!(meddled(&program, "signal=SIGKILL:when=2", &["worktrees", "accept", &id]).code, 0);
+    let half = || ["a.txt", "b.txt", "新.txt"].map(|name| std::fs::read_to_string(program.project().join(name)).ok());
+    let first = half();
+    assert_eq!(first.iter().flatten().filter(|text| *text == "copy\n").count(), 1, "{first:?}");
+    let all = listed(&program);
+    assert_eq!(half(), first, "whoever looks takes nothing");
+    assert_eq!(all[0]["begun"], json!(["a.txt"]));
+    said(
+        &program.run(&["worktrees", "show", &id]),
+        0,
+        "was begun and did not come to its end; in the project already: `a.txt`",
+    );
+    said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
+    assert_eq!(half(), first, "nor does who shows or cleans");
+
+    // Undone by hand, and then said no to: nothing of it comes back.
+    git(&program, &["checkout", "--", "a.txt", "b.txt"]);
+    let undone = half();
+    listed(&program);
+    said(&program.run(&["worktrees", "reject", &id]), 0, "the copy is removed");
+    assert_eq!(half(), undone);
+    assert_eq!(listed(&program), [] as [Value; 0]);
+}
+
+#[test]
+fn half_a_merge_of_a_plan_is_put_back_and_made_again_by_the_plan_alone() {
+    let server = team("grep -q copy a.txt");
+    let program = project(&server);
+    let ran = meddled(&program, "signal=SIGKILL:when=2", &["-p", "change it, please", "--approve", "never"]);
+    assert_ne!(ran.code, 0, "{ran:?}");
+    let texts = || ["a.txt", "b.txt"].map(|name| program.read(name));
+    assert_eq!(texts(), ["copy\n", "one\n"], "killed half way");
+    let all = listed(&program);
+    assert_eq!(texts(), ["copy\n", "one\n"], "whoever looks neither goes on nor back");
+    assert_eq!(all[0]["begun"], json!(["a.txt"]));
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, texts()), (0, ["copy\n", "copy\n"].map(str::to_owned)), "{ran:?}");
+    assert_eq!((program.read("新.txt").as_str(), listed(&program).len()), ("copy\n", 0));
+}
+
+#[test]
+fn a_merge_that_meets_a_full_disk_says_what_it_took_and_puts_it_back() {
+    let (_server, program, id) = waiting();
+    let ran = meddled(&program, "error=ENOSPC:when=2", &["worktrees", "accept", &id]);
+    said(&ran, 1, "the disk is full");
+    for part in ["nothing was taken", "put back as before: `a.txt`", "not taken: `b.txt`"] {
+        assert!(ran.err.contains(part), "{part}: {ran:?}");
+    }
+    assert_eq!(["a.txt", "b.txt"].map(|name| program.read(name)), ["one\n", "one\n"]);
+
+    let ran = meddled(&program, "error=ENOSPC:when=2+", &["worktrees", "accept", &id]);
+    said(&ran, 1, "in the project already: `a.txt`");
+    let taken = program.read("a.txt");
+    said(&program.run(&["worktrees", "reject", &id]), 0, "they stay in the project: `a.txt`");
+    assert_eq!((taken.as_str(), program.read("a.txt").as_str()), ("copy\n", "copy\n"));
+    assert_eq!(program.read("b.txt"), "one\n");
+}
+
+#[test]
+fn a_declared_file_comes_back_though_git_ignores_it() {
+    let server = team_that(json!({ "outputs": ["build/out.txt"] }), &["build/out.txt"]);
+    let program = project(&server).file(".gitignore", "build/\n*.log\n").file("build/out.txt", "old\n");
+    let ran = program.run(&["-p", "change it, please", "--approve", "never"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(program.read("build/out.txt"), "copy\n");
+    assert_eq!(listed(&program), [] as [Value; 0]);
+}
+
+#[test]
+fn other_ignored_files_are_told_of_and_kept() {
+    let server = team_that(json!({ "outputs": ["build/out.txt"] }), &["build/out.txt", "build/more.txt", "x.log"]);
+    let program = project(&server).file(".gitignore", "build/\n*.log\n");
+    let ran = program.run(&["-p", "change it, please", "--approve", "never"]);
+    assert_eq!((ran.code, program.read("build/out.txt").as_str()), (0, "copy\n"), "{ran:?}");
+    assert!(!program.project().join("x.log").exists());
+    let told = "ignored by git, not taken and still in the copy: `build/more.txt`, `x.log`";
+    assert!(server.requests().iter().any(|request| request.contains(told)), "the lead hears of it");
+    said(&ran, 0, "(2 files that git ignores, not taken): `max-team worktrees show");
+
+    let all = listed(&program);
+    let id = all[0]["id"].as_str().unwrap();
+    assert_eq!((&all[0]["open"], &all[0]["ignored"]), (&json!(0), &json!(2)), "{all:?}");
+    said(&program.run(&["worktrees", "list"]), 0, "0 (+2 ignored)");
+    said(&program.run(&["worktrees", "show", id]), 0, "ignored by git, not taken:\n  build/more.txt\n  x.log\n");
+    said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
+    said(&program.run(&["worktrees", "accept", id]), 0, "2 files are ignored by git and were not taken");
+    said(&program.run(&["worktrees", "accept", id, "x.log"]), 0, "1 file taken into the project");
+    assert_eq!(program.read("x.log"), "copy\n");
+    said(&program.run(&["worktrees", "reject", id, "build/more.txt"]), 0, "nothing is left to decide");
+    assert_eq!(listed(&program), [] as [Value; 0]);
+}
+
+#[test]
+fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(
+                |request| request.contains("change it"),
+                vec![write("a.txt", "copy\n"), Reply::text("Changed.")],
+            ))
+            .on(|_| true, Reply::text("Nothing to do.")),
+    );
+    let card = "---\nname: apart\ndescription: Works apart\ntools: Write, Read\nisolation: worktree\n---\nYou write.\n";
+    let program = project(&server).file(".claude/agents/apart.md", card);
+    let ways: [&[&str]; 2] = [&["agents", "test", "apart", "change it"], &["--agent", "apart", "-p", "change it"]];
+    for way in ways {
+        let ran = program.run(&[way, &["--permission-mode", "acceptEdits"]].concat());
+        assert_eq!((ran.code, ran.out.as_str(), program.read("a.txt").as_str()), (0, "Changed.\n", "one\n"), "{ran:?}");
+        let all = listed(&program);
+        let id = all[0]["id"].as_str().unwrap();
+        said(
+            &ran,
+            0,
+            &format!("the work of apart is in a copy and not in the project (1 file): `max-team worktrees show {id}`"),
+        );
+        said(&program.run(&["worktrees", "accept", id]), 0, "1 file taken into the project");
+        assert_eq!((program.read("a.txt").as_str(), listed(&program).len()), ("copy\n", 0));
+        git(&program, &["checkout", "--", "a.txt"]);
+    }
+    // A session that goes on after its copy was taken gets another; one without changes goes by itself.
+    let ran = program.run(&["--agent", "apart", "-c", "-p", "and now?"]);
+    assert_eq!((ran.code, listed(&program).len()), (0, 0), "{ran:?}");
+
+    std::fs::remove_dir_all(program.project().join(".git")).unwrap();
+    let ran = program.run(&["--agent", "apart", "-p", "change it", "--permission-mode", "acceptEdits"]);
+    said(&ran, 1, "is in no git repository");
+    assert_eq!(program.read("a.txt"), "one\n", "nobody works in the project instead");
 }

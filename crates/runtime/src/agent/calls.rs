@@ -127,7 +127,7 @@ impl Agent {
             return false;
         }
         let (id, project) = (worktree::id_of(settings), self.floor.root.clone());
-        let worker = Worker { id, project, settings: settings.clone(), by: by.to_owned() };
+        let worker = Worker { id, project, settings: settings.clone(), by: by.to_owned(), named: Vec::new() };
         if worker.place(&self.floor.shared).is_ok() {
             return false;
         }

@@ -44,8 +44,8 @@ use crate::floor::{Activity, Floor};
 use crate::handle::{Notice, Origin, Status};
 use crate::herald::Word;
 use crate::purse::Purse;
-use crate::session;
 use crate::shared::now_ms;
+use crate::{session, worktree};
 
 pub(crate) use acts::shown;
 use commit::Extra;
@@ -314,7 +314,7 @@ impl Agent {
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
-                    Some(Control::Configure(settings)) => self.configure(*settings).await?,
+                    Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
                     Some(Control::Redefine(next)) => self.redefined = Some(next),
                     Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
                     Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
@@ -381,6 +381,13 @@ impl Agent {
             left: self.left,
             later: self.later,
         }
+    }
+
+    /// Works under other settings from now on, where it works already.
+    async fn reconfigure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
+        let known = &self.frame.settings().permissions;
+        let permissions = worktree::still(known, &settings.permissions);
+        self.configure(Settings { permissions, ..settings }).await
     }
 
     /// Works under other settings from now on.

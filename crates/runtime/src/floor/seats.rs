@@ -100,7 +100,8 @@ impl Floor {
     /// What the requests of somebody carry who works in a copy: its files, not the project's.
     fn frame_in_copy(&self, mate: Mate, settings: Settings) -> Result<Frame, RuntimeError> {
         let (id, by) = (worktree::id_of(&settings), mate.definition.name.clone());
-        let worker = Worker { id, project: self.root.clone(), settings: settings.clone(), by };
+        let (project, named) = (self.root.clone(), Vec::new());
+        let worker = Worker { id, project, settings: settings.clone(), by, named };
         let copy = worker.place(&self.shared)?;
         let callees = self.callees(&mate.definition, false);
         Ok(Frame::new(&self.shared, &copy.root(), mate.definition, settings, None, callees)?.at_work_in(&copy))

@@ -2,7 +2,8 @@
 //!
 //! The copy is made before anybody is told to begin; if it cannot be, the task fails and says why, and nobody works in
 //! the project instead. Checks run in the copy. What passes them is merged whole or not at all, before the task is
-//! done; the copy goes once the log says that it is.
+//! done; the copy goes once the log says that it is. Declared outputs are merged even if git ignores them; a copy with
+//! other ignored files stays.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -40,7 +41,8 @@ impl PlanLoop {
         let settings = self.floor.owner(view.member)?.settings;
         let by = format!("{} at `{}`", view.member, view.task.id);
         let settings = worktree::within(&self.floor.shared, agent, settings);
-        Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by })
+        let named = view.task.outputs.clone();
+        Some(Worker { id: agent.to_string(), project: self.floor.root.clone(), settings, by, named })
     }
 
     /// Where whoever has been given a task works.
@@ -161,10 +163,11 @@ impl PlanLoop {
         }));
     }
 
-    /// Finishes what the last process was at when it went.
+    /// Puts back what the last process was merging when it went.
     pub(super) async fn recover_copies(&mut self) {
         let home = self.floor.shared.home.clone();
-        drop(tokio::task::spawn_blocking(move || worktree::recover(&home)).await);
+        let agents: Vec<AgentId> = self.plan.tasks().filter_map(|view| view.agent).collect();
+        drop(tokio::task::spawn_blocking(move || worktree::recover(&home, &agents)).await);
         let made = worktree::copies(&self.floor.shared).list();
         self.apart = made.iter().filter_map(|copy| copy.id().parse().ok()).collect();
         let done = self.plan.tasks().filter(|view| view.status == Status::Done);
@@ -187,7 +190,7 @@ impl Apart {
         cancel: &CancellationToken,
     ) -> Result<Self, CopyError> {
         let copy = worker.copy(shared, cancel)?;
-        let review = copy.review(sight, cancel)?;
+        let review = copy.review_with(&worker.named, sight, cancel)?;
         Ok(Self { copy, review })
     }
 

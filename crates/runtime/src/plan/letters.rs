@@ -24,7 +24,7 @@ use crate::agent::derived;
 use crate::floor::Floor;
 use crate::prompt::fill;
 use crate::shared::now_ms;
-use crate::{rows, session};
+use crate::{rows, session, worktree};
 
 const TASK: &str = include_str!("../../../../prompts/task.md");
 const DELEGATED: &str = include_str!("../../../../prompts/delegated.md");
@@ -307,6 +307,10 @@ fn line(view: &TaskView<'_>) -> String {
     if let Some(result) = view.result {
         for evidence in &result.evidence {
             line.push_str(&format!("; {} {}", if evidence.ok { "✓" } else { "✗" }, evidence.what));
+            // What of a copy is in the project, and what is not.
+            if evidence.what == worktree::MERGE {
+                line.push_str(&format!(" ({})", evidence.detail));
+            }
         }
         let said = result.output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
         line.push_str(&format!(" | {said}"));

@@ -77,6 +77,7 @@ impl<'a> Keep<'a> {
         // The user's own folder may lie in the project, and the copy with it.
         let own = home.ancestors().nth(2).unwrap_or(home);
         let mut list = List::of(&repo, own, cancel)?;
+        list.name(&repo.root, order.named)?;
         if repo.borrows() {
             list.left.push(BORROWED.to_owned());
         }
@@ -92,8 +93,7 @@ impl<'a> Keep<'a> {
         source.write(&tree.join(".git"), &[last.join(OBJECTS)])?;
         put(&tree.join(".git/refs/heads").join(&source.branch), &format!("{base}\n"))?;
         put(&home.join(KEEP).join("refs/heads").join(&source.branch), &format!("{base}\n"))?;
-        let index = tree.join(".git/index");
-        fs::copy(&first, &index).map_err(|err| failed(&index, &err))?;
+        copy_list(&first, &tree.join(".git/index"))?;
         let record = Record {
             id: order.id.to_owned(),
             project: repo.root.path().to_owned(),
@@ -104,6 +104,7 @@ impl<'a> Keep<'a> {
             left: list.left,
             settled: BTreeMap::new(),
             open: None,
+            ignored: 0,
         };
         record.write(home)
     }
@@ -241,6 +242,15 @@ impl Source {
         }
         Ok(())
     }
+}
+
+/// Copies a list of git's with its time. Git takes a file for unchanged that has the size and the second of its entry,
+/// unless the list itself is no younger than that.
+pub(super) fn copy_list(from: &Path, to: &Path) -> Result<(), CopyError> {
+    let trouble = |err: std::io::Error| failed(to, &err);
+    fs::copy(from, to).map_err(trouble)?;
+    let written = fs::metadata(from).and_then(|meta| meta.modified()).map_err(trouble)?;
+    File::options().write(true).open(to).and_then(|list| list.set_modified(written)).map_err(trouble)
 }
 
 /// A list in git's own folder: a file that is nobody else's too, through no link. Commands can write there.

@@ -1,11 +1,12 @@
 //! Files of a copy on their way into the project, or not.
 //!
 //! What will be done is written down first, with how each file was and will be. Each file is then replaced in one step,
-//! if it still is as it was. After a crash the list is gone through again: a file is as it was, and is replaced; or as
-//! it will be, and that was done; or somebody else's, and is left. The same files come out as if nothing had happened.
+//! if it still is as it was. What cannot be gone through with is put back (`undo`). After a crash the list says how far
+//! it came: a file is as it was, and can be merged again; or as it will be, and that was done; or somebody else's, and
+//! is left. Asked for once more, the same files come out as if nothing had happened.
 //!
-//! A merge that is whole or nothing goes the other way: what was done of it is taken back, also after a crash, so that
-//! nothing lands for somebody who has given it up meanwhile. Whoever still wants it begins again.
+//! A merge that is whole or nothing is always put back, so that nothing lands for somebody who has given it up
+//! meanwhile. Whoever still wants it begins again.
 
 use std::path::Path;
 
@@ -13,9 +14,9 @@ use max_team_core::policy::Sight;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
-use super::review::{Fate, IS, Review, WAS};
-use super::{Change, Copy, CopyError, Settled, State, record, root};
-use crate::files::{Content, Root, prune, state, swap};
+use super::review::{Fate, IS, Review};
+use super::{Change, Copy, CopyError, Ignored, Settled, State, record, root};
+use crate::files::{Content, Place, Root, prune, swap};
 use crate::git::GitError;
 use crate::tool::ToolError;
 
@@ -39,7 +40,15 @@ pub struct Accept<'a> {
     pub sight: &'a Sight,
 }
 
-/// What came of a merge.
+impl Accept<'_> {
+    /// What is taken even if git ignores it.
+    fn named(&self) -> Vec<&str> {
+        let shown = self.shown.iter().flat_map(|shown| &shown.changes).map(|change| change.path.as_str());
+        self.files.unwrap_or_default().iter().map(|file| clean(file)).chain(shown).collect()
+    }
+}
+
+/// What came of a decision.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Merged {
     /// Files that are in the project now.
@@ -48,6 +57,8 @@ pub struct Merged {
     pub stuck: Vec<(String, String)>,
     /// How many files nobody has decided about yet, those in conflict included.
     pub open: usize,
+    /// Files that git ignores and nobody has asked for: they were not taken.
+    pub ignored: Ignored,
 }
 
 /// How far a merge is: said before each file and after the last.
@@ -61,18 +72,18 @@ pub struct Step {
 
 /// What a merge will do.
 #[derive(Debug, Serialize, Deserialize)]
-struct Intent {
-    items: Vec<Item>,
+pub(super) struct Intent {
+    pub(super) items: Vec<Item>,
     /// All of them, or none.
     #[serde(default)]
-    whole: bool,
+    pub(super) whole: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Item {
-    path: String,
-    before: State,
-    after: State,
+pub(super) struct Item {
+    pub(super) path: String,
+    pub(super) before: State,
+    pub(super) after: State,
 }
 
 impl Copy {
@@ -84,14 +95,16 @@ impl Copy {
         step: &mut dyn FnMut(Step),
     ) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
-        self.go_on(cancel, step)?;
-        // Whoever names a file that was said no to has changed their mind.
+        self.close(cancel)?;
+        // Whoever names a file that was said no to has changed their mind; if it cannot be taken, what was decided stands.
+        let mut decided = Vec::new();
         for file in accept.files.unwrap_or_default() {
-            self.record.settled.remove(clean(file));
+            decided.extend(self.record.settled.remove_entry(clean(file)));
         }
-        let mut review = self.look(accept.sight, cancel)?;
-        let mut merged = Merged::default();
+        let mut review = self.look(&accept.named(), accept.sight, cancel)?;
+        let mut merged = Merged { ignored: review.ignored.clone(), ..Merged::default() };
         if let Some(shown) = accept.shown {
+            merged.ignored.clone_from(&shown.ignored);
             merged.stuck = keep_to(&mut review, shown);
         }
         let mut items = Vec::new();
@@ -103,44 +116,46 @@ impl Copy {
                 Fate::Conflict { why } | Fate::Refused { why } => merged.stuck.push((change.path.clone(), why.clone())),
             }
         }
+        for (path, settled) in decided {
+            let accepted = settled.accepted || merged.files.contains(&path);
+            self.record.settled.insert(path, Settled { accepted, ..settled });
+        }
         if !(accept.whole && !merged.stuck.is_empty() || items.is_empty()) {
             if cancel.is_cancelled() {
                 return Err(GitError::Stopped.into());
             }
             record::write(&self.home.join(FILE), &Intent { items, whole: accept.whole })?;
-            let done = if accept.whole { self.go_whole(cancel, step)? } else { self.go_on(cancel, step)? };
+            let done = self.go_through(cancel, step)?;
             merged.files.extend(done.files);
             merged.stuck.extend(done.stuck);
         }
         merged.files.sort();
         merged.open = self.undecided(&review);
-        self.record.open = Some(merged.open);
-        self.record.write(&self.home)?;
+        self.decide(&merged)?;
         Ok(merged)
     }
 
-    /// Says no to files; they stay in the copy. Blocking.
-    pub fn reject(&mut self, files: &[String], sight: &Sight, cancel: &CancellationToken) -> Result<usize, CopyError> {
+    /// Says no to files; they stay in the copy. Nothing is written into the project. Blocking.
+    pub fn reject(&mut self, files: &[String], sight: &Sight, cancel: &CancellationToken) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
-        self.go_on(cancel, &mut |_| {})?;
-        let review = self.look(sight, cancel)?;
-        for change in chosen(&review, Some(files))? {
+        let named: Vec<&str> = files.iter().map(|file| clean(file)).collect();
+        let review = self.look(&named, sight, cancel)?;
+        let chosen = chosen(&review, Some(files))?;
+        self.leave()?;
+        for change in chosen {
             let settled = Settled { accepted: false, after: change.after };
             self.record.settled.insert(change.path.clone(), settled);
         }
         let open = self.undecided(&review);
-        self.record.open = Some(open);
-        self.record.write(&self.home)?;
-        Ok(open)
+        let decided = Merged { open, ignored: review.ignored, ..Merged::default() };
+        self.decide(&decided)?;
+        Ok(decided)
     }
 
-    /// Finishes a merge that another process began, or takes it back. Blocking.
-    pub(super) fn finish(&mut self, cancel: &CancellationToken, step: &mut dyn FnMut(Step)) -> Result<(), CopyError> {
-        let _held = self.hold_anew()?;
-        if cancel.is_cancelled() {
-            return Ok(());
-        }
-        self.go_on(cancel, step).map(drop)
+    /// Writes down what there is to decide about still.
+    fn decide(&mut self, merged: &Merged) -> Result<(), CopyError> {
+        (self.record.open, self.record.ignored) = (Some(merged.open), merged.ignored.count());
+        self.record.write(&self.home)
     }
 
     fn undecided(&self, review: &Review) -> usize {
@@ -151,62 +166,51 @@ impl Copy {
         review.open().filter(|change| !is_settled(change)).count()
     }
 
-    /// Does what is written down, from wherever it stands; takes back what was to be whole and is not.
-    fn go_on(&mut self, cancel: &CancellationToken, step: &mut dyn FnMut(Step)) -> Result<Merged, CopyError> {
+    /// Does what is written down. What cannot be gone through with is put back; what cannot even be put back stays
+    /// written down.
+    fn go_through(&mut self, cancel: &CancellationToken, step: &mut dyn FnMut(Step)) -> Result<Merged, CopyError> {
         let Some(intent) = self.intent()? else { return Ok(Merged::default()) };
-        if intent.whole {
-            self.go_back(&intent)?;
-            return Ok(Merged::default());
-        }
-        let merged = self.go(&intent, false, cancel, step)?;
-        self.record.write(&self.home)?;
-        record::remove(&self.home.join(FILE))?;
-        Ok(merged)
-    }
-
-    /// Does all that is written down, or nothing.
-    fn go_whole(&mut self, cancel: &CancellationToken, step: &mut dyn FnMut(Step)) -> Result<Merged, CopyError> {
-        let Some(intent) = self.intent()? else { return Ok(Merged::default()) };
-        let project = root(&self.record.project)?;
         let settled = self.record.settled.clone();
-        let changed = |item: &&Item| !item.fits(&project);
-        let others = intent.items.iter().filter(changed).map(|item| (item.path.clone(), MEANWHILE.to_owned()));
-        let others: Vec<_> = others.collect();
-        let merged = match others.is_empty() {
-            true => self.go(&intent, true, cancel, step),
-            false => Ok(Merged { stuck: others, ..Merged::default() }),
+        let gone = self.meanwhile(&intent).map_or_else(|| self.go(&intent, cancel, step), Ok);
+        let gone = match gone {
+            Ok(merged) if intent.whole && !merged.stuck.is_empty() => Ok(merged),
+            other => match other.and_then(|merged| self.record.write(&self.home).map(|()| merged)) {
+                Ok(merged) => {
+                    record::remove(&self.home.join(FILE))?;
+                    return Ok(merged);
+                }
+                err => err,
+            },
         };
-        match merged {
-            Ok(merged) if merged.stuck.is_empty() => {
-                self.record.write(&self.home)?;
-                record::remove(&self.home.join(FILE))?;
-                Ok(merged)
-            }
-            // What cannot be taken back now stays written down, and is taken back by whoever comes next.
-            other => {
-                self.record.settled = settled;
-                self.go_back(&intent)?;
-                other.map(|merged| Merged { stuck: merged.stuck, ..Merged::default() })
-            }
+        self.record.settled = settled;
+        let why = match &gone {
+            Ok(merged) => merged.stuck.first().map(|(path, why)| format!("`{path}`: {why}")).unwrap_or_default(),
+            Err(err) => err.to_string(),
+        };
+        let halt = self.go_back(&intent.items, &why)?;
+        if !halt.stays.is_empty() {
+            return Err(CopyError::Halted(Box::new(halt)));
+        }
+        record::remove(&self.home.join(FILE))?;
+        match gone {
+            Ok(merged) => Ok(Merged { stuck: merged.stuck, ..Merged::default() }),
+            Err(_) if !intent.whole => Err(CopyError::Halted(Box::new(halt))),
+            Err(err) => Err(err),
         }
     }
 
-    /// What is written down, in the order in which it is done: files that go make room for those that come, and those
-    /// deep down go first.
-    fn intent(&self) -> Result<Option<Intent>, CopyError> {
-        let mut intent: Option<Intent> = record::read(&self.home.join(FILE))?;
-        if let Some(intent) = &mut intent {
-            let depth = |item: &Item| std::cmp::Reverse(item.path.matches('/').count());
-            intent.items.sort_by_key(|item| (item.after != State::Gone, depth(item)));
-        }
-        Ok(intent)
+    /// What has come in the way of a merge that is whole or nothing, if anything has.
+    fn meanwhile(&self, intent: &Intent) -> Option<Merged> {
+        let project = root(&self.record.project).ok().filter(|_| intent.whole)?;
+        let others = intent.items.iter().filter(|item| !item.fits(&project));
+        let stuck: Vec<_> = others.map(|item| (item.path.clone(), MEANWHILE.to_owned())).collect();
+        (!stuck.is_empty()).then(|| Merged { stuck, ..Merged::default() })
     }
 
-    /// Puts one file after the other; `whole`: up to the first that cannot be, and while somebody wants it.
+    /// Puts one file after the other; if it is to be whole, up to the first that cannot be, and while somebody wants it.
     fn go(
         &mut self,
         intent: &Intent,
-        whole: bool,
         cancel: &CancellationToken,
         step: &mut dyn FnMut(Step),
     ) -> Result<Merged, CopyError> {
@@ -214,7 +218,7 @@ impl Copy {
         let (of, mut merged) = (intent.items.len(), Merged::default());
         for (done, item) in intent.items.iter().enumerate() {
             step(Step { done, of });
-            if whole && cancel.is_cancelled() {
+            if intent.whole && cancel.is_cancelled() {
                 return Err(GitError::Stopped.into());
             }
             match put(&project, &is, item, &self.root()) {
@@ -225,58 +229,25 @@ impl Copy {
                 }
                 Err(ToolError::Correctable(why)) => {
                     merged.stuck.push((item.path.clone(), why));
-                    if whole {
+                    if intent.whole {
                         return Ok(merged);
                     }
                 }
-                // The list stays: whoever mends it goes on from here.
                 Err(fatal) => return Err(fatal.into()),
             }
         }
         step(Step { done: of, of });
         Ok(merged)
     }
-
-    /// Takes back what was done of a merge, in the other order. What somebody has changed since is theirs.
-    fn go_back(&self, intent: &Intent) -> Result<(), CopyError> {
-        let (project, was) = (root(&self.record.project)?, root(&self.home.join(WAS))?);
-        for item in intent.items.iter().rev() {
-            match put_back(&project, &was, item) {
-                Ok(()) | Err(ToolError::Correctable(_)) => {}
-                Err(fatal) => return Err(fatal.into()),
-            }
-        }
-        record::remove(&self.home.join(FILE))
-    }
 }
 
 impl Item {
     /// Whether the project has it as it was, or as it will be.
     fn fits(&self, project: &Root) -> bool {
-        let now = project.place(&self.path).and_then(|place| state(project, &place));
+        let now = self.now(project);
         // A folder makes room once it is empty.
-        now.is_ok_and(|now| {
-            now == self.before || now == self.after || (self.before, now) == (State::Gone, State::Other)
-        })
+        now == self.before || now == self.after || (self.before, now) == (State::Gone, State::Other)
     }
-}
-
-fn put_back(project: &Root, was: &Root, item: &Item) -> Result<(), ToolError> {
-    let place = project.place(&item.path)?;
-    let now = state(project, &place)?;
-    // A link makes room before a file takes its place.
-    let made_room = now == State::Gone && matches!((item.before, item.after), (State::Link { .. }, State::File { .. }));
-    if now != item.after && !made_room {
-        return Ok(());
-    }
-    let content = if item.before == State::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
-    if let Some(content) = content.filter(|content| content.state() == item.before) {
-        swap(project, &Sight::default(), &place, now, &content)?;
-    }
-    if item.before == State::Gone {
-        prune(project, &place, &|_| true);
-    }
-    Ok(())
 }
 
 fn put(project: &Root, is: &Root, item: &Item, tree: &Path) -> Result<(), ToolError> {
@@ -286,10 +257,15 @@ fn put(project: &Root, is: &Root, item: &Item, tree: &Path) -> Result<(), ToolEr
     let content = same.ok_or_else(|| ToolError::correctable(format!("`{place}` is not what was shown any more")))?;
     // The rules were asked when it was chosen; what is obeyed is kept once more.
     swap(project, &Sight::default(), &place, item.before, &content)?;
-    if item.after == State::Gone {
-        prune(project, &place, &|folder| tree.join(folder).symlink_metadata().map_or(true, |meta| !meta.is_dir()));
-    }
+    make_room(project, &place, item, tree);
     Ok(())
+}
+
+/// Removes the folders that a file leaves empty and that are none in the copy.
+pub(super) fn make_room(project: &Root, place: &Place, item: &Item, tree: &Path) {
+    if item.after == State::Gone {
+        prune(project, place, &|folder| tree.join(folder).symlink_metadata().map_or(true, |meta| !meta.is_dir()));
+    }
 }
 
 fn item(change: &Change) -> Item {
@@ -310,8 +286,8 @@ fn keep_to(review: &mut Review, shown: &Review) -> Vec<(String, String)> {
     gone.map(|known| (known.path.clone(), SINCE.to_owned())).collect()
 }
 
-fn clean(file: &str) -> &str {
-    file.trim_start_matches("./")
+pub(super) fn clean(file: &str) -> &str {
+    file.trim_start_matches("./").trim_end_matches('/')
 }
 
 /// The changes of these files; of all, if none are named.

@@ -7,13 +7,15 @@
 //! is merged. Files are merged one by one, each only if the project still has it as it was; no commit is made.
 //!
 //! Every step can be done again: a copy that was not finished is swept, a merge writes down what it will do before it
-//! does it, and a folder is renamed before it is removed.
+//! does it, and a folder is renamed before it is removed. Only accepting and its owner's recovery write into the project.
 
+mod ignored;
 mod keep;
 mod merge;
 mod record;
 mod review;
 mod take;
+mod undo;
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -32,9 +34,11 @@ use crate::git::repo::Repo;
 use crate::tool::ToolError;
 
 pub use crate::files::State;
+pub use ignored::Ignored;
 pub use merge::{Accept, Merged, Step};
 pub use record::Settled;
 pub use review::{Change, Fate, Review};
+pub use undo::{Halt, named};
 
 /// Files of one copy.
 pub const FILES_MAX: usize = 200_000;
@@ -78,6 +82,9 @@ pub enum CopyError {
     /// A file that was named has not changed in it.
     #[error("`{0}` has not changed in this copy; `max-team worktrees show` lists what has")]
     NotChanged(String),
+    /// A merge stopped on its way.
+    #[error("{0}")]
+    Halted(Box<Halt>),
     /// What it was made from is not there any more.
     #[error("what the copy `{0}` was made from cannot be read: {1}")]
     Broken(String, String),
@@ -101,6 +108,8 @@ pub struct Order<'a> {
     pub project: &'a Path,
     /// Whoever works in it sees this of the project, and gets no more.
     pub sight: &'a Sight,
+    /// Files that are in it even if git ignores them: somebody will ask for them by name.
+    pub named: &'a [String],
     /// Who works in it, and at what: for people.
     pub by: &'a str,
     /// When, in milliseconds since 1970.
@@ -167,18 +176,13 @@ impl Copies {
         found
     }
 
-    /// Clears away what processes left that were killed, and finishes the merges that they began. Says what could not be.
-    pub fn recover(&self, cancel: &CancellationToken) -> Vec<CopyError> {
+    /// Clears away what processes left that were killed while they made or dropped a copy. Says what could not be.
+    pub fn sweep(&self) -> Vec<CopyError> {
         let mut failed = Vec::new();
-        for name in self.names() {
-            let folder = self.folder.join(&name);
-            if name.starts_with(MAKING) || name.starts_with(LEAVING) {
-                if let Ok(Some(_held)) = hold(&folder, &name) {
-                    failed.extend(clear(&folder).err());
-                }
-            } else if folder.join(merge::FILE).exists() {
-                let finished = self.find(&name).and_then(|mut copy| copy.finish(cancel, &mut |_| {}));
-                failed.extend(finished.err().filter(|err| !matches!(err, CopyError::Busy(_))));
+        for name in self.names().iter().filter(|name| name.starts_with(MAKING) || name.starts_with(LEAVING)) {
+            let folder = self.folder.join(name);
+            if let Ok(Some(_held)) = hold(&folder, name) {
+                failed.extend(clear(&folder).err());
             }
         }
         failed
@@ -242,9 +246,10 @@ impl Copy {
         tree.is_ok_and(|tree| flock(&tree, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK))
     }
 
-    /// Whether somebody has decided about everything that differed in it when it was last decided about.
+    /// Whether somebody has decided about everything that differed in it when it was last decided about, and nothing
+    /// was in it that git ignores.
     pub fn is_settled(&self) -> bool {
-        self.record.open == Some(0)
+        self.record.open == Some(0) && self.record.ignored == 0
     }
 
     /// What of the project is not in it, and why.

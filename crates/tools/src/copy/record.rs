@@ -33,6 +33,9 @@ pub(super) struct Record {
     /// How many files nobody had decided about when it was last decided about.
     #[serde(default)]
     pub(super) open: Option<usize>,
+    /// How many files there were then that git ignores and nobody had asked for.
+    #[serde(default)]
+    pub(super) ignored: usize,
 }
 
 /// What was decided about a file. It holds for what the file was then.

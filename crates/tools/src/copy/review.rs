@@ -13,7 +13,9 @@ use max_team_core::policy::Sight;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 
-use super::keep::{FIRST, Keep, NOW};
+use super::ignored::Ignored;
+use super::keep::{FIRST, Keep, NOW, copy_list};
+use super::merge::clean;
 use super::record::Record;
 use super::{CHANGES_MAX, Copy, CopyError, State, clear, failed, root};
 use crate::files::{Content, Place, Root, state};
@@ -37,6 +39,8 @@ pub struct Review {
     pub changes: Vec<Change>,
     /// The same to read.
     pub diff: Diff,
+    /// What git ignores, came about in the copy, and nobody has asked for.
+    pub ignored: Ignored,
 }
 
 impl Review {
@@ -90,52 +94,67 @@ pub enum Fate {
 impl Copy {
     /// Looks at what differs. `sight` says what may be changed in the project. Blocking.
     pub fn review(&self, sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
-        let _held = self.hold()?;
-        self.look(sight, cancel)
+        self.review_with(&[], sight, cancel)
     }
 
-    /// The same for whoever holds the copy.
-    pub(super) fn look(&self, sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
+    /// The same, and files and folders of these names count even if git ignores them. Blocking.
+    pub fn review_with(
+        &self,
+        named: &[String],
+        sight: &Sight,
+        cancel: &CancellationToken,
+    ) -> Result<Review, CopyError> {
+        let _held = self.hold()?;
+        let named: Vec<&str> = named.iter().map(|name| clean(name)).collect();
+        self.look(&named, sight, cancel)
+    }
+
+    /// The same for whoever holds the copy. What somebody has decided about was named then.
+    pub(super) fn look(&self, named: &[&str], sight: &Sight, cancel: &CancellationToken) -> Result<Review, CopyError> {
         let keep = Keep::new(&self.home, &self.record.objects, cancel);
-        let (first, now) = self.lists(&keep)?;
+        let named = named.iter().copied().chain(self.record.settled.keys().map(String::as_str)).collect();
+        let (first, now, ignored) = self.lists(&keep, &named)?;
         let differs = |path: &&PathBuf| first.get(*path) != now.get(*path);
         let paths: BTreeSet<&PathBuf> = first.keys().chain(now.keys()).filter(differs).collect();
         if paths.len() > CHANGES_MAX {
             return Err(CopyError::TooMany(self.id().to_owned(), self.root().display().to_string()));
         }
-        let was = self.lay_out(&keep, WAS, FIRST, paths.iter().filter(|path| first.contains_key(**path)))?;
-        let is_file = |path: &&&PathBuf| now.get(**path).is_some_and(|entry| !entry.is_repository());
-        let is = self.lay_out(&keep, IS, NOW, paths.iter().filter(is_file))?;
+        let known = paths.iter().copied().filter(|path| first.contains_key(*path));
+        let was = self.lay_out(&keep, WAS, FIRST, known.filter_map(|path| path.to_str()))?;
+        let is_file = |path: &&PathBuf| now.get(*path).is_some_and(|entry| !entry.is_repository());
+        let there = paths.iter().copied().filter(is_file);
+        let is = self.lay_out(&keep, IS, NOW, there.filter_map(|path| path.to_str()))?;
         let project = root(&self.record.project)?;
         let judge = Judge { record: &self.record, sight, was: &was, is: &is, project: &project };
         let changes = paths.iter().map(|path| judge.change(path, first.get(*path), now.get(*path)));
-        Ok(Review { changes: changes.collect::<Result<_, _>>()?, diff: self.diff(&keep)? })
+        Ok(Review { changes: changes.collect::<Result<_, _>>()?, diff: self.diff(&keep)?, ignored })
     }
 
-    /// The tree as it was and as it is, by path.
-    fn lists(&self, keep: &Keep<'_>) -> Result<(List, List), CopyError> {
-        let (tree, now) = (self.root(), self.home.join(NOW));
-        fs::copy(self.home.join(FIRST), &now).map_err(|err| failed(&now, &err))?;
+    /// The tree as it was and as it is, by path, and what git ignores in it.
+    fn lists(&self, keep: &Keep<'_>, named: &BTreeSet<&str>) -> Result<(List, List, Ignored), CopyError> {
+        let tree = self.root();
+        copy_list(&self.home.join(FIRST), &self.home.join(NOW))?;
         // What is merged must outlast a power cut as it was shown.
         let add = ["-c", "core.fsync=all", "-c", "advice.addEmbeddedRepo=false", "add", "--all", "."];
         keep.told(&tree, NOW, &add, "read the copy")?;
+        let ignored = self.sift(keep, named)?;
         let list =
             |name| keep.told(&tree, name, &["ls-files", "-z", "--stage"], "list the copy").map(|told| read(&told));
-        Ok((list(FIRST)?, list(NOW)?))
+        Ok((list(FIRST)?, list(NOW)?, ignored))
     }
 
     /// Lays files out as one of our lists has them.
-    fn lay_out<'p>(
+    pub(super) fn lay_out<'p>(
         &self,
         keep: &Keep<'_>,
         folder: &str,
         list: &str,
-        paths: impl Iterator<Item = &'p &'p PathBuf>,
+        paths: impl Iterator<Item = &'p str>,
     ) -> Result<Root, CopyError> {
         let place = self.home.join(folder);
         clear(&place)?;
         fs::create_dir(&place).map_err(|err| failed(&place, &err))?;
-        let names: Vec<&str> = paths.filter_map(|path| path.to_str()).collect();
+        let names: Vec<&str> = paths.collect();
         for batch in names.chunks(BATCH) {
             let args = [&["checkout-index", "--force", "--"], batch].concat();
             let broken = |err: GitError| CopyError::Broken(self.id().to_owned(), err.to_string());

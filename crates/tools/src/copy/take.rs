@@ -1,4 +1,5 @@
-//! What of a project goes into a copy: the files as they lie there, known to git or new, not the ignored ones.
+//! What of a project goes into a copy: the files as they lie there, known to git or new, not the ignored ones unless
+//! they are asked for by name.
 //!
 //! Bytes are taken as they are, so that no content filter has to run and the copy looks as the project does. A
 //! submodule, or any repository further down, is taken as the files it holds. What is out of sight for whoever works in
@@ -47,6 +48,21 @@ impl List {
         let mut list = Self { without, ..Self::default() };
         list.add(repo, Path::new(""), 0, cancel)?;
         Ok(list)
+    }
+
+    /// Adds files that are asked for by name, ignored or not.
+    pub(super) fn name(&mut self, project: &Root, named: &[String]) -> Result<(), CopyError> {
+        for name in named {
+            let Ok(place) = project.place(name) else { continue };
+            let path = place.as_path();
+            let is_ours = self.without.as_ref().is_some_and(|without| path.starts_with(without));
+            let is_git = place.parts().any(|part| part == ".git");
+            let is_there = matches!(find(project, &place)?, Found::File(..) | Found::Link(_));
+            if is_there && !is_git && !is_ours && !self.files.contains(path) {
+                self.new.insert(path.to_owned());
+            }
+        }
+        Ok(())
     }
 
     fn add(

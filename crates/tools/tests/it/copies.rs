@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 use max_team_core::policy::Sight;
-use max_team_tools::copy::{Accept, Copies, Copy, Fate, Merged, Order, Review};
+use max_team_tools::copy::{Accept, Copies, Copy, Fate, Ignored, Merged, Order, Review};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -57,7 +57,7 @@ impl Desk {
     }
 
     fn copy_of(&self, project: &Path, id: &str) -> Copy {
-        let order = Order { id, project, sight: &Sight::default(), by: "leo", at_ms: 1 };
+        let order = Order { id, project, sight: &Sight::default(), named: &[], by: "leo", at_ms: 1 };
         self.copies().make(&order, &CancellationToken::new()).unwrap()
     }
 
@@ -179,7 +179,7 @@ fn what_is_out_of_sight_is_not_in_the_copy() {
         ..Default::default()
     };
     let sight = Sight::of(&blocked);
-    let order = Order { id: "a", project: &desk.project.inside(""), sight: &sight, by: "leo", at_ms: 1 };
+    let order = Order { id: "a", project: &desk.project.inside(""), sight: &sight, named: &[], by: "leo", at_ms: 1 };
     let copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
     let names = files(&copy.root());
     assert!(!names.contains_key("prod.env") && !names.contains_key("data.bin"), "{names:?}");
@@ -193,7 +193,8 @@ fn what_is_out_of_sight_is_not_in_the_copy() {
 fn there_is_no_copy_of_what_is_no_repository_and_none_by_a_bad_name() {
     let desk = Desk::new(Project::new());
     let make = |id| {
-        let order = Order { id, project: &desk.project.inside(""), sight: &Sight::default(), by: "leo", at_ms: 1 };
+        let order =
+            Order { id, project: &desk.project.inside(""), sight: &Sight::default(), named: &[], by: "leo", at_ms: 1 };
         desk.copies().make(&order, &CancellationToken::new()).unwrap_err().to_string()
     };
     assert!(make("a").contains("is in no git repository"), "{}", make("a"));

@@ -1,5 +1,7 @@
-//! Killed in the middle: the same files come out as if nothing had happened.
+//! Killed in the middle, or out of room: nobody goes on unasked, and asked again the same files come out as if nothing
+//! had happened.
 
+use std::io::Write as _;
 use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 
@@ -9,6 +11,8 @@ use super::*;
 const PLACE: &str = "MAX_TEAM_TEST_COPY";
 const AT: &str = "MAX_TEAM_TEST_STEP";
 const WHOLE: &str = "MAX_TEAM_TEST_WHOLE";
+/// How a child ends that fails.
+const FAILED: i32 = 101;
 
 fn die() -> ! {
     rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::KILL).unwrap();
@@ -29,7 +33,11 @@ fn child() {
             die();
         }
     };
-    copy.accept(&accept, &CancellationToken::new(), &mut die_at).unwrap();
+    if let Err(err) = copy.accept(&accept, &CancellationToken::new(), &mut die_at) {
+        // What a test says otherwise is kept from whoever runs it.
+        std::io::stderr().write_all(err.to_string().as_bytes()).unwrap();
+        panic!("it failed");
+    }
 }
 
 /// A merge that has said what it will do and has done nothing yet, again and again.
@@ -84,10 +92,47 @@ impl Scene {
         child
     }
 
-    fn recover(&self) {
-        let failed = self.desk.copies().recover(&CancellationToken::new());
-        assert!(failed.is_empty(), "{failed:?}");
+    fn copy(&self) -> Copy {
+        self.desk.copies().find("one").unwrap()
     }
+
+    /// Looks, which changes nothing, and asks for the same once more.
+    fn accept_again(&self) {
+        let (before, copy) = (self.desk.files(), self.copy());
+        copy.begun().unwrap();
+        review(&copy);
+        assert_eq!(self.desk.copies().sweep().len(), 0);
+        assert_eq!(self.desk.files(), before, "whoever looks takes nothing");
+        assert_eq!(accept(&mut self.copy(), None).stuck, []);
+        assert_eq!(self.copy().begun().unwrap(), None);
+    }
+
+    /// What runs the child and meddles with its calls of the system on the project's folders, and no others.
+    fn around(&self, call: &str, how: &str) -> Vec<String> {
+        let (trace, inject) = (format!("trace={call}"), format!("inject={call}:{how}"));
+        let plain = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
+        let folders = ["", "src", "new", "tree", "tree/inner"].map(|folder| {
+            let path = self.desk.project.inside(folder).display().to_string();
+            ["-P".to_owned(), path.trim_end_matches('/').to_owned()]
+        });
+        plain.map(str::to_owned).into_iter().chain(folders.into_iter().flatten()).collect()
+    }
+
+    /// Merges while a call of the system fails because the disk is full; what was said.
+    fn full(&self, call: &str, when: &str) -> String {
+        let ran = self
+            .child(&self.around(call, &format!("error=ENOSPC:when={when}")), usize::MAX)
+            .stderr(Stdio::piped())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(ran.stderr).unwrap();
+        assert_eq!(ran.status.code(), Some(FAILED), "{said}");
+        said
+    }
+}
+
+fn can_trace() -> bool {
+    Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok()
 }
 
 fn copy_all(from: &Path, to: &Path) {
@@ -129,7 +174,7 @@ fn a_merge_that_is_killed_at_any_file_comes_to_the_same_end() {
         if scene.killed(&[], steps).is_none() {
             break;
         }
-        scene.recover();
+        scene.accept_again();
         assert_eq!(scene.desk.files(), want, "killed at step {steps}");
         steps += 1;
     }
@@ -141,7 +186,7 @@ fn a_merge_that_is_killed_at_any_file_comes_to_the_same_end() {
 /// Killed from outside at every call that changes a name: also between the two halves of one file.
 #[test]
 fn a_merge_that_is_killed_at_any_change_of_a_name_comes_to_the_same_end() {
-    if Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_err() {
+    if !can_trace() {
         return;
     }
     let (want, scene) = (undisturbed(), Scene::new());
@@ -149,19 +194,16 @@ fn a_merge_that_is_killed_at_any_change_of_a_name_comes_to_the_same_end() {
         let mut number = 1;
         loop {
             scene.again();
-            let inject = format!("inject={call}:signal=SIGKILL:when={number}");
-            let around = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &inject].map(str::to_owned);
-            // At the end of the merge it dies, too, before it looks for more to do.
-            let is_whole =
-                scene.killed(&around, 8) == Some(9) && !scene.desk.home.path().join("copies/one/merge.json").exists();
-            scene.recover();
+            let killed = scene.killed(&scene.around(call, &format!("signal=SIGKILL:when={number}")), usize::MAX);
+            scene.accept_again();
             assert_eq!(scene.desk.files(), want, "{call} {number}");
             assert!(!scene.desk.files().keys().any(|name| name.ends_with(".tmp")), "{call} {number}");
-            number += 1;
-            if is_whole || number > 40 {
+            if killed.is_none() {
                 break;
             }
+            number += 1;
         }
+        assert!(number > 2, "{call} was killed {} times", number - 1);
     }
 }
 
@@ -175,7 +217,12 @@ fn a_whole_merge_that_is_killed_leaves_nothing() {
         let status = scene.child(&[], at).env(WHOLE, "1").status().unwrap();
         assert_eq!(status.signal(), Some(9), "{at}");
         assert!(at == 0 || scene.desk.files() != before, "something had been done");
-        scene.recover();
+        let half = scene.desk.files();
+        review(&scene.copy());
+        assert_eq!(scene.desk.files(), half, "whoever looks puts nothing back");
+        // One that was killed while it looked leaves this behind.
+        fs::remove_dir_all(scene.desk.home.path().join("copies/one/was")).unwrap();
+        scene.copy().recover(&CancellationToken::new()).unwrap();
         assert_eq!(scene.desk.files(), before, "killed at step {at}");
     }
 }
@@ -184,12 +231,80 @@ fn a_whole_merge_that_is_killed_leaves_nothing() {
 fn what_somebody_changes_after_the_crash_is_theirs() {
     let scene = Scene::new();
     scene.desk.project.write("src/a.rs", "mine\n");
-    scene.recover();
+    let merged = accept(&mut scene.copy(), None);
+    assert_eq!(merged.stuck.len(), 1, "{merged:?}");
     assert_eq!(scene.desk.project.read("src/a.rs"), "mine\n");
-    let copy = scene.desk.copies().find("one").unwrap();
-    let seen = review(&copy);
+    let seen = review(&scene.copy());
     assert_eq!(seen.open().map(|change| change.path.as_str()).collect::<Vec<_>>(), ["src/a.rs"]);
     assert_eq!(seen.stuck().count(), 1);
+}
+
+#[test]
+fn who_says_no_to_half_a_merge_leaves_the_project_as_it_is() {
+    let scene = Scene::new();
+    // Dead after the two files that go and the one deep down that comes.
+    assert_eq!(scene.killed(&[], 3), Some(9));
+    let half = scene.desk.files();
+    let taken = ["new/x", "src/b.rs", "tree/inner/x"];
+    assert_eq!(scene.copy().begun().unwrap().unwrap(), taken);
+    let mut copy = scene.copy();
+    let no = copy.reject(&["run.sh".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    assert_eq!((no.open, scene.desk.files()), (4, half.clone()));
+    assert_eq!(copy.begun().unwrap(), None, "what was taken is taken");
+    let fates: BTreeMap<_, _> = review(&copy).changes.into_iter().map(|change| (change.path, change.fate)).collect();
+    assert!(taken.iter().all(|path| fates[*path] == Fate::Done) && fates["run.sh"] == Fate::Rejected, "{fates:?}");
+    copy.remove().unwrap();
+    assert_eq!(scene.desk.files(), half);
+}
+
+#[test]
+fn what_was_undone_by_hand_is_taken_again_only_if_asked_for() {
+    let (want, scene) = (undisturbed(), Scene::new());
+    let before = scene.desk.files();
+    assert_eq!(scene.killed(&[], 8), Some(9));
+    let [(project, kept), _] = scene.places();
+    fs::remove_dir_all(&project).unwrap();
+    copy_all(&kept, &project);
+    assert_eq!((scene.desk.files(), scene.copy().begun().unwrap()), (before.clone(), Some(Vec::new())));
+    let one = accept(&mut scene.copy(), Some(&["new/x"]));
+    let mut some = before;
+    some.extend(["new/", "new/x"].map(|path| (path.to_owned(), want[path].clone())));
+    assert_eq!((one.files, scene.desk.files()), (vec!["new/x".to_owned()], some), "only what was named");
+}
+
+#[test]
+fn a_merge_that_meets_a_full_disk_is_put_back() {
+    if !can_trace() {
+        return;
+    }
+    let (want, scene) = (undisturbed(), Scene::new());
+    scene.again();
+    let before = scene.desk.files();
+    let said = scene.full("renameat", "2");
+    assert_eq!(scene.desk.files(), before);
+    for part in ["`run.sh`: the disk is full", "nothing was taken", "put back as before: `link`, `new/x`, `src/a.rs`"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(scene.copy().begun().unwrap(), None);
+    scene.accept_again();
+    assert_eq!(scene.desk.files(), want);
+}
+
+#[test]
+fn what_cannot_even_be_put_back_is_said_and_known() {
+    if !can_trace() {
+        return;
+    }
+    let (want, scene) = (undisturbed(), Scene::new());
+    scene.again();
+    let said = scene.full("renameat", "2+");
+    for part in ["in the project already: `link`, `src/a.rs`;", "not taken: `run.sh`", "worktrees reject one` to leave"]
+    {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert_eq!(scene.copy().begun().unwrap().unwrap(), ["link", "src/a.rs"]);
+    scene.accept_again();
+    assert_eq!(scene.desk.files(), want);
 }
 
 #[test]
@@ -206,6 +321,6 @@ fn a_copy_that_was_not_finished_is_made_again() {
     assert!(!half.exists());
     let left = desk.home.path().join("copies/.leaving-two");
     fs::create_dir_all(left.join("tree")).unwrap();
-    assert_eq!(desk.copies().recover(&CancellationToken::new()).len(), 0);
+    assert_eq!(desk.copies().sweep().len(), 0);
     assert!(!left.exists());
 }

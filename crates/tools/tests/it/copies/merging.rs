@@ -48,7 +48,8 @@ fn everything_that_a_file_can_become_is_merged_and_nothing_is_committed() {
 
     let before = git_state(project);
     let merged = accept(&mut copy, None);
-    assert_eq!(merged, Merged { files: all.map(str::to_owned).into(), stuck: Vec::new(), open: 0 });
+    let ignored = Ignored { files: vec!["ignored".to_owned()], more: 0 };
+    assert_eq!(merged, Merged { files: all.map(str::to_owned).into(), ignored, ..Merged::default() });
     let mut want = files(&root);
     want.insert("notes.txt".to_owned(), "\"mine, and more\\n\"".to_owned());
     want.insert("later.txt".to_owned(), "\"later\\n\"".to_owned());
@@ -123,7 +124,7 @@ fn some_files_are_taken_and_some_are_not() {
     assert_eq!((merged.files, merged.open), (vec!["one.txt".to_owned()], 2));
     assert!(desk.files().contains_key("one.txt") && !desk.files().contains_key("two.txt"));
     let no = copy.reject(&["two.txt".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
-    assert_eq!(no, 1);
+    assert_eq!(no.open, 1);
     let copy = &mut desk.copies().find("one").unwrap();
     assert_eq!(fates(&review(copy)), [("one.txt", "done"), ("three.txt", "ready"), ("two.txt", "rejected")]);
     let merged = accept(copy, None);
@@ -276,4 +277,100 @@ fn only_what_was_shown_is_merged() {
     let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
     assert_eq!((merged.files, merged.open), (["src/a.rs", "src/b.rs"].map(str::to_owned).into(), 0));
     assert!(!desk.files().contains_key("dropped"), "what a check leaves is nobody's work");
+}
+
+/// Git takes a file for unchanged that has the size and the second of its entry, unless its list is as old as that.
+#[test]
+fn a_change_that_only_its_bytes_show_is_seen() {
+    let desk = Desk::usual();
+    let copy = desk.copy("one");
+    fs::write(copy.root().join("src/b.rs"), "c\n").unwrap();
+    assert_eq!(fates(&review(&copy)), [("src/b.rs", "ready")]);
+    let written = |path: std::path::PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    let first = written(desk.home.path().join("copies/one/first"));
+    assert_eq!(written(copy.root().join(".git/index")), first, "a copy of a list is as old as the list");
+}
+
+#[test]
+fn a_no_stands_if_the_file_cannot_be_taken_after_all() {
+    let desk = Desk::usual();
+    let mut copy = desk.copy("one");
+    for path in ["src/a.rs", "src/b.rs"] {
+        fs::write(copy.root().join(path), "copy\n").unwrap();
+    }
+    copy.reject(&["src/a.rs".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    desk.project.write("src/a.rs", "mine\n");
+    let record = desk.home.path().join("copies/one/copy.json");
+    let known = fs::read(&record).unwrap();
+    let merged = accept(&mut copy, Some(&["src/a.rs"]));
+    assert_eq!((merged.files.len(), merged.stuck.len(), merged.open), (0, 1, 1), "{merged:?}");
+    assert_eq!(fs::read(&record).unwrap(), known);
+    assert_eq!(fates(&review(&copy)), [("src/a.rs", "rejected"), ("src/b.rs", "ready")]);
+    desk.project.write("src/a.rs", "one\ntwo\nthree\n");
+    assert_eq!(accept(&mut copy, Some(&["src/a.rs"])).files, ["src/a.rs"], "and falls where it can");
+    desk.project.write("src/a.rs", "mine, once more\n");
+    assert_eq!(accept(&mut copy, Some(&["src/a.rs"])).stuck.len(), 1);
+    assert_eq!(fates(&review(&copy))[0], ("src/a.rs", "done"), "a yes stands, too");
+}
+
+#[test]
+fn what_git_ignores_is_told_of_and_taken_by_name() {
+    let desk = Desk::usual();
+    desk.project.write(".gitignore", "ignored\nbuild/\n*.log\n");
+    desk.project.write("build/old.txt", "old\n");
+    let order = Order {
+        id: "one",
+        project: &desk.project.inside(""),
+        sight: &Sight::default(),
+        named: &["build/old.txt".to_owned(), "build/none".to_owned(), ".git/config".to_owned(), "../x".to_owned()],
+        by: "leo",
+        at_ms: 1,
+    };
+    let mut copy = desk.copies().make(&order, &CancellationToken::new()).unwrap();
+    let root = copy.root();
+    assert!(!root.join("ignored").exists() && root.join("build/old.txt").exists(), "only what was named");
+    assert_eq!(review(&copy).ignored, Ignored::default());
+    for (path, text) in
+        [("build/out.txt", "out\n"), ("build/more.txt", "m\n"), ("a.log", "l\n"), ("build/old.txt", "new\n")]
+    {
+        fs::write(root.join(path), text).unwrap();
+    }
+    fs::create_dir_all(root.join("node_modules/x")).unwrap();
+    fs::write(root.join("node_modules/x/i.js"), "left by a build\n").unwrap();
+    let told = |files: &[&str]| Ignored { files: files.iter().map(|file| (*file).to_owned()).collect(), more: 0 };
+    let seen = review(&copy);
+    assert_eq!(fates(&seen), [("build/old.txt", "ready")], "it was there, and is known by that");
+    assert_eq!(seen.ignored, told(&["a.log", "build/more.txt", "build/out.txt"]));
+
+    let named = ["build/out.txt".to_owned(), "./a.log".to_owned()];
+    let seen = copy.review_with(&named, &Sight::default(), &CancellationToken::new()).unwrap();
+    assert_eq!(fates(&seen), [("a.log", "ready"), ("build/old.txt", "ready"), ("build/out.txt", "ready")]);
+    assert!(seen.diff.text.contains("+out\n"), "{}", seen.diff.text);
+    assert_eq!(seen.ignored, told(&["build/more.txt"]));
+
+    let merged = accept(&mut copy, None);
+    assert_eq!((merged.files, merged.open, merged.ignored.count()), (vec!["build/old.txt".to_owned()], 0, 3));
+    assert!(!copy.is_settled(), "there is something to lose in it");
+    assert_eq!(accept(&mut copy, Some(&["build/out.txt"])).files, ["build/out.txt"]);
+    assert_eq!((desk.project.read("build/out.txt"), desk.files().contains_key("a.log")), ("out\n".to_owned(), false));
+    let names = ["a.log", "build/more.txt"].map(str::to_owned);
+    let decided = copy.reject(&names, &Sight::default(), &CancellationToken::new()).unwrap();
+    assert_eq!((decided.open, decided.ignored.count()), (0, 0));
+    assert!(desk.copies().find("one").unwrap().is_settled());
+}
+
+#[test]
+fn a_whole_merge_takes_the_ignored_files_that_were_shown() {
+    let desk = Desk::usual();
+    let mut copy = desk.copy("one");
+    fs::create_dir(copy.root().join("build")).unwrap();
+    fs::write(copy.root().join("build/.gitignore"), "*\n").unwrap();
+    fs::write(copy.root().join("build/out.txt"), "out\n").unwrap();
+    let shown = copy.review_with(&["build".to_owned()], &Sight::default(), &CancellationToken::new()).unwrap();
+    assert_eq!(fates(&shown), [("build/.gitignore", "ready"), ("build/out.txt", "ready")], "a folder by its name");
+    fs::write(copy.root().join("ignored"), "by a check\n").unwrap();
+    let whole = Accept { files: None, whole: true, shown: Some(&shown), sight: &Sight::default() };
+    let merged = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((merged.files.len(), merged.stuck.len(), merged.open, merged.ignored.count()), (2, 0, 0, 0));
+    assert_eq!(desk.project.read("build/out.txt"), "out\n");
 }

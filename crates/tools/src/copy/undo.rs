@@ -1,0 +1,196 @@
+//! A merge that was begun and did not come to its end: what of it is in the project, and putting that back.
+//!
+//! Nobody goes on with such a merge unasked. One that was to be whole is put back by whoever began it, or before the
+//! next one begins. Of one file by file, what is in the project stays there and counts as taken; the rest is merged
+//! again only if somebody asks for it again. Whoever only looks, or says no, writes nothing into the project.
+
+use std::fmt;
+
+use max_team_core::policy::Sight;
+use tokio_util::sync::CancellationToken;
+
+use super::keep::{FIRST, Keep};
+use super::merge::{FILE, Intent, Item, make_room};
+use super::review::WAS;
+use super::{Copy, CopyError, Settled, State, record, root};
+use crate::files::{Content, Root, prune, state, swap};
+use crate::text::visible;
+use crate::tool::ToolError;
+
+/// Files that are named in a row.
+const NAMED_MAX: usize = 10;
+
+/// How a merge stands that stopped on its way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Halt {
+    pub(super) id: String,
+    /// What stopped it.
+    pub why: String,
+    /// Files that were taken and could not be put back.
+    pub stays: Vec<String>,
+    /// Files that were taken and are as they were before.
+    pub back: Vec<String>,
+    /// Files that were not taken.
+    pub never: Vec<String>,
+}
+
+impl fmt::Display for Halt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, why, stays, back, never } = self;
+        write!(f, "{why}; ")?;
+        if stays.is_empty() {
+            f.write_str("nothing was taken")?;
+        } else {
+            write!(f, "in the project already: {}", named(stays.iter()))?;
+        }
+        for (words, files) in [("put back as before", back), ("not taken", never)] {
+            if !files.is_empty() {
+                write!(f, "; {words}: {}", named(files.iter()))?;
+            }
+        }
+        write!(f, "; mend that, and run `max-team worktrees accept {id}` again")?;
+        if stays.is_empty() {
+            return Ok(());
+        }
+        write!(f, ", or `max-team worktrees reject {id}` to leave the project as it is now")
+    }
+}
+
+/// Some files in a row, and how many more there are.
+pub fn named(files: impl ExactSizeIterator<Item = impl AsRef<str>>) -> String {
+    let more = files.len().saturating_sub(NAMED_MAX);
+    let names: Vec<String> = files.take(NAMED_MAX).map(|file| format!("`{}`", visible(file.as_ref()))).collect();
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", names.join(", "))
+}
+
+impl Copy {
+    /// The files that a merge took which was begun and did not come to its end; `None` if there was no such merge.
+    /// Blocking.
+    pub fn begun(&self) -> Result<Option<Vec<String>>, CopyError> {
+        let _held = self.hold()?;
+        let Some(intent) = self.intent()? else { return Ok(None) };
+        let project = root(&self.record.project)?;
+        let mut taken: Vec<String> =
+            intent.items.into_iter().filter(|item| item.is_done(item.now(&project))).map(|item| item.path).collect();
+        taken.sort();
+        Ok(Some(taken))
+    }
+
+    /// Ends a merge that this one's owner began and did not come to the end of. Blocking.
+    pub fn recover(&mut self, cancel: &CancellationToken) -> Result<(), CopyError> {
+        let _held = self.hold_anew()?;
+        self.close(cancel)
+    }
+
+    /// Ends a merge that did not come to its end: puts back what was to be whole, and counts what was not as taken as
+    /// far as it came.
+    pub(super) fn close(&mut self, cancel: &CancellationToken) -> Result<(), CopyError> {
+        let Some(intent) = self.intent()? else { return Ok(()) };
+        let project = root(&self.record.project)?;
+        let goes_back = |item: &Item| {
+            let now = item.now(&project);
+            if intent.whole { item.is_done(now) } else { item.made_room(now) }
+        };
+        let (back, stay): (Vec<Item>, Vec<Item>) = intent.items.into_iter().partition(goes_back);
+        if !back.is_empty() {
+            // Whoever has looked since may have been killed while this was laid out.
+            let keep = Keep::new(&self.home, &self.record.objects, cancel);
+            let known = back.iter().filter(|item| item.before != State::Gone);
+            self.lay_out(&keep, WAS, FIRST, known.map(|item| item.path.as_str()))?;
+        }
+        let halt = self.go_back(&back, "a merge that was begun cannot be put back")?;
+        if !halt.stays.is_empty() {
+            return Err(CopyError::Halted(Box::new(halt)));
+        }
+        if !intent.whole {
+            self.count(&stay, &project);
+            self.record.write(&self.home)?;
+            // A file may be gone, and its folder still in the way.
+            for item in stay.iter().filter(|item| item.now(&project) == item.after) {
+                make_room(&project, &project.place(&item.path)?, item, &self.root());
+            }
+        }
+        record::remove(&self.home.join(FILE))
+    }
+
+    /// Forgets a merge that did not come to its end, without a hand on the project: what it took is taken.
+    pub(super) fn leave(&mut self) -> Result<(), CopyError> {
+        let Some(intent) = self.intent()? else { return Ok(()) };
+        let project = root(&self.record.project)?;
+        self.count(&intent.items, &project);
+        self.record.write(&self.home)?;
+        record::remove(&self.home.join(FILE))
+    }
+
+    fn count(&mut self, items: &[Item], project: &Root) {
+        for item in items.iter().filter(|item| item.now(project) == item.after) {
+            self.record.settled.insert(item.path.clone(), Settled { accepted: true, after: item.after });
+        }
+    }
+
+    /// Puts back what was done of a merge, in the other order, as far as that can be. What somebody has changed since is
+    /// theirs.
+    pub(super) fn go_back(&self, items: &[Item], why: &str) -> Result<Halt, CopyError> {
+        let (id, why) = (self.id().to_owned(), why.to_owned());
+        let mut halt = Halt { id, why, stays: Vec::new(), back: Vec::new(), never: Vec::new() };
+        if items.is_empty() {
+            return Ok(halt);
+        }
+        let (project, was) = (root(&self.record.project)?, root(&self.home.join(WAS))?);
+        for item in items.iter().rev() {
+            let files = match put_back(&project, &was, item) {
+                Ok(true) => &mut halt.back,
+                Ok(false) => &mut halt.never,
+                Err(_) => &mut halt.stays,
+            };
+            files.push(item.path.clone());
+        }
+        [&mut halt.stays, &mut halt.back, &mut halt.never].into_iter().for_each(|files| files.sort());
+        Ok(halt)
+    }
+
+    /// What is written down, in the order in which it is done: files that go make room for those that come, and those
+    /// deep down go first.
+    pub(super) fn intent(&self) -> Result<Option<Intent>, CopyError> {
+        let mut intent: Option<Intent> = record::read(&self.home.join(FILE))?;
+        if let Some(intent) = &mut intent {
+            let depth = |item: &Item| std::cmp::Reverse(item.path.matches('/').count());
+            intent.items.sort_by_key(|item| (item.after != State::Gone, depth(item)));
+        }
+        Ok(intent)
+    }
+}
+
+impl Item {
+    /// How the project has it.
+    pub(super) fn now(&self, project: &Root) -> State {
+        project.place(&self.path).and_then(|place| state(project, &place)).unwrap_or(State::Other)
+    }
+
+    fn is_done(&self, now: State) -> bool {
+        now == self.after || self.made_room(now)
+    }
+
+    /// Whether it is half done: a link makes room before a file takes its place.
+    fn made_room(&self, now: State) -> bool {
+        now == State::Gone && matches!((self.before, self.after), (State::Link { .. }, State::File { .. }))
+    }
+}
+
+/// Whether there was something to put back.
+fn put_back(project: &Root, was: &Root, item: &Item) -> Result<bool, ToolError> {
+    let place = project.place(&item.path)?;
+    let now = state(project, &place)?;
+    if !item.is_done(now) {
+        return Ok(false);
+    }
+    let content = if item.before == State::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
+    let content = content.filter(|content| content.state() == item.before);
+    let content = content.ok_or_else(|| ToolError::correctable(format!("nobody knows any more how `{place}` was")))?;
+    swap(project, &Sight::default(), &place, now, &content)?;
+    if item.before == State::Gone {
+        prune(project, &place, &|_| true);
+    }
+    Ok(true)
+}
