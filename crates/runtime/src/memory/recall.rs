@@ -101,8 +101,12 @@ impl Memories<'_> {
         let mut hits = Vec::new();
         for ((board, key), (score, terms, at_ms)) in ranked {
             let (Some(scope), Ok(key)) = (scopes.get(board), key.parse::<Key>()) else { continue };
-            // A term whose fact has changed or gone since says nothing.
-            if let Some(fact) = self.fact(scope, &key)?.filter(|fact| fact.at_ms == at_ms) {
+            // A term whose fact has changed or gone since says nothing; it may have changed twice in a moment.
+            let has_them = |fact: &Fact| {
+                let own = max_team_core::memory::terms(&fact.key, &fact.value);
+                fact.at_ms == at_ms && terms.iter().all(|term| own.contains_key(term))
+            };
+            if let Some(fact) = self.fact(scope, &key)?.filter(has_them) {
                 hits.push(Hit { scope: scope.clone(), fact, terms, score });
             }
             if hits.len() >= limit {
