@@ -226,8 +226,9 @@ impl House {
     /// What the session has spent before: the lead's own ledger, and the turns of everybody else.
     fn charge(&self, floor: &Floor, lead: &Turn) -> Result<(), RuntimeError> {
         let ledger = lead.ledger();
-        let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano).saturating_add(ledger.reserved_nano);
+        let lead_nano = ledger.spent_nano.saturating_add(ledger.unknown_nano);
         floor.purse.charge(lead_nano, crate::purse::tokens(ledger.usage));
+        floor.purse.reserve(ledger.reserved_nano, 0);
         floor.charge(None)
     }
 

@@ -74,8 +74,10 @@ impl Deed {
     /// Whether it only looks: it changes nothing, and asks nobody who could say something else another time.
     pub fn only_looks(self) -> bool {
         match self {
-            Self::Read | Self::ReadLinked | Self::ReadOwn | Self::Fetch | Self::Query | Self::Answer => true,
-            Self::Write | Self::WriteOwn | Self::Execute | Self::Team | Self::Ask | Self::Merge => false,
+            Self::Read | Self::ReadLinked | Self::Fetch | Self::Query | Self::Answer => true,
+            Self::Write | Self::ReadOwn | Self::WriteOwn | Self::Execute | Self::Team | Self::Ask | Self::Merge => {
+                false
+            }
         }
     }
 }

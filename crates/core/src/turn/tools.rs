@@ -267,7 +267,11 @@ pub(super) fn close(calls: &[Call], done: &mut Vec<ToolDone>, ending: Ending, wo
 pub(super) fn close_idle(calls: &[Call], done: &mut Vec<ToolDone>) {
     for call in calls {
         if matches!(call.status, Status::Open | Status::Asked { .. }) && !done.iter().any(|done| done.key == call.key) {
-            done.push(told(call.key.clone(), Ending::Interrupted, TOLD_INTERRUPTED));
+            done.push(match &call.status {
+                // Whoever was called has answered; only what becomes of its changes is open.
+                Status::Asked { action, .. } if action.deed == Deed::Merge => ran(call, left(action, PUT_OFF)),
+                _ => told(call.key.clone(), Ending::Interrupted, TOLD_INTERRUPTED),
+            });
         }
     }
 }

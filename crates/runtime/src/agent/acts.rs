@@ -93,6 +93,7 @@ impl Agent {
     /// What came of it is committed together with its result.
     pub(super) async fn end_act(&mut self, key: &str, done: Done) -> Result<(), RuntimeError> {
         self.in_flight.remove(&Flight::Tool(key.to_owned()));
+        self.is_over(key);
         let (key, content) = (key.to_owned(), vec![Part::text(done.words)]);
         let ended = Input::ToolEnded { key, content, is_error: done.is_error, interrupted: false, fatal: None, ms: 0 };
         let mut events = done.events;

@@ -213,6 +213,17 @@ impl Frame {
         }
         let mut registry = (*self.registry).clone();
         tools.iter().for_each(|tool| registry.remove(tool));
+        // Nor is it handed on to whoever is called.
+        self.definition.tools.retain(|tool| !tools.contains(tool));
+        if let Some(hand) = self.hand.take() {
+            let left = hand.tools.iter().filter(|tool| !tools.contains(tool)).cloned().collect();
+            let (shell, wish) = (registry.get("run_shell").cloned(), Mutex::new(lock(&hand.wish).clone()));
+            let hand = Arc::new(Hand { library: Arc::clone(&hand.library), tools: left, shell, wish });
+            if registry.get(SKILL).is_some() {
+                registry.put(SkillTool::held(Arc::clone(&hand)));
+            }
+            self.hand = Some(hand);
+        }
         self.equip(registry);
     }
 

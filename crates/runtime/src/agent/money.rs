@@ -22,8 +22,9 @@ impl Agent {
         }
         let floor = Arc::clone(&self.floor);
         let _alone = lock(&floor.spending);
-        (self.left, self.later) = (self.purse.left(), self.purse.left_later());
+        // Before it is looked: what is settled in between is looked at once more.
         self.settled = *self.purse.settled().borrow();
+        (self.left, self.later) = (self.purse.left(), self.purse.left_later());
         let events = self.turn.decide(input, &self.now());
         for event in &events {
             match event {
@@ -72,5 +73,13 @@ impl Agent {
             spent.usage += charge.usage;
         }
         spent
+    }
+}
+
+impl Drop for Agent {
+    /// However it ends: of a call whose end it does not see nobody else will, and nobody waits for what it had set aside.
+    fn drop(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.purse.settle(held, held);
     }
 }

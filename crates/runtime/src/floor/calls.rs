@@ -5,6 +5,7 @@ use std::sync::Arc;
 use max_team_core::calling::hands::{Caller, hands, is_own, may_call};
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
+use max_team_core::policy::Permissions;
 use max_team_core::team::{Definition, Model, Settings};
 
 use super::{Floor, under};
@@ -12,7 +13,7 @@ use crate::error::RuntimeError;
 use crate::handle::{Mate, Team};
 use crate::shared::lock;
 use crate::team_tools::Callee;
-use crate::{session, worktree};
+use crate::{rows, session, worktree};
 
 impl Floor {
     /// Others work here from now on, in the mode that the session is in now. Whoever has left still owns the tasks that it was
@@ -38,7 +39,27 @@ impl Floor {
 
     /// Whoever owns a task: a member, or somebody who was one when the task was planned.
     pub(crate) fn owner(&self, name: &str) -> Option<Mate> {
-        self.mate(name).or_else(|| lock(&self.former).get(name).cloned())
+        let known = self.mate(name).or_else(|| lock(&self.former).get(name).cloned());
+        known.or_else(|| self.remembered(name))
+    }
+
+    /// Somebody who had left before this process began, as it was when it was last given a task here.
+    fn remembered(&self, name: &str) -> Option<Mate> {
+        let table = rows::agents_of(&self.session.to_string());
+        let all = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).ok()?;
+        let had_a_task = |row: &rows::AgentRow| row.assignment.as_ref().is_some_and(|given| given.plan.is_some());
+        let mut those = all.into_iter().map(|(_, row)| row).filter(|row| row.name == name && had_a_task(row));
+        let (turn, _) = self.shared.fold_agent(those.next_back()?.agent).ok()?;
+        let (_, _, definition) = turn.identity()?;
+        let settings = turn.settings()?.clone();
+        let session = lock(&self.bonds).get(&session::agent_stream(self.lead)).map(|settings| settings.mode);
+        let mode = definition.mode_in(session.unwrap_or_default());
+        // Not what it was allowed at that task.
+        let permissions = Permissions { copy: String::new(), ..settings.permissions };
+        let settings = Settings { approved: false, mode, permissions, ..settings };
+        let mate = Mate { definition: definition.clone(), settings };
+        lock(&self.former).insert(name.to_owned(), mate.clone());
+        Some(mate)
     }
 
     /// The tools that somebody at work has and its definition no longer gives it.
@@ -129,7 +150,7 @@ impl Floor {
         let Some(team) = self.team() else { return Ok(None) };
         let mate = match caller {
             Some(_) => self.callee(&own.name),
-            None => self.mate(&own.name),
+            None => self.owner(&own.name),
         };
         let mut next = known.clone();
         if let Some(Mate { settings: now, .. }) = &mate {

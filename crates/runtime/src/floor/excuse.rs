@@ -67,6 +67,11 @@ impl Floor {
         commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
         let word = self.shared.herald.word();
         self.commit(commit, || ()).await?;
+        // The call that it was making has nobody to say what it cost: it counts as paid, and nobody waits for it.
+        let reserved = (turn.ledger().reserved_nano, 0);
+        let plan = self.plan_behind(&address);
+        let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
+        purse.settle(reserved, reserved);
         let (session, from) = (self.session, Arc::new(Origin { name: name.into(), ..Origin::agent(agent) }));
         let notice = |event| Notice::Event { session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };
         word.tell(events.into_iter().map(notice).collect()).await;

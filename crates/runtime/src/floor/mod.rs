@@ -120,6 +120,9 @@ impl Floor {
             }
             *team = Some(Arc::new(changed));
         }
+        for mate in lock(&self.former).values_mut() {
+            mate.settings.mode = mate.definition.mode_in(mode);
+        }
     }
 
     /// A member by name.

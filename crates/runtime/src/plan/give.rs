@@ -64,8 +64,14 @@ impl PlanLoop {
         if let Some((index, task)) = task {
             settings.owns.clone_from(&task.owns);
             let budget = self.plan.task_budget(index);
-            settings.budget_nano = budget.nano.or(settings.budget_nano);
-            settings.budget_tokens = budget.tokens.or(settings.budget_tokens);
+            // What was planned for somebody else is not given to one who is to have less.
+            let (nano, tokens) = (settings.budget_nano, settings.budget_tokens);
+            let is_other = task.agent != assigned.member;
+            let least = |own: Option<u64>, given: Option<u64>| match (own, given) {
+                (Some(own), Some(given)) if is_other => Some(own.min(given)),
+                (own, given) => given.or(own),
+            };
+            (settings.budget_nano, settings.budget_tokens) = (least(nano, budget.nano), least(tokens, budget.tokens));
         }
         if self.plan.approve() != Approve::Each {
             (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));
@@ -153,6 +159,12 @@ impl PlanLoop {
         let shared = Arc::clone(&self.floor.shared);
         let agent = self.plan.task(index).and_then(|view| view.agent);
         let worker = agent.and_then(|agent| self.worker(index, agent));
+        if worker.is_none() && self.is_apart(index) {
+            let nobody =
+                max_team_tools::copy::CopyError::NotFound(agent.map(|agent| agent.to_string()).unwrap_or_default());
+            let findings = apart::unseen(&nobody);
+            return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
+        }
         self.checking.insert((index, attempt), cancel.clone());
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {

@@ -10,8 +10,8 @@ use std::path::Path;
 use max_team_core::calling::cache::{Asked, Found};
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
-use max_team_core::plan::event::{ArtifactType, Cached, TaskAssigned};
-use max_team_core::plan::{Input, Plan, Status};
+use max_team_core::plan::event::{ArtifactType, Cached, Spent, TaskAssigned};
+use max_team_core::plan::{Input, Plan, Report, Status};
 use max_team_core::team::Settings;
 use serde_json::json;
 
@@ -41,10 +41,24 @@ impl PlanLoop {
             };
             let assigned: Vec<TaskAssigned> = events.iter().filter_map(given).collect();
             at = batch.events.len();
+            self.left_alone(&assigned, &mut beginning, batch);
             self.serve(&assigned, &mut beginning, batch).await?;
             self.make_copies(&assigned, &mut beginning, batch).await?;
         }
         Ok(beginning)
+    }
+
+    /// Tasks whose owner is nobody any more have failed: no letter would ever be read.
+    fn left_alone(&mut self, assigned: &[TaskAssigned], beginning: &mut Beginning, batch: &mut Batch) {
+        for TaskAssigned { task: id, attempt, member, .. } in assigned {
+            let Some(task) = self.plan.graph().and_then(|graph| graph.index(id)) else { continue };
+            if self.floor.owner(member).is_none() {
+                beginning.over.insert((id.clone(), *attempt));
+                let error = format!("`{member}` is not on the team any more");
+                let report = Report::Failed { error };
+                self.decide(Input::Reported { task, attempt: *attempt, report, spent: Spent::default() }, batch);
+            }
+        }
     }
 
     /// Answers those that were answered before.
