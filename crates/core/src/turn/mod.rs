@@ -554,8 +554,11 @@ fn pending_calls(calls: &[Call]) -> Vec<Effect> {
                 }
             }
             Status::Intended { action, class, attended } => {
-                let (key, action) = (call.key.clone(), action.clone());
-                effects.push(Effect::RunTool { key, action, attended: *attended });
+                let is_alone = !effects.iter().any(|effect| matches!(effect, Effect::RunTool { .. }));
+                if *class == Class::Pure || is_alone {
+                    let (key, action) = (call.key.clone(), action.clone());
+                    effects.push(Effect::RunTool { key, action, attended: *attended });
+                }
                 if *class != Class::Pure {
                     break;
                 }

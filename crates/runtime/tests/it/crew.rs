@@ -98,6 +98,35 @@ members:
     check_rest(&journal);
 }
 
+/// Whoever had left when the program began again owns nothing that it had not begun with: its tasks fail, and say why.
+#[tokio::test]
+async fn a_task_of_somebody_who_is_gone_fails_at_once() {
+    let recording = r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: b, agent: ray, description: B, retry: 0}]}}]
+  - text: Planned.
+"#;
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), recording);
+    let (session, mut notices) = say(&team, folder.path(), with_team(Which::New, Approve::Plan)).await;
+    let heard = rest(&mut notices).await;
+    let (question, _) = heard.asked();
+    team.shutdown().await.unwrap();
+    drop(team);
+    let journal = journal.reopen().unwrap();
+    let team = house_of(&journal, folder.path(), "answers: [{text: Tell the user.}, {text: Tell the user.}]");
+    let mut open = with_team(Which::Id(session), Approve::Plan);
+    open.team.as_mut().unwrap().members.retain(|mate| mate.definition.name != "ray");
+    let mut notices = team.watch();
+    team.open(owner(), folder.path(), open).await.unwrap();
+    order(&team, Command::Decide { question, say: Say::Approve }).await.unwrap();
+    rest(&mut notices).await;
+    let plan = team.plan(heard.plan()).unwrap();
+    let error = plan.task(0).map(|view| view.error.to_owned()).unwrap_or_default();
+    assert!(error.contains("`ray` is not on the team any more"), "{error}: {:?}", plan.task(0).map(|view| view.status));
+}
+
 /// A lead is somebody else from its next turn on, which is in the journal; one that could not sit down changes nothing.
 #[tokio::test]
 async fn a_lead_is_redefined_between_its_turns() {

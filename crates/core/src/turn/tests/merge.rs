@@ -111,3 +111,15 @@ fn only_looking_is_told_from_doing() {
         assert_eq!(world.turn.only_looked(), only, "{tool}");
     }
 }
+
+/// Whoever was called has answered and was paid: a stop does not throw that away.
+#[test]
+fn an_answer_outlives_the_stop_of_a_turn_that_asks_about_its_changes() {
+    let mut world = at_work(Settings::new(model("m")));
+    unmerged(&mut world, "1.0");
+    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    let done = world.dones().into_iter().find(|done| done.key == "1.0").unwrap();
+    let [Part::Text { text }] = done.content.as_slice() else { panic!("{done:?}") };
+    assert_eq!(done.ending, Ending::Ran);
+    assert!(text.starts_with("Changed.") && text.contains("accept agt_1"), "{text}");
+}
