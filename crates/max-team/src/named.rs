@@ -36,7 +36,10 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
         return Err(io::ErrorKind::IsADirectory.into());
     }
     if kind.is_fifo() && !OURS.iter().any(|ours| path.starts_with(ours)) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe; use `/dev/stdin` or a plain file"));
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is a pipe, which may never end; write it into a file first",
+        ));
     }
     // Opening was not to wait; reading does, for whoever writes into a pipe of ours.
     fcntl_setfl(&file, OFlags::empty())?;
@@ -70,7 +73,7 @@ mod tests {
         assert_eq!(read("plain", 2), Err("it is larger than 2 bytes".to_owned()));
         assert_eq!(read("zero", 9), Err("it is larger than 9 bytes".to_owned()));
         assert_eq!(read("latin", 9), Err("it is not UTF-8 (byte 2)".to_owned()));
-        assert_eq!(read("pipe", 9), Err("it is a pipe; use `/dev/stdin` or a plain file".to_owned()));
+        assert_eq!(read("pipe", 9), Err("it is a pipe, which may never end; write it into a file first".to_owned()));
         assert!(read("", 9).unwrap_err().contains("directory") && read("none", 9).is_err());
         // Nothing, by its usual name.
         assert_eq!(text(Path::new("/dev/null"), 9).unwrap(), "");

@@ -101,6 +101,12 @@ pub enum Refusal {
         /// How many it holds.
         facts: usize,
     },
+    /// A fact would take the place of a value that stands for its whole section.
+    #[error(
+        "`{0}` holds a value of its own, which a fact in it would take the place of: forget that first (`max-team memory \
+         forget {0}`), or write it under a name"
+    )]
+    Within(Key),
     /// There is nothing to write.
     #[error("there is nothing in the value of `{0}` to remember")]
     Empty(Key),
@@ -142,6 +148,10 @@ pub fn set(
         && let facts @ 1.. = board.related(section).count()
     {
         return Err(Refusal::Covers { section: section.clone(), facts });
+    }
+    let alone = |leaf: &Key| board.get(&Key::of(leaf.section())).filter(|fact| fact.key != *leaf);
+    if let Some(fact) = leaves.iter().find_map(|(leaf, _)| alone(leaf)) {
+        return Err(Refusal::Within(fact.key.clone()));
     }
     let new = leaves.iter().filter(|(key, _)| board.get(key).is_none()).count();
     if board.len() + new > MEMORY_FACTS_MAX {
@@ -270,7 +280,11 @@ mod tests {
         // But a section is not emptied by a slip.
         let section = key("user_profile");
         assert_eq!(write(&board, "user_profile", json!("Ada")), Err(Refusal::Covers { section, facts: 3 }));
-        assert!(write(&Board::default(), "user_profile", json!("Ada")).is_ok());
+        let alone = write(&Board::default(), "user_profile", json!("Ada")).unwrap();
+        let mut single = Board::default();
+        alone.iter().for_each(|fact| single.set(fact, 1));
+        assert_eq!(write(&single, "user_profile.name", json!("Ada")), Err(Refusal::Within(key("user_profile"))));
+        assert!(write(&single, "user_profile", json!("Grace")).is_ok());
         assert_eq!(write(&board, "notes.x", json!({ "a": null })), Err(Refusal::Empty(key("notes.x"))));
         let forgotten = forget(&board, &user, &key("user_profile"), false).unwrap();
         assert_eq!(forgotten.keys.len(), 3);

@@ -116,6 +116,10 @@ impl Lang {
                 "`{section}` 下有 {facts} 条记忆，直接写入一个值会使其丢失：请写在其中的某个名称下，例如 `{section}.name`，\
                  或先用 `max-team memory forget {section}` 忘记它们"
             ),
+            (Self::Zh, Refusal::Within(section)) => format!(
+                "`{section}` 本身存有一个值，写入其下的内容会取代它：请先用 `max-team memory forget {section}` 忘记它，\
+                 或把它写在某个名称下"
+            ),
             (Self::Zh, Refusal::Empty(key)) => format!("`{key}` 的值中没有可以记住的内容"),
             (Self::Zh, Refusal::Key(error)) => self.no_key(error),
             _ => refusal.to_string(),

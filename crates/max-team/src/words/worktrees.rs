@@ -99,12 +99,13 @@ impl Lang {
                 format!("{open} 个文件，另有 {ignored} 个被 git 忽略"),
             ),
         };
+        let file = if *open == 0 { " FILE" } else { "" };
         say!(
             self,
-            "the work of {by} is in a copy and not in the project ({en}): `max-team worktrees show {id}` to look, \
-             `max-team worktrees accept {id}` to take it",
+            "work of {by} is in a copy and not in the project ({en}): `max-team worktrees show {id}` to look, \
+             `max-team worktrees accept {id}{file}` to take it",
             "{by} 的改动在副本中，尚未进入项目（{zh}）：用 `max-team worktrees show {id}` 查看，\
-             用 `max-team worktrees accept {id}` 接受"
+             用 `max-team worktrees accept {id}{file}` 接受"
         )
     }
 

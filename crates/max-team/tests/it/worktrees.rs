@@ -336,7 +336,7 @@ fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
         said(
             &ran,
             0,
-            &format!("the work of apart is in a copy and not in the project (1 file): `max-team worktrees show {id}`"),
+            &format!("work of apart is in a copy and not in the project (1 file): `max-team worktrees show {id}`"),
         );
         said(&program.run(&["worktrees", "accept", id]), 0, "1 file taken into the project");
         assert_eq!((program.read("a.txt").as_str(), listed(&program).len()), ("copy\n", 0));

@@ -58,7 +58,11 @@ impl Patch {
         let line = String::from_utf8_lossy(&bytes);
         let line = line.strip_suffix('\n').unwrap_or(&line);
         self.cut |= line.len() > LINE_BYTES_MAX;
-        let line = clip(&visible(line), LINE_BYTES_MAX);
+        let is_long = line.len() > LINE_BYTES_MAX;
+        let mut line = clip(&visible(line), LINE_BYTES_MAX);
+        if is_long {
+            line.push_str(" [the rest of this line is not shown]");
+        }
         if self.text.len() + line.len() + 1 > DIFF_BYTES_MAX {
             self.is_full = true;
             self.cut = true;
@@ -107,6 +111,6 @@ mod tests {
         patch.push(&vec![b'+'; 1 << 20]);
         patch.push(b"\n+next\n");
         assert!(patch.line.capacity() < 1 << 16);
-        assert!(patch.text().ends_with("…\n+next\n"));
+        assert!(patch.text().ends_with("… [the rest of this line is not shown]\n+next\n"));
     }
 }
