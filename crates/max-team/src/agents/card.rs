@@ -6,7 +6,7 @@
 
 use max_team_core::near::{did_you_mean, nearest};
 use max_team_core::policy::Mode;
-use max_team_core::team::{Constraints, Definition, Member, Place};
+use max_team_core::team::{Constraints, Definition, Member, Memory, Place};
 use max_team_core::text::visible;
 use max_team_runtime::front_matter;
 use max_team_tools::names;
@@ -212,7 +212,7 @@ impl Maker<'_> {
             "maxTurns" => Count::<1, 10_000>::read(node).map(|rounds| own.rounds_max = Some(rounds)),
             "background" => Switch::read(node).map(|is| own.background = is),
             "effort" => values::effort(node).map(|effort| own.effort = Some(effort)),
-            "memory" => values::memory(node).map(|memory| own.memory = Some(memory)),
+            "memory" => return self.memory(node),
             "isolation" => values::isolation(node).map(|isolation| own.isolation = isolation),
             "cache" => return self.cache(node),
             "budget" => return self.budget(node),
@@ -317,6 +317,17 @@ impl Maker<'_> {
                 self.warn(node.spot, format!("`permissionMode: {}` is held back: {}", mode.name(), trust::FREE));
             }
             Some(mode) => self.card.member.definition.mode = Some(mode),
+        }
+    }
+
+    /// What is kept with the user is told in all projects: a stranger's agent neither reads it nor adds to it.
+    fn memory(&mut self, node: &Node) {
+        match values::memory(node) {
+            None => self.unfit("memory", node, values::wanted("memory")),
+            Some(Memory::User) if self.reader.is_strange() => {
+                self.warn(node.spot, format!("`memory: user` is held back: {}", trust::MEMORY));
+            }
+            Some(memory) => self.card.member.definition.memory = Some(memory),
         }
     }
 

@@ -302,11 +302,12 @@ fn carry_out(place: &Place, catalogue: &Catalogue, options: &RunSkill) -> anyhow
     if skill.state != State::Ready {
         return Err(Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &state(skill, lang))).into());
     }
+    // What stands there now is what is trusted and what is done.
+    let loaded = catalogue.load(skill);
+    let (skill, _) = loaded.map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
     let Some(contract) = &skill.contract else {
         return Err(Stop::said(Exit::Usage, |lang| lang.no_contract(name)).into());
     };
-    // Checked once more against what stands there now.
-    catalogue.text(skill).map_err(|why| Stop::said(Exit::Denied, |lang| lang.skill_unusable(name, &why)))?;
     let wrong = |words: String| Stop::new(Exit::Usage, format!("--input: {words}"));
     let text = match options.input.strip_prefix('@') {
         Some(path) => {

@@ -28,7 +28,7 @@ pub(crate) const FREE: &str = "a project's file may not loosen what agents may d
 const HOSTS: &str = "a project's file may not choose hosts to ask";
 const OUTSIDE: &str = "a project's file may not point outside the project";
 const AUDIT: &str = "a project's file may not switch off, thin out or move the audit";
-const MEMORY: &str = "a project's file may not have more of you remembered or told";
+pub(crate) const MEMORY: &str = "a project's file may not have more of you remembered or told";
 const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens

@@ -4,7 +4,7 @@
 //! not changed cost a look at their stamps. What cannot be read is told once, and what was last read well counts.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use max_team_core::team::{Member, Settings};
 use max_team_runtime::{Crew as Staff, Lead, Mate};
@@ -72,7 +72,8 @@ impl Crew {
     pub(crate) fn look(self, chosen: Arc<Chosen>, settings: Settings, ways: Ways, lang: Lang) -> Look {
         let told = self.roster.broken().map(str::to_owned).collect();
         let model = self.team.as_ref().and_then(|team| team.lead.model.clone());
-        Look(Arc::new(Mutex::new(Seen { crew: self, chosen, settings, ways, lang, lead: None, model, told })))
+        let seen = Seen { crew: self, chosen, settings, ways, lang, is_new: false, lead: None, model, told };
+        Look(Arc::new(Mutex::new(seen)))
     }
 }
 
@@ -83,7 +84,7 @@ pub(crate) struct Look(Arc<Mutex<Seen>>);
 /// What has changed since it was last asked.
 #[derive(Debug, Default)]
 pub(crate) struct News {
-    /// Everybody, if anything has.
+    /// Everybody, if anything has; of who leads, only what is another than before.
     pub(crate) crew: Option<Box<Staff>>,
     /// What the user should be told.
     pub(crate) said: Vec<String>,
@@ -96,6 +97,8 @@ struct Seen {
     settings: Settings,
     ways: Ways,
     lang: Lang,
+    /// Something was read that no session has taken over yet.
+    is_new: bool,
     /// Who leads, as it was last told.
     lead: Option<Lead>,
     /// The name of its model, as it was last told: until another one is written, the user may choose.
@@ -105,43 +108,70 @@ struct Seen {
 }
 
 impl Look {
-    /// What has changed since this was last asked. Blocking, for as long as it takes to look at the stamps of some files
-    /// and to read the team's own.
+    /// What has changed since a session last took something over. Blocking, for as long as it takes to look at the stamps
+    /// of some files and to read the team's own.
     pub(crate) fn again(&self) -> News {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).again()
+        self.seen().again()
     }
 
-    /// Everybody as of now.
-    pub(crate) fn now(&self) -> Staff {
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        drop(seen.again());
-        seen.staff().unwrap_or_else(|_| seen.alone())
+    /// Everybody as of now, whether or not anything has changed.
+    pub(crate) fn now(&self) -> News {
+        self.seen().now()
+    }
+
+    /// A session works with these from here on. What was not taken over is news again the next time.
+    pub(crate) fn taken(&self, crew: &Staff) {
+        self.seen().taken(crew);
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Seen {
     fn again(&mut self) -> News {
-        let mut is_changed = self.crew.roster.refresh();
+        let said = self.refresh();
+        if !self.is_new {
+            return News { crew: None, said };
+        }
+        let mut staff = self.everybody();
+        if staff.lead == self.lead {
+            staff.lead = None;
+        }
+        News { crew: Some(Box::new(staff)), said }
+    }
+
+    fn now(&mut self) -> News {
+        let said = self.refresh();
+        News { crew: Some(Box::new(self.everybody())), said }
+    }
+
+    fn taken(&mut self, crew: &Staff) {
+        if crew.lead.is_some() {
+            self.lead.clone_from(&crew.lead);
+        }
+        self.model = self.crew.team.as_ref().and_then(|team| team.lead.model.clone());
+        self.is_new = false;
+    }
+
+    /// Reads what has changed, and says what is wrong that was not before.
+    fn refresh(&mut self) -> Vec<String> {
+        self.is_new |= self.crew.roster.refresh();
         let mut faults: Vec<String> = self.crew.roster.broken().map(str::to_owned).collect();
         match self.read() {
-            Ok(changed) => is_changed |= changed,
+            Ok(changed) => self.is_new |= changed,
             Err(stop) => faults.push(stop.message),
         }
         let fresh = faults.iter().filter(|fault| !self.told.contains(fault));
         let said = fresh.map(|fault| self.lang.last_good_counts(fault)).collect();
         self.told = faults;
-        if !is_changed {
-            return News { crew: None, said };
-        }
-        // What was read well can be resolved, or it was not taken over.
-        let mut staff = self.staff().unwrap_or_else(|_| self.alone());
-        if staff.lead == self.lead {
-            staff.lead = None;
-        } else {
-            self.lead.clone_from(&staff.lead);
-        }
-        self.model = self.crew.team.as_ref().and_then(|team| team.lead.model.clone());
-        News { crew: Some(Box::new(staff)), said }
+        said
+    }
+
+    /// What was read well can be resolved, or it was not taken over.
+    fn everybody(&self) -> Staff {
+        self.staff().unwrap_or_else(|_| self.alone())
     }
 
     /// Reads the team's own file again, and takes over what can be used. Says whether it is another one.

@@ -100,14 +100,21 @@ pub(super) enum Done {
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Shown { wanted: Option<String>, outcome: Outcome<Shown> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
-    Opened(Outcome<Arrival>),
+    Opened { outcome: Outcome<Arrival>, news: News },
 }
 
 /// Those who were called, and the one who is meant with what it has done.
 pub(super) type Shown = (Vec<AgentRow>, Option<(AgentRow, Vec<(i64, Event)>)>);
 
-/// Another session, and what was said in it.
-type Arrival = (Box<Opened>, Vec<(i64, Event)>);
+/// Another session.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) opened: Box<Opened>,
+    /// What it was opened with.
+    pub(super) settings: Box<Settings>,
+    /// What was said in it.
+    pub(super) events: Vec<(i64, Event)>,
+}
 
 /// Orders on their way.
 pub(super) struct Link {
@@ -156,8 +163,8 @@ impl Link {
             None => return std::future::pending().await,
         };
         self.running = None;
-        if let Done::Opened(Ok((opened, _))) = &done {
-            self.desk.session = opened.session;
+        if let Done::Opened { outcome: Ok(arrival), .. } = &done {
+            self.desk.session = arrival.opened.session;
         }
         done
     }
@@ -175,6 +182,7 @@ impl Desk {
                 {
                     return Done::Said { key, outcome: Err(error), news };
                 }
+                self.taken(&news);
                 Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await, news }
             }
             Act::Answer { question, answer } => {
@@ -201,7 +209,14 @@ impl Desk {
             Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
-            Act::Open { which, settings } => Done::Opened(self.open(which, *settings).await),
+            Act::Open { which, settings } => {
+                let news = self.look.as_ref().map(Look::now).unwrap_or_default();
+                let outcome = self.open(which, *settings, &news).await;
+                if outcome.is_ok() {
+                    self.taken(&news);
+                }
+                Done::Opened { outcome, news }
+            }
         }
     }
 
@@ -219,21 +234,31 @@ impl Desk {
         self.handle.command(order).await
     }
 
-    /// The other session is opened first: if that fails, this one is still there.
-    async fn open(&self, which: Which, settings: Settings) -> Outcome<Arrival> {
-        let (mut definition, mut team) = (self.definition.clone(), self.team.clone());
-        if let (Some(team), Some(look)) = (&mut team, &self.look) {
-            let crew = look.now();
-            (team.members, team.experts) = (crew.members, crew.experts);
-            definition = crew.lead.map_or(definition, |lead| lead.definition);
+    /// What has changed counts in the session now.
+    fn taken(&self, news: &News) {
+        if let (Some(look), Some(crew)) = (&self.look, &news.crew) {
+            look.taken(crew);
         }
-        let open = Open { which, definition, settings, schema: None, team };
+    }
+
+    /// The other session is opened first: if that fails, this one is still there.
+    async fn open(&self, which: Which, mut settings: Settings, news: &News) -> Outcome<Arrival> {
+        let (mut definition, mut team) = (self.definition.clone(), self.team.clone());
+        if let (Some(team), Some(crew)) = (&mut team, news.crew.as_deref().cloned()) {
+            (team.members, team.experts) = (crew.members, crew.experts);
+            if let Some(lead) = crew.lead {
+                definition = lead.definition;
+                settings.model = lead.model.unwrap_or(settings.model);
+                settings = settings.under(&lead.constraints);
+            }
+        }
+        let open = Open { which, definition, settings: settings.clone(), schema: None, team };
         let opened = self.handle.open(self.by.clone(), &self.cwd, open).await?;
         let events = if opened.resumed { self.handle.events(opened.session) } else { Ok(Vec::new()) };
         // One of the two is left: this one if the other cannot be read.
         let left = if events.is_ok() { self.session } else { opened.session };
         self.handle.close(left).await;
-        Ok((Box::new(opened), events?))
+        Ok(Arrival { opened: Box::new(opened), settings: Box::new(settings), events: events? })
     }
 }
 

@@ -132,7 +132,7 @@ impl<W: Write> Plain<W> {
                 () = shutdown.cancelled() => return Ok(ExitReason::Shutdown),
                 done = link.next() => {
                     // Another session's words are not before anybody's eyes.
-                    self.echo = matches!(done, Done::Opened(_));
+                    self.echo = matches!(done, Done::Opened { .. });
                     let items = self.session.done(done, now_ms());
                     self.print(items)?;
                     self.echo = false;

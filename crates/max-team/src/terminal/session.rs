@@ -15,7 +15,7 @@ use max_team_core::team::{Model, Settings};
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
 use super::crew::Crew;
-use super::link::{Act, Done, Reason, fresh};
+use super::link::{Act, Arrival, Done, Reason, fresh};
 use super::plans::Plans;
 use super::question::Questions;
 use super::report;
@@ -373,10 +373,17 @@ impl Session {
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
             Done::Sessions { outcome: Err(error), .. } => failed(&error),
-            Done::Opened(Err(error)) => failed(&self.lang.runtime_failure(&error)),
-            Done::Opened(Ok((opened, events))) => {
+            Done::Opened { outcome: Err(error), news } => {
+                let mut items = self.hear_of_crew(News { crew: None, ..news });
+                items.extend(failed(&self.lang.runtime_failure(&error)));
+                items
+            }
+            Done::Opened { outcome: Ok(Arrival { opened, settings, events }), news } => {
+                let said = self.hear_of_crew(news);
+                self.settings = *settings;
                 let what = if opened.resumed { self.lang.resumed() } else { self.lang.new_session() };
                 let mut items = vec![note(format!("── {what} {}", opened.session))];
+                items.extend(said);
                 items.extend(self.begin(&opened, events));
                 items
             }

@@ -113,3 +113,24 @@ fn an_agent_is_told_what_it_has_noted() {
         assert!(!noted(head, files).contains("a well"), "{head}");
     }
 }
+
+/// What is kept with the user is not for an agent that came with a project.
+#[test]
+fn a_strangers_agent_has_no_notes_with_the_user() {
+    for (scope, is_held) in [("user", true), ("local", false)] {
+        let server = digs(10, None);
+        let program = Program::with(&server);
+        digger(&program, &format!("maxTurns: 1\nmemory: {scope}\n"));
+        let (own, theirs) = (program.home().join("agents"), program.project().join(".claude/agents"));
+        std::fs::create_dir_all(theirs.parent().unwrap()).unwrap();
+        std::fs::rename(own, theirs).unwrap();
+        write(&program.home().join("agent-memory/digger/MEMORY.md"), "There is a well.");
+        let ran = program.run(&["agents", "list"]);
+        let told = "`memory: user` is held back: a project's file may not have more of you remembered or told";
+        assert_eq!(ran.err.contains(told), is_held, "{scope}: {ran:?}");
+        assert_eq!(program.run(&["-p", "x"]).out, "done\n");
+        let requests = server.requests();
+        assert!(requests.iter().any(|request| request.contains(MARK)), "it was called");
+        assert!(!requests.iter().any(|request| request.contains("There is a well.")), "{scope}");
+    }
+}

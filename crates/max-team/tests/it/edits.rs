@@ -23,9 +23,14 @@ impl Chat {
         Self { stdin: child.stdin.take(), child, lines }
     }
 
+    /// Gives an order that nobody answers.
+    fn order(&mut self, words: &str) {
+        writeln!(self.stdin.as_mut().unwrap(), "{words}").unwrap();
+    }
+
     /// Says something, and hears everything up to the answer.
     fn say(&mut self, words: &str) -> String {
-        writeln!(self.stdin.as_mut().unwrap(), "{words}").unwrap();
+        self.order(words);
         let mut heard = String::new();
         for line in self.lines.by_ref() {
             let line = line.unwrap();
@@ -135,6 +140,35 @@ fn the_lead_and_its_members_are_what_is_written_now() {
     chat.say("last");
     let last = server.requests().pop().unwrap();
     assert!(system(&last).contains("LEAD three") && last.contains("heard first"), "{}", last.body);
+    chat.leave();
+}
+
+/// An edit counts and is told, also where the next thing that the user does is to begin anew.
+#[test]
+fn another_session_is_opened_with_what_is_written_now() {
+    let server = model();
+    let file = |lead: &str, more: &str| team(&format!("{lead}{more}"), LEO);
+    let program = Program::team(&server).file(".max-team/agents.yaml", file("LEAD one", ", model: sonnet"));
+    let mut chat = Chat::start(&program, &[]);
+    chat.say("first");
+    let limits = ", model: haiku, constraints: {max_tokens: 777}";
+    let program = program.file(".max-team/agents.yaml", file("LEAD two", limits));
+    chat.order("/clear");
+    chat.say("second");
+    let request = server.requests().pop().unwrap();
+    assert!(system(&request).contains("LEAD two") && !request.contains("heard first"), "{}", request.body);
+    let (model, most) = (request.body["model"].to_string(), &request.body["max_tokens"]);
+    assert!(model.contains("haiku") && *most == 777, "{model}, {most}");
+    // What the user chooses stays, until another model is written.
+    chat.order("/model sonnet");
+    chat.order("/clear");
+    chat.say("third");
+    let model = server.requests().pop().unwrap().body["model"].to_string();
+    assert!(model.contains("sonnet"), "{model}");
+    std::fs::write(program.project().join(".max-team/agents.yaml"), "agents:\n  - {name: max}\n").unwrap();
+    chat.order("/clear");
+    let heard = chat.say("fourth");
+    assert_eq!(heard.matches("what was last read there counts").count(), 1, "{heard}");
     chat.leave();
 }
 

@@ -148,15 +148,33 @@ fn a_lead_has_a_contract_carried_out() {
     assert!(own[1].contains("zebra zebra"), "{}", own[1].body);
 }
 
+/// Whoever works for Max sees no more than his members do.
+#[test]
+fn a_contract_for_a_lead_is_kept_from_what_members_are() {
+    let server = errands(vec![FITS()], |done| match done {
+        0 => Reply::new().tool("r", "read_file", json!({ "path": ".env" })),
+        _ => counts(json!(2)),
+    });
+    let program = Program::team(&server).file(".env", "TOKEN=swordfish\n");
+    contract(&program, "[read_file]", "1m");
+    let ran = program.run(&["-p", "how many zebras are there"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "done\n"), "{ran:?}");
+    let (_, own) = told(&server);
+    assert_eq!(own[1].tool_results(), 1, "it has tried");
+    assert!(!server.requests().iter().any(|request| request.contains("swordfish")), "{}", own[1].body);
+}
+
 #[test]
 fn a_rule_about_a_skill_is_a_rule_about_whoever_carries_it_out() {
-    let server = errands(vec![FITS()], |_| counts(json!(2)));
-    let program = Program::with(&server);
-    contract(&program, "[read_file]", "1m");
-    let ran = program.run(&["-p", "x", "--disallowedTools", "skill(name:count)"]);
-    assert_eq!(ran.out, "done\n", "{ran:?}");
-    let (result, own) = told(&server);
-    assert!(result.contains("Not allowed by the rule") && own.is_empty(), "{result}");
+    for (flag, is_denied) in [("skill(name:count)", true), ("skill(name:other)", false)] {
+        let server = errands(vec![FITS()], |_| counts(json!(2)));
+        let program = Program::with(&server);
+        contract(&program, "[read_file]", "1m");
+        let ran = program.run(&["-p", "x", "--disallowedTools", flag]);
+        assert_eq!(ran.out, "done\n", "{ran:?}");
+        let (result, own) = told(&server);
+        assert_eq!((result.contains("Not allowed by the rule"), own.is_empty()), (is_denied, is_denied), "{result}");
+    }
 }
 
 /// Whoever is as deep as calls go is not offered what it could only have carried out by others, and is told so if it asks.

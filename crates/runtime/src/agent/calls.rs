@@ -171,10 +171,9 @@ impl Agent {
         if depth >= deepest {
             return Err(format!("calls go at most {deepest} deep, and this is as deep: do it yourself"));
         }
-        // A lead of members has no hands; what those whom it calls may do is what the session may.
-        let leads = self.lead && self.floor.team().is_some_and(|team| !team.members.is_empty());
+        // What those whom a lead of members calls may do is what the session may.
         let own = &self.frame.definition().tools;
-        let caller = Caller { tools: (!leads).then_some(own.as_slice()), deeper: depth + 1 < deepest };
+        let caller = Caller { tools: (!self.leads()).then_some(own.as_slice()), deeper: depth + 1 < deepest };
         let mut mate = self.floor.called(mate, caller);
         // A type that comes with the program has its own way to answer, unless it keeps what it finds.
         if way == Way::Arguments && (!mate.definition.builtin || mate.definition.cache.is_some()) {
@@ -184,6 +183,11 @@ impl Agent {
         let settings = mate.settings.clone().bounded_by(self.frame.settings());
         let structured = mate.definition.output.is_some();
         Ok((Mate { settings: Settings { structured, ..settings }, ..mate }, depth + 1))
+    }
+
+    /// Whether this is the lead of members: it has no hands of its own.
+    pub(super) fn leads(&self) -> bool {
+        self.lead && self.floor.team().is_some_and(|team| !team.members.is_empty())
     }
 
     /// How many calls deep this agent is.

@@ -117,7 +117,17 @@ impl Agent {
         };
         let mine = Settings::clone(self.frame.settings());
         let timeout_ms = mine.constraints.timeout_ms.into_iter().chain([contract.timeout_ms]).min();
-        let constraints = Constraints { timeout_ms, ..mine.constraints.clone() };
+        let mut constraints = Constraints { timeout_ms, ..mine.constraints.clone() };
+        if let Some(team) = self.floor.team().filter(|_| self.leads()) {
+            // A lead without hands is kept from no file and vouches for everybody's hosts. Whoever works for it is kept from
+            // what its members are, and a contract names no hosts.
+            for pattern in team.members.iter().flat_map(|mate| &mate.settings.constraints.blocked_patterns) {
+                if !constraints.blocked_patterns.contains(pattern) {
+                    constraints.blocked_patterns.push(pattern.clone());
+                }
+            }
+            constraints.allowed_hosts.clear();
+        }
         Mate { definition, settings: Settings { budget_nano: None, budget_tokens: None, ..mine }.under(&constraints) }
     }
 }

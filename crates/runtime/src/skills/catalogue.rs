@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use max_team_core::text::quote;
+
 use super::find::{Places, Trust};
 use super::known::Known;
 use super::pin::Pin;
-use super::{
-    CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, Scope, Skill, State, builtin, find, read,
-};
+use super::{CATALOGUE_BYTES_MIN, CATALOGUE_SHARE, LISTED_CHARS_MAX, SKILLS_MAX, Scope, Skill, State, builtin, find};
 use crate::front_matter;
 use crate::shared::lock;
 
@@ -143,25 +143,38 @@ impl Catalogue {
         format!("{}\n\n{lines}", ABOVE.trim_end())
     }
 
-    /// The whole text of a skill, without its front. What came with the project is held against its pin once more.
+    /// The whole text of a skill, without its front.
     pub fn text(&self, skill: &Skill) -> Result<String, String> {
+        self.load(skill).map(|(_, text)| text)
+    }
+
+    /// A skill as it stands there now, with its text: what it may do is read from the bytes that its text is. What came
+    /// with the project is held against its pin once more, and these are the bytes that the user trusts.
+    pub fn load(&self, skill: &Skill) -> Result<(Skill, String), String> {
         if let Some(text) = builtin::text(&skill.file) {
-            return Ok(text.to_owned());
+            return Ok((skill.clone(), text.to_owned()));
         }
-        let bytes = find::whole(&skill.file)?;
-        if skill.scope == Scope::Project {
-            match trusted(skill, &self.trust.of(&self.root)) {
-                State::Untrusted => return Err(format!("not trusted yet: `max-team skills trust {}`", skill.name)),
-                State::Changed => return Err("it has changed since the user trusted it".to_owned()),
-                State::Ready | State::Lacks(_) => {}
-            }
+        let bytes = if skill.scope == Scope::Project { self.pinned(skill)? } else { find::whole(&skill.file)? };
+        let now = find::made_of(&bytes, &skill.file, &skill.name, skill.scope)?;
+        // It must still be the skill that was offered.
+        if now.name != skill.name {
+            return Err(format!("it is called `{}` now", quote(&now.name)));
         }
-        // What stands there now must still be the skill that was offered.
-        let called = skill.file.file_stem().unwrap_or_default().to_string_lossy();
-        if skill.contract.is_none() {
-            read::read(&bytes, &skill.file, &called, skill.scope)?;
+        let Skill { folder, warnings, state, .. } = skill.clone();
+        Ok((Skill { folder, warnings, state, ..now }, body(&bytes)))
+    }
+
+    /// The file of a skill that came with the project, as the user trusts it.
+    fn pinned(&self, skill: &Skill) -> Result<Vec<u8>, String> {
+        let words = self.trust.of(&self.root);
+        if !is_known(skill, &words) {
+            return Err(format!("not trusted yet: `max-team skills trust {}`", skill.name));
         }
-        Ok(body(&bytes))
+        let (pin, bytes) = Pin::with(place(skill), &skill.file)?;
+        if !words.contains(&Trust::word(&skill.name, &pin)) {
+            return Err("it has changed since the user trusted it".to_owned());
+        }
+        find::bounded(bytes)
     }
 
     /// The same as it is written, trusted or not: for people who want to know what they would say yes to.
@@ -174,7 +187,7 @@ impl Catalogue {
 
     /// What the user would say yes to.
     pub fn pin(skill: &Skill) -> Result<Pin, String> {
-        Pin::of(skill.folder.as_deref().unwrap_or(&skill.file))
+        Pin::of(place(skill))
     }
 
     /// The folder it was read for.
@@ -204,12 +217,22 @@ pub(super) fn is_doable(skill: &Skill, tools: &[String]) -> bool {
 
 /// How the user stands to what came with the project. A name that nobody has said yes to is not looked at further.
 fn trusted(skill: &Skill, words: &[String]) -> State {
-    let beginning = format!("skill {} ", skill.name);
-    if !words.iter().any(|word| word.starts_with(&beginning)) {
+    if !is_known(skill, words) {
         return State::Untrusted;
     }
     let pin = Catalogue::pin(skill).ok().map(|pin| Trust::word(&skill.name, &pin));
     if pin.is_some_and(|word| words.contains(&word)) { State::Ready } else { State::Changed }
+}
+
+/// Whether the user has ever said yes to a skill of that name.
+fn is_known(skill: &Skill, words: &[String]) -> bool {
+    let beginning = format!("skill {} ", skill.name);
+    words.iter().any(|word| word.starts_with(&beginning))
+}
+
+/// What is all its own.
+fn place(skill: &Skill) -> &Path {
+    skill.folder.as_deref().unwrap_or(&skill.file)
 }
 
 /// One line each. If they do not fit, all descriptions are cut to the same length; if even the names do not, the last

@@ -260,14 +260,26 @@ fn parse(file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
         if !is_whole {
             bytes = front(file, HEAD_BYTES_MAX + 64).map_err(failed)?;
         }
-        return read::read(&bytes, file, called, scope);
+        return made_of(&bytes, file, called, scope);
     }
-    contract::read(&whole(file)?, file, called, scope)
+    made_of(&whole(file)?, file, called, scope)
+}
+
+/// What a file is that holds these bytes.
+pub(super) fn made_of(bytes: &[u8], file: &Path, called: &str, scope: Scope) -> Result<Skill, String> {
+    match file.extension().is_some_and(|ending| ending == "md") {
+        true => read::read(bytes, file, called, scope),
+        false => contract::read(bytes, file, called, scope),
+    }
 }
 
 /// All of a skill's file.
 pub(super) fn whole(file: &Path) -> Result<Vec<u8>, String> {
-    let bytes = front(file, FILE_BYTES_MAX + 1).map_err(|error| format!("it cannot be read: {error}"))?;
+    bounded(front(file, FILE_BYTES_MAX + 1).map_err(|error| format!("it cannot be read: {error}"))?)
+}
+
+/// The same bytes, if a skill's file may have so many.
+pub(super) fn bounded(bytes: Vec<u8>) -> Result<Vec<u8>, String> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(format!("it has more than {} KiB; put the rest into files beside it", FILE_BYTES_MAX >> 10));
     }

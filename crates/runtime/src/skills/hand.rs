@@ -62,21 +62,25 @@ impl Hand {
         let name = word("name").or_else(|| word(SKILL)).or_else(|| word("command"));
         let name = name.ok_or("say which skill: `name`")?.trim_start_matches('/');
         let catalogue = self.library.of(root);
-        let Some(skill) = catalogue.get(name).cloned() else {
+        let Some(skill) = catalogue.get(name) else {
             let names: Vec<&str> = catalogue.offered(&self.tools).map(|skill| skill.name.as_str()).collect();
             let (name, near) = (quote(name), did_you_mean(name, names.iter().copied()));
             let there = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             return Err(format!("there is no skill `{name}`{near}; there are: {there}"));
         };
         let refused = |why: String| format!("the skill `{name}` cannot be used: {why}");
+        if let Some(why) = unusable(skill) {
+            return Err(refused(why));
+        }
+        // What it may do is what stands in the file now: the catalogue may be older.
+        let (skill, text) = catalogue.load(skill).map_err(refused)?;
         let is_told = skill.head.for_models || wish.names.contains(&skill.name);
         let hidden = (!is_told).then(|| "only the user can ask for it".to_owned());
         let lacking = || skill.contract.as_ref().filter(|_| !is_doable(&skill, &self.tools)).map(|own| own.lacking());
-        if let Some(why) = unusable(&skill).or(hidden).or_else(lacking) {
-            return Err(refused(why));
+        match hidden.or_else(lacking) {
+            Some(why) => Err(refused(why)),
+            None => Ok((skill, text)),
         }
-        let text = catalogue.text(&skill).map_err(refused)?;
-        Ok((skill, text))
     }
 
     /// What somebody else is told who carries a skill out. Its commands are left to them, judged as theirs.

@@ -1,7 +1,8 @@
 //! Fronts that were read before, by file, time and size: a catalogue that is made again reads only what has changed.
 //!
 //! They are kept in a file of the user's folder from one start to the next. It spares work and decides nothing: without
-//! it, or where it cannot be read, everything is read again; what a skill says when it is loaded comes from the skill.
+//! it, or where it cannot be read, everything is read again; what a skill says and may do when it is loaded comes from the
+//! skill.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -133,9 +133,12 @@ pub(crate) fn expand(message: &str, catalogue: &Catalogue, asked: &Asked<'_>) ->
 
 fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>, left: usize) -> String {
     let name = &skill.name;
-    if let Some(why) = unusable(skill).or_else(|| (!skill.head.for_users).then(|| "it is not for users".to_owned())) {
-        return format!("[The user asks for the skill `{name}`, which cannot be used: {why}]");
-    }
+    let refused = |why: String| format!("[The user asks for the skill `{name}`, which cannot be used: {why}]");
+    let (skill, text) = match unusable(skill).map_or_else(|| catalogue.load(skill), Err) {
+        Ok(loaded) if loaded.0.head.for_users => loaded,
+        Ok(_) => return refused("it is not for users".to_owned()),
+        Err(why) => return refused(why),
+    };
     let behind = if arguments.is_empty() { String::new() } else { format!(" with the arguments `{arguments}`") };
     let load = format!(
         "[The user asks for the skill `{name}`: load it with the tool `skill`{behind} before anything else, and follow it.]"
@@ -143,19 +146,12 @@ fn told(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_>
     if skill.done_by().is_some() {
         return load;
     }
-    let text = match catalogue.text(skill) {
-        Ok(text) => text,
-        Err(why) => return format!("[The user asks for the skill `{name}`, which cannot be used: {why}]"),
-    };
-    let with = asked.fill(skill, arguments);
+    let with = asked.fill(&skill, arguments);
     // What runs commands is a call of a tool, so that they are judged and written down like any other.
     if skill.head.for_models && (text.len() > left || !fill::commands(&text, &with).is_empty()) {
         return load;
     }
-    match whole(skill, arguments, catalogue, asked) {
-        Ok(text) => format!("{ASKED_FOR}{text}"),
-        Err(why) => format!("[The user asks for the skill `{name}`, which cannot be used: {why}]"),
-    }
+    format!("{ASKED_FOR}{}", filled(&skill, &text, arguments, asked))
 }
 
 /// The whole texts of skills that an agent's definition names. One that cannot be used is said to be missing; commands are
@@ -180,8 +176,8 @@ fn whole(skill: &Skill, arguments: &str, catalogue: &Catalogue, asked: &Asked<'_
     if let Some(why) = unusable(skill) {
         return Err(why);
     }
-    let text = catalogue.text(skill)?;
-    Ok(filled(skill, &text, arguments, asked))
+    let (skill, text) = catalogue.load(skill)?;
+    Ok(filled(&skill, &text, arguments, asked))
 }
 
 /// A skill's text with its blanks filled in, and with its commands left to whoever reads it.

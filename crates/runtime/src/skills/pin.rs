@@ -26,6 +26,21 @@ impl fmt::Display for Pin {
 impl Pin {
     /// The pin of what stands there now; otherwise why there is none.
     pub fn of(path: &Path) -> Result<Self, String> {
+        Self::reading(path, |_, _| {})
+    }
+
+    /// The same, and one of its files: the bytes that the pin is made of.
+    pub(super) fn with(path: &Path, wanted: &Path) -> Result<(Self, Vec<u8>), String> {
+        let mut found = None;
+        let pin = Self::reading(path, |file, bytes| {
+            if file == wanted {
+                found = Some(bytes);
+            }
+        })?;
+        found.map(|bytes| (pin, bytes)).ok_or_else(|| format!("`{}` is not there any more", wanted.display()))
+    }
+
+    fn reading(path: &Path, mut each: impl FnMut(&Path, Vec<u8>)) -> Result<Self, String> {
         let mut files = Vec::new();
         if path.is_dir() {
             collect(path, &mut files)?
@@ -48,6 +63,7 @@ impl Pin {
             fields.push(name.into_bytes());
             fields.push(vec![u8::from(can_run)]);
             fields.push(Hash::of(&bytes).to_string().into_bytes());
+            each(&file, bytes);
         }
         let fields: Vec<&[u8]> = fields.iter().map(Vec::as_slice).collect();
         Ok(Self(Hash::of_fields(&fields)))

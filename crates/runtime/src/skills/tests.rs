@@ -183,6 +183,32 @@ fn places_have_an_order_and_a_depth() {
     assert_eq!(lost, ["a", "b", "a"]);
 }
 
+/// A file whose time and size are those of another one is known by what it was. It is loaded as what it is.
+#[test]
+fn what_is_loaded_is_what_the_user_trusts() {
+    let file = |tool: &str| {
+        format!("name: count\ndescription: A\nprompt: {tool}\ntools: [{tool}]\noutput: {{type: object}}\n")
+    };
+    let (_home, root) = place(&[(".git/HEAD", ""), (".claude/skills/count/skill.yaml", &file("edit_file"))]);
+    let (path, index) = (root.join(".claude/skills/count/skill.yaml"), root.join("index.json"));
+    let time = path.metadata().unwrap().modified().unwrap();
+    let trusts = Trust::new({
+        let folder = path.parent().unwrap().to_path_buf();
+        move |_: &Path| vec![Trust::word("count", &Pin::of(&folder).unwrap())]
+    });
+    let places = Places { project: true, trust: trusts, index: Some(index), ..Places::default() };
+    drop(Catalogue::read(&places, &root));
+    std::fs::write(&path, file("read_file")).unwrap();
+    std::fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+    let catalogue = Catalogue::read(&places, &root);
+    let known = catalogue.get("count").unwrap();
+    assert_eq!(known.contract.as_ref().unwrap().tools, ["edit_file"], "the catalogue goes by time and size");
+    let contract = catalogue.load(known).unwrap().0.contract.unwrap();
+    assert_eq!((contract.prompt.as_str(), contract.tools), ("read_file", vec!["read_file".to_owned()]));
+    std::fs::write(&path, file("read_file").replace("name: count", "name: other")).unwrap();
+    assert_eq!(catalogue.load(known).unwrap_err(), "it is called `other` now");
+}
+
 #[test]
 fn a_definition_brings_whole_texts_along() {
     let (_home, root) = place(&[

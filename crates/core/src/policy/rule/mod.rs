@@ -18,6 +18,9 @@ use words::{Domain, Words};
 
 use super::pattern::Glob;
 
+/// The tool that loads skills: a rule may be about one of them.
+const SKILL: &str = "skill";
+
 /// The list that a rule stands in; the order is the order in which they are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -364,16 +367,22 @@ fn read(list: List, text: &str, anchor: &str) -> (Tool, Spec, Option<Flaw>) {
     }
 }
 
-/// `model:opus`, `run_in_background:true`: a parameter of the call, not a pattern.
+/// `model:opus`, `run_in_background:true`, the `name:pdf` of a skill: a parameter of the call, not a pattern.
 fn parameter<'a>(tool: &Tool, inside: &'a str) -> Option<(&'a str, &'a str)> {
     let (key, value) = inside.split_once(':')?;
     let is_key = key.starts_with(|letter: char| letter.is_ascii_lowercase())
         && key.chars().all(|letter| letter.is_ascii_lowercase() || letter == '_');
-    let is_value =
-        !value.is_empty() && value.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_.".contains(letter));
+    // Skills are called in any script, and those of a plugin with a colon.
+    let is_skill = matches!(tool, Tool::Named(name) if name == SKILL);
+    let is_letter = |letter: char| match is_skill {
+        true => letter.is_alphanumeric() || "-_.:".contains(letter),
+        false => letter.is_ascii_alphanumeric() || "-_.".contains(letter),
+    };
+    let is_value = !value.is_empty() && value.chars().all(is_letter);
     let fits = match tool {
         Tool::Agent => true,
         Tool::Bash => key.contains('_') && matches!(value, "true" | "false"),
+        Tool::Named(_) => is_skill && key == "name",
         _ => false,
     };
     (is_key && is_value && fits).then_some((key, value))

@@ -182,6 +182,26 @@ fn hosts_tools_members_and_parameters() {
 }
 
 #[test]
+fn a_rule_about_one_skill_leaves_the_others() {
+    let load = |list: List, text: &str, deed: Deed, name: &str| {
+        let parameters = vec![("name".to_owned(), name.to_owned())];
+        judged(&[(list, text)], "skill", &Action { parameters, ..touch(deed, name) }).verdict
+    };
+    for name in ["pdf", "天气", "team:deploy-it.2"] {
+        let text = format!("skill(name:{name})");
+        assert_eq!(rule(List::Deny, &text).flaw(), None, "{text}");
+        assert!(!rule(List::Deny, &text).takes_away("skill"), "{text}");
+        for deed in [Deed::Query, Deed::Team] {
+            assert_eq!(load(List::Deny, &text, deed, name), Verdict::Deny, "{text}");
+            assert_eq!(load(List::Ask, &text, deed, name), Verdict::Ask, "{text}");
+            assert_eq!(load(List::Deny, &text, deed, "other"), Verdict::Allow, "{text}");
+        }
+    }
+    // What is not understood still covers all.
+    assert_eq!(load(List::Deny, "skill(path:pdf)", Deed::Query, "other"), Verdict::Deny);
+}
+
+#[test]
 fn flaws_are_taken_strictly() {
     let table = [
         (List::Allow, "*", "a permission for tools by `*`"),
