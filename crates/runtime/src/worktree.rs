@@ -12,11 +12,12 @@ use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
 use max_team_core::policy::{Permissions, Settled, Sight};
-use max_team_core::team::{Isolation, Settings};
+use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
+use crate::floor::Floor;
 use crate::shared::{Shared, now_ms};
 
 /// Files in conflict that are named to whoever must do something about them.
@@ -63,6 +64,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// A lead, whose copy is its own.
+    pub(crate) fn leading(floor: &Floor, settings: &Settings, definition: &Definition) -> Self {
+        let (id, project, by) = (floor.lead.to_string(), floor.root.clone(), definition.name.clone());
+        Self { id, project, settings: settings.clone(), by, named: Vec::new() }
+    }
+
     /// The copy of somebody whose settings say that there is one; made if it is not there. Blocking.
     pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Copy, CopyError> {
         if !shared.walled {
