@@ -148,7 +148,7 @@ impl House {
             |known: &&Definition| (&known.name, known.place) != (&open.definition.name, open.definition.place);
         let definition = known.filter(is_other).unwrap_or(&open.definition).clone();
         let coordinates = open.team.as_ref().is_some_and(|team| team.coordinator);
-        let copy = self.copy_for(floor, &definition, open).await?;
+        let copy = self.copy_for(floor, &turn, &definition, open).await?;
         let (copy, settings) = copy.map_or((None, open.settings.clone()), |(copy, settings)| (Some(copy), settings));
         let (definition, frame) =
             self.lead_frame(floor, copy.as_ref(), definition, settings, open.schema.clone(), coordinates)?;
@@ -202,21 +202,21 @@ impl House {
     }
 
     /// The copy of a lead that works itself and is to do so in one, and what it works under there. A lead with a team has
-    /// no hands.
+    /// no hands; one that was given a copy before has a team or not, and never works in the project.
     async fn copy_for(
         &self,
         floor: &Floor,
+        turn: &Turn,
         definition: &Definition,
         open: &Open,
     ) -> Result<Option<(Copy, Settings)>, RuntimeError> {
         let is_alone = open.team.as_ref().is_none_or(|team| team.members.is_empty());
-        if !is_alone || definition.isolation != Isolation::Worktree {
+        let had_one = turn.settings().is_some_and(|known| !known.permissions.copy.is_empty());
+        if !had_one && (!is_alone || definition.isolation != Isolation::Worktree) {
             return Ok(None);
         }
         let settings = worktree::within(&self.shared, floor.lead, open.settings.clone());
-        let (id, by) = (floor.lead.to_string(), definition.name.clone());
-        let worker =
-            worktree::Worker { id, project: floor.root.clone(), settings: settings.clone(), by, named: Vec::new() };
+        let worker = worktree::Worker::leading(floor, &settings, definition);
         let path = floor.root.display().to_string();
         let made = worker.clone().prepare(&self.shared, &CancellationToken::new()).await;
         made.map_err(|detail| RuntimeError::Root { path, detail })?;
@@ -357,12 +357,21 @@ impl House {
         let (before, now) = (floor.team(), floor.set_crew(members, experts));
         let Some(Lead { definition, constraints, model }) = lead else { return Ok(()) };
         let status = self.status(session).await?;
-        // A face that waits for an answer of a shape has its own way to lead.
-        if status.settings.structured {
+        let (turn, _) = self.shared.fold_agent(floor.lead)?;
+        let is_other = turn.identity().is_some_and(|(_, _, known)| known.name != definition.name);
+        // A face that waits for an answer of a shape has its own way to lead, and whoever has led before goes on.
+        if status.settings.structured || is_other {
             return Ok(());
         }
         let settings = status.settings.under(&constraints);
-        match self.lead_frame(&floor, None, definition, settings, None, now.is_some_and(|team| team.coordinator)) {
+        let coordinates = now.is_some_and(|team| team.coordinator);
+        let copy = match settings.permissions.copy.as_str() {
+            "" => Ok(None),
+            _ => worktree::Worker::leading(&floor, &settings, &definition).place(&self.shared).map(Some),
+        };
+        let framed =
+            copy.and_then(|copy| self.lead_frame(&floor, copy.as_ref(), definition, settings, None, coordinates));
+        match framed {
             Ok((definition, frame)) => {
                 let redefined = Control::Redefine(Box::new(Redefined { definition, frame, model }));
                 floor.tell(&session::agent_stream(floor.lead), redefined).await

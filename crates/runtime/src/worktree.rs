@@ -5,22 +5,29 @@
 //! copy without walls would keep nobody in, so without them there is none. Copies are made and merged by
 //! `tools::copy`, which can do every step again; nothing here is written down besides.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
 use max_team_core::policy::{Permissions, Settled, Sight};
-use max_team_core::team::{Isolation, Settings};
+use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
+use crate::floor::Floor;
 use crate::shared::{Shared, now_ms};
 
 /// Files in conflict that are named to whoever must do something about them.
 const NAMED_MAX: usize = 10;
+/// How long whoever has answered may take to leave its copy before it counts as at work there, and how often that is
+/// looked at.
+const LEAVE_WAIT: Duration = Duration::from_secs(2);
+const LEAVE_STEP: Duration = Duration::from_millis(10);
 /// What a merge is called among the checks of a task.
 pub(crate) const MERGE: &str = "merge into the project";
 
@@ -63,6 +70,12 @@ pub(crate) struct Worker {
 }
 
 impl Worker {
+    /// A lead, whose copy is its own.
+    pub(crate) fn leading(floor: &Floor, settings: &Settings, definition: &Definition) -> Self {
+        let (id, project, by) = (floor.lead.to_string(), floor.root.clone(), definition.name.clone());
+        Self { id, project, settings: settings.clone(), by, named: Vec::new() }
+    }
+
     /// The copy of somebody whose settings say that there is one; made if it is not there. Blocking.
     pub(crate) fn copy(&self, shared: &Shared, cancel: &CancellationToken) -> Result<Copy, CopyError> {
         if !shared.walled {
@@ -149,6 +162,8 @@ pub(crate) fn drop_settled(shared: &Shared, agent: AgentId) {
 /// What somebody did in a copy of theirs that nobody has decided about.
 pub(crate) struct Changed {
     pub id: String,
+    /// Whether there are files to decide about; not if all there is are ignored ones, or if nobody could look.
+    pub is_open: bool,
     /// For whoever decides, within git's bounds.
     pub diff: String,
     /// For whoever is only told.
@@ -158,19 +173,43 @@ pub(crate) struct Changed {
 /// What an agent that has answered left in its copy; nothing if nothing differs there.
 pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Changed> {
     let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || looked_at(&shared, agent)).await.ok()?
+    tokio::task::spawn_blocking(move || looked_at(&shared, &agent.to_string())).await.ok()?
 }
 
-fn looked_at(shared: &Shared, agent: AgentId) -> Option<Changed> {
-    let copy = copies(shared).find(&agent.to_string()).ok()?;
-    let review = copy.review(&Sight::default(), &CancellationToken::new()).ok()?;
+fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
+    let look = |copy: Copy| copy.review(&Sight::default(), &CancellationToken::new()).map(|review| (copy, review));
+    let (copy, review) = match copies(shared).find(id).and_then(look) {
+        Ok(seen) => seen,
+        Err(CopyError::NotFound(_)) => return None,
+        Err(error) => {
+            let news = format!(
+                "[Nobody could look at what is in the copy `{id}`: {error}. The user looks \
+                 again with `max-team worktrees show {id}`.]"
+            );
+            return Some(Changed { id: id.to_owned(), is_open: false, diff: String::new(), news });
+        }
+    };
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
     if changed.is_empty() && review.ignored.count() == 0 {
-        drop(copy.remove());
+        // What cannot be removed is listed, and can be cleaned later.
+        drop(remove_free(copy));
         return None;
     }
-    let news = kept(copy.id(), &review, &changed);
-    Some(Changed { id: copy.id().to_owned(), news, diff: review.diff.text })
+    let (is_open, news) = (!changed.is_empty(), kept(copy.id(), &review, &changed));
+    Some(Changed { id: copy.id().to_owned(), is_open, news, diff: review.diff.text })
+}
+
+/// Removes a copy unless somebody is at work in it. Whoever has just answered may be on the way out still.
+#[expect(clippy::disallowed_methods, reason = "a lock that anybody may hold says nothing when it goes")]
+fn remove_free(copy: Copy) -> Result<(), CopyError> {
+    let began = Instant::now();
+    while copy.is_occupied() {
+        if began.elapsed() > LEAVE_WAIT {
+            return Ok(());
+        }
+        std::thread::sleep(LEAVE_STEP);
+    }
+    copy.remove()
 }
 
 fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
@@ -190,17 +229,17 @@ fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
 
 /// Does with a copy what the user has said, and says what came of it. Doing it again changes nothing. Blocking.
 pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<Hash>) -> String {
-    let Ok(copy) = copies(shared).find(id) else {
-        return "[The copy is gone: what was in it has been taken or dropped.]".to_owned();
-    };
-    let done = match settled {
+    let done = copies(shared).find(id).and_then(|copy| match settled {
         Settled::Taken => take(copy, shown),
         Settled::Dropped => {
             copy.remove().map(|()| "The user has dropped the changes; nothing of them is left.".to_owned())
         }
         Settled::Left => Ok("The changes stay in the copy.".to_owned()),
+    });
+    let failed = |error: CopyError| match error {
+        CopyError::NotFound(_) => "The copy is gone: what was in it has been taken or dropped.".to_owned(),
+        error => format!("Nothing was done about the changes in the copy `{id}`: {error}"),
     };
-    let failed = |error: CopyError| format!("Nothing was done about the changes in the copy `{id}`: {error}");
     format!("[{}]", done.unwrap_or_else(failed))
 }
 
@@ -229,7 +268,7 @@ fn take(mut copy: Copy, shown: Option<Hash>) -> Result<String, CopyError> {
     }
     words.push_str(&not_taken(&id, &merged.ignored));
     if merged.open + merged.ignored.count() == 0 {
-        copy.remove()?;
+        remove_free(copy)?;
     }
     Ok(words)
 }
@@ -265,15 +304,30 @@ pub struct Waiting {
     pub open: usize,
     /// Files that git ignores and nobody has asked for.
     pub ignored: usize,
+    /// Why nobody could look, if so: then nothing is known of its files.
+    pub trouble: Option<String>,
 }
 
-/// The copies of these agents in which something waits. Blocking.
+/// The copies of these agents in which something waits, or may. Blocking.
 pub(crate) fn waiting(home: &Path, agents: &[AgentId]) -> Vec<Waiting> {
-    let is_theirs = |copy: &Copy| agents.iter().any(|agent| agent.to_string() == copy.id());
-    let look = |copy: Copy| {
-        let review = copy.review(&Sight::default(), &CancellationToken::new()).ok()?;
-        let (open, ignored) = (review.open().count(), review.ignored.count());
-        (open + ignored > 0).then(|| Waiting { id: copy.id().to_owned(), by: copy.by().to_owned(), open, ignored })
+    let (copies, names) = (Copies::within(home), agents.iter().map(ToString::to_string).collect::<BTreeSet<_>>());
+    let mut found: Vec<_> = names.iter().filter_map(|id| waits(&copies, id)).collect();
+    found.sort_by_key(|(made_at_ms, _)| *made_at_ms);
+    found.into_iter().map(|(_, waiting)| waiting).collect()
+}
+
+/// What waits in the copy of that name, and when that was made.
+fn waits(copies: &Copies, id: &str) -> Option<(i64, Waiting)> {
+    let (mut made_at_ms, mut by) = (i64::MAX, String::new());
+    let seen = copies.find(id).and_then(|copy| {
+        (made_at_ms, by) = (copy.made_at_ms(), copy.by().to_owned());
+        copy.review(&Sight::default(), &CancellationToken::new())
+    });
+    let (open, ignored, trouble) = match seen {
+        Ok(review) => (review.open().count(), review.ignored.count(), None),
+        Err(CopyError::NotFound(_)) => return None,
+        Err(error) => (0, 0, Some(error.to_string())),
     };
-    Copies::within(home).list().into_iter().filter(is_theirs).filter_map(look).collect()
+    let id = id.to_owned();
+    (open + ignored > 0 || trouble.is_some()).then_some((made_at_ms, Waiting { id, by, open, ignored, trouble }))
 }

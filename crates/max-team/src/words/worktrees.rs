@@ -87,7 +87,16 @@ impl Lang {
 
     /// What a run leaves in a copy.
     pub(crate) fn copy_waits(self, copy: &Waiting) -> String {
-        let Waiting { id, by, open, ignored } = copy;
+        let Waiting { id, by, open, ignored, trouble } = copy;
+        if let Some(trouble) = trouble {
+            return say!(
+                self,
+                "the copy `{id}` could not be looked at: {trouble}; look again with \
+                 `max-team worktrees show {id}`",
+                "无法查看副本 `{id}`：{trouble}；\
+                 可用 `max-team worktrees show {id}` 再次查看"
+            );
+        }
         let (en, zh) = match (open, ignored) {
             (0, _) => (
                 format!("{} that git ignores, not taken", plural(*ignored, "file")),

@@ -351,3 +351,31 @@ fn one_that_works_in_copies_does_so_when_it_is_talked_to() {
     said(&ran, 1, "is in no git repository");
     assert_eq!(program.read("a.txt"), "one\n", "nobody works in the project instead");
 }
+
+#[test]
+fn whoever_was_given_a_copy_works_in_it_though_the_team_is_there_later() {
+    let server = ModelServer::start(
+        Script::new()
+            .when(voice(
+                |request| request.contains("change it"),
+                vec![
+                    write("a.txt", "copy\n"),
+                    Reply::text("Changed."),
+                    write("b.txt", "copy\n"),
+                    Reply::text("And the other."),
+                ],
+            ))
+            .on(|_| true, Reply::text("Nothing to do.")),
+    );
+    let card = "---\nname: apart\ndescription: Works apart\ntools: Write, Read\nisolation: worktree\n---\nYou write.\n";
+    let program = project(&server).file(".claude/agents/apart.md", card);
+    let free = ["--permission-mode", "acceptEdits"];
+    let ran = program.run(&[&["--agent", "apart", "-p", "change it"][..], &free].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Changed.\n"), "{ran:?}");
+    let ran = program.run(&[&["-c", "-p", "and the other"][..], &free].concat());
+    assert_eq!((ran.code, ran.out.as_str()), (0, "And the other.\n"), "{ran:?}");
+    assert_eq!(["a.txt", "b.txt"].map(|file| program.read(file)), ["one\n", "one\n"], "nothing is in the project yet");
+    let all = listed(&program);
+    said(&program.run(&["worktrees", "accept", all[0]["id"].as_str().unwrap()]), 0, "2 files taken into the project");
+    assert_eq!(["a.txt", "b.txt"].map(|file| program.read(file)), ["copy\n", "copy\n"]);
+}

@@ -157,7 +157,7 @@ impl Agent {
             None => None,
         };
         // One thing is asked at a time: it waits until the other is answered.
-        let is_asked = !is_error && changed.as_ref().is_some_and(|changed| !changed.diff.is_empty());
+        let is_asked = !is_error && changed.as_ref().is_some_and(|changed| changed.is_open);
         if is_asked && self.turn.is_asking() {
             self.put_off = true;
             return Ok(());
@@ -165,7 +165,7 @@ impl Agent {
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.is_over(&key);
         let ack = Extra::acks(vec![letter.id]);
-        if let Some(Changed { id, diff, news }) = changed {
+        if let Some(Changed { id, diff, news, .. }) = changed {
             if is_asked {
                 let (shown, deed) = (Some(Hash::of(&diff)), Deed::Merge);
                 let action = Action { deed, preview: diff, after: shown, said: words, ..Action::read(id) };

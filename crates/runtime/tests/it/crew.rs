@@ -132,7 +132,8 @@ answers:
 async fn a_lead_is_redefined_between_its_turns() {
     let folder = project();
     let journal = Journal::memory();
-    let team = house_of(&journal, folder.path(), "answers: [{text: One.}, {text: Two.}, {text: Three.}]");
+    let team =
+        house_of(&journal, folder.path(), "answers: [{text: One.}, {text: Two.}, {text: Three.}, {text: Four.}]");
     let open = calling(Which::New);
     let (session, mut notices) = say(&team, folder.path(), open.clone()).await;
     rest(&mut notices).await;
@@ -159,6 +160,14 @@ async fn a_lead_is_redefined_between_its_turns() {
     order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
     rest(&mut notices).await;
     assert_eq!(redefined(), ["You are Maxine."]);
+    let mut other = open.definition.clone();
+    (other.name, other.prompt) = ("other".into(), "You are another.".into());
+    let lead = Some(Lead { definition: other, constraints: Constraints::default(), model: None });
+    let crew = Box::new(Crew { lead, members: Vec::new(), experts: Vec::new() });
+    order(&team, Command::Crew { session, crew }).await.unwrap();
+    order(&team, Command::Say { session, text: "and who now?".into() }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(redefined(), ["You are Maxine."], "whoever has led before goes on");
     team.shutdown().await.unwrap();
     drop(team);
 

@@ -278,6 +278,74 @@ async fn what_was_not_shown_is_not_taken() {
     team.shutdown().await.unwrap();
 }
 
+#[tokio::test]
+async fn a_copy_that_cannot_be_looked_at_is_told_of_and_never_taken_for_none() {
+    for is_asked in [false, true] {
+        let folder = repository();
+        let root = folder.path();
+        let team = house_of(&Journal::memory(), root, DELEGATED);
+        let (session, mut notices) = told_to(&team, root, Which::New).await;
+        rest(&mut notices).await;
+        order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+        let mut heard = rest(&mut notices).await;
+        if is_asked {
+            order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+            heard = rest(&mut notices).await;
+        }
+        let copy = copies(root).list().pop().unwrap();
+        let record = copy.root().with_file_name("copy.json");
+        std::fs::write(&record, "half of i").unwrap();
+        order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+        let told = results(&rest(&mut notices).await);
+        let words =
+            if is_asked { "Nothing was done about the changes" } else { "Nobody could look at what is in the copy" };
+        assert!(told.iter().any(|told| told.contains("Changed.") && told.contains(words)), "{told:?}");
+        let waiting = team.waiting(session).await.unwrap();
+        let [one] = waiting.as_slice() else { panic!("{waiting:?}") };
+        assert!(one.id == copy.id() && one.trouble.as_ref().is_some_and(|why| why.contains("copy.json")), "{one:?}");
+        assert_eq!(read(root.join("a.txt")), "one\n");
+        team.shutdown().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_copy_in_which_somebody_is_at_work_stays() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices, asked) = changed(&team, root).await;
+    let at_work = copies(root).list().pop().unwrap().occupy();
+    order(&team, Command::Answer { session, question: asked.question, answer: yes() }).await.unwrap();
+    let told = results(&rest(&mut notices).await);
+    assert!(told.iter().any(|told| told.contains("1 file is in the project now")), "{told:?}");
+    assert_eq!((read(root.join("a.txt")).as_str(), copies(root).list().len()), ("two\n", 1));
+    drop(at_work);
+    team.shutdown().await.unwrap();
+}
+
+/// What git ignores is told of; a change that the project has already is nothing to ask about.
+#[tokio::test]
+async fn nobody_is_asked_about_what_is_decided() {
+    let folder = super::project();
+    let root = folder.path();
+    std::fs::write(root.join(".gitignore"), "ignored\n").unwrap();
+    super::team::commit_all(root);
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let copy = copies(root).list().pop().unwrap();
+    std::fs::write(copy.root().join("ignored"), "new\n").unwrap();
+    std::fs::write(root.join("a.txt"), "two\n").unwrap();
+    order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.last_words().text, "It is in a copy.");
+    let told = results(&heard);
+    assert!(told.iter().any(|told| told.contains("Nothing has changed that git knows of")), "{told:?}");
+    team.shutdown().await.unwrap();
+}
+
 const GIVES_UP: &str = r#"
 answers:
   - parts: [{tool: dispatch_task, input: {agent: leo, description: Change}}]

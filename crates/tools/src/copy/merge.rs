@@ -182,15 +182,17 @@ impl Copy {
                 err => err,
             },
         };
-        self.record.settled = settled;
         let why = match &gone {
             Ok(merged) => merged.stuck.first().map(|(path, why)| format!("`{path}`: {why}")).unwrap_or_default(),
             Err(err) => err.to_string(),
         };
+        self.record.settled.clone_from(&settled);
         let halt = self.go_back(&intent.items, &why)?;
         if !halt.stays.is_empty() {
             return Err(CopyError::Halted(Box::new(halt)));
         }
+        // What was written down may be there though writing it failed at its end.
+        self.resettle(settled)?;
         record::remove(&self.home.join(FILE))?;
         match gone {
             Ok(merged) => Ok(Merged { stuck: merged.stuck, ..Merged::default() }),

@@ -4,6 +4,7 @@
 //! next one begins. Of one file by file, what is in the project stays there and counts as taken; the rest is merged
 //! again only if somebody asks for it again. Whoever only looks, or says no, writes nothing into the project.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use max_team_core::policy::Sight;
@@ -11,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::keep::{FIRST, Keep};
 use super::merge::{FILE, Intent, Item, make_room};
+use super::record::Record;
 use super::review::WAS;
 use super::{Copy, CopyError, Settled, State, record, root};
 use crate::files::{Content, Root, prune, state, swap};
@@ -103,7 +105,9 @@ impl Copy {
         if !halt.stays.is_empty() {
             return Err(CopyError::Halted(Box::new(halt)));
         }
-        if !intent.whole {
+        if intent.whole {
+            self.uncount(back.iter().chain(&stay))?;
+        } else {
             self.count(&stay, &project);
             self.record.write(&self.home)?;
             // A file may be gone, and its folder still in the way.
@@ -127,6 +131,28 @@ impl Copy {
         for item in items.iter().filter(|item| item.now(project) == item.after) {
             self.record.settled.insert(item.path.clone(), Settled { accepted: true, after: item.after });
         }
+    }
+
+    /// Whoever was killed at the very end had written down already that these are taken, and now they are not.
+    fn uncount<'i>(&mut self, items: impl Iterator<Item = &'i Item>) -> Result<(), CopyError> {
+        let mut settled = self.record.settled.clone();
+        for item in items {
+            if settled.get(&item.path) == Some(&Settled { accepted: true, after: item.after }) {
+                settled.remove(&item.path);
+            }
+        }
+        self.resettle(settled)
+    }
+
+    /// Goes back to what was decided before. Nothing is written where that stands there already: a full disk keeps
+    /// nobody from it.
+    pub(super) fn resettle(&mut self, settled: BTreeMap<String, Settled>) -> Result<(), CopyError> {
+        self.record.settled = settled;
+        if Record::read(&self.home)?.settled == self.record.settled {
+            return Ok(());
+        }
+        self.record.open = None;
+        self.record.write(&self.home)
     }
 
     /// Puts back what was done of a merge, in the other order, as far as that can be. What somebody has changed since is

@@ -227,6 +227,29 @@ fn a_whole_merge_that_is_killed_leaves_nothing() {
     }
 }
 
+/// Dead between the last two things: that the files are taken is written down, and that the merge is over is not.
+#[test]
+fn a_whole_merge_that_is_killed_at_its_very_end_is_made_again() {
+    let (want, (desk, mut copy)) = (undisturbed(), work());
+    let (before, intent) = (desk.files(), desk.home.path().join("copies/one/merge.json"));
+    let kept = desk.home.path().join("kept.json");
+    let whole = Accept { files: None, whole: true, shown: None, sight: &Sight::default() };
+    let mut keep = |step: max_team_tools::copy::Step| {
+        if step.done == 0 {
+            fs::copy(&intent, &kept).unwrap();
+        }
+    };
+    let files = copy.accept(&whole, &CancellationToken::new(), &mut keep).unwrap().files;
+    fs::rename(&kept, &intent).unwrap();
+
+    let mut copy = desk.copies().find("one").unwrap();
+    copy.recover(&CancellationToken::new()).unwrap();
+    assert_eq!((desk.files(), copy.begun().unwrap(), copy.is_settled()), (before, None, false));
+    assert_eq!(review(&copy).open().count(), files.len());
+    let again = copy.accept(&whole, &CancellationToken::new(), &mut |_| {}).unwrap();
+    assert_eq!((again.files, again.open, desk.files()), (files, 0, want));
+}
+
 #[test]
 fn what_somebody_changes_after_the_crash_is_theirs() {
     let scene = Scene::new();
