@@ -146,8 +146,10 @@ mod tests {
             for (at_ms, (which, forgets, value, again)) in moves.into_iter().enumerate() {
                 let at = key(KEYS[which]);
                 let at_ms = i64::try_from(at_ms).unwrap();
+                let section = Key::of(at.section());
                 let is_covering = once.related(&at).any(|fact| fact.key.below(&at).is_some());
-                if !forgets && at == Key::of(at.section()) && is_covering {
+                let is_within = at != section && once.get(&section).is_some();
+                if !forgets && (at == section && is_covering || is_within) {
                     prop_assert!(set(&once, &user, &at, &json!(value), &Source::default(), true).is_err());
                     continue;
                 }
