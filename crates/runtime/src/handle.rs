@@ -403,6 +403,11 @@ impl TeamHandle {
         Census::new(&self.house.shared.journal).costs(Some(session), 0, now_ms())
     }
 
+    /// The plans of a session that are not over, oldest first.
+    pub fn open_plans(&self, session: SessionId) -> Result<Vec<PlanId>, RuntimeError> {
+        Census::new(&self.house.shared.journal).open_plans(Some(session))
+    }
+
     /// A plan of the journal, as it stands.
     pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
         Ok(fold_plan(&self.house.shared, plan)?.0)

@@ -161,7 +161,7 @@ impl Headless {
                     (Exit::Interrupted, None) => {
                         stopped = Some(Exit::Interrupted);
                         self.order(EnvelopeId::new(Uuid::now_v7()), Command::Interrupt { session }).await?;
-                        self.stop_plans(tally).await?;
+                        self.stop_plans(session).await?;
                         continue;
                     }
                     (signal, _) => return Ok(Some(signal)),
@@ -204,14 +204,12 @@ impl Headless {
     }
 
     /// Whoever works for the lead stops too; a plan that only waits for a person goes on waiting.
-    async fn stop_plans(&self, tally: &Tally) -> anyhow::Result<()> {
-        for (plan, _, end) in &tally.plans {
-            if end.is_some() {
-                continue;
-            }
-            let known = self.handle.plan(*plan)?;
+    async fn stop_plans(&self, session: SessionId) -> anyhow::Result<()> {
+        // Not only those that we have heard of: one may be at work already.
+        for plan in self.handle.open_plans(session)? {
+            let known = self.handle.plan(plan)?;
             if known.is_moving() || known.asked().next().is_none() {
-                let command = Command::Stop { plan: *plan, task: None };
+                let command = Command::Stop { plan, task: None };
                 self.order(EnvelopeId::new(Uuid::now_v7()), command).await?;
             }
         }
