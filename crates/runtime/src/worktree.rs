@@ -15,7 +15,7 @@ use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
 use max_team_core::policy::{Permissions, Settled, Sight};
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
+use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -166,6 +166,8 @@ pub(crate) struct Changed {
     pub is_open: bool,
     /// For whoever decides, within git's bounds.
     pub diff: String,
+    /// For the same: what a yes would not take.
+    pub asides: String,
     /// For whoever is only told.
     pub news: String,
 }
@@ -186,7 +188,13 @@ fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
                 "[Nobody could look at what is in the copy `{id}`: {error}. The user looks \
                  again with `max-team worktrees show {id}`.]"
             );
-            return Some(Changed { id: id.to_owned(), is_open: false, diff: String::new(), news });
+            return Some(Changed {
+                id: id.to_owned(),
+                is_open: false,
+                diff: String::new(),
+                asides: String::new(),
+                news,
+            });
         }
     };
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
@@ -196,7 +204,22 @@ fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
         return None;
     }
     let (is_open, news) = (!changed.is_empty(), kept(copy.id(), &review, &changed));
-    Some(Changed { id: copy.id().to_owned(), is_open, news, diff: review.diff.text })
+    let asides = asides(&review);
+    Some(Changed { id: copy.id().to_owned(), is_open, news, diff: review.diff.text, asides })
+}
+
+/// What a yes would not take, a line each.
+fn asides(review: &Review) -> String {
+    let why = |change: &Change| match &change.fate {
+        Fate::Conflict { why } | Fate::Refused { why } => Some(format!("`{}` cannot be taken: {why}\n", change.path)),
+        _ => None,
+    };
+    let mut text: String = review.changes.iter().filter_map(why).take(NAMED_MAX).collect();
+    if review.ignored.count() > 0 {
+        let more = if review.ignored.more == 0 { "" } else { " and more" };
+        text.push_str(&format!("ignored by git and not taken: {}{more}\n", named(review.ignored.files.iter())));
+    }
+    text
 }
 
 /// Removes a copy unless somebody is at work in it. Whoever has just answered may be on the way out still.
@@ -266,7 +289,9 @@ fn take(mut copy: Copy, shown: Option<Hash>) -> Result<String, CopyError> {
             stuck(&merged.stuck)
         ));
     }
-    words.push_str(&not_taken(&id, &merged.ignored));
+    if merged.ignored.count() > 0 {
+        words = format!("{}{}", words.trim_end_matches('.'), not_taken(&id, &merged.ignored));
+    }
     if merged.open + merged.ignored.count() == 0 {
         remove_free(copy)?;
     }

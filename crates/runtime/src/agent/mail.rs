@@ -165,10 +165,10 @@ impl Agent {
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.is_over(&key);
         let ack = Extra::acks(vec![letter.id]);
-        if let Some(Changed { id, diff, news, .. }) = changed {
+        if let Some(Changed { id, diff, asides, news, .. }) = changed {
             if is_asked {
                 let (shown, deed) = (Some(Hash::of(&diff)), Deed::Merge);
-                let action = Action { deed, preview: diff, after: shown, said: words, ..Action::read(id) };
+                let action = Action { deed, preview: asides + &diff, after: shown, said: words, ..Action::read(id) };
                 return self.step(Input::Unanswered { key, action }, ack).await;
             }
             words = format!("{words}\n\n{news}");

@@ -264,6 +264,22 @@ async fn what_the_user_changed_meanwhile_is_told_and_stays() {
 }
 
 #[tokio::test]
+async fn what_a_yes_would_not_take_is_said_with_the_question() {
+    let folder = repository();
+    let root = folder.path();
+    let team = house_of(&Journal::memory(), root, DELEGATED);
+    let (session, mut notices) = told_to(&team, root, Which::New).await;
+    rest(&mut notices).await;
+    order(&team, Command::Say { session, text: "change it".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    std::fs::write(root.join("a.txt"), "mine\n").unwrap();
+    order(&team, Command::Answer { session, question: question(&heard), answer: yes() }).await.unwrap();
+    let preview = asked(&rest(&mut notices).await).action.preview;
+    assert!(preview.starts_with("`a.txt` cannot be taken: it has changed in the project too\n"), "{preview}");
+    team.shutdown().await.unwrap();
+}
+
+#[tokio::test]
 async fn what_was_not_shown_is_not_taken() {
     let folder = repository();
     let root = folder.path();
