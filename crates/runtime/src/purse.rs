@@ -159,7 +159,8 @@ impl Purse {
     }
 }
 
-fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
+/// The smaller of two bounds, where there are any.
+pub(crate) fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
         (a, b) => a.or(b),

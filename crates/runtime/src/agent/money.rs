@@ -55,7 +55,7 @@ impl Agent {
         }
     }
 
-    /// What cannot be read now is still in everybody's own ledger.
+    /// What everybody else in the session has spent; what cannot be read now is still in their own ledgers.
     pub(super) fn spent_by_others(&self) -> u64 {
         let costs = Census::new(&self.floor.shared.journal).costs(Some(self.floor.session), 0, now_ms());
         let others = costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent);

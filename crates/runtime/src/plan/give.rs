@@ -24,6 +24,7 @@ use crate::agent::Newcomer;
 use crate::error::RuntimeError;
 use crate::floor::under;
 use crate::handle::Mate;
+use crate::purse::least;
 use crate::{session, worktree};
 
 impl PlanLoop {
@@ -65,13 +66,10 @@ impl PlanLoop {
             settings.owns.clone_from(&task.owns);
             let budget = self.plan.task_budget(index);
             // What was planned for somebody else is not given to one who is to have less.
-            let (nano, tokens) = (settings.budget_nano, settings.budget_tokens);
             let is_other = task.agent != assigned.member;
-            let least = |own: Option<u64>, given: Option<u64>| match (own, given) {
-                (Some(own), Some(given)) if is_other => Some(own.min(given)),
-                (own, given) => given.or(own),
-            };
-            (settings.budget_nano, settings.budget_tokens) = (least(nano, budget.nano), least(tokens, budget.tokens));
+            let given = |own, given: Option<u64>| if is_other { least(own, given) } else { given.or(own) };
+            settings.budget_nano = given(settings.budget_nano, budget.nano);
+            settings.budget_tokens = given(settings.budget_tokens, budget.tokens);
         }
         if self.plan.approve() != Approve::Each {
             (settings.approved, settings.mode) = (true, under(self.plan.approve(), settings.mode));
