@@ -8,7 +8,6 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
@@ -24,10 +23,6 @@ use crate::shared::{Shared, now_ms};
 
 /// Files in conflict that are named to whoever must do something about them.
 const NAMED_MAX: usize = 10;
-/// How long whoever has answered may take to leave its copy before it counts as at work there, and how often that is
-/// looked at.
-const LEAVE_WAIT: Duration = Duration::from_secs(2);
-const LEAVE_STEP: Duration = Duration::from_millis(10);
 /// What a merge is called among the checks of a task.
 pub(crate) const MERGE: &str = "merge into the project";
 
@@ -222,17 +217,9 @@ fn asides(review: &Review) -> String {
     text
 }
 
-/// Removes a copy unless somebody is at work in it. Whoever has just answered may be on the way out still.
-#[expect(clippy::disallowed_methods, reason = "a lock that anybody may hold says nothing when it goes")]
+/// Removes a copy unless somebody is at work in it.
 fn remove_free(copy: Copy) -> Result<(), CopyError> {
-    let began = Instant::now();
-    while copy.is_occupied() {
-        if began.elapsed() > LEAVE_WAIT {
-            return Ok(());
-        }
-        std::thread::sleep(LEAVE_STEP);
-    }
-    copy.remove()
+    if copy.is_occupied() { Ok(()) } else { copy.remove() }
 }
 
 fn kept(id: &str, review: &Review, changed: &[&str]) -> String {

@@ -93,9 +93,11 @@ impl Agent {
 
     /// What the user has said becomes of what somebody did in a copy. It is carried to its end, whoever stops the turn.
     fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
-        let shared = Arc::clone(&self.floor.shared);
+        let floor = Arc::clone(&self.floor);
         Box::pin(async move {
             let started = Instant::now();
+            floor.vacated(&action.target).await;
+            let shared = Arc::clone(&floor.shared);
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
                 let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);

@@ -153,7 +153,10 @@ impl Agent {
         // Looking at a copy takes its time.
         self.tell().await;
         let changed = match self.whose(letter) {
-            Some(child) => worktree::changed(&self.floor.shared, child).await,
+            Some(child) => {
+                self.floor.vacated(&child.to_string()).await;
+                worktree::changed(&self.floor.shared, child).await
+            }
             None => None,
         };
         // One thing is asked at a time: it waits until the other is answered.

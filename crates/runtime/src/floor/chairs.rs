@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::{Assignment, Envelope};
@@ -19,7 +20,10 @@ use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::shared::lock;
-use crate::{post, session};
+use crate::{post, session, worktree};
+
+/// How long whoever has answered may take to leave its copy.
+const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
 /// What a loop is doing, as far as others care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -303,6 +307,24 @@ impl Floor {
         };
         self.publish_quiet(quiet).await;
         true
+    }
+
+    /// Waits until nobody is at work in a copy: whoever has just answered is on the way out. One that goes on with
+    /// something else stays, and is not waited for.
+    pub(crate) async fn vacated(&self, copy: &str) {
+        let Ok(copy) = worktree::copies(&self.shared).find(copy) else { return };
+        let left = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                // What changes from here on is heard.
+                changed.as_mut().enable();
+                if !copy.is_occupied() {
+                    return;
+                }
+                changed.await;
+            }
+        };
+        drop(tokio::time::timeout(LEAVE_WAIT, left).await);
     }
 
     /// Waits until nobody is busy, those beside the session included.
