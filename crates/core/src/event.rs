@@ -15,6 +15,8 @@ use crate::context::summary::{Compacted, CompactionAsked, CompactionFailed, Summ
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::ledger::Charge;
+use crate::mates::requests::{Requested, Responded};
+use crate::mates::{AgentEnded, LetterRefused};
 use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
@@ -76,6 +78,14 @@ pub enum Event {
     Interrupted(Interrupted),
     /// The turn is over (agent stream).
     TurnEnded(TurnEnded),
+    /// Somebody was asked something by letter (agent stream).
+    Requested(Requested),
+    /// They answered, or nobody waits any more (agent stream).
+    Responded(Responded),
+    /// A letter was not accepted (agent stream).
+    LetterRefused(LetterRefused),
+    /// The agent is no more (agent stream).
+    AgentEnded(AgentEnded),
     /// A plan is put before the user (plan stream).
     PlanProposed(PlanProposed),
     /// The user changed it before saying yes (plan stream).
@@ -163,6 +173,10 @@ impl Event {
             Self::Uncompacted(_) => "uncompacted",
             Self::Interrupted(_) => "interrupted",
             Self::TurnEnded(_) => "turn_ended",
+            Self::Requested(_) => "requested",
+            Self::Responded(_) => "responded",
+            Self::LetterRefused(_) => "letter_refused",
+            Self::AgentEnded(_) => "agent_ended",
             Self::PlanProposed(_) => "plan_proposed",
             Self::PlanEdited(_) => "plan_edited",
             Self::EditRefused(_) => "edit_refused",
@@ -278,6 +292,12 @@ pub struct TurnStarted {
     /// What it is told from memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recall: Option<Recall>,
+    /// Further letters that it answers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub letters: Vec<EnvelopeId>,
+    /// Nobody waits for what comes of it; only that it is over is told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub quiet: bool,
 }
 
 impl TurnStarted {

@@ -16,6 +16,7 @@ pub mod hash;
 pub mod id;
 pub mod ledger;
 pub mod limits;
+pub mod mates;
 pub mod memory;
 pub mod message;
 pub mod near;

@@ -250,3 +250,18 @@ pub const MEMORY_HANDED_TRIES_MAX: u32 = 3;
 pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
+
+/// Teammates of one session that are there at once.
+pub const MATES_MAX: usize = 1_024;
+/// Characters of a teammate's name.
+pub const MATE_NAME_CHARS_MAX: usize = 48;
+/// Bytes of mail that one turn begins with; what is more waits for the next.
+pub const MAIL_TOLD_BYTES_MAX: usize = 64 << 10;
+/// Letters that may wait for one teammate; whoever writes more is told so.
+pub const MAIL_WAITING_MAX: usize = 1_000;
+/// Answered requests that an agent still knows, to tell a late answer from a wrong one.
+pub const REQUESTS_KEPT_MAX: usize = 256;
+/// Seconds that a teammate has to finish after it was asked to shut down, unless somebody says otherwise.
+pub const SHUTDOWN_S_DEFAULT: u64 = 120;
+/// The most that somebody can say.
+pub const SHUTDOWN_S_MAX: u64 = 3_600;

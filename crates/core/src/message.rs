@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::calling::cache::Asked;
 use crate::id::{EnvelopeId, PlanId};
+use crate::mates::Life;
 
 /// A mailbox's name: `agent/<id>`, `user/<name>`.
 pub type Address = String;
@@ -42,6 +43,57 @@ pub enum Kind {
     Text,
     /// Somebody stops a plan, a task or an agent.
     Shutdown,
+    /// A teammate has nothing to do, and why: its lead knows, and does nothing about it.
+    IdleNotification,
+    /// A teammate is asked to come to an end.
+    ShutdownRequest,
+    /// It does.
+    ShutdownApproved,
+    /// It does not, and why.
+    ShutdownRejected,
+    /// More is forbidden from now on.
+    TeamPermissionUpdate,
+    /// A teammate is to work in another mode.
+    ModeSetRequest,
+    /// A teammate waits for a person who lets it reach something outside its walls.
+    SandboxPermissionRequest,
+    /// They did, or did not.
+    SandboxPermissionResponse,
+    /// A teammate is no more.
+    TeammateTerminated,
+    /// A letter came back: nobody is there any more who could read it.
+    Undelivered,
+}
+
+impl Kind {
+    /// The name it has in the journal.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::UserInput => "user_input",
+            Self::PermissionRequest => "permission_request",
+            Self::PermissionResponse => "permission_response",
+            Self::TaskAssign => "task_assign",
+            Self::TaskResult => "task_result",
+            Self::TaskFailed => "task_failed",
+            Self::NeedClarify => "need_clarify",
+            Self::TaskUpdate => "task_update",
+            Self::PlanApprovalRequest => "plan_approval_request",
+            Self::PlanApprovalResponse => "plan_approval_response",
+            Self::AllTasksDone => "all_tasks_done",
+            Self::Text => "text",
+            Self::Shutdown => "shutdown",
+            Self::IdleNotification => "idle_notification",
+            Self::ShutdownRequest => "shutdown_request",
+            Self::ShutdownApproved => "shutdown_approved",
+            Self::ShutdownRejected => "shutdown_rejected",
+            Self::TeamPermissionUpdate => "team_permission_update",
+            Self::ModeSetRequest => "mode_set_request",
+            Self::SandboxPermissionRequest => "sandbox_permission_request",
+            Self::SandboxPermissionResponse => "sandbox_permission_response",
+            Self::TeammateTerminated => "teammate_terminated",
+            Self::Undelivered => "undelivered",
+        }
+    }
 }
 
 /// What an agent is asked to do, and who waits for it: the head of a `task_assign` letter.
@@ -68,6 +120,9 @@ pub struct Assignment {
     /// The skill that it carries out, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skill: Option<String>,
+    /// How long whoever was given it lives.
+    #[serde(default, skip_serializing_if = "Life::is_call")]
+    pub life: Life,
 }
 
 fn is_none(depth: &u32) -> bool {

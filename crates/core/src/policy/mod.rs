@@ -68,6 +68,8 @@ pub enum Deed {
     WriteOwn,
     /// Takes what somebody did in a copy of the project into it, or drops it; the target is the copy.
     Merge,
+    /// Puts what it means to do before whoever leads it, or a person, and acts once they say yes.
+    Propose,
 }
 
 impl Deed {
@@ -75,9 +77,8 @@ impl Deed {
     pub fn only_looks(self) -> bool {
         match self {
             Self::Read | Self::ReadLinked | Self::Fetch | Self::Query | Self::Answer => true,
-            Self::Write | Self::ReadOwn | Self::WriteOwn | Self::Execute | Self::Team | Self::Ask | Self::Merge => {
-                false
-            }
+            Self::Write | Self::ReadOwn | Self::WriteOwn | Self::Execute => false,
+            Self::Team | Self::Ask | Self::Merge | Self::Propose => false,
         }
     }
 }
@@ -262,6 +263,8 @@ pub enum By {
     Rule(String),
     /// Nobody could be asked, and why.
     Nobody(String),
+    /// Whoever leads the asker.
+    Lead(String),
 }
 
 impl By {
@@ -273,7 +276,7 @@ impl By {
     /// Who, in words.
     pub fn name(&self) -> String {
         match self {
-            Self::Person(who) | Self::Rule(who) => who.clone(),
+            Self::Person(who) | Self::Rule(who) | Self::Lead(who) => who.clone(),
             Self::Nobody(why) => format!("nobody ({why})"),
         }
     }

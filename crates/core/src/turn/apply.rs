@@ -19,6 +19,7 @@ impl Turn {
                     agent: started.agent,
                     session: started.session,
                     definition: started.definition.clone(),
+                    mate: started.assignment.clone().filter(|given| given.life.mate().is_some()).map(Box::new),
                 });
                 if let Some(settings) = &started.settings {
                     self.ledger.cap_nano = settings.budget_nano;
@@ -27,7 +28,8 @@ impl Turn {
             }
             Event::Configured(configured) => self.reconfigure(configured),
             Event::TurnStarted(started) => {
-                self.current = Some(Current::new(started.turn, started.assignment.clone()));
+                let current = Current::new(started.turn, started.assignment.clone());
+                self.current = Some(Current { quiet: started.quiet, ..current });
                 self.phase = Phase::Ready;
                 self.push(Message::user(started.told()), true);
             }
@@ -74,6 +76,9 @@ impl Turn {
                 self.phase = Phase::Idle;
                 self.last = Some(ended.clone());
             }
+            Event::Requested(asked) => self.requests.ask(asked),
+            Event::Responded(responded) => self.requests.close(responded),
+            Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
             // The rest belongs to other streams.
             _ => {}
         }

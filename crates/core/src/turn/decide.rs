@@ -19,9 +19,9 @@ impl Turn {
         match (input, &self.current) {
             (Input::Configure(settings), _) => self.configure(*settings, None),
             (Input::Redefine(definition, settings), _) => self.configure(*settings, Some(definition)),
-            (Input::Begin { turn, envelope, input, assignment, recall }, None) if self.settings.is_some() => {
+            (Input::Begin { turn, envelope, input, assignment, recall, letters, quiet }, None) if self.can_begin() => {
                 let current = Current::new(turn, assignment.clone());
-                let started = TurnStarted { turn, envelope, input, assignment, recall };
+                let started = TurnStarted { turn, envelope, input, assignment, recall, letters, quiet };
                 let ahead = Ahead::of(&started.told(), true);
                 let mut events = vec![Event::TurnStarted(started)];
                 events.extend(self.next_call(&current, ahead, now));
@@ -60,6 +60,26 @@ impl Turn {
                 }
                 if current.interrupted.is_some() {
                     // Neighbours that never started will not start now.
+                    close_idle(calls, &mut done);
+                }
+                self.tools_done(current, calls, done, Ahead::default(), now)
+            }
+            (Input::Acted(acted), Phase::Working(calls)) => {
+                let is_open = |(key, ..): &(String, _, _)| {
+                    calls.iter().any(|call| call.key == *key && matches!(call.status, Status::Intended { .. }))
+                };
+                let done = acted.into_iter().filter(is_open).map(|(key, content, is_error)| ToolDone {
+                    key,
+                    ending: Ending::Ran,
+                    content,
+                    is_error,
+                    ms: 0,
+                });
+                let mut done: Vec<ToolDone> = done.collect();
+                if done.is_empty() {
+                    return Vec::new();
+                }
+                if current.interrupted.is_some() {
                     close_idle(calls, &mut done);
                 }
                 self.tools_done(current, calls, done, Ahead::default(), now)

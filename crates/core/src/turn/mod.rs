@@ -9,6 +9,7 @@ mod apply;
 mod call;
 mod compact;
 mod decide;
+mod mates;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -24,6 +25,8 @@ use crate::event::{LlmIntent, Outcome, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
+use crate::mates::AgentEnded;
+use crate::mates::requests::Requests;
 use crate::memory::Recall;
 use crate::message::Assignment;
 use crate::plan::Task;
@@ -56,6 +59,12 @@ pub struct Turn {
     /// A compaction was taken back: until the next that somebody asks for there is none.
     #[serde(default)]
     restored: bool,
+    /// What it has asked of others by letter.
+    #[serde(default, skip_serializing_if = "Requests::is_empty")]
+    requests: Requests,
+    /// That it is no more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    gone: Option<AgentEnded>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -63,6 +72,9 @@ struct Identity {
     agent: AgentId,
     session: SessionId,
     definition: Definition,
+    /// What a teammate was started for, and who it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mate: Option<Box<Assignment>>,
 }
 
 /// What is known of the turn that runs.
@@ -97,6 +109,9 @@ struct Current {
     /// It has done more than look.
     #[serde(default)]
     acted: bool,
+    /// Nobody waits for what comes of it.
+    #[serde(default)]
+    quiet: bool,
 }
 
 impl Current {
@@ -116,6 +131,7 @@ impl Current {
             unsummarised: false,
             misfits: 0,
             acted: false,
+            quiet: false,
         }
     }
 }
@@ -287,6 +303,10 @@ pub enum Input {
         assignment: Option<Assignment>,
         /// What it is told from memory.
         recall: Option<Recall>,
+        /// Further letters.
+        letters: Vec<EnvelopeId>,
+        /// Nobody waits for what comes of it.
+        quiet: bool,
     },
     /// Everything so far is to be summed up.
     Compact {
@@ -316,6 +336,8 @@ pub enum Input {
     Woke,
     /// Calls were looked at, in order.
     Prepared(Vec<Prepared>),
+    /// Calls that act on the team were carried out together: each with what the model is told, and whether it went wrong.
+    Acted(Vec<(String, Vec<Part>, bool)>),
     /// A tool ended.
     ToolEnded {
         /// The call.

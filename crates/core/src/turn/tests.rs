@@ -138,6 +138,8 @@ impl World {
             input: vec![Part::text("hello")],
             assignment: None,
             recall: None,
+            letters: Vec::new(),
+            quiet: false,
         })
     }
 

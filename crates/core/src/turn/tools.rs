@@ -301,6 +301,7 @@ fn they_say(before: &str, answer: &policy::Answer) -> String {
 fn refusal_words(answer: &policy::Answer) -> String {
     match &answer.by {
         By::Person(_) => format!("The user said no.{}", they_say(" ", answer)),
+        By::Lead(lead) => format!("`{lead}` said no.{}", they_say(" ", answer)),
         By::Rule(rule) => format!("Not allowed by {rule}; nobody was asked."),
         By::Nobody(why) => format!("Not run: this needs the user's yes, and nobody could be asked ({why})."),
     }

@@ -70,7 +70,8 @@ pub fn judge(rules: &Rules<'_>, tool: &str, action: &Action) -> Judgement {
     let modes = std::iter::once(&rules.mode).chain(rules.within.iter().filter(|mode| **mode != rules.mode));
     let all = modes.map(|mode| Case { rules: Rules { mode: *mode, ..*rules }, tool, action, sight: &sight }.judge());
     let judged = strictest(all).unwrap_or_else(|| said(Verdict::Deny, "nothing to judge by"));
-    if judged.verdict == Verdict::Ask && rules.permissions.never_asks { unasked(judged) } else { judged }
+    let asks_a_person = judged.verdict == Verdict::Ask && action.deed != Deed::Propose;
+    if asks_a_person && rules.permissions.never_asks { unasked(judged) } else { judged }
 }
 
 /// What would need a question, where nobody is asked.
@@ -98,6 +99,8 @@ impl Case<'_> {
             Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
             // What was allowed was to work in a copy; no rule says that it is to be taken.
             Deed::Merge => self.question("what an agent did in a copy is taken by a person"),
+            // Whoever leads it can always be asked.
+            Deed::Propose => said(Verdict::Ask, "what a teammate means to do is decided by its lead or a person"),
             Deed::Read => self.place(place::Touch::Read, "", target),
             Deed::ReadLinked => self.place(place::Touch::ReadLinked, "", target),
             Deed::Write => self.place(place::Touch::Write, "", target),

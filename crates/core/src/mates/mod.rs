@@ -1,0 +1,88 @@
+//! Teammates: agents that stay. They have a name, a context of their own and a mailbox, work when there is mail, and
+//! end by a handshake.
+//!
+//! `name` says who can be called what, `word` what they and their lead may say to each other, `letter` how mail reaches a
+//! model, `requests` which answers to a request count. Nothing of it starts a turn: that is for whoever takes the mail.
+
+pub mod letter;
+pub mod name;
+pub mod requests;
+pub mod word;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::EnvelopeId;
+use crate::message::{Address, Kind};
+
+/// How long somebody lives who was given something to do.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Life {
+    /// Until its answer, for which its caller waits.
+    #[default]
+    Call,
+    /// Until its answer, which its caller is told of by mail.
+    Background,
+    /// Until it is shut down.
+    Teammate(Box<Teammate>),
+}
+
+impl Life {
+    /// Whether its caller waits for the answer.
+    pub fn is_call(&self) -> bool {
+        *self == Self::Call
+    }
+
+    /// The teammate, if it is one.
+    pub fn mate(&self) -> Option<&Teammate> {
+        match self {
+            Self::Teammate(mate) => Some(mate),
+            Self::Call | Self::Background => None,
+        }
+    }
+}
+
+/// Who a teammate is, beside what its type makes it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Teammate {
+    /// What the others call it; one of its name at a time.
+    pub name: String,
+    /// What it is there for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub role: String,
+    /// What it is painted in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub color: String,
+    /// Whether it takes tasks from the shared list when it has nothing else to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claims: bool,
+}
+
+/// The colours that teammates are given in turn.
+pub const COLORS: [&str; 8] = ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
+
+/// An agent is no more (agent stream).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentEnded {
+    /// On whose word.
+    pub by: String,
+    /// Why.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// Whether it was not asked, or did not answer in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forced: bool,
+}
+
+/// A letter could not be brought to whom it was for, or was not accepted (the stream of whoever it was for).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LetterRefused {
+    /// Which.
+    pub letter: EnvelopeId,
+    /// Whose it was.
+    pub from: Address,
+    /// What it was about.
+    pub kind: Kind,
+    /// Why, in words.
+    pub why: String,
+}

@@ -1,0 +1,175 @@
+//! What somebody has asked of others, and which answers to it count.
+//!
+//! A request is known by the letter that made it. The first answer of whoever was asked, of the kind that was asked for, in
+//! time, counts; everything else is refused, with the reason.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::EnvelopeId;
+use crate::limits::REQUESTS_KEPT_MAX;
+use crate::message::{Address, Kind};
+
+/// Somebody was asked something (stream of whoever asks).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requested {
+    /// The letter that asks.
+    pub request: EnvelopeId,
+    /// What is asked.
+    pub kind: Kind,
+    /// Whom.
+    pub to: Address,
+    /// When it is not waited for any more.
+    pub until_ms: i64,
+}
+
+/// It was answered, or nobody waits any more (the same stream).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Responded {
+    /// The letter that asked.
+    pub request: EnvelopeId,
+    /// What they say; `None`: nothing, in time.
+    pub kind: Option<Kind>,
+    /// Why, in their words.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// Why an answer does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Nothing was asked in that letter.
+    Unknown,
+    /// It was answered already, or nobody waits any more.
+    Late,
+    /// Somebody else was asked.
+    NotAsked,
+    /// Something else was asked.
+    OtherKind,
+}
+
+impl Refusal {
+    /// The same in words.
+    pub fn words(&self) -> &'static str {
+        match self {
+            Self::Unknown => "nothing was asked in that letter",
+            Self::Late => "it was answered already, or nobody waits for the answer any more",
+            Self::NotAsked => "somebody else was asked",
+            Self::OtherKind => "it is no answer to what was asked",
+        }
+    }
+}
+
+/// All that somebody has asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Requests {
+    open: Vec<Requested>,
+    /// The last that are not open any more.
+    closed: Vec<EnvelopeId>,
+}
+
+impl Requests {
+    /// Whether nothing was ever asked.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty() && self.closed.is_empty()
+    }
+
+    /// What is waited for.
+    pub fn open(&self) -> &[Requested] {
+        &self.open
+    }
+
+    /// Whether somebody was asked this and has not answered.
+    pub fn is_asked(&self, kind: Kind, to: &str) -> bool {
+        self.open.iter().any(|asked| asked.kind == kind && asked.to == to)
+    }
+
+    /// Whether an answer counts.
+    pub fn judge(&self, request: EnvelopeId, kind: Kind, from: &str) -> Result<&Requested, Refusal> {
+        let Some(asked) = self.open.iter().find(|asked| asked.request == request) else {
+            return Err(if self.closed.contains(&request) { Refusal::Late } else { Refusal::Unknown });
+        };
+        if asked.to != from {
+            return Err(Refusal::NotAsked);
+        }
+        let answers = match asked.kind {
+            Kind::ShutdownRequest => matches!(kind, Kind::ShutdownApproved | Kind::ShutdownRejected),
+            _ => false,
+        };
+        if answers { Ok(asked) } else { Err(Refusal::OtherKind) }
+    }
+
+    /// What nobody waits for any more.
+    pub fn overdue(&self, now_ms: i64) -> impl Iterator<Item = &Requested> {
+        self.open.iter().filter(move |asked| asked.until_ms <= now_ms)
+    }
+
+    /// When that is next the case.
+    pub fn next_ms(&self) -> Option<i64> {
+        self.open.iter().map(|asked| asked.until_ms).min()
+    }
+
+    pub(crate) fn ask(&mut self, asked: &Requested) {
+        if !self.open.iter().any(|known| known.request == asked.request) {
+            self.open.push(asked.clone());
+        }
+    }
+
+    pub(crate) fn close(&mut self, responded: &Responded) {
+        let before = self.open.len();
+        self.open.retain(|asked| asked.request != responded.request);
+        if self.open.len() < before {
+            self.closed.push(responded.request);
+            let over = self.closed.len().saturating_sub(REQUESTS_KEPT_MAX);
+            self.closed.drain(..over);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn id(number: u128) -> EnvelopeId {
+        EnvelopeId::new(Uuid::from_u128(number))
+    }
+
+    fn asked(number: u128, to: &str) -> Requested {
+        Requested { request: id(number), kind: Kind::ShutdownRequest, to: to.to_owned(), until_ms: 100 }
+    }
+
+    #[test]
+    fn one_answer_counts() {
+        let mut requests = Requests::default();
+        requests.ask(&asked(1, "agent/a"));
+        requests.ask(&asked(1, "agent/a"));
+        requests.ask(&asked(2, "agent/b"));
+        assert_eq!(requests.open().len(), 2, "the same request twice is one");
+        for (request, kind, from, want) in [
+            (3, Kind::ShutdownApproved, "agent/a", Refusal::Unknown),
+            (1, Kind::ShutdownApproved, "agent/b", Refusal::NotAsked),
+            (1, Kind::Text, "agent/a", Refusal::OtherKind),
+        ] {
+            assert_eq!(requests.judge(id(request), kind, from), Err(want));
+        }
+        assert!(requests.judge(id(1), Kind::ShutdownRejected, "agent/a").is_ok());
+        requests.close(&Responded { request: id(1), kind: Some(Kind::ShutdownRejected), reason: String::new() });
+        assert_eq!(requests.judge(id(1), Kind::ShutdownApproved, "agent/a"), Err(Refusal::Late));
+        assert!(
+            requests.is_asked(Kind::ShutdownRequest, "agent/b") && !requests.is_asked(Kind::ShutdownRequest, "agent/a")
+        );
+        assert_eq!(requests.overdue(99).count(), 0);
+        assert_eq!((requests.overdue(100).count(), requests.next_ms()), (1, Some(100)));
+    }
+
+    #[test]
+    fn what_is_over_is_forgotten_within_bounds() {
+        let mut requests = Requests::default();
+        for number in 0..2 * REQUESTS_KEPT_MAX as u128 {
+            requests.ask(&asked(number, "agent/a"));
+            requests.close(&Responded { request: id(number), kind: None, reason: String::new() });
+        }
+        assert_eq!(requests.closed.len(), REQUESTS_KEPT_MAX);
+    }
+}

@@ -1,0 +1,213 @@
+//! What a model can say to a colleague: words, or one of the team's protocols by name.
+//!
+//! Names and fields are those that models know. Whoever may say what is decided here too: a lead asks for an end and decides
+//! about plans and modes, a teammate only answers.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::limits::CALL_TEXT_BYTES_MAX;
+use crate::message::Kind;
+use crate::policy::Mode;
+
+/// Something that is said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Word {
+    /// Plain words.
+    Text {
+        /// They.
+        #[serde(alias = "content", alias = "message")]
+        text: String,
+    },
+    /// Please come to an end.
+    ShutdownRequest {
+        /// Why.
+        #[serde(default, alias = "content", alias = "message")]
+        reason: String,
+        /// Seconds after which it is not asked any more.
+        #[serde(default)]
+        deadline_s: Option<u64>,
+    },
+    /// What a teammate says to that.
+    ShutdownResponse {
+        /// The request.
+        request_id: String,
+        /// Whether it does.
+        approve: bool,
+        /// Why not.
+        #[serde(default, alias = "content", alias = "message")]
+        reason: String,
+    },
+    /// What a lead says to a plan.
+    PlanApprovalResponse {
+        /// The request.
+        request_id: String,
+        /// Whether it is to be carried out.
+        approve: bool,
+        /// What is to be different.
+        #[serde(default, alias = "content", alias = "reason")]
+        feedback: String,
+    },
+    /// Work in this mode.
+    ModeSetRequest {
+        /// Which.
+        mode: Mode,
+    },
+    /// These are forbidden from now on.
+    TeamPermissionUpdate {
+        /// Rules.
+        deny: Vec<String>,
+    },
+    /// This is yours.
+    TaskAssignment {
+        /// The task of the shared list.
+        #[serde(alias = "taskId")]
+        task_id: String,
+        /// What to mind about it.
+        #[serde(default, alias = "content", alias = "message", alias = "note")]
+        text: String,
+    },
+}
+
+/// The names that a word can have, for whoever mistook one.
+const NAMES: [&str; 7] = [
+    "message",
+    "shutdown_request",
+    "shutdown_response",
+    "plan_approval_response",
+    "mode_set_request",
+    "team_permission_update",
+    "task_assignment",
+];
+
+impl Word {
+    /// Reads what a model wrote as its message.
+    pub fn read(message: &Value) -> Result<Self, String> {
+        let word = match message {
+            Value::String(text) => Self::Text { text: text.clone() },
+            Value::Object(fields) => match fields.get("type").and_then(Value::as_str) {
+                Some("message" | "text") | None => {
+                    let text = ["text", "content", "message"].iter().find_map(|name| fields.get(*name)?.as_str());
+                    Self::Text { text: text.unwrap_or_default().to_owned() }
+                }
+                Some(name) if !NAMES.contains(&name) => {
+                    return Err(format!("`{name}` is nothing that can be said; there are {}", NAMES.join(", ")));
+                }
+                Some(name) => Self::deserialize(message).map_err(|error| format!("this is no {name}: {error}"))?,
+            },
+            other => return Err(format!("`message` is words or an object, not `{other}`")),
+        };
+        word.bounded()
+    }
+
+    fn bounded(self) -> Result<Self, String> {
+        let text = self.text();
+        if text.len() > CALL_TEXT_BYTES_MAX {
+            let bytes = text.len();
+            return Err(format!(
+                "a message has at most {CALL_TEXT_BYTES_MAX} bytes, not {bytes}; name the files to read instead"
+            ));
+        }
+        if matches!(self, Self::Text { .. }) && text.trim().is_empty() {
+            return Err("`message` is missing".to_owned());
+        }
+        Ok(self)
+    }
+
+    /// The words in it.
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Text { text } | Self::TaskAssignment { text, .. } => text,
+            Self::ShutdownRequest { reason, .. } | Self::ShutdownResponse { reason, .. } => reason,
+            Self::PlanApprovalResponse { feedback, .. } => feedback,
+            Self::ModeSetRequest { .. } | Self::TeamPermissionUpdate { .. } => "",
+        }
+    }
+
+    /// The kind of letter that carries it.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Text { .. } => Kind::Text,
+            Self::ShutdownRequest { .. } => Kind::ShutdownRequest,
+            Self::ShutdownResponse { approve: true, .. } => Kind::ShutdownApproved,
+            Self::ShutdownResponse { approve: false, .. } => Kind::ShutdownRejected,
+            Self::PlanApprovalResponse { .. } => Kind::PlanApprovalResponse,
+            Self::ModeSetRequest { .. } => Kind::ModeSetRequest,
+            Self::TeamPermissionUpdate { .. } => Kind::TeamPermissionUpdate,
+            Self::TaskAssignment { .. } => Kind::TaskAssign,
+        }
+    }
+
+    /// Why somebody may not say it; `None`: they may.
+    pub fn misfit(&self, is_lead: bool) -> Option<&'static str> {
+        match (self, is_lead) {
+            (Self::Text { .. }, _) | (Self::ShutdownResponse { .. }, false) => None,
+            (Self::ShutdownResponse { .. }, true) => Some("only a teammate answers a request to shut down"),
+            (_, true) => None,
+            (_, false) => Some("only the lead says this; write to it in words"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn words_and_protocols_are_read_by_the_names_that_models_know() {
+        let text = |text: &str| Word::Text { text: text.to_owned() };
+        for (message, want) in [
+            (json!("hello"), text("hello")),
+            (json!({ "type": "message", "content": "hi" }), text("hi")),
+            (json!({ "text": "hi" }), text("hi")),
+            (
+                json!({ "type": "shutdown_request", "reason": "done" }),
+                Word::ShutdownRequest { reason: "done".into(), deadline_s: None },
+            ),
+            (
+                json!({ "type": "shutdown_response", "request_id": "r", "approve": false, "content": "busy" }),
+                Word::ShutdownResponse { request_id: "r".into(), approve: false, reason: "busy".into() },
+            ),
+            (
+                json!({ "type": "plan_approval_response", "request_id": "q", "approve": true }),
+                Word::PlanApprovalResponse { request_id: "q".into(), approve: true, feedback: String::new() },
+            ),
+            (json!({ "type": "mode_set_request", "mode": "plan" }), Word::ModeSetRequest { mode: Mode::Plan }),
+            (
+                json!({ "type": "task_assignment", "taskId": "3" }),
+                Word::TaskAssignment { task_id: "3".into(), text: String::new() },
+            ),
+        ] {
+            assert_eq!(Word::read(&message), Ok(want), "{message}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_said_is_told() {
+        for message in [
+            json!(""),
+            json!("  "),
+            json!({ "type": "message" }),
+            json!(7),
+            json!({ "type": "sudo" }),
+            json!({ "type": "shutdown_response" }),
+            json!({ "type": "mode_set_request", "mode": "god" }),
+            json!("x".repeat(CALL_TEXT_BYTES_MAX + 1)),
+        ] {
+            assert!(Word::read(&message).is_err(), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_teammate_only_answers() {
+        let ask = Word::ShutdownRequest { reason: String::new(), deadline_s: None };
+        let answer = Word::ShutdownResponse { request_id: "r".into(), approve: true, reason: String::new() };
+        let words = Word::Text { text: "hi".into() };
+        for (word, lead, mate) in [(ask, true, false), (answer, false, true), (words, true, true)] {
+            assert_eq!((word.misfit(true).is_none(), word.misfit(false).is_none()), (lead, mate), "{word:?}");
+        }
+    }
+}

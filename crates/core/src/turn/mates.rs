@@ -1,0 +1,49 @@
+//! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
+
+use super::{Phase, Status, Turn};
+use crate::id::QuestionId;
+use crate::mates::requests::Requests;
+use crate::mates::{AgentEnded, Teammate};
+use crate::message::Assignment;
+use crate::policy::Action;
+
+impl Turn {
+    /// Whether a turn can begin, as far as its agent is concerned.
+    pub(super) fn can_begin(&self) -> bool {
+        self.settings.is_some() && self.gone.is_none()
+    }
+
+    /// Who it is as a teammate, if it is one.
+    pub fn mate(&self) -> Option<&Teammate> {
+        self.engaged()?.life.mate()
+    }
+
+    /// What a teammate was started for.
+    pub fn engaged(&self) -> Option<&Assignment> {
+        self.identity.as_ref()?.mate.as_deref()
+    }
+
+    /// That it is no more, if so.
+    pub fn gone(&self) -> Option<&AgentEnded> {
+        self.gone.as_ref()
+    }
+
+    /// What it has asked of others.
+    pub fn requests(&self) -> &Requests {
+        &self.requests
+    }
+
+    /// Whether nobody waits for what comes of the turn that runs.
+    pub fn is_quiet(&self) -> bool {
+        self.current.as_ref().is_some_and(|current| current.quiet)
+    }
+
+    /// What it asks with a question that is open.
+    pub fn asks(&self, asked: QuestionId) -> Option<&Action> {
+        let Phase::Working(calls) = &self.phase else { return None };
+        calls.iter().find_map(|call| match &call.status {
+            Status::Asked { question, action, .. } if *question == asked => Some(action),
+            _ => None,
+        })
+    }
+}
