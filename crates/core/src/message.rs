@@ -51,7 +51,7 @@ pub enum Kind {
     ShutdownApproved,
     /// It does not, and why.
     ShutdownRejected,
-    /// More is forbidden from now on.
+    /// What a person has allowed one of them for the session, the others may from now on.
     TeamPermissionUpdate,
     /// A teammate is to work in another mode.
     ModeSetRequest,

@@ -299,6 +299,14 @@ impl Journal {
         Ok(letters)
     }
 
+    /// How many letters wait in a mailbox.
+    pub fn count_mail(&self, address: &str) -> Result<usize, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.count_mail(address)),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.pending_mail(address).len()),
+        }
+    }
+
     /// Whether a letter was ever sent under this id.
     pub fn has_mail(&self, id: EnvelopeId) -> Result<bool, JournalError> {
         match &self.engine {

@@ -191,6 +191,9 @@ impl House {
                 floor.seat_agent(agent)?;
             }
         }
+        for agent in if resumed { floor.mates_with_mail()? } else { Vec::new() } {
+            floor.seat_agent(agent)?;
+        }
         // Last, so that nobody says that there is nothing to do before everybody sits.
         if let Some(place) = place {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);

@@ -43,7 +43,7 @@ pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use plan::propose::preview;
 pub use post::{Noted, Pending, Post, Reply};
-pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, Matter, PlanEndRow, PlanRow, project_entry};
+pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, with_team};

@@ -228,7 +228,8 @@ impl<'j> Post<'j> {
     ) -> Result<String, RuntimeError> {
         let to = self.address(question)?;
         let answer = match &answer.by {
-            By::Person(_) => Answer { by: By::Person(person(by)), ..answer.clone() },
+            // Whoever comes through a door is a person, whatever else they say.
+            By::Person(_) | By::Lead(_) => Answer { by: By::Person(person(by)), ..answer.clone() },
             By::Rule(_) | By::Nobody(_) => answer.clone(),
         };
         let body = json!({ "question": question, "answer": answer });

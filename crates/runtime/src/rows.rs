@@ -6,6 +6,7 @@
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
+use max_team_core::mates::AgentEnded;
 use max_team_core::memory::Scope;
 use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
@@ -37,6 +38,11 @@ pub(crate) fn agents_of(session: &str) -> String {
     format!("agents/{session}")
 }
 
+/// The teammates of a session, by name.
+pub(crate) fn mates_of(session: &str) -> String {
+    format!("mates/{session}")
+}
+
 /// Who in a session was last given each call whose answer may be kept.
 pub(crate) fn asked_of(session: &str) -> String {
     format!("asked/{session}")
@@ -62,6 +68,19 @@ pub struct AgentRow {
     pub assignment: Option<Assignment>,
     /// When.
     pub at_ms: i64,
+}
+
+/// A teammate of a session.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MateRow {
+    /// Which agent it is.
+    pub agent: AgentId,
+    /// What it is painted in.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub color: String,
+    /// Why it is no more, if so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone: Option<AgentEnded>,
 }
 
 impl AgentRow {
@@ -200,16 +219,21 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
 fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Projection> {
     match event {
         Event::AgentStarted(started) => {
+            let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
             let row = AgentRow {
                 agent: started.agent,
                 session: started.session,
-                name: started.definition.name.clone(),
-                role: started.definition.role.clone(),
+                name: mate.map_or(&started.definition.name, |mate| &mate.name).clone(),
+                role: mate.map_or(&started.definition.role, |mate| &mate.role).clone(),
                 assignment: started.assignment.clone(),
                 at_ms,
             };
             let session = started.session.to_string();
             let mut rows = put(&agents_of(&session), agent, at_ms, &row);
+            if let Some(mate) = mate {
+                let row = MateRow { agent: started.agent, color: mate.color.clone(), gone: None };
+                rows.extend(put(&mates_of(&session), &mate.name, at_ms, &row));
+            }
             rows.extend(put(AGENT, agent, at_ms, &session));
             if let Some(given) = &started.assignment {
                 rows.extend(put(WORKING, agent, at_ms, &session));
@@ -239,6 +263,11 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             let mut rows = answered_by(answered.question, &answered.answer.by, said, at_ms);
             rows.push(delete(INBOX, stream));
             rows
+        }
+        Event::AgentEnded(ended) => {
+            let Ok(id) = agent.parse() else { return Vec::new() };
+            let row = MateRow { agent: id, color: String::new(), gone: Some(ended.clone()) };
+            put(&mates_of(&ended.session.to_string()), &ended.name, at_ms, &row)
         }
         Event::TurnEnded(ended) => {
             let mut rows = vec![delete(INBOX, stream), delete(WORKING, agent)];

@@ -4,8 +4,9 @@
 //! the agent's loop, in the same commit as their result. The names and fields that design documents use are read too.
 
 mod call;
+mod mates;
 
-use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
+use max_team_core::calling::hands::{AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN_TEAMMATE, TASK};
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::Ruling;
 use max_team_core::plan::{Draft, Status, Task};
@@ -15,7 +16,8 @@ use max_team_tools::{Cx, Output, Registry, Spec, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) use call::{Call, Callee, Message, Way, title, tools as calling};
+pub(crate) use call::{Call, Callee, Way, title, tools as calling};
+pub(crate) use mates::{Message, Spawn};
 
 use crate::memory;
 use crate::skills::{SKILL, SkillTool};
@@ -56,6 +58,9 @@ pub(crate) enum Act {
     Dispatch(Dispatch),
     Call(Call),
     Message(Message),
+    Spawn(Box<Spawn>),
+    Inbox,
+    Plan,
     Skill(Value),
     Clarify { question: String },
     Memory(memory::Ask),
@@ -170,6 +175,9 @@ impl Act {
             TASK => Self::Call(Call::task(input)?),
             AGENT => Self::Call(Call::agent(input)?),
             SEND_MESSAGE => Self::Message(Message::read(input)?),
+            SPAWN_TEAMMATE => Self::Spawn(Box::new(Spawn::read(input)?)),
+            CHECK_INBOX => Self::Inbox,
+            EXIT_PLAN_MODE => Self::Plan,
             memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
             memory::WRITE => Self::Memory(memory::Ask::Write(serde_json::from_value(input).map_err(misfit)?)),
             SKILL => Self::Skill(input),
@@ -195,7 +203,11 @@ impl Tool for TeamTool {
 
     fn action(&self, _: &Cx, args: &Value) -> Result<Action, ToolError> {
         let target: String = self.target(args)?.chars().take(TARGET_CHARS_MAX).collect();
-        let preview = if self.deed == Deed::Ask { question(args) } else { String::new() };
+        let preview = match self.deed {
+            Deed::Ask => question(args),
+            Deed::Propose => mates::Plan::read(args.clone()).map_err(ToolError::correctable)?.plan,
+            _ => String::new(),
+        };
         Ok(Action { deed: self.deed, preview, ..Action::read(target) })
     }
 
@@ -209,11 +221,16 @@ impl TeamTool {
     fn target(&self, args: &Value) -> Result<String, ToolError> {
         let act = |read: Result<Act, String>| read.map_err(ToolError::correctable);
         match self.spec.name.as_str() {
-            name @ (AGENT | TASK | DISPATCH_TASK) => Ok(match act(Act::read(name, args.clone()))? {
-                Act::Call(call) => call.who,
-                Act::Dispatch(dispatch) => dispatch.agent,
-                _ => String::new(),
-            }),
+            name @ (AGENT | TASK | DISPATCH_TASK | SPAWN_TEAMMATE | SEND_MESSAGE) => {
+                Ok(match act(Act::read(name, args.clone()))? {
+                    Act::Call(call) => call.who,
+                    Act::Dispatch(dispatch) => dispatch.agent,
+                    // Rules speak of types; a name is whatever somebody makes up.
+                    Act::Spawn(spawn) => spawn.kind().to_owned(),
+                    Act::Message(message) => message.to.join(", "),
+                    _ => String::new(),
+                })
+            }
             _ => {
                 let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to", "key"];
                 let found = words.iter().find_map(|key| args.get(key).and_then(Value::as_str));
@@ -268,7 +285,7 @@ fn all() -> Vec<TeamTool> {
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
     ];
     let memory = memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
-    own.into_iter().chain(calling(&[])).chain(memory).collect()
+    own.into_iter().chain(calling(&[])).chain(mates::tools()).chain(memory).collect()
 }
 
 const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";

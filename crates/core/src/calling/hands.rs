@@ -17,20 +17,39 @@ pub const AGENT: &str = "agent";
 pub const SEND_MESSAGE: &str = "send_message";
 /// Asks the user.
 pub const ASK_USER: &str = "ask_user";
+/// Starts a teammate.
+pub const SPAWN_TEAMMATE: &str = "spawn_teammate";
+/// Looks into one's own mailbox.
+pub const CHECK_INBOX: &str = "check_inbox";
+/// Puts a plan before whoever leads.
+pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 
 /// What begins or continues the work of others.
 pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
+/// What only a lead has: nobody it starts starts teammates.
+pub const LEADING: [&str; 1] = [SPAWN_TEAMMATE];
+/// What every teammate has, whatever its type says: who cannot be written to is none.
+pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// All that a lead has who only coordinates.
-pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
+pub const COORDINATING: [&str; 6] = [AGENT, ASK_USER, CHECK_INBOX, SEND_MESSAGE, SPAWN_TEAMMATE, TASK];
 
 /// The type that is called when nobody says which: all tools but those that call.
 pub const GENERAL: &str = "general";
 
 /// What steers the team, the plan or the conversation with the user.
-const META: [&str; 7] =
-    [ASK_USER, "dispatch_task", "need_clarify", "submit_plan", "task_create", "task_query", "task_update"];
+const META: [&str; 9] = [
+    ASK_USER,
+    CHECK_INBOX,
+    "dispatch_task",
+    "need_clarify",
+    SPAWN_TEAMMATE,
+    "submit_plan",
+    "task_create",
+    "task_query",
+    "task_update",
+];
 /// What changes how freely somebody acts.
-const MODES: [&str; 3] = ["enter_plan_mode", "exit_plan_mode", "set_mode"];
+const MODES: [&str; 3] = ["enter_plan_mode", EXIT_PLAN_MODE, "set_mode"];
 /// What writes down what is remembered.
 const REMEMBERING: &str = "memory_write";
 /// What never needs a person, whatever is in its way.
@@ -93,7 +112,9 @@ pub fn hands<'a>(there: impl IntoIterator<Item = &'a str>, who: &Definition, cal
     tools.dedup();
     let mut taken = Vec::new();
     let layers: [(Layer, Takes<'_>); 5] = [
-        (Layer::Meta, &|tool| META.contains(&tool) || (SPAWNING.contains(&tool) && !caller.deeper)),
+        (Layer::Meta, &|tool| {
+            META.contains(&tool) || tool == EXIT_PLAN_MODE || (SPAWNING.contains(&tool) && !caller.deeper)
+        }),
         (Layer::Custom, &|tool| !who.builtin && !is_trusted(tool)),
         (Layer::Background, &|tool| who.background && !UNATTENDED.contains(&tool)),
         (Layer::Own, &|tool| !is_own(who, tool)),

@@ -11,7 +11,7 @@ pub mod word;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::EnvelopeId;
+use crate::id::{EnvelopeId, SessionId};
 use crate::message::{Address, Kind};
 
 /// How long somebody lives who was given something to do.
@@ -64,6 +64,10 @@ pub const COLORS: [&str; 8] = ["blue", "green", "yellow", "purple", "orange", "p
 /// An agent is no more (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentEnded {
+    /// Its session.
+    pub session: SessionId,
+    /// What it was called.
+    pub name: String,
     /// On whose word.
     pub by: String,
     /// Why.

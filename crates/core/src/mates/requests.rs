@@ -29,6 +29,9 @@ pub struct Responded {
     pub request: EnvelopeId,
     /// What they say; `None`: nothing, in time.
     pub kind: Option<Kind>,
+    /// The letter that says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub letter: Option<EnvelopeId>,
     /// Why, in their words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -63,8 +66,8 @@ impl Refusal {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Requests {
     open: Vec<Requested>,
-    /// The last that are not open any more.
-    closed: Vec<EnvelopeId>,
+    /// The last that are not open any more, each with the letter that answered it.
+    closed: Vec<(EnvelopeId, Option<EnvelopeId>)>,
 }
 
 impl Requests {
@@ -83,10 +86,16 @@ impl Requests {
         self.open.iter().any(|asked| asked.kind == kind && asked.to == to)
     }
 
+    /// Whether this letter is the answer that counted.
+    pub fn is_accepted(&self, letter: EnvelopeId) -> bool {
+        self.closed.iter().any(|(_, accepted)| *accepted == Some(letter))
+    }
+
     /// Whether an answer counts.
     pub fn judge(&self, request: EnvelopeId, kind: Kind, from: &str) -> Result<&Requested, Refusal> {
         let Some(asked) = self.open.iter().find(|asked| asked.request == request) else {
-            return Err(if self.closed.contains(&request) { Refusal::Late } else { Refusal::Unknown });
+            let is_known = self.closed.iter().any(|(closed, _)| *closed == request);
+            return Err(if is_known { Refusal::Late } else { Refusal::Unknown });
         };
         if asked.to != from {
             return Err(Refusal::NotAsked);
@@ -118,7 +127,7 @@ impl Requests {
         let before = self.open.len();
         self.open.retain(|asked| asked.request != responded.request);
         if self.open.len() < before {
-            self.closed.push(responded.request);
+            self.closed.push((responded.request, responded.letter));
             let over = self.closed.len().saturating_sub(REQUESTS_KEPT_MAX);
             self.closed.drain(..over);
         }
@@ -154,7 +163,13 @@ mod tests {
             assert_eq!(requests.judge(id(request), kind, from), Err(want));
         }
         assert!(requests.judge(id(1), Kind::ShutdownRejected, "agent/a").is_ok());
-        requests.close(&Responded { request: id(1), kind: Some(Kind::ShutdownRejected), reason: String::new() });
+        requests.close(&Responded {
+            request: id(1),
+            kind: Some(Kind::ShutdownRejected),
+            letter: Some(id(9)),
+            reason: String::new(),
+        });
+        assert!(requests.is_accepted(id(9)) && !requests.is_accepted(id(8)));
         assert_eq!(requests.judge(id(1), Kind::ShutdownApproved, "agent/a"), Err(Refusal::Late));
         assert!(
             requests.is_asked(Kind::ShutdownRequest, "agent/b") && !requests.is_asked(Kind::ShutdownRequest, "agent/a")
@@ -168,7 +183,7 @@ mod tests {
         let mut requests = Requests::default();
         for number in 0..2 * REQUESTS_KEPT_MAX as u128 {
             requests.ask(&asked(number, "agent/a"));
-            requests.close(&Responded { request: id(number), kind: None, reason: String::new() });
+            requests.close(&Responded { request: id(number), kind: None, letter: None, reason: String::new() });
         }
         assert_eq!(requests.closed.len(), REQUESTS_KEPT_MAX);
     }

@@ -54,11 +54,6 @@ pub enum Word {
         /// Which.
         mode: Mode,
     },
-    /// These are forbidden from now on.
-    TeamPermissionUpdate {
-        /// Rules.
-        deny: Vec<String>,
-    },
     /// This is yours.
     TaskAssignment {
         /// The task of the shared list.
@@ -71,13 +66,12 @@ pub enum Word {
 }
 
 /// The names that a word can have, for whoever mistook one.
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 6] = [
     "message",
     "shutdown_request",
     "shutdown_response",
     "plan_approval_response",
     "mode_set_request",
-    "team_permission_update",
     "task_assignment",
 ];
 
@@ -121,7 +115,7 @@ impl Word {
             Self::Text { text } | Self::TaskAssignment { text, .. } => text,
             Self::ShutdownRequest { reason, .. } | Self::ShutdownResponse { reason, .. } => reason,
             Self::PlanApprovalResponse { feedback, .. } => feedback,
-            Self::ModeSetRequest { .. } | Self::TeamPermissionUpdate { .. } => "",
+            Self::ModeSetRequest { .. } => "",
         }
     }
 
@@ -134,7 +128,6 @@ impl Word {
             Self::ShutdownResponse { approve: false, .. } => Kind::ShutdownRejected,
             Self::PlanApprovalResponse { .. } => Kind::PlanApprovalResponse,
             Self::ModeSetRequest { .. } => Kind::ModeSetRequest,
-            Self::TeamPermissionUpdate { .. } => Kind::TeamPermissionUpdate,
             Self::TaskAssignment { .. } => Kind::TaskAssign,
         }
     }

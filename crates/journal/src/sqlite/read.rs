@@ -139,6 +139,17 @@ impl Db {
         })
     }
 
+    pub(crate) fn count_mail(&self, address: &str) -> Result<usize, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT count(*) FROM stream JOIN mail ON mail.stream = stream.id AND mail.taken IS NULL
+                 WHERE stream.name = ?1",
+            )?;
+            let count: i64 = statement.query_row([own::mail_stream(address)], |row| row.get(0))?;
+            Ok(usize::try_from(count).unwrap_or_default())
+        })
+    }
+
     pub(crate) fn get(&self, table: &str, key: &str) -> Result<Option<Vec<u8>>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT value FROM projection WHERE kind = ?1 AND key = ?2")?;

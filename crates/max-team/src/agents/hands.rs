@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, SPAWNING, TASK};
+use max_team_core::calling::hands::{AGENT, CHECK_INBOX, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNING, TASK};
 use max_team_core::near::did_you_mean;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
@@ -45,7 +45,8 @@ pub(super) enum Hand {
 /// them can do anything by itself.
 pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
     let mut tools = listed.to_vec();
-    for tool in TEAM.into_iter().chain([AGENT, TASK, SEND_MESSAGE, SKILL, MEMORY_READ, MEMORY_WRITE]) {
+    let others = [AGENT, TASK, SEND_MESSAGE, SPAWN_TEAMMATE, CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE];
+    for tool in TEAM.into_iter().chain(others) {
         if !tools.iter().any(|known| known == tool) {
             tools.push(tool.to_owned());
         }

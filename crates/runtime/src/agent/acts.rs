@@ -24,9 +24,9 @@ use crate::team_tools::{self, Act, Call, Way};
 
 /// What a call came to.
 pub(super) struct Done {
-    words: String,
-    is_error: bool,
-    events: Vec<Event>,
+    pub(super) words: String,
+    pub(super) is_error: bool,
+    pub(super) events: Vec<Event>,
     pub(super) extra: Extra,
 }
 
@@ -43,8 +43,12 @@ impl Done {
 impl Agent {
     /// Starts what is pending; `true` if something was done to the team and there may be more.
     pub(super) async fn launch_and_act(&mut self) -> Result<bool, RuntimeError> {
-        let acts = self.launch();
+        let mut acts = self.launch();
         let any = !acts.is_empty();
+        let spawns: Vec<String> = acts.extract_if(.., |key| self.is_spawn(key)).collect();
+        if !spawns.is_empty() {
+            self.spawn(spawns).await?;
+        }
         for key in acts {
             self.act(key).await?;
         }
@@ -78,6 +82,9 @@ impl Agent {
                 None => return Ok(()),
                 Some(done) => done,
             },
+            Ok(Act::Spawn(_)) => return Ok(()),
+            Ok(Act::Inbox) => self.inbox()?,
+            Ok(Act::Plan) => self.begin_planned().await?,
             Ok(Act::Skill(input)) => match self.skill(&key, input).await? {
                 None => return Ok(()),
                 Some(done) => done,

@@ -15,6 +15,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
+use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::Deed;
 use max_team_core::team::{Definition, Isolation, Settings};
@@ -35,7 +36,7 @@ use crate::handle::Mate;
 use crate::plan::letters;
 use crate::rows::{self, AgentRow};
 use crate::shared::{commit_at, now_ms};
-use crate::team_tools::{self, Call, Message, Way};
+use crate::team_tools::{self, Call, Way};
 use crate::worktree::{self, Worker};
 use crate::{beat, session};
 
@@ -98,6 +99,7 @@ impl Agent {
             depth,
             cache: cache.map(Box::new),
             skill: call.skill.clone(),
+            life: Life::Call,
         };
         let text = if call.way == Way::Dispatch { letters::delegated(&text) } else { text };
         let mate = self.apart(child, mate, call.isolation);
@@ -112,7 +114,7 @@ impl Agent {
 
     /// The same somebody with a copy of the project to work in, if it is to have one. Whoever is called from within a copy
     /// works in that one.
-    fn apart(&self, child: AgentId, mate: Mate, isolation: Isolation) -> Mate {
+    pub(super) fn apart(&self, child: AgentId, mate: Mate, isolation: Isolation) -> Mate {
         if !mate.settings.permissions.copy.is_empty() || !worktree::wanted(mate.definition.isolation, isolation) {
             return mate;
         }
@@ -122,7 +124,7 @@ impl Agent {
 
     /// Whether somebody's copy is not there yet. It is made beside everything else, and the call is looked at again
     /// once it is; if it cannot be made, the call has failed.
-    fn is_preparing(&mut self, key: &str, by: &str, settings: &Settings) -> bool {
+    pub(super) fn is_preparing(&mut self, key: &str, by: &str, settings: &Settings) -> bool {
         if settings.permissions.copy.is_empty() {
             return false;
         }
@@ -264,7 +266,7 @@ impl Agent {
         Ok(())
     }
 
-    fn assigning(&self, child: AgentId, assignment: &Assignment, text: &str, what: &[u8]) -> Envelope {
+    pub(super) fn assigning(&self, child: AgentId, assignment: &Assignment, text: &str, what: &[u8]) -> Envelope {
         Envelope {
             id: derived(&[self.stream.as_bytes(), assignment.task.as_bytes(), what]),
             from: self.stream.clone(),
@@ -278,8 +280,8 @@ impl Agent {
     }
 
     /// Goes on with somebody who was called before. The result comes by mail.
-    pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
-        let (AgentRow { agent: child, name, .. }, given) = match self.addressed(key, &message.to)? {
+    pub(super) async fn go_on_with(&mut self, key: &str, to: &str, text: &str) -> Result<Option<Done>, RuntimeError> {
+        let (AgentRow { agent: child, name, .. }, given) = match self.addressed(key, to)? {
             Ok(found) => found,
             Err(words) => return Ok(Some(Done::wrong(words))),
         };
@@ -288,9 +290,9 @@ impl Agent {
         let timeout_ms = now.as_ref().or(turn.settings()).and_then(|settings| settings.constraints.timeout_ms);
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
-        let title = team_tools::title(&message.message);
+        let title = team_tools::title(text);
         let assignment = Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, cache: None, ..given };
-        let letter = self.assigning(child, &assignment, &message.message, b"message");
+        let letter = self.assigning(child, &assignment, text, b"message");
         if self.floor.shared.journal.has_mail(letter.id)? {
             self.floor.seat_agent(child)?;
         } else {
@@ -487,7 +489,7 @@ fn failed(key: String, words: &str) -> Input {
 }
 
 /// Keeps the beginning of a text that is too long for a conversation.
-fn clip(text: &mut String, most: usize) {
+pub(super) fn clip(text: &mut String, most: usize) {
     if text.len() > most {
         let bytes = text.len();
         text.truncate(text.floor_char_boundary(most));

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use max_team_core::event::{End, Event, Replied};
 use max_team_core::hash::Hash;
-use max_team_core::id::EnvelopeId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
-use max_team_core::message::Envelope;
+use max_team_core::message::{Assignment, Envelope};
 use max_team_core::policy::Class;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
-use super::{Agent, SNAPSHOT_VERSION};
+use super::{Agent, Newcomer, SNAPSHOT_VERSION};
 use crate::error::RuntimeError;
-use crate::handle::Notice;
+use crate::handle::{Mate, Notice};
 use crate::herald::Word;
 use crate::rows;
 use crate::shared::{append, commit_at, now_ms};
@@ -27,6 +27,16 @@ pub(super) struct Extra {
     /// Where such a stream must stand, for whoever has decided by what is in it.
     pub(super) expect: Vec<(String, u64)>,
     pub(super) projections: Vec<Projection>,
+    /// Whoever begins to exist with it.
+    pub(super) guests: Vec<Guest>,
+}
+
+/// Somebody who begins to exist, with what they are given.
+pub(super) struct Guest {
+    pub(super) id: AgentId,
+    pub(super) mate: Mate,
+    pub(super) assignment: Assignment,
+    pub(super) letter: Envelope,
 }
 
 impl Extra {
@@ -55,9 +65,24 @@ impl Agent {
             return Ok(());
         }
         let at_ms = now_ms();
-        let Written { commit, replies, answered } = self.write(&events, extra, at_ms)?;
+        let mut extra = extra;
+        let guests = std::mem::take(&mut extra.guests);
+        let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
+        let mut newcomers = Vec::new();
+        for Guest { id, mate, assignment, letter } in guests {
+            let settings = mate.settings.clone();
+            let newcomer = Newcomer::welcome(&self.floor, id, &mate, settings, assignment, &letter, &mut commit)?;
+            if newcomer.as_ref().is_some_and(Newcomer::has_begun) {
+                self.floor.shared.herald.letter(&letter);
+            } else {
+                commit.sends.push(letter);
+            }
+            newcomers.extend(newcomer);
+        }
         let word = self.floor.shared.herald.word();
-        self.floor.commit(commit, || ()).await?;
+        let prepare = || newcomers.iter_mut().for_each(|newcomer| newcomer.prepare(at_ms));
+        self.floor.commit(commit, prepare).await?;
+        newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
         let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
@@ -83,6 +108,7 @@ impl Agent {
         // A turn may end in the same decision that begins it, before anybody knows whose it was.
         let mut assignment = self.turn.assignment().cloned();
         let mut stopped_by = self.turn.stopped_by().map(str::to_owned);
+        let mut quiet = self.turn.is_quiet();
         for event in events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
@@ -92,7 +118,10 @@ impl Agent {
                     extra.sends.extend(self.stopping(&interrupted.by));
                     stopped_by = Some(interrupted.by.clone());
                 }
-                Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
+                Event::TurnStarted(started) => {
+                    assignment.clone_from(&started.assignment);
+                    quiet = started.quiet;
+                }
                 Event::TurnEnded(over) => {
                     if self.lead && !self.turn.is_compacting() {
                         let whole = over.end == End::Answered;
@@ -101,7 +130,7 @@ impl Agent {
                         commit.strength = Strength::Full;
                     }
                     if let Some(given) = &assignment {
-                        extra.sends.push(self.result_letter(given, over, stopped_by.as_deref(), at_ms));
+                        extra.sends.push(self.result_letter(given, over, stopped_by.as_deref(), quiet, at_ms));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }

@@ -74,7 +74,7 @@ impl Agent {
                 continue;
             }
             let future = match effect {
-                Effect::RunTool { key, action, .. } if action.deed == Deed::Team => {
+                Effect::RunTool { key, action, .. } if matches!(action.deed, Deed::Team | Deed::Propose) => {
                     acts.push(key);
                     continue;
                 }

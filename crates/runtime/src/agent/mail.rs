@@ -8,13 +8,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, Short, TurnEnded};
+use max_team_core::event::{End, Event, QuestionAsked, Short, TurnEnded};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
+use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
+use max_team_core::mates::Teammate;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
-use max_team_core::policy::{Action, Answer, Deed};
+use max_team_core::policy::{Action, Deed};
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input};
 use serde::Deserialize;
@@ -34,45 +36,68 @@ use crate::worktree::{self, Changed};
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
-        let mut news: Vec<Envelope> = Vec::new();
+        let (mut news, mut notes, mut ends, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         self.put_off &= !all;
+        let all = all | std::mem::take(&mut self.noted);
         for letter in self.floor.mail(&self.stream, all)? {
+            if self.turn.gone().is_some() {
+                self.send_back(&letter).await?;
+                continue;
+            }
             match letter.kind {
-                Kind::PermissionResponse => {
-                    let ack = Extra::acks(vec![letter.id]);
-                    match answer_of(&letter) {
-                        Some((question, answer)) => self.step(Input::Answered { question, answer }, ack).await?,
-                        None => self.commit(Vec::new(), ack).await?,
+                _ if Self::ends(&letter) => ends.push(letter),
+                Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
+                Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
+                Kind::ModeSetRequest => self.take_mode(&letter).await?,
+                Kind::ShutdownApproved | Kind::ShutdownRejected if !self.lead => {
+                    self.refuse(&letter, "it asked nobody to shut down").await?;
+                }
+                Kind::ShutdownApproved => drop(self.take_response(&letter).await?),
+                Kind::ShutdownRejected => {
+                    // It counts at once, and is told when there is a turn for it.
+                    if self.turn.requests().is_accepted(letter.id) || self.take_response(&letter).await? {
+                        news.push(letter);
                     }
                 }
                 Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
                     self.ask_user(&letter).await?;
                 }
+                _ if self.is_news(&letter) => news.push(letter),
                 Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
                 Kind::Shutdown => {
                     let by = text_at(&letter.body, "by");
                     self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
                 }
                 Kind::UserInput | Kind::TaskAssign if !self.turn.is_busy() => self.begin(&[letter]).await?,
-                Kind::TaskFailed | Kind::NeedClarify | Kind::AllTasksDone | Kind::PlanApprovalResponse => {
-                    news.push(letter);
-                }
+                Kind::TeammateTerminated | Kind::Undelivered => notes.push(letter),
                 // It waits until the turn is over.
                 Kind::UserInput | Kind::TaskAssign => self.left_over = true,
-                // Nobody who knows us writes this to an agent.
-                Kind::PlanApprovalRequest | Kind::TaskUpdate | Kind::PermissionRequest => {
-                    self.commit(Vec::new(), Extra::acks(vec![letter.id])).await?;
-                }
+                // That somebody waits or rests is known from its own stream; nobody who knows us writes the others.
+                _ => seen.push(letter.id),
             }
         }
-        if !news.is_empty() {
-            if self.turn.is_busy() {
+        self.commit(Vec::new(), Extra::acks(seen)).await?;
+        if !news.is_empty() && !self.turn.is_busy() {
+            self.begin_with(news, std::mem::take(&mut notes)).await?;
+        } else if !news.is_empty() {
+            self.left_over = true;
+        }
+        self.noted = !notes.is_empty();
+        self.part(&ends).await
+    }
+
+    /// Begins a turn about what has come, as much of it as one turn is told; what came beside it is told too.
+    async fn begin_with(&mut self, news: Vec<Envelope>, notes: Vec<Envelope>) -> Result<(), RuntimeError> {
+        let (mut told, mut bytes) = (Vec::new(), 0_usize);
+        for letter in news.into_iter().chain(notes) {
+            bytes = bytes.saturating_add(text_at(&letter.body, "text").len());
+            if bytes > MAIL_TOLD_BYTES_MAX && !told.is_empty() {
                 self.left_over = true;
-            } else {
-                self.begin(&news).await?;
+                break;
             }
+            told.push(letter);
         }
-        Ok(())
+        self.begin(&told).await
     }
 
     /// What begins a turn, with everything fresh.
@@ -81,31 +106,51 @@ impl Agent {
         self.began = Instant::now();
         self.frame.refresh(&self.floor.shared);
         self.frame.may_call(self.floor.callees(self.frame.definition(), self.lead));
-        let words: Vec<String> = letters.iter().map(|letter| text_at(&letter.body, "text")).collect();
+        let words: Vec<String> = letters.iter().map(|letter| self.told_as(letter)).collect();
         let first = letters.first();
-        let skills = first.filter(|first| self.lead && first.kind == Kind::UserInput).map(|_| self.skills_for(&words));
+        // Only what the user says asks for skills.
+        let asks = first.filter(|first| self.lead && first.kind == Kind::UserInput);
+        let skills = asks.map(|first| self.skills_for(&text_at(&first.body, "text")));
         let words = words.join("\n\n");
         // News of the team's is no question that could find anything.
         let asked = first.is_some_and(|first| first.kind == Kind::UserInput);
         let recall = self.recall(if asked { &words } else { "" });
         let mut input = vec![Part::text(words)];
         input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
-        let assignment = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
+        let given = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
+        let given = given.filter(|_| first.is_some_and(|first| first.kind == Kind::TaskAssign));
+        let (assignment, quiet) = match given {
+            Some(given) => (Some(given), false),
+            None => self.occasion(letters),
+        };
         Input::Begin {
             turn: TurnId::new(Uuid::now_v7()),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
             input,
             assignment,
             recall,
+            letters: letters.iter().skip(1).map(|letter| letter.id).collect(),
+            quiet,
         }
     }
 
+    /// What a teammate's turn about its mail is a part of, and whether nobody waits for what comes of it.
+    fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
+        let Some(engaged) = self.turn.engaged() else { return (None, false) };
+        let has_written = |who: &str| letters.iter().any(|letter| letter.from == who);
+        let user = letters.iter().find(|letter| letter.kind == Kind::UserInput).map(|letter| letter.from.clone());
+        let is_quiet = user.is_none() && !has_written(&engaged.reply_to);
+        let reply_to = user.filter(|_| !has_written(&engaged.reply_to)).unwrap_or_else(|| engaged.reply_to.clone());
+        // More than one attempt says that it had been done with what it was started for.
+        (Some(Assignment { reply_to, attempt: engaged.attempt + 1, ..engaged.clone() }), is_quiet)
+    }
+
     /// What the user asks for by the name of a skill, to be put behind their words.
-    fn skills_for(&self, words: &[String]) -> String {
+    fn skills_for(&self, words: &str) -> String {
         let session = self.floor.session.to_string();
         let asked = Asked { root: self.frame.root(), session: &session };
         let catalogue = self.floor.shared.skills.of(asked.root);
-        let expanded = skills::expand(&words.join("\n"), &catalogue, &asked);
+        let expanded = skills::expand(words, &catalogue, &asked);
         self.frame.wish(expanded.wish);
         expanded.text
     }
@@ -197,10 +242,14 @@ impl Agent {
 
     /// The letter that tells whoever waits for this turn that it waits for a person, or that it goes on.
     pub(super) fn held_letter(&self, event: &Event, at_ms: i64) -> Option<Envelope> {
-        let assignment = self.turn.assignment().filter(|assignment| assignment.plan.is_some())?;
+        let is_mate = self.turn.mate().is_some();
+        let assignment = self.turn.engaged().or(self.turn.assignment());
+        let assignment = assignment.filter(|assignment| is_mate || assignment.plan.is_some())?;
         let (kind, question, what) = match event {
+            Event::QuestionAsked(asked) if is_mate => return Some(self.bubbled(assignment, asked, at_ms)),
             Event::QuestionAsked(asked) => (Kind::PermissionRequest, asked.question, "asks"),
-            Event::QuestionAnswered(answered) => (Kind::PermissionResponse, answered.question, "goes on"),
+            // A plan waits for it; a lead sees who rests.
+            Event::QuestionAnswered(answered) if !is_mate => (Kind::PermissionResponse, answered.question, "goes on"),
             _ => return None,
         };
         Some(Envelope {
@@ -213,6 +262,30 @@ impl Agent {
             cause: None,
             sent_at_ms: at_ms,
         })
+    }
+
+    /// The letter that tells its lead what a teammate asks: a plan is put before it, all else is for a person.
+    fn bubbled(&self, given: &Assignment, asked: &QuestionAsked, at_ms: i64) -> Envelope {
+        let kind = match asked.action.deed {
+            Deed::Propose => Kind::PlanApprovalRequest,
+            Deed::Fetch => Kind::SandboxPermissionRequest,
+            _ => Kind::PermissionRequest,
+        };
+        let mut body = json!({ "from": &*self.origin.name, "tool": asked.tool, "target": asked.action.target });
+        if kind == Kind::PlanApprovalRequest {
+            body["question"] = json!(asked.question);
+            body["text"] = json!(asked.action.preview);
+        }
+        Envelope {
+            id: derived(&[self.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
+            from: self.stream.clone(),
+            to: given.reply_to.clone(),
+            kind,
+            body,
+            reply_to: None,
+            cause: None,
+            sent_at_ms: at_ms,
+        }
     }
 
     /// The call that asked with this letter.
@@ -231,6 +304,7 @@ impl Agent {
         assignment: &Assignment,
         ended: &TurnEnded,
         stopped_by: Option<&str>,
+        quiet: bool,
         at_ms: i64,
     ) -> Envelope {
         let (ok, error) = match self.bound_hit(ended, stopped_by) {
@@ -243,6 +317,10 @@ impl Agent {
         let shared = self.purse.left_to_all();
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
         let own = self.is_own_short(ended.short);
+        if let Some(mate) = self.turn.mate() {
+            let said = Said { mate, ok, text: &text, quiet: quiet && ok };
+            return self.mates_letter(assignment, ended, &said, at_ms);
+        }
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
@@ -253,6 +331,34 @@ impl Agent {
                 "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
                 "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
             }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: at_ms,
+        }
+    }
+
+    /// The letter to whoever waits for a teammate's turn; if nobody does, to its lead, that it rests.
+    fn mates_letter(&self, given: &Assignment, ended: &TurnEnded, said: &Said<'_>, at_ms: i64) -> Envelope {
+        let Said { mate, ok, text, quiet } = *said;
+        let is_user = given.reply_to.starts_with("user/");
+        let kind = match (quiet, is_user) {
+            (true, _) => Kind::IdleNotification,
+            (false, true) => Kind::Text,
+            (false, false) => Kind::TaskResult,
+        };
+        let mut body = json!({
+            "mate": mate.name, "from": mate.name, "color": mate.color, "reason": if ok { "done" } else { "failed" },
+            "spent": self.spent(ended),
+        });
+        if !quiet {
+            body["text"] = json!(text);
+        }
+        Envelope {
+            id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            from: self.stream.clone(),
+            to: given.reply_to.clone(),
+            kind,
+            body,
             reply_to: None,
             cause: None,
             sent_at_ms: at_ms,
@@ -303,6 +409,15 @@ impl Agent {
     }
 }
 
+/// What a teammate's turn has come to.
+struct Said<'a> {
+    mate: &'a Teammate,
+    ok: bool,
+    text: &'a str,
+    /// Nobody waits for it.
+    quiet: bool,
+}
+
 /// Whether a turn did what it was for; if not, why.
 fn outcome(ended: &TurnEnded) -> (bool, String) {
     let failed = |words: &str| (false, words.to_owned());
@@ -327,10 +442,4 @@ pub(crate) fn derived(fields: &[&[u8]]) -> EnvelopeId {
 
 pub(crate) fn text_at(body: &Value, key: &str) -> String {
     body.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {
-    let question = letter.body.get("question")?.as_str()?.parse().ok()?;
-    let answer = serde_json::from_value(letter.body.get("answer")?.clone()).ok()?;
-    Some((question, answer))
 }

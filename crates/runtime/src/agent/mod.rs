@@ -13,10 +13,13 @@ mod compact;
 mod flight;
 mod frame;
 mod mail;
+mod mates;
 mod memory;
 mod money;
 mod newcomer;
 mod notes;
+mod parting;
+mod protocol;
 mod skills;
 
 use std::collections::{HashMap, HashSet};
@@ -154,6 +157,8 @@ pub(crate) struct Agent {
     skills: (usize, Vec<String>),
     /// Letters wait in the mailbox that came at a moment they did not fit.
     left_over: bool,
+    /// Letters wait in the mailbox that are only told with others.
+    noted: bool,
     /// Answers wait in the mailbox about whose changes a person is to be asked, and another question is open.
     put_off: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
@@ -166,7 +171,9 @@ pub(crate) struct Agent {
 
 impl Agent {
     pub(crate) fn new(floor: Arc<Floor>, seat: Seat, bell: &Arc<Notify>) -> Self {
-        let name = seat.turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
+        let mate = seat.turn.mate().map(|mate| mate.name.clone());
+        let name = mate.or_else(|| seat.turn.identity().map(|(_, _, definition)| definition.name.clone()));
+        let name = name.unwrap_or_default();
         let held = (seat.turn.ledger().reserved_nano, 0);
         let mut agent = Self {
             stream: session::agent_stream(seat.agent),
@@ -202,6 +209,7 @@ impl Agent {
             begun: None,
             skills: (0, Vec::new()),
             left_over: false,
+            noted: false,
             put_off: false,
             look_back: seat.lead,
             redefined: None,
@@ -309,6 +317,7 @@ impl Agent {
                 return Ok(());
             }
             let was_busy = self.turn.is_busy();
+            let due = due(self.turn.requests().next_ms());
             tokio::select! {
                 biased;
                 control = controls.recv() => match control {
@@ -323,6 +332,7 @@ impl Agent {
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
                 },
                 () = self.bell.notified() => (mail, told) = (true, None),
+                () = due => self.overdue().await?,
                 Some(landed) = self.flights.next(), if !self.flights.is_empty() => self.land(landed).await?,
             }
             (mail, all) = self.after(was_busy).unwrap_or((mail, all));
@@ -479,6 +489,17 @@ impl Agent {
             instructions: self.frame.files().to_vec(),
             busy: self.turn.is_busy(),
         }
+    }
+}
+
+/// Comes when something that was asked is not waited for any more.
+async fn due(until_ms: Option<i64>) {
+    match until_ms {
+        Some(until_ms) => {
+            let wait = u64::try_from(until_ms.saturating_sub(now_ms())).unwrap_or_default();
+            tokio::time::sleep(Duration::from_millis(wait)).await;
+        }
+        None => std::future::pending().await,
     }
 }
 

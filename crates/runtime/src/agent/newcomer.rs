@@ -56,7 +56,8 @@ impl Newcomer {
             // It would be over before it began: it reads the letter and says so itself.
             events.clear();
         }
-        let actor = format!("agent:{}", mate.definition.name);
+        let name = given.life.mate().map_or(&mate.definition.name, |mate| &mate.name);
+        let actor = format!("agent:{name}");
         for event in std::iter::once(&started).chain(&events) {
             commit.appends.push(append(&stream, event, &actor)?);
             commit.projections.extend(rows::project(&stream, commit.at_ms, event));

@@ -112,6 +112,7 @@ fn by(by: &By) -> Map<String, Value> {
     let (who, place) = match by {
         By::Person(who) => who.rsplit_once(" at ").map_or((who.as_str(), None), |(who, place)| (who, Some(place))),
         By::Rule(rule) => (rule.as_str(), Some("rule")),
+        By::Lead(lead) => (lead.as_str(), Some("lead")),
         By::Nobody(why) => (why.as_str(), Some("nobody")),
     };
     Map::from_iter([("who".to_owned(), json!(who)), ("where".to_owned(), json!(place))])

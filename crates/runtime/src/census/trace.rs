@@ -221,7 +221,7 @@ fn total(spans: &[Span]) -> (Usage, u64) {
 /// Who answered, in words.
 fn who(by: &By) -> String {
     match by {
-        By::Person(who) => who.clone(),
+        By::Person(who) | By::Lead(who) => who.clone(),
         By::Rule(rule) => format!("rule: {rule}"),
         By::Nobody(why) => format!("nobody ({why})"),
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{Caller, hands, is_own, may_call};
+use max_team_core::calling::hands::{CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_MESSAGE, hands, is_own, may_call};
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
 use max_team_core::policy::Permissions;
@@ -69,7 +69,10 @@ impl Floor {
             None => self.mate(&own.name),
         };
         let Some(Mate { definition: now, .. }) = now else { return Vec::new() };
-        own.tools.iter().filter(|tool| !is_own(&now, tool)).cloned().collect()
+        let given = [CHECK_INBOX, SEND_MESSAGE, EXIT_PLAN_MODE];
+        let is_mate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
+        let is_given = |tool: &&String| is_mate && given.contains(&tool.as_str());
+        own.tools.iter().filter(|tool| !is_own(&now, tool) && !is_given(tool)).cloned().collect()
     }
 
     /// Whom somebody may call now, with what each is for.

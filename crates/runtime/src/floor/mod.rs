@@ -2,19 +2,22 @@
 //!
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
 //! plans sit down, from the journal or with their first letter in hand; `excuse` speaks for those who cannot; `calls`
-//! knows who can be called, and by what whoever was is bound; `claims` which calls are being made once for several.
+//! knows who can be called, and by what whoever was is bound; `claims` which calls are being made once for several;
+//! `mates` which teammates there are.
 
 mod calls;
 mod chairs;
 mod claims;
 mod excuse;
+mod mates;
 mod seats;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
+use max_team_core::calling::hands::CHECK_INBOX;
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::event::Approve;
@@ -55,13 +58,17 @@ pub(crate) struct Floor {
     /// Of those with a budget of their own.
     own_purses: Mutex<HashMap<AgentId, Arc<Purse>>>,
     pub paths: Paths,
-    frames: Mutex<HashMap<String, Frame>>,
+    /// By name, and whether it is a teammate's.
+    frames: Mutex<HashMap<(String, bool), Frame>>,
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
     /// Members who have left since, by name.
     former: Mutex<HashMap<String, Mate>>,
     /// Calls that are being made for everybody who makes them.
     claims: Mutex<HashMap<Hash, Held>>,
+    /// Its teammates.
+    mates: Mutex<mates::Mates>,
+    lead_name: OnceLock<String>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
@@ -97,6 +104,8 @@ impl Floor {
             bonds: Mutex::new(HashMap::new()),
             former: Mutex::new(HashMap::new()),
             claims: Mutex::new(HashMap::new()),
+            mates: Mutex::new(None),
+            lead_name: OnceLock::new(),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),
@@ -204,12 +213,13 @@ impl Floor {
     /// What a member's requests carry, made once per member and settings.
     pub(crate) fn frame(&self, mate: &Mate, settings: Settings) -> Result<Frame, RuntimeError> {
         let mut frames = lock(&self.frames);
-        if let Some(frame) = frames.get(&mate.definition.name).filter(|frame| *frame.definition() == mate.definition) {
+        let key = (mate.definition.name.clone(), mate.definition.tools.iter().any(|tool| tool == CHECK_INBOX));
+        if let Some(frame) = frames.get(&key).filter(|frame| *frame.definition() == mate.definition) {
             return Ok(frame.under(settings));
         }
         let callees = self.callees(&mate.definition, false);
         let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None, callees)?;
-        frames.insert(mate.definition.name.clone(), frame.clone());
+        frames.insert(key, frame.clone());
         Ok(frame)
     }
 

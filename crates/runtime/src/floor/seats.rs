@@ -72,7 +72,9 @@ impl Floor {
             Some((turn, head, given)) => (turn, head, Some(given)),
             None => {
                 let (turn, head) = self.shared.fold_agent(agent)?;
-                let given = turn.assignment().cloned().or_else(|| self.row_of(agent)?.assignment);
+                // Whoever a teammate answers at the moment, it works for its lead.
+                let given = turn.engaged().or(turn.assignment()).cloned();
+                let given = given.or_else(|| self.row_of(agent)?.assignment);
                 (turn, head, given)
             }
         };
@@ -82,11 +84,7 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        let frame = if settings.permissions.copy.is_empty() {
-            self.frame(&mate, settings)?
-        } else {
-            self.frame_in_copy(mate, settings)?
-        };
+        let frame = self.frame_for(mate, settings)?;
         let depth = given.as_ref().map_or(0, |given| given.depth);
         let frame = if depth < self.call_depth() { frame } else { frame.left_alone(&self.shared) };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
@@ -95,6 +93,15 @@ impl Floor {
             chair.aside = aside;
         }
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
+    }
+
+    /// What the requests of somebody carry, wherever it works.
+    pub(crate) fn frame_for(&self, mate: Mate, settings: Settings) -> Result<Frame, RuntimeError> {
+        if settings.permissions.copy.is_empty() {
+            self.frame(&mate, settings)
+        } else {
+            self.frame_in_copy(mate, settings)
+        }
     }
 
     /// What the requests of somebody carry who works in a copy: its files, not the project's.

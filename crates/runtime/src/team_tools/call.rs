@@ -1,10 +1,10 @@
-//! The tools that call somebody: `task` with arguments, `agent` with words, `send_message` to go on.
+//! The tools that call somebody: `task` with arguments, `agent` with words.
 //!
 //! What a model is told about whom it may call is made for each agent, from whom there is now. All of them, and
 //! `dispatch_task`, come down to the same [`Call`].
 
 use max_team_core::calling::cache;
-use max_team_core::calling::hands::{AGENT, GENERAL, SEND_MESSAGE, TASK};
+use max_team_core::calling::hands::{AGENT, GENERAL, TASK};
 use max_team_core::limits::{
     CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX, CALLEE_ABOUT_CHARS_MAX, CALLEES_ABOUT_BYTES_MAX, CALLEES_NAMED_MAX,
 };
@@ -48,16 +48,6 @@ pub(crate) struct Call {
     pub isolation: Isolation,
     /// The skill that they carry out, if they do.
     pub skill: Option<String>,
-}
-
-/// More for somebody who was called.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct Message {
-    #[serde(alias = "agent", alias = "recipient", alias = "id")]
-    pub to: String,
-    #[serde(alias = "content", alias = "prompt", alias = "text")]
-    pub message: String,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -113,21 +103,11 @@ impl Call {
     }
 }
 
-impl Message {
-    pub(super) fn read(input: Value) -> Result<Self, String> {
-        let message: Self = read(SEND_MESSAGE, input)?;
-        if message.message.trim().is_empty() {
-            return Err("`message` is missing".to_owned());
-        }
-        bounded(message.message).map(|text| Self { message: text, ..message })
-    }
-}
-
-fn read<T: for<'de> Deserialize<'de>>(tool: &str, input: Value) -> Result<T, String> {
+pub(super) fn read<T: for<'de> Deserialize<'de>>(tool: &str, input: Value) -> Result<T, String> {
     serde_json::from_value(input).map_err(|error| format!("the input of `{tool}` does not fit: {error}"))
 }
 
-fn bounded(text: String) -> Result<String, String> {
+pub(super) fn bounded(text: String) -> Result<String, String> {
     if text.len() <= CALL_TEXT_BYTES_MAX {
         return Ok(text);
     }
@@ -177,11 +157,8 @@ const AGENT_WORDS: &str = "Have a sub-agent do something by itself, and get its 
     sees nothing of this conversation: `prompt` must say everything (what is wanted and why, files and symbols that are \
     known, what to give back). Several calls in one answer run side by side: use that for questions that do not depend on \
     each other. It is never allowed more than you are.";
-const SEND_WORDS: &str = "Go on with somebody you have called before: they still know what they did. `to` is the name that \
-    their answer ended with. The answer is the result.";
-
 /// The tools that call, for somebody who may call these.
-pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
+pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 2] {
     let names: Vec<&str> = callees.iter().take(CALLEES_NAMED_MAX).map(|callee| callee.name.as_str()).collect();
     let about = about(callees);
     let who = |words: &str| {
@@ -213,15 +190,7 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
             },
         },
     });
-    let send = json!({
-        "type": "object", "required": ["to", "message"],
-        "properties": { "to": { "type": "string" }, "message": { "type": "string" } },
-    });
-    [
-        tool(TASK, Deed::Team, TASK_WORDS, task),
-        tool(AGENT, Deed::Team, AGENT_WORDS, agent),
-        tool(SEND_MESSAGE, Deed::Team, SEND_WORDS, send),
-    ]
+    [tool(TASK, Deed::Team, TASK_WORDS, task), tool(AGENT, Deed::Team, AGENT_WORDS, agent)]
 }
 
 #[cfg(test)]
@@ -265,7 +234,6 @@ mod tests {
         for call in wrong {
             assert!(!call.unwrap_err().is_empty());
         }
-        assert!(Message::read(json!({ "to": "a" })).is_err());
         let cut = title(&"ab\n".repeat(99));
         assert!(cut.starts_with("ab ab") && cut.ends_with("ab…") && cut.chars().count() <= CALL_TITLE_CHARS_MAX + 1);
     }
@@ -273,7 +241,7 @@ mod tests {
     #[test]
     fn a_model_is_told_whom_it_may_call_now() {
         let callee = |name: &str, about: &str| Callee { name: name.into(), about: about.into() };
-        let [task, agent, _] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
+        let [task, agent] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
         let schema = &agent.spec().schema;
         assert_eq!(schema["properties"]["type"]["enum"], json!(["explore", "weather"]));
         assert_eq!(
@@ -283,7 +251,7 @@ mod tests {
         );
         let about = task.spec().schema["properties"]["agent"]["description"].as_str().unwrap().to_owned();
         assert!(about.contains("`weather`: Knows the weather."), "{about}");
-        let [_, agent, _] = tools(&[callee("general", "Does anything.")]);
+        let [_, agent] = tools(&[callee("general", "Does anything.")]);
         assert_eq!(agent.spec().schema["required"], json!(["description", "prompt"]));
     }
 
@@ -291,7 +259,7 @@ mod tests {
     fn however_many_can_be_called_a_request_stays_small() {
         let callee = |number: usize| Callee { name: format!("e{number}"), about: "字 ".repeat(50_000) };
         let many: Vec<Callee> = (0..500).map(callee).collect();
-        let [task, agent, _] = tools(&many);
+        let [task, agent] = tools(&many);
         for schema in [&task.spec().schema, &agent.spec().schema] {
             assert!(schema.to_string().len() < CALLEES_ABOUT_BYTES_MAX + 4_096, "{}", schema.to_string().len());
         }

@@ -8,6 +8,7 @@ mod crashes;
 mod crew;
 mod denials;
 mod limits;
+mod mates;
 mod memory;
 mod progress;
 mod questions;

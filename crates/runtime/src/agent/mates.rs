@@ -1,0 +1,371 @@
+//! A lead's teammates: starting them, and writing to each other.
+//!
+//! A teammate begins to exist in the commit that says so to the lead's model; all that one answer starts are in one. A letter
+//! is in the journal with the result of the call that wrote it.
+
+use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
+use max_team_core::chat::Part;
+use max_team_core::event::Event;
+use max_team_core::id::AgentId;
+use max_team_core::limits::{MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
+use max_team_core::mates::name::{self, Means};
+use max_team_core::mates::requests::Requested;
+use max_team_core::mates::word::Word;
+use max_team_core::mates::{COLORS, Life, Teammate};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::policy::{Answer, By, Mode};
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::Input;
+use serde_json::{Value, json};
+
+use super::acts::Done;
+use super::commit::Guest;
+use super::flight::Flight;
+use super::mail::derived;
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::prompt::fill;
+use crate::rows::{InboxRow, MateRow};
+use crate::shared::now_ms;
+use crate::team_tools::{self, Act, Message, Spawn, Way};
+use crate::{rows, session};
+
+/// What a teammate is told first.
+const TEAMMATE: &str = include_str!("../../../../prompts/teammate.md");
+/// Names that are told to whoever has mistaken one.
+const NAMES_TOLD_MAX: usize = 16;
+
+/// What became of one call that starts a teammate.
+enum Started {
+    /// It begins with this commit.
+    Now(Box<Guest>, String),
+    /// Another process had let it begin.
+    Before(String),
+    /// A copy of the project is being made for it.
+    Later,
+}
+
+impl Agent {
+    pub(super) fn is_spawn(&self, key: &str) -> bool {
+        self.turn.call(key).is_some_and(|call| call.tool == SPAWN_TEAMMATE)
+    }
+
+    /// Starts the teammates that an answer asks for, in one commit with what the model is told about it.
+    pub(super) async fn spawn(&mut self, keys: Vec<String>) -> Result<(), RuntimeError> {
+        self.floor.bind(&self.stream, self.frame.settings());
+        let (mut acted, mut guests, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        for key in keys {
+            let Some(input) = self.turn.call(&key).map(|call| call.input.clone()) else { continue };
+            let started = match Act::read(SPAWN_TEAMMATE, input) {
+                Ok(Act::Spawn(spawn)) => self.engage_mate(&key, &spawn, &names)?,
+                Ok(_) => continue,
+                Err(words) => Err(words),
+            };
+            let (words, is_error) = match started {
+                Ok(Started::Later) => continue,
+                Ok(Started::Before(words)) => (words, false),
+                Ok(Started::Now(guest, words)) => {
+                    names.extend(guest.assignment.life.mate().map(|mate| mate.name.clone()));
+                    guests.push(*guest);
+                    (words, false)
+                }
+                Err(words) => (words, true),
+            };
+            self.in_flight.remove(&Flight::Tool(key.clone()));
+            acted.push((key, vec![Part::text(words)], is_error));
+        }
+        if acted.is_empty() {
+            return Ok(());
+        }
+        let known: Vec<(String, MateRow)> = guests.iter().filter_map(row_of).collect();
+        let events = self.decide(Input::Acted(acted));
+        self.commit(events, Extra { guests, ..Extra::default() }).await?;
+        known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
+    }
+
+    fn engage_mate(
+        &mut self,
+        key: &str,
+        spawn: &Spawn,
+        new: &[String],
+    ) -> Result<Result<Started, String>, RuntimeError> {
+        if !self.lead {
+            return Ok(Err("teammates start no teammates: ask your lead".to_owned()));
+        }
+        let (id, name) = (self.delegate(key), spawn.name.as_str());
+        if let Some(why) = name::misfit(name, &self.origin.name) {
+            return Ok(Err(why));
+        }
+        let known = self.floor.teammate(name)?.filter(|known| known.gone.is_none());
+        if known.as_ref().is_some_and(|known| known.agent == id) {
+            return Ok(Ok(Started::Before(started_words(name))));
+        }
+        if known.is_some() || new.iter().any(|other| other == name) {
+            let words = format!("`{name}` is there already: write to it with `send_message`, or choose another name");
+            return Ok(Err(words));
+        }
+        let (there, ever) = self.floor.count_mates()?;
+        if there + new.len() >= MATES_MAX {
+            return Ok(Err(format!("a team has at most {MATES_MAX} teammates: shut one down first")));
+        }
+        let (mate, depth) = match self.hire_mate(spawn) {
+            Ok(hired) => hired,
+            Err(words) => return Ok(Err(words)),
+        };
+        let mate = self.apart(id, mate, spawn.isolation.unwrap_or_default());
+        if self.is_preparing(key, &mate.definition.name, &mate.settings) {
+            return Ok(Ok(Started::Later));
+        }
+        let color = spawn.color.clone().filter(|color| name::misfit(color, "").is_none());
+        let painted = || COLORS.get((ever + new.len()) % COLORS.len()).map(|color| (*color).to_owned());
+        let who = Teammate {
+            name: name.to_owned(),
+            role: team_tools::title(&spawn.role),
+            color: color.or_else(painted).unwrap_or_default(),
+            claims: spawn.claims.unwrap_or_default(),
+        };
+        let text = self.told_first(&who, &spawn.prompt);
+        let assignment = Assignment {
+            reply_to: self.stream.clone(),
+            task: key.to_owned(),
+            attempt: 1,
+            title: team_tools::title(&spawn.prompt),
+            depth,
+            life: Life::Teammate(Box::new(who)),
+            ..Assignment::default()
+        };
+        let letter = self.assigning(id, &assignment, &text, b"spawn");
+        Ok(Ok(Started::Now(Box::new(Guest { id, mate, assignment, letter }), started_words(name))))
+    }
+
+    fn told_first(&self, who: &Teammate, prompt: &str) -> String {
+        let role = if who.role.is_empty() { String::new() } else { format!(" ({})", who.role) };
+        let lead = self.origin.name.to_string();
+        fill(TEAMMATE, &[("name", &who.name), ("role", &role), ("lead", &lead), ("prompt", prompt)])
+    }
+
+    /// Somebody of a type as a teammate of this lead, and how deep they then are.
+    fn hire_mate(&self, spawn: &Spawn) -> Result<(Mate, u32), String> {
+        let kind = spawn.kind();
+        let mate = self.floor.callee(kind).ok_or_else(|| {
+            let there = self.floor.callees(self.frame.definition(), self.lead);
+            let names: Vec<String> = there.iter().map(|callee| format!("`{}`", callee.name)).collect();
+            format!("there is no type `{kind}`; there are {}", names.join(", "))
+        })?;
+        let (mut mate, depth) = self.hire(mate, Way::Words)?;
+        if let Some(name) = spawn.model.as_deref().map(str::trim).filter(|name| !name.is_empty()) {
+            let known = self.floor.team().and_then(|team| team.models.get(name).cloned());
+            let model = known.or_else(|| self.floor.wished(name));
+            mate.settings.model = model.ok_or_else(|| format!("there is no model `{name}` here"))?;
+        }
+        let own = mate.definition.clone();
+        let plans = spawn.plans();
+        let given = MATES.into_iter().chain(plans.then_some(EXIT_PLAN_MODE));
+        let mut tools: Vec<String> = own.tools.iter().cloned().chain(given.map(str::to_owned)).collect();
+        tools.sort_unstable();
+        tools.dedup();
+        let wanted = spawn.mode.filter(|mode| mode.is_stricter(own.mode.unwrap_or(mate.settings.mode)));
+        let mode = if plans { Some(Mode::Plan) } else { wanted.or(own.mode) };
+        let definition = Definition { tools, mode, ..own };
+        let settings = Settings { mode: definition.mode_in(mate.settings.mode), ..mate.settings };
+        Ok((Mate { definition, settings }, depth))
+    }
+
+    /// Somebody is written to: a teammate, the lead, everybody; or somebody who was called before goes on.
+    pub(super) async fn message(&mut self, key: &str, message: &Message) -> Result<Option<Done>, RuntimeError> {
+        let readers = match self.readers(message)? {
+            Ok(readers) => readers,
+            Err(words) => return Ok(Some(Done::wrong(words))),
+        };
+        match (&message.word, readers) {
+            (Word::Text { text }, None) => {
+                let to = message.to.join(", ");
+                self.go_on_with(key, &to, text).await
+            }
+            (_, None) => {
+                let words = self.nobody(&message.to.join(", "))?;
+                Ok(Some(Done::wrong(words)))
+            }
+            (word, Some(readers)) => self.write_to(key, word, &readers).map(Some),
+        }
+    }
+
+    /// Whom a letter of the team is for; `None`: for nobody of it.
+    fn readers(&self, message: &Message) -> Result<Result<Option<Vec<(String, AgentId)>>, String>, RuntimeError> {
+        let mut readers: Vec<(String, AgentId)> = Vec::new();
+        let lead = self.floor.lead_name();
+        for to in &message.to {
+            match name::means(to, &lead) {
+                Means::Everybody => {
+                    readers.extend(self.floor.teammates()?);
+                    readers.push((lead.clone(), self.floor.lead));
+                }
+                Means::Lead if self.lead => return Ok(Err("you lead: write to somebody else".to_owned())),
+                Means::Lead => readers.push((lead.clone(), self.floor.lead)),
+                Means::Somebody(name) => match self.floor.teammate(name)? {
+                    Some(MateRow { gone: Some(gone), .. }) => {
+                        let why = if gone.reason.is_empty() { String::new() } else { format!(": {}", gone.reason) };
+                        let words = format!("`{name}` is no more (by {}{why}); nothing was sent", gone.by);
+                        return Ok(Err(words));
+                    }
+                    Some(MateRow { agent, .. }) => readers.push((name.to_owned(), agent)),
+                    None if message.to.len() == 1 => return Ok(Ok(None)),
+                    None => return Ok(Err(self.nobody(name)?)),
+                },
+            }
+        }
+        readers.retain(|(_, agent)| self.origin.agent != Some(*agent));
+        let mut seen = std::collections::HashSet::new();
+        readers.retain(|(_, agent)| seen.insert(*agent));
+        if readers.is_empty() {
+            return Ok(Err("there is nobody else on the team".to_owned()));
+        }
+        Ok(Ok(Some(readers)))
+    }
+
+    fn nobody(&self, name: &str) -> Result<String, RuntimeError> {
+        let there = self.floor.teammates()?;
+        let mut names: Vec<String> = there.iter().take(NAMES_TOLD_MAX).map(|(name, _)| format!("`{name}`")).collect();
+        if let more @ 1.. = there.len().saturating_sub(NAMES_TOLD_MAX) {
+            names.push(format!("{more} more"));
+        }
+        if names.is_empty() {
+            return Ok(format!("there is no teammate `{name}`, nor any other"));
+        }
+        Ok(format!("there is no teammate `{name}`; there are {}", names.join(", ")))
+    }
+
+    /// Writes something to those who are there. What is written and that it was go into one commit.
+    fn write_to(&self, key: &str, word: &Word, readers: &[(String, AgentId)]) -> Result<Done, RuntimeError> {
+        if let Some(why) = word.misfit(self.lead) {
+            return Ok(Done::wrong(why));
+        }
+        let (mut sends, mut events, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        for (name, agent) in readers {
+            let to = session::agent_stream(*agent);
+            if *agent == self.floor.lead && !matches!(word, Word::Text { .. } | Word::ShutdownResponse { .. }) {
+                continue;
+            }
+            if self.floor.shared.journal.count_mail(&to)? >= MAIL_WAITING_MAX {
+                return Ok(Done::wrong(format!(
+                    "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
+                )));
+            }
+            let (body, reply_to) = match self.body(word, &to)? {
+                Ok(written) => written,
+                Err(words) => return Ok(Done::wrong(words)),
+            };
+            let letter = Envelope {
+                id: derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
+                from: self.stream.clone(),
+                to: to.clone(),
+                kind: word.kind(),
+                body,
+                reply_to,
+                cause: None,
+                sent_at_ms: now_ms(),
+            };
+            if let Word::ShutdownRequest { deadline_s, .. } = word {
+                let wait = deadline_s.unwrap_or(SHUTDOWN_S_DEFAULT).min(SHUTDOWN_S_MAX);
+                let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
+                events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
+            }
+            told.push(format!("`{name}`"));
+            sends.push(letter);
+        }
+        if sends.is_empty() {
+            return Ok(Done::wrong("there is nobody whom this could be said to"));
+        }
+        let words = format!("Sent to {}.{}", told.join(", "), afterwards(word));
+        Ok(Done { events, extra: Extra { sends, ..Extra::default() }, ..Done::said(words) })
+    }
+
+    /// What a letter says, and which letter it answers.
+    fn body(
+        &self,
+        word: &Word,
+        to: &str,
+    ) -> Result<Result<(Value, Option<max_team_core::id::EnvelopeId>), String>, RuntimeError> {
+        let mate = self.turn.mate();
+        let mut body = json!({ "text": word.text(), "from": &*self.origin.name });
+        if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
+            body["color"] = json!(color);
+        }
+        let mut reply_to = None;
+        match word {
+            Word::Text { .. } => {}
+            Word::ShutdownRequest { .. } => {
+                if self.turn.requests().is_asked(Kind::ShutdownRequest, to) {
+                    return Ok(Err("it was asked already and has not answered yet: wait".to_owned()));
+                }
+            }
+            Word::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
+                Some(request) => reply_to = Some(request),
+                None => return Ok(Err(format!("nobody asked you to shut down with `{request_id}`"))),
+            },
+            Word::PlanApprovalResponse { request_id, approve, feedback } => {
+                let row: Option<InboxRow> = rows::row(&self.floor.shared.journal, rows::INBOX, to)?;
+                let asked = row.filter(|row| row.question.to_string() == *request_id);
+                let Some(asked) = asked else {
+                    return Ok(Err(format!("it waits for no answer to `{request_id}`; nothing was sent")));
+                };
+                let by = By::Lead(self.origin.name.to_string());
+                let answer = Answer { comment: feedback.clone(), ..Answer::new(*approve, by) };
+                body["question"] = json!(asked.question);
+                body["answer"] = json!(answer);
+            }
+            Word::ModeSetRequest { mode } => body["mode"] = json!(mode),
+            Word::TaskAssignment { task_id, .. } => body["task"] = json!(task_id),
+        }
+        Ok(Ok((body, reply_to)))
+    }
+
+    /// What has come since the turn began: taken with the result of the call that asks.
+    pub(super) fn inbox(&mut self) -> Result<Done, RuntimeError> {
+        let mut told = Vec::new();
+        let mut acks = Vec::new();
+        // Whatever is not told here is looked at again once the turn is over.
+        self.left_over = true;
+        for letter in self.floor.mail(&self.stream, true)? {
+            if self.is_news(&letter) && !matches!(letter.kind, Kind::TaskAssign | Kind::UserInput) {
+                told.push(self.told_as(&letter));
+                acks.push(letter.id);
+            } else if letter.kind == Kind::ShutdownRequest {
+                told.push(self.told_as(&letter));
+            }
+        }
+        if told.is_empty() {
+            return Ok(Done::said("Nothing has come. Whatever comes is told to you by itself."));
+        }
+        let mut words = told.join("\n\n");
+        super::calls::clip(&mut words, max_team_core::limits::TOOL_RESULT_BYTES_MAX);
+        Ok(Done { extra: Extra::acks(acks), ..Done::said(words) })
+    }
+
+    /// Whether this is somebody who has a mailbox to look into.
+    pub(super) fn has_inbox(&self) -> bool {
+        self.frame.registry.get(CHECK_INBOX).is_some()
+    }
+}
+
+fn started_words(name: &str) -> String {
+    format!("`{name}` has begun. What it comes to is sent to you by itself: go on, or end your turn.")
+}
+
+fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
+    let mate = guest.assignment.life.mate()?;
+    Some((mate.name.clone(), MateRow { agent: guest.id, color: mate.color.clone(), gone: None }))
+}
+
+/// What follows, for whoever wrote it.
+fn afterwards(word: &Word) -> &'static str {
+    match word {
+        Word::Text { .. } | Word::TaskAssignment { .. } => " Answers come by themselves.",
+        Word::ShutdownRequest { .. } => " It finishes what it is at first; you hear what it says.",
+        Word::ShutdownResponse { approve: true, .. } => " You end with this turn.",
+        Word::ShutdownResponse { approve: false, .. } => " You go on.",
+        Word::PlanApprovalResponse { .. } => " It goes on accordingly.",
+        Word::ModeSetRequest { .. } => " It is never freer than this session is.",
+    }
+}

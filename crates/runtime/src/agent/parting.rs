@@ -1,0 +1,129 @@
+//! How somebody on a team comes to an end: asked, once its work and its mail are done; or told, at once.
+//!
+//! One commit says that it is no more, answers whoever asked, and sends back what nobody will read. Whatever comes later is
+//! sent back too.
+
+use max_team_core::event::Event;
+use max_team_core::mates::AgentEnded;
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::turn::Input;
+use serde_json::json;
+
+use super::mail::{derived, text_at};
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::rows::MateRow;
+use crate::session;
+use crate::shared::now_ms;
+use crate::team_tools;
+
+impl Agent {
+    /// Whether a letter wants its reader to be no more.
+    pub(super) fn ends(letter: &Envelope) -> bool {
+        let is_end = || letter.body.get("end").and_then(serde_json::Value::as_bool).unwrap_or_default();
+        letter.kind == Kind::ShutdownRequest || (letter.kind == Kind::Shutdown && is_end())
+    }
+
+    /// Comes to an end, if it can now; whoever is told to stops what it does first.
+    pub(super) async fn part(&mut self, ends: &[Envelope]) -> Result<(), RuntimeError> {
+        let Some(letter) = ends.iter().find(|letter| letter.kind == Kind::Shutdown).or(ends.first()) else {
+            return Ok(());
+        };
+        let Some(mate) = self.turn.mate().cloned() else {
+            return self.refuse(letter, "only a teammate comes to an end like this").await;
+        };
+        let lead = session::agent_stream(self.floor.lead);
+        if letter.from != lead && !letter.from.starts_with("user/") {
+            return self.refuse(letter, "only its lead or the user ends a teammate").await;
+        }
+        let forced = letter.kind == Kind::Shutdown;
+        if self.turn.is_busy() {
+            self.left_over = true;
+            if forced && self.turn.stopped_by().is_none() {
+                let by = text_at(&letter.body, "by");
+                self.step(Input::Interrupt { by }, Extra::default()).await?;
+            }
+            return Ok(());
+        }
+        let by = Some(text_at(&letter.body, "by")).filter(|by| !by.is_empty());
+        let by = by.or_else(|| Some(text_at(&letter.body, "from")).filter(|from| !from.is_empty()));
+        let by = by.unwrap_or_else(|| letter.from.clone());
+        let reason = text_at(&letter.body, "text");
+        let ended = AgentEnded { session: self.floor.session, name: mate.name.clone(), by, reason, forced };
+        let mut extra = Extra { sends: self.farewells(letter, &ended), ..Extra::default() };
+        for waiting in self.floor.shared.journal.pending_mail(&self.stream)? {
+            if !Self::ends(&waiting) {
+                extra.sends.extend(self.returned(&waiting));
+            }
+            extra.acks.push(waiting.id);
+        }
+        if !extra.acks.contains(&letter.id) {
+            extra.acks.push(letter.id);
+        }
+        let row = self.origin.agent.map(|agent| MateRow { agent, color: String::new(), gone: Some(ended.clone()) });
+        self.commit(vec![Event::AgentEnded(ended)], extra).await?;
+        row.map_or(Ok(()), |row| self.floor.know_mate(&mate.name, row))
+    }
+
+    /// The answer to whoever asked, and the word to the lead if it was somebody else or it was not asked.
+    fn farewells(&self, letter: &Envelope, ended: &AgentEnded) -> Vec<Envelope> {
+        let lead = session::agent_stream(self.floor.lead);
+        let mut sends = Vec::new();
+        let written = |to: &str, kind: Kind, text: String, reply_to| Envelope {
+            id: derived(&[self.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
+            from: self.stream.clone(),
+            to: to.to_owned(),
+            kind,
+            body: json!({ "text": text, "from": ended.name, "by": ended.by, "forced": ended.forced }),
+            reply_to,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
+        if letter.kind == Kind::ShutdownRequest {
+            let text = format!("`{}` has finished and is no more.", ended.name);
+            sends.push(written(&letter.from, Kind::ShutdownApproved, text, Some(letter.id)));
+        }
+        if ended.forced || letter.from != lead {
+            let why = if ended.reason.is_empty() { String::new() } else { format!(": {}", ended.reason) };
+            let text = format!("`{}` was ended by {}{why}.", ended.name, ended.by);
+            sends.push(written(&lead, Kind::TeammateTerminated, text, None));
+        }
+        sends
+    }
+
+    /// A letter that nobody will read goes back to whoever wrote it, and its lead hears of it. What carries no words is
+    /// not missed.
+    pub(super) fn returned(&self, letter: &Envelope) -> Vec<Envelope> {
+        let carries = matches!(letter.kind, Kind::Text | Kind::UserInput | Kind::TaskAssign | Kind::ModeSetRequest);
+        if !carries {
+            return Vec::new();
+        }
+        let name = self.origin.name.to_string();
+        let text = team_tools::title(&text_at(&letter.body, "text"));
+        let lead = session::agent_stream(self.floor.lead);
+        let mut readers = vec![letter.from.clone()];
+        if letter.from != lead {
+            readers.push(lead);
+        }
+        let sent_back = |to: String| Envelope {
+            id: derived(&[letter.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
+            from: self.stream.clone(),
+            to,
+            kind: Kind::Undelivered,
+            body: json!({
+                "text": format!("A message to `{name}` was not delivered, because it is no more: {text}"),
+                "from": &name, "letter": letter.id, "sender": letter.from,
+            }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
+        readers.into_iter().map(sent_back).collect()
+    }
+
+    /// It is no more: what still comes goes back.
+    pub(super) async fn send_back(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        let extra = Extra { sends: self.returned(letter), ..Extra::acks(vec![letter.id]) };
+        self.commit(Vec::new(), extra).await
+    }
+}

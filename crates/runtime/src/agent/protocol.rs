@@ -1,0 +1,185 @@
+//! The letters of a team that are no words for a model, and how those that are reach one.
+//!
+//! What is not accepted (an answer to nothing, to something else, from somebody else, too late) is written down with the
+//! reason and changes nothing.
+
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, QuestionId};
+use max_team_core::mates::LetterRefused;
+use max_team_core::mates::letter::{About, wrapped};
+use max_team_core::mates::requests::Responded;
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::policy::{Answer, Deed, Mode};
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::Input;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::acts::Done;
+use super::mail::{derived, text_at};
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::shared::now_ms;
+
+/// Who ends what did not end by itself.
+pub(super) const OVERDUE: &str = "the deadline of its shutdown";
+
+impl Agent {
+    /// Whether a letter is something to begin a turn about.
+    pub(super) fn is_news(&self, letter: &Envelope) -> bool {
+        match letter.kind {
+            Kind::TaskFailed | Kind::NeedClarify | Kind::AllTasksDone | Kind::ShutdownRejected => true,
+            Kind::Text => letter.reply_to.is_none(),
+            Kind::TaskResult => letter.body.get("mate").is_some(),
+            Kind::PlanApprovalRequest => letter.body.get("question").is_some(),
+            Kind::PlanApprovalResponse => self.turn.mate().is_none(),
+            Kind::UserInput => self.turn.mate().is_some(),
+            Kind::TeammateTerminated | Kind::Undelivered => self.lead,
+            _ => false,
+        }
+    }
+
+    /// A letter as the model reads it.
+    pub(super) fn told_as(&self, letter: &Envelope) -> String {
+        let text = text_at(&letter.body, "text");
+        let from = text_at(&letter.body, "from");
+        if letter.kind == Kind::UserInput && self.turn.mate().is_some() {
+            return format!("The user writes to you:\n\n{text}");
+        }
+        if from.is_empty() || !self.has_inbox() {
+            return text;
+        }
+        let (color, question) = (text_at(&letter.body, "color"), text_at(&letter.body, "question"));
+        let request = match letter.kind {
+            Kind::PlanApprovalRequest => question,
+            Kind::ShutdownRequest => letter.id.to_string(),
+            _ => String::new(),
+        };
+        let about = About { from: &from, color: &color, kind: Some(letter.kind), request: &request };
+        wrapped(about, &text)
+    }
+
+    /// A person, or for a plan its lead, answers a question.
+    pub(super) async fn take_answer(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        let Some((question, answer)) = answer_of(letter) else { return self.refuse(letter, "it says nothing").await };
+        let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == letter.from);
+        let refused = match self.turn.asks(question) {
+            None => Some("nothing waits for this answer (any more)"),
+            Some(action) if letter.kind == Kind::PlanApprovalResponse => {
+                (action.deed != Deed::Propose || !is_lead).then_some("only its lead answers, and only about its plan")
+            }
+            Some(_) => (!letter.from.starts_with("user/")).then_some("only a person answers this"),
+        };
+        match refused {
+            Some(why) => self.refuse(letter, why).await,
+            None => self.step(Input::Answered { question, answer }, Extra::acks(vec![letter.id])).await,
+        }
+    }
+
+    /// Takes a letter and does nothing about it but say why.
+    pub(super) async fn refuse(&mut self, letter: &Envelope, why: &str) -> Result<(), RuntimeError> {
+        let refused = Event::LetterRefused(LetterRefused {
+            letter: letter.id,
+            from: letter.from.clone(),
+            kind: letter.kind,
+            why: why.to_owned(),
+        });
+        self.commit(vec![refused], Extra::acks(vec![letter.id])).await
+    }
+
+    /// What a teammate says to what it was asked; whether the model is to hear of it at once.
+    pub(super) async fn take_response(&mut self, letter: &Envelope) -> Result<bool, RuntimeError> {
+        let judged = letter.reply_to.map(|asked| self.turn.requests().judge(asked, letter.kind, &letter.from).cloned());
+        let request = match judged {
+            Some(Ok(asked)) => asked.request,
+            Some(Err(refusal)) => return self.refuse(letter, refusal.words()).await.map(|()| false),
+            None => return self.refuse(letter, "it answers nothing").await.map(|()| false),
+        };
+        let reason = text_at(&letter.body, "text");
+        let responded =
+            Event::Responded(Responded { request, kind: Some(letter.kind), letter: Some(letter.id), reason });
+        // What was asked for and happened needs no turn; what did not is told.
+        let is_news = letter.kind == Kind::ShutdownRejected;
+        let extra = if is_news { Extra::default() } else { Extra::acks(vec![letter.id]) };
+        self.commit(vec![responded], extra).await?;
+        Ok(is_news)
+    }
+
+    /// Nobody waits any more: whoever was asked to end, and did not, is ended.
+    pub(super) async fn overdue(&mut self) -> Result<(), RuntimeError> {
+        let overdue: Vec<_> = self.turn.requests().overdue(now_ms()).cloned().collect();
+        let (mut events, mut sends) = (Vec::new(), Vec::new());
+        for asked in overdue {
+            events.push(Event::Responded(Responded {
+                request: asked.request,
+                kind: None,
+                letter: None,
+                reason: String::new(),
+            }));
+            if asked.kind == Kind::ShutdownRequest {
+                sends.push(Envelope {
+                    id: derived(&[self.stream.as_bytes(), asked.request.to_string().as_bytes(), b"end"]),
+                    from: self.stream.clone(),
+                    to: asked.to,
+                    kind: Kind::Shutdown,
+                    body: json!({ "by": OVERDUE, "end": true, "text": "it did not answer in time" }),
+                    reply_to: Some(asked.request),
+                    cause: None,
+                    sent_at_ms: now_ms(),
+                });
+            }
+        }
+        self.commit(events, Extra { sends, ..Extra::default() }).await
+    }
+
+    /// The request to end that this somebody was given by that name.
+    pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<EnvelopeId>, RuntimeError> {
+        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        let asked =
+            mail.into_iter().find(|letter| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request);
+        Ok(asked.map(|letter| letter.id))
+    }
+
+    /// Its lead, or the user, wants it to work in another mode. It is never freer than the session is.
+    pub(super) async fn take_mode(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == letter.from);
+        if !is_lead && !letter.from.starts_with("user/") {
+            return self.refuse(letter, "only its lead or the user says so").await;
+        }
+        let Some(mode) = letter.body.get("mode").and_then(|mode| Mode::deserialize(mode).ok()) else {
+            return self.refuse(letter, "it names no mode").await;
+        };
+        let definition = Definition { mode: Some(mode), ..self.frame.definition().clone() };
+        let events = self.become_(definition)?;
+        self.commit(events, Extra::acks(vec![letter.id])).await
+    }
+
+    /// A plan was approved: it is carried out, as freely as others of its type work.
+    pub(super) async fn begin_planned(&mut self) -> Result<Done, RuntimeError> {
+        let own = self.frame.definition();
+        let mode = self.floor.callee(&own.name).and_then(|mate| mate.definition.mode);
+        let events = self.become_(Definition { mode, ..own.clone() })?;
+        self.commit(events, Extra::default()).await?;
+        Ok(Done::said("Your plan is approved: carry it out now."))
+    }
+
+    /// Works by another definition of the same type from now on.
+    fn become_(&mut self, definition: Definition) -> Result<Vec<Event>, RuntimeError> {
+        let known = Settings::clone(self.frame.settings());
+        let session = self.floor.callee(&definition.name).map_or(known.mode, |mate| mate.settings.mode);
+        let settings = Settings { mode: definition.mode_in(session), ..known };
+        let now = self.floor.settings_now(&definition, &settings, self.caller.as_deref())?;
+        let settings = now.unwrap_or(settings);
+        let mate = Mate { definition: definition.clone(), settings: settings.clone() };
+        self.frame = self.floor.frame_for(mate, settings.clone())?;
+        self.floor.rebind(&self.stream, &settings);
+        Ok(self.decide(Input::Redefine(Box::new(definition), Box::new(settings))))
+    }
+}
+
+pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {
+    let question = letter.body.get("question")?.as_str()?.parse().ok()?;
+    let answer = Answer::deserialize(letter.body.get("answer")?).ok()?;
+    Some((question, answer))
+}

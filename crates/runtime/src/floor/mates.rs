@@ -1,0 +1,71 @@
+//! Who of a session's teammates is there.
+//!
+//! Rows of the journal say so; whoever owns the session reads them once and keeps up from then on.
+
+use std::collections::HashMap;
+
+use max_team_core::id::AgentId;
+
+use super::Floor;
+use crate::error::RuntimeError;
+use crate::rows::{self, MateRow};
+use crate::session;
+use crate::shared::lock;
+
+/// Teammates by name; nothing as long as nobody has asked.
+pub(super) type Mates = Option<HashMap<String, MateRow>>;
+
+impl Floor {
+    fn with_mates<T>(&self, look: impl FnOnce(&mut HashMap<String, MateRow>) -> T) -> Result<T, RuntimeError> {
+        let mut mates = lock(&self.mates);
+        if let Some(known) = &mut *mates {
+            return Ok(look(known));
+        }
+        let table = rows::mates_of(&self.session.to_string());
+        let read = rows::rows::<MateRow>(&self.shared.journal, &table)?;
+        Ok(look(mates.insert(read.into_iter().collect())))
+    }
+
+    /// A teammate by name, also one that is no more.
+    pub(crate) fn teammate(&self, name: &str) -> Result<Option<MateRow>, RuntimeError> {
+        self.with_mates(|mates| mates.get(name).cloned())
+    }
+
+    /// All that are there, by name.
+    pub(crate) fn teammates(&self) -> Result<Vec<(String, AgentId)>, RuntimeError> {
+        let mut there = self.with_mates(|mates| {
+            let there = mates.iter().filter(|(_, row)| row.gone.is_none());
+            there.map(|(name, row)| (name.clone(), row.agent)).collect::<Vec<_>>()
+        })?;
+        there.sort_unstable();
+        Ok(there)
+    }
+
+    /// What the lead is called.
+    pub(crate) fn lead_name(&self) -> String {
+        let read = || self.row_of(self.lead).map_or_else(String::new, |row| row.name);
+        self.lead_name.get_or_init(read).clone()
+    }
+
+    /// How many are there, and how many ever were.
+    pub(crate) fn count_mates(&self) -> Result<(usize, usize), RuntimeError> {
+        self.with_mates(|mates| (mates.values().filter(|row| row.gone.is_none()).count(), mates.len()))
+    }
+
+    /// Somebody has joined, or is no more.
+    pub(crate) fn know_mate(&self, name: &str, row: MateRow) -> Result<(), RuntimeError> {
+        self.with_mates(|mates| drop(mates.insert(name.to_owned(), row)))
+    }
+
+    /// Those for whom there is mail that nobody has read.
+    pub(crate) fn mates_with_mail(&self) -> Result<Vec<AgentId>, RuntimeError> {
+        let journal = &self.shared.journal;
+        let mut waiting = Vec::new();
+        for (_, agent) in self.teammates()? {
+            if !journal.pending_mail(&session::agent_stream(agent))?.is_empty() {
+                waiting.push(agent);
+            }
+        }
+        Ok(waiting)
+    }
+}

@@ -1,0 +1,218 @@
+//! The tools of a team whose members stay: a lead starts them, everybody writes and looks into their mailbox, and one who
+//! plans first says so.
+
+use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE};
+use max_team_core::mates::word::Word;
+use max_team_core::policy::{Deed, Mode};
+use max_team_core::team::Isolation;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::call::{bounded, read};
+use super::{TeamTool, tool};
+
+/// A teammate that is to be started.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spawn {
+    pub name: String,
+    pub role: String,
+    #[serde(alias = "task", alias = "description", alias = "message")]
+    pub prompt: String,
+    #[serde(rename = "type", alias = "subagent_type", alias = "agent_type", alias = "agent")]
+    pub kind: Option<String>,
+    pub model: Option<String>,
+    #[serde(alias = "permission_mode")]
+    pub mode: Option<Mode>,
+    #[serde(alias = "plan_mode_required")]
+    pub plan_first: bool,
+    pub color: Option<String>,
+    pub isolation: Option<Isolation>,
+    #[serde(alias = "auto_claim")]
+    pub claims: Option<bool>,
+}
+
+impl Spawn {
+    pub(super) fn read(input: Value) -> Result<Self, String> {
+        let spawn: Self = read(SPAWN_TEAMMATE, input)?;
+        if spawn.prompt.trim().is_empty() {
+            return Err("`prompt` is missing: a teammate sees nothing of this conversation".to_owned());
+        }
+        let name = spawn.name.trim().to_owned();
+        bounded(spawn.prompt).map(|prompt| Self { name, prompt, ..spawn })
+    }
+
+    /// The type of agent that it is.
+    pub(crate) fn kind(&self) -> &str {
+        self.kind.as_deref().map(str::trim).filter(|kind| !kind.is_empty()).unwrap_or(GENERAL)
+    }
+
+    /// Whether it plans first.
+    pub(crate) fn plans(&self) -> bool {
+        self.plan_first || self.mode == Some(Mode::Plan)
+    }
+}
+
+/// Something for one, several or all.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub to: Vec<String>,
+    pub word: Word,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    #[serde(alias = "agent", alias = "recipient", alias = "id")]
+    to: To,
+    #[serde(alias = "content", alias = "prompt", alias = "text")]
+    message: Value,
+    /// Some models write what it is beside the words.
+    #[serde(rename = "type")]
+    kind: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum To {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Default for To {
+    fn default() -> Self {
+        Self::Several(Vec::new())
+    }
+}
+
+impl Message {
+    pub(super) fn read(input: Value) -> Result<Self, String> {
+        let beside = input.clone();
+        let Written { to, message, kind } = read(SEND_MESSAGE, input)?;
+        let mut names = match to {
+            To::One(one) => one.split(',').map(|name| name.trim().to_owned()).collect(),
+            To::Several(several) => several,
+        };
+        names.retain(|name| !name.trim().is_empty());
+        names.dedup();
+        if kind.as_deref() == Some("broadcast") && names.is_empty() {
+            names.push("team".to_owned());
+        }
+        if names.is_empty() {
+            return Err("`to` is missing: say who is to read it".to_owned());
+        }
+        let is_protocol = kind.is_some_and(|kind| !matches!(kind.as_str(), "message" | "text" | "broadcast"));
+        let word = if is_protocol { Word::read(&beside)? } else { Word::read(&message)? };
+        Ok(Self { to: names, word })
+    }
+}
+
+/// What somebody means to do.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Plan {
+    pub plan: String,
+}
+
+impl Plan {
+    pub(super) fn read(input: Value) -> Result<Self, String> {
+        let Self { plan } = read(EXIT_PLAN_MODE, input)?;
+        if plan.trim().is_empty() {
+            return Err("`plan` is missing: say what you mean to do".to_owned());
+        }
+        bounded(plan).map(|plan| Self { plan })
+    }
+}
+
+const SPAWN_WORDS: &str = "Start a teammate that stays: it has a name, a context of its own and a mailbox, works on `prompt` at \
+    once and beside you, and waits for mail afterwards. This call does not wait: its result comes to you as a message by itself. For \
+    work in which several have to talk to each other or that goes on over many messages; one answer is had more cheaply with `agent`. \
+    Several calls in one answer start all of them. End one with `send_message` and `{\"type\": \"shutdown_request\"}` when it is not \
+    needed any more.";
+const SEND_WORDS: &str = "Write to somebody. To a teammate (by name, a list of names, or `team` for everybody): it is delivered at \
+    once and read at the beginning of its next turn; this call does not wait for an answer, which comes as a message. To \
+    somebody you have called before (`to` is the name that their answer ended with): they go on, and the answer is the result.";
+const INBOX_WORDS: &str = "See what has come for you since this turn began. Whatever is left is told by itself when the turn is \
+    over, so there is no need to look again and again.";
+const PLAN_WORDS: &str = "Put what you mean to do before your lead. You change nothing until it or the user has said yes; the answer \
+    is the result.";
+
+/// All of them.
+pub(super) fn tools() -> [TeamTool; 4] {
+    let text = |words: &str| json!({ "type": "string", "description": words });
+    let spawn = json!({
+        "type": "object", "required": ["name", "role", "prompt"],
+        "properties": {
+            "name": text("What everybody calls it: letters, digits, - and _; nobody else's."),
+            "role": text("What it is there for, in a few words."),
+            "prompt": text("What to do first, self-contained."),
+            "type": text("The type of agent that it is; left out: `general`."),
+            "model": text("Another model than the session's."),
+            "mode": { "type": "string", "enum": ["plan"], "description": "`plan`: it only looks until you have approved its plan." },
+            "color": text("What it is painted in."),
+            "isolation": { "type": "string", "enum": ["worktree"], "description": "`worktree`: it works in a copy of the project." },
+            "auto_claim": { "type": "boolean", "description": "Whether it takes open tasks from the shared list when it has nothing else to do." },
+        },
+    });
+    let to = json!({
+        "description": "A name, several, or `team`.",
+        "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }],
+    });
+    let message = json!({
+        "description": "Words; or an object with a `type`: `shutdown_request` {reason}, `shutdown_response` {request_id, approve, \
+            reason}, `plan_approval_response` {request_id, approve, feedback}, `mode_set_request` {mode}, `task_assignment` {taskId, \
+            text}.",
+        "anyOf": [{ "type": "string" }, { "type": "object" }],
+    });
+    let send =
+        json!({ "type": "object", "required": ["to", "message"], "properties": { "to": to, "message": message } });
+    let plan = json!({ "type": "object", "required": ["plan"], "properties": { "plan": text("The steps, and the files they touch.") } });
+    [
+        tool(SPAWN_TEAMMATE, Deed::Team, SPAWN_WORDS, spawn),
+        tool(SEND_MESSAGE, Deed::Team, SEND_WORDS, send),
+        tool(CHECK_INBOX, Deed::Team, INBOX_WORDS, json!({ "type": "object", "properties": {} })),
+        tool(EXIT_PLAN_MODE, Deed::Propose, PLAN_WORDS, plan),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_is_for_one_for_several_or_for_all() {
+        let text = |to: &[&str]| {
+            let to = to.iter().map(|name| (*name).to_owned()).collect();
+            Ok(Message { to, word: Word::Text { text: "hi".into() } })
+        };
+        for (input, want) in [
+            (json!({ "to": "bob", "message": "hi" }), text(&["bob"])),
+            (json!({ "recipient": "bob, eve", "content": "hi" }), text(&["bob", "eve"])),
+            (json!({ "to": ["bob", "eve"], "message": "hi" }), text(&["bob", "eve"])),
+            (json!({ "type": "broadcast", "content": "hi" }), text(&["team"])),
+            (json!({ "type": "message", "to": "bob", "content": "hi" }), text(&["bob"])),
+        ] {
+            assert_eq!(Message::read(input.clone()), want, "{input}");
+        }
+        let beside = json!({ "type": "shutdown_request", "to": "bob", "content": "done" });
+        let word = Word::ShutdownRequest { reason: "done".into(), deadline_s: None };
+        assert_eq!(Message::read(beside), Ok(Message { to: vec!["bob".into()], word }));
+        for input in [json!({ "message": "hi" }), json!({ "to": "bob" }), json!({ "to": 3, "message": "hi" })] {
+            assert!(Message::read(input.clone()).is_err(), "{input}");
+        }
+    }
+
+    #[test]
+    fn a_teammate_is_asked_for_by_every_name_its_fields_have() {
+        let want = Spawn { name: "ann".into(), role: "r".into(), prompt: "p".into(), ..Spawn::default() };
+        for input in
+            [json!({ "name": "ann", "role": "r", "prompt": "p" }), json!({ "name": " ann ", "role": "r", "task": "p" })]
+        {
+            assert_eq!(Spawn::read(input.clone()), Ok(want.clone()), "{input}");
+        }
+        let planner =
+            Spawn::read(json!({ "name": "a", "prompt": "p", "plan_mode_required": true, "subagent_type": "explore" }));
+        assert!(planner.is_ok_and(|spawn| spawn.plans() && spawn.kind() == "explore"));
+        assert!(Spawn::read(json!({ "name": "a" })).is_err());
+    }
+}

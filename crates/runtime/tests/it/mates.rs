@@ -1,0 +1,194 @@
+//! Teammates: they stay, write to each other and to their lead, wait at no cost, and end by a handshake.
+
+use max_team_core::calling::hands::{CHECK_INBOX, GENERAL, SPAWN_TEAMMATE};
+use max_team_core::event::{End, Event};
+use max_team_core::message::Kind;
+use max_team_core::policy::Mode;
+use max_team_journal::Journal;
+use max_team_runtime::{Open, Which};
+
+use super::calls::{calling, came_to, inputs, say, started};
+use super::crashes::{check_rest, events};
+use super::team::{Heard, rest};
+use super::{house_of, project};
+
+/// A lead that starts teammates.
+pub(crate) fn leading(which: Which) -> Open {
+    let mut open = calling(which);
+    open.definition.tools.extend([SPAWN_TEAMMATE, CHECK_INBOX].map(str::to_owned));
+    open
+}
+
+/// The letters of a kind that were sent, by the words in them.
+pub(crate) fn letters(journal: &Journal, kind: Kind) -> Vec<String> {
+    let mailed = events(journal).into_iter().filter_map(|(_, event)| match event {
+        Event::Mailed(letter) if letter.kind == kind => Some(letter),
+        _ => None,
+    });
+    mailed.map(|letter| letter.body.get("text").and_then(|text| text.as_str()).unwrap_or_default().to_owned()).collect()
+}
+
+/// How somebody's turns ended.
+fn ended(heard: &Heard, who: &str) -> Vec<(End, String)> {
+    let ends = heard.events.iter().filter_map(|(name, event)| match event {
+        Event::TurnEnded(ended) if name == who => Some((ended.end.clone(), ended.text.clone())),
+        _ => None,
+    });
+    ends.collect()
+}
+
+const PAIR: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: alice, role: backend, prompt: Make a schema.}}
+      - {tool: spawn_teammate, input: {name: bob, role: frontend, prompt: Wait for alice., type: explore}}
+  - text: They are at it.
+  - text: One is done.
+  - text: All is done.
+  - text: All is done.
+members:
+  alice:
+    - parts: [{tool: send_message, input: {to: bob, message: "users(id, name)"}}]
+    - text: The schema is made.
+  bob: [{text: I wait.}, {text: "Got it.", given: "users(id, name)", otherwise: "Got nothing."}]
+"#;
+
+#[tokio::test]
+async fn teammates_write_to_each_other_and_their_results_wake_the_lead() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), PAIR);
+    let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    let [alice, bob] = came_to(&heard, "max");
+    assert!(alice.0.starts_with("`alice` has begun.") && !alice.1 && !bob.1, "{alice:?}");
+    assert_eq!(ended(&heard, "alice"), [(End::Answered, "The schema is made.".to_owned())]);
+    let bobs: Vec<String> = ended(&heard, "bob").into_iter().map(|(_, text)| text).collect();
+    // The letter may have come before or after bob's first turn was over, never during it.
+    assert_eq!(bobs, ["I wait.", "Got it."]);
+    // Its own words go to the lead; what follows from a colleague's letter does not wake it.
+    assert_eq!(letters(&journal, Kind::IdleNotification), [""]);
+    let mut results = letters(&journal, Kind::TaskResult);
+    results.sort();
+    assert_eq!(results, ["I wait.", "The schema is made."]);
+    let lead = inputs(&journal, "max").join("\n");
+    for words in
+        ["<teammate-message teammate_id=\"alice\" color=\"blue\" type=\"task_result\">\nThe schema is made.", "I wait."]
+    {
+        assert!(lead.contains(words), "{lead}");
+    }
+    let told = inputs(&journal, "explore");
+    assert!(told[0].starts_with("You are `bob` (frontend), a teammate in a team that `max` leads."), "{told:?}");
+    assert!(told[0].ends_with("Wait for alice.\n"), "{told:?}");
+    let mail = "<teammate-message teammate_id=\"alice\" color=\"blue\">\nusers(id, name)\n</teammate-message>";
+    assert_eq!(told[1], mail);
+    let [general] = started(&journal, GENERAL).try_into().unwrap();
+    let tools = &general.definition.tools;
+    assert!(
+        tools.iter().any(|tool| tool == "send_message") && !tools.iter().any(|tool| tool == SPAWN_TEAMMATE),
+        "{tools:?}"
+    );
+    check_rest(&journal);
+}
+
+const PARTING: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: alice, role: helper, prompt: Say hello.}}]
+  - text: Started.
+  - parts:
+      - {tool: send_message, input: {to: alice, message: {type: shutdown_request, reason: all is done}}}
+      - {tool: spawn_teammate, input: {name: alice, role: another, prompt: Say hello.}}
+      - {tool: send_message, input: {to: bob, message: hello}}
+  - text: I have asked it.
+  - parts: [{tool: send_message, input: {to: alice, message: are you there?}}]
+  - text: It is no more.
+members:
+  alice: [{text: Hello.}]
+"#;
+
+#[tokio::test]
+async fn somebody_who_is_asked_ends_and_is_written_to_no_more() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), PARTING);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.last_words().text, "I have asked it.");
+    let [_, asked, taken, nobody] = came_to(&heard, "max");
+    assert!(asked.0.starts_with("Sent to `alice`. It finishes") && !asked.1, "{asked:?}");
+    assert!(taken.1 && taken.0.contains("`alice` is there already"), "{taken:?}");
+    assert!(nobody.1 && nobody.0.contains("there is nobody `bob`"), "{nobody:?}");
+    let gone = heard.events.iter().find_map(|(who, event)| match event {
+        Event::AgentEnded(ended) => Some((who.as_str(), ended.by.as_str(), ended.reason.as_str(), ended.forced)),
+        _ => None,
+    });
+    assert_eq!(gone, Some(("alice", "max", "all is done", false)));
+    let responded = heard.events.iter().any(|(who, event)| {
+        who == "max" && matches!(event, Event::Responded(answer) if answer.kind == Some(Kind::ShutdownApproved))
+    });
+    assert!(responded, "{:?}", heard.names());
+    super::order(&team, max_team_runtime::Command::Say { session, text: "ask again".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let [late] = came_to(&heard, "max");
+    assert!(late.1 && late.0.starts_with("`alice` is no more (by max: all is done)"), "{late:?}");
+    check_rest(&journal);
+}
+
+const PLANNER: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: coder, prompt: Change a.txt., mode: plan}}]
+  - text: Started.
+  - parts: [{tool: check_inbox, input: {}}]
+  - text: I will look.
+members:
+  ann:
+    - parts: [{tool: write_file, input: {path: a.txt, content: two}}]
+    - parts: [{tool: exit_plan_mode, input: {plan: Write two into a.txt.}}]
+    - parts: [{tool: exit_plan_mode, input: {plan: Write two into b.txt.}}]
+    - parts: [{tool: write_file, input: {path: b.txt, content: two}}]
+    - text: Done.
+"#;
+
+#[tokio::test]
+async fn one_who_plans_first_changes_nothing_before_somebody_says_yes() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), PLANNER);
+    let mut open = leading(Which::New);
+    for mate in &mut open.team.as_mut().unwrap().experts {
+        mate.settings.mode = Mode::AcceptEdits;
+    }
+    open.settings.mode = Mode::AcceptEdits;
+    let (session, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting, "it waits for its lead or a person");
+    let [refused] = came_to(&heard, "ann");
+    assert!(refused.1 && refused.0.contains("plan"), "{refused:?}");
+    let asked = inputs(&journal, "max");
+    let wrapped = "<teammate-message teammate_id=\"ann\" type=\"plan_approval_request\" request_id=\"";
+    assert!(asked[1].starts_with(wrapped) && asked[1].contains("Write two into a.txt."), "{asked:?}");
+    // A person says no, with a word; then yes.
+    let post = max_team_runtime::Post::new(&journal);
+    let answer = |allow: bool, comment: &str| max_team_core::policy::Answer {
+        comment: comment.to_owned(),
+        ..max_team_core::policy::Answer::new(allow, max_team_core::policy::By::Person("test".into()))
+    };
+    let [question] = post.inbox().unwrap().try_into().unwrap();
+    let no = max_team_runtime::Command::Answer {
+        session,
+        question: question.row.question,
+        answer: answer(false, "use b.txt"),
+    };
+    super::order(&team, no).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let told = came_to::<1>(&heard, "ann");
+    assert!(told[0].0.contains("use b.txt"), "{told:?}");
+    let [question] = post.inbox().unwrap().try_into().unwrap();
+    let yes = max_team_runtime::Command::Answer { session, question: question.row.question, answer: answer(true, "") };
+    super::order(&team, yes).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let told = came_to::<2>(&heard, "ann");
+    assert!(told[0].0.starts_with("Your plan is approved") && !told[1].1, "{told:?}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("b.txt")).unwrap(), "two");
+    check_rest(&journal);
+}
