@@ -6,7 +6,9 @@
 mod call;
 mod mates;
 
-use max_team_core::calling::hands::{AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN_TEAMMATE, TASK};
+use max_team_core::calling::hands::{
+    AGENT, CHECK_INBOX, EXIT_PLAN_MODE, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK,
+};
 use max_team_core::id::PlanId;
 use max_team_core::plan::event::Ruling;
 use max_team_core::plan::{Draft, Status, Task};
@@ -17,7 +19,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Callee, Way, title, tools as calling};
-pub(crate) use mates::{Message, Spawn};
+pub(crate) use mates::{Message, Spawn, Spawned};
 
 use crate::memory;
 use crate::skills::{SKILL, SkillTool};
@@ -60,6 +62,7 @@ pub(crate) enum Act {
     Message(Message),
     Spawn(Box<Spawn>),
     Inbox,
+    Spawned(Spawned),
     Plan,
     Skill(Value),
     Clarify { question: String },
@@ -176,6 +179,8 @@ impl Act {
             AGENT => Self::Call(Call::agent(input)?),
             SEND_MESSAGE => Self::Message(Message::read(input)?),
             SPAWN_TEAMMATE => Self::Spawn(Box::new(Spawn::read(input)?)),
+            SPAWN => Self::Call(Call::spawn(input)?),
+            SPAWNED => Self::Spawned(Spawned::read(input)?),
             CHECK_INBOX => Self::Inbox,
             EXIT_PLAN_MODE => Self::Plan,
             memory::READ => Self::Memory(memory::Ask::Read(serde_json::from_value(input).map_err(misfit)?)),
@@ -221,7 +226,7 @@ impl TeamTool {
     fn target(&self, args: &Value) -> Result<String, ToolError> {
         let act = |read: Result<Act, String>| read.map_err(ToolError::correctable);
         match self.spec.name.as_str() {
-            name @ (AGENT | TASK | DISPATCH_TASK | SPAWN_TEAMMATE | SEND_MESSAGE) => {
+            name @ (AGENT | SPAWN | TASK | DISPATCH_TASK | SPAWN_TEAMMATE | SEND_MESSAGE) => {
                 Ok(match act(Act::read(name, args.clone()))? {
                     Act::Call(call) => call.who,
                     Act::Dispatch(dispatch) => dispatch.agent,

@@ -17,6 +17,10 @@ pub const AGENT: &str = "agent";
 pub const SEND_MESSAGE: &str = "send_message";
 /// Asks the user.
 pub const ASK_USER: &str = "ask_user";
+/// Calls somebody with words and does not wait.
+pub const SPAWN: &str = "spawn";
+/// Looks at what that came to.
+pub const SPAWNED: &str = "spawned";
 /// Starts a teammate.
 pub const SPAWN_TEAMMATE: &str = "spawn_teammate";
 /// Looks into one's own mailbox.
@@ -25,13 +29,13 @@ pub const CHECK_INBOX: &str = "check_inbox";
 pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 
 /// What begins or continues the work of others.
-pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
+pub const SPAWNING: [&str; 5] = [AGENT, SEND_MESSAGE, SPAWN, SPAWNED, TASK];
 /// What only a lead has: nobody it starts starts teammates.
 pub const LEADING: [&str; 1] = [SPAWN_TEAMMATE];
 /// What every teammate has, whatever its type says: who cannot be written to is none.
 pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// All that a lead has who only coordinates.
-pub const COORDINATING: [&str; 6] = [AGENT, ASK_USER, CHECK_INBOX, SEND_MESSAGE, SPAWN_TEAMMATE, TASK];
+pub const COORDINATING: [&str; 8] = [AGENT, ASK_USER, CHECK_INBOX, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK];
 
 /// The type that is called when nobody says which: all tools but those that call.
 pub const GENERAL: &str = "general";

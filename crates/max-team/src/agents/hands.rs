@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::calling::hands::{AGENT, CHECK_INBOX, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNING, TASK};
+use max_team_core::calling::hands::{CHECK_INBOX, SPAWN_TEAMMATE, SPAWNING};
 use max_team_core::near::did_you_mean;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
@@ -18,7 +18,7 @@ use crate::config::quote;
 pub(super) const TEAM: [&str; 6] =
     ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
 /// What calls others: for a lead, and for whoever has hands and lists it.
-const CALLING: [&str; 3] = SPAWNING;
+const CALLING: [&str; 5] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
@@ -45,7 +45,7 @@ pub(super) enum Hand {
 /// them can do anything by itself.
 pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
     let mut tools = listed.to_vec();
-    let others = [AGENT, TASK, SEND_MESSAGE, SPAWN_TEAMMATE, CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE];
+    let others = SPAWNING.into_iter().chain([SPAWN_TEAMMATE, CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE]);
     for tool in TEAM.into_iter().chain(others) {
         if !tools.iter().any(|known| known == tool) {
             tools.push(tool.to_owned());

@@ -84,6 +84,7 @@ impl Agent {
             },
             Ok(Act::Spawn(_)) => return Ok(()),
             Ok(Act::Inbox) => self.inbox()?,
+            Ok(Act::Spawned(asked)) => self.spawned(&key, &asked)?,
             Ok(Act::Plan) => self.begin_planned().await?,
             Ok(Act::Skill(input)) => match self.skill(&key, input).await? {
                 None => return Ok(()),
@@ -200,7 +201,7 @@ impl Agent {
         let text = drafted.map_or(dispatch.description.as_str(), |draft| draft.description.as_str()).to_owned();
         let isolation = drafted.map(|draft| draft.isolation).unwrap_or_default();
         let title = team_tools::title(&text);
-        self.call(key, &Call { way: Way::Dispatch, who, title, text, isolation, skill: None }).await
+        self.call(key, &Call { way: Way::Dispatch, who, title, text, isolation, ..Call::default() }).await
     }
 
     /// Asks whoever gave the task. The answer comes by mail.

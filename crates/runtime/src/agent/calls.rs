@@ -86,7 +86,13 @@ impl Agent {
             Looked::Awaited => return Ok(None),
             Looked::Make(text, cached) => (text, cached),
         };
-        if self.queues(key, call.way) {
+        let is_apart = (call.background || mate.definition.background) && self.stays();
+        if call.background && !is_apart {
+            return Ok(Some(Done::wrong(
+                "only who stays has something done in the background: leave `run_in_background` out",
+            )));
+        }
+        if !is_apart && self.queues(key, call.way) {
             return Ok(None);
         }
         let (cache, claim) = cached.unzip();
@@ -105,6 +111,9 @@ impl Agent {
         let mate = self.apart(child, mate, call.isolation);
         if self.is_preparing(key, &mate.definition.name, &mate.settings) {
             return Ok(None);
+        }
+        if is_apart {
+            return self.begin_apart(child, assignment, mate, &text).map(Some);
         }
         self.start(child, assignment, &mate, &text).await?;
         claim.into_iter().for_each(Claim::begun);

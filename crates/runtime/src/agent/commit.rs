@@ -116,6 +116,7 @@ impl Agent {
             match event {
                 Event::Interrupted(interrupted) => {
                     extra.sends.extend(self.stopping(&interrupted.by));
+                    extra.sends.extend(self.stopping_apart(&interrupted.by));
                     stopped_by = Some(interrupted.by.clone());
                 }
                 Event::TurnStarted(started) => {

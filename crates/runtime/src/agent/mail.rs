@@ -13,7 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
 use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
-use max_team_core::mates::Teammate;
+use max_team_core::mates::{Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Deed};
@@ -30,6 +30,7 @@ use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
 use crate::plan::cap;
+use crate::rows;
 use crate::skills::{self, Asked};
 use crate::worktree::{self, Changed};
 
@@ -37,6 +38,7 @@ impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
         let (mut news, mut notes, mut ends, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let mut said = None;
         self.put_off &= !all;
         let all = all | std::mem::take(&mut self.noted);
         for letter in self.floor.mail(&self.stream, all)? {
@@ -62,13 +64,19 @@ impl Agent {
                 Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
                     self.ask_user(&letter).await?;
                 }
+                Kind::TaskResult if is_stopped(&letter) => notes.push(letter),
                 _ if self.is_news(&letter) => news.push(letter),
                 Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
+                Kind::Shutdown if self.lead && !self.turn.is_busy() => {
+                    let by = text_at(&letter.body, "by");
+                    self.stop_apart(&by).await?;
+                    seen.push(letter.id);
+                }
                 Kind::Shutdown => {
                     let by = text_at(&letter.body, "by");
                     self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
                 }
-                Kind::UserInput | Kind::TaskAssign if !self.turn.is_busy() => self.begin(&[letter]).await?,
+                Kind::UserInput | Kind::TaskAssign if said.is_none() && !self.turn.is_busy() => said = Some(letter),
                 Kind::TeammateTerminated | Kind::Undelivered => notes.push(letter),
                 // It waits until the turn is over.
                 Kind::UserInput | Kind::TaskAssign => self.left_over = true,
@@ -77,10 +85,12 @@ impl Agent {
             }
         }
         self.commit(Vec::new(), Extra::acks(seen)).await?;
-        if !news.is_empty() && !self.turn.is_busy() {
-            self.begin_with(news, std::mem::take(&mut notes)).await?;
-        } else if !news.is_empty() {
-            self.left_over = true;
+        // Somebody who speaks is answered before what else has come.
+        let (first, rest) = if said.is_some() { (said.into_iter().collect(), news) } else { (news, Vec::new()) };
+        let waits = self.turn.is_busy() && !first.is_empty();
+        self.left_over |= waits || !rest.is_empty();
+        if !waits && !first.is_empty() {
+            self.begin_with(first, std::mem::take(&mut notes)).await?;
         }
         self.noted = !notes.is_empty();
         self.part(&ends).await
@@ -318,19 +328,27 @@ impl Agent {
         let left = Budget { nano: shared.nano, tokens: shared.tokens, wall_ms: None };
         let own = self.is_own_short(ended.short);
         if let Some(mate) = self.turn.mate() {
-            let said = Said { mate, ok, text: &text, quiet: quiet && ok };
+            let is_stopped = ended.end == End::Interrupted;
+            let said = Said { mate, ok, text: &text, quiet: quiet && ok || is_stopped };
             return self.mates_letter(assignment, ended, &said, at_ms);
+        }
+        let mut body = json!({
+            "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
+            "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
+            "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
+        });
+        if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
+            let handle = rows::handle(&self.origin.name, agent);
+            body["mate"] = json!(handle);
+            body["from"] = json!(handle);
+            body["stopped"] = json!(ended.end == End::Interrupted);
         }
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
             from: self.stream.clone(),
             to: assignment.reply_to.clone(),
             kind: Kind::TaskResult,
-            body: json!({
-                "assignment": assignment, "call": assignment.task, "ok": ok, "is_error": !ok, "text": text,
-                "output": ended.text, "error": error, "end": ended.end, "spent": spent, "ms": spent.ms,
-                "left": left, "own": own, "by": &*self.origin.name, "structured": ended.structured,
-            }),
+            body,
             reply_to: None,
             cause: None,
             sent_at_ms: at_ms,
@@ -407,6 +425,11 @@ impl Agent {
             self.origin = Arc::new(Origin { task, call, ..(*self.origin).clone() });
         }
     }
+}
+
+/// Whether a letter tells that somebody was stopped by a person, who needs not be told.
+fn is_stopped(letter: &Envelope) -> bool {
+    letter.body.get("stopped").and_then(Value::as_bool).unwrap_or_default()
 }
 
 /// What a teammate's turn has come to.

@@ -6,6 +6,7 @@
 //! truth and the next process folds it again. A turn that waits for a person holds nothing but rows.
 
 mod acts;
+mod background;
 mod cache;
 mod calls;
 mod commit;
@@ -322,6 +323,7 @@ impl Agent {
                 biased;
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
+                    Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.stop_apart(&by).await?,
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
                     Some(Control::Redefine(next)) => self.redefined = Some(next),

@@ -1,10 +1,10 @@
-//! The tools that call somebody: `task` with arguments, `agent` with words.
+//! The tools that call somebody: `task` with arguments, `agent` with words, `spawn` without waiting.
 //!
 //! What a model is told about whom it may call is made for each agent, from whom there is now. All of them, and
 //! `dispatch_task`, come down to the same [`Call`].
 
 use max_team_core::calling::cache;
-use max_team_core::calling::hands::{AGENT, GENERAL, TASK};
+use max_team_core::calling::hands::{AGENT, GENERAL, SPAWN, TASK};
 use max_team_core::limits::{
     CALL_TEXT_BYTES_MAX, CALL_TITLE_CHARS_MAX, CALLEE_ABOUT_CHARS_MAX, CALLEES_ABOUT_BYTES_MAX, CALLEES_NAMED_MAX,
 };
@@ -48,6 +48,8 @@ pub(crate) struct Call {
     pub isolation: Isolation,
     /// The skill that they carry out, if they do.
     pub skill: Option<String>,
+    /// Whether nobody waits for them.
+    pub background: bool,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -67,6 +69,8 @@ struct Agent {
     #[serde(rename = "type", alias = "subagent_type", alias = "agent", alias = "agent_type")]
     kind: Option<String>,
     isolation: Option<Isolation>,
+    #[serde(alias = "background")]
+    run_in_background: bool,
 }
 
 impl Call {
@@ -92,14 +96,24 @@ impl Call {
 
     /// A call of a sub-agent.
     pub(super) fn agent(input: Value) -> Result<Self, String> {
-        let Agent { description, prompt, kind, isolation } = read(AGENT, input)?;
+        Self::words(AGENT, input)
+    }
+
+    /// The same that nobody waits for.
+    pub(super) fn spawn(input: Value) -> Result<Self, String> {
+        Ok(Self { background: true, ..Self::words(SPAWN, input)? })
+    }
+
+    fn words(tool: &str, input: Value) -> Result<Self, String> {
+        let Agent { description, prompt, kind, isolation, run_in_background } = read(tool, input)?;
         let who = kind.filter(|kind| !kind.trim().is_empty()).unwrap_or_else(|| GENERAL.to_owned());
         if prompt.trim().is_empty() {
             return Err("`prompt` is missing: whoever is called sees nothing of this conversation".to_owned());
         }
         let about = if description.trim().is_empty() { &prompt } else { &description };
         let isolation = isolation.unwrap_or_default();
-        Ok(Self { who, title: title(about), text: bounded(prompt)?, isolation, ..Self::default() })
+        let (title, background) = (title(about), run_in_background);
+        Ok(Self { who, title, text: bounded(prompt)?, isolation, background, ..Self::default() })
     }
 }
 
@@ -157,8 +171,11 @@ const AGENT_WORDS: &str = "Have a sub-agent do something by itself, and get its 
     sees nothing of this conversation: `prompt` must say everything (what is wanted and why, files and symbols that are \
     known, what to give back). Several calls in one answer run side by side: use that for questions that do not depend on \
     each other. It is never allowed more than you are.";
+const SPAWN_WORDS: &str = "Have a sub-agent do something by itself in the background: like `agent`, but you go on at once with its \
+    task id, and are sent its answer when it is there.";
+
 /// The tools that call, for somebody who may call these.
-pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 2] {
+pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 3] {
     let names: Vec<&str> = callees.iter().take(CALLEES_NAMED_MAX).map(|callee| callee.name.as_str()).collect();
     let about = about(callees);
     let who = |words: &str| {
@@ -178,7 +195,7 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 2] {
     let general = names.contains(&GENERAL) || names.is_empty();
     let kind = who(if general { "Who does it; left out: `general`." } else { "Who does it." });
     let required = if general { json!(["description", "prompt"]) } else { json!(["description", "prompt", "type"]) };
-    let agent = json!({
+    let mut agent = json!({
         "type": "object", "required": required,
         "properties": {
             "description": { "type": "string", "description": "What it is about, in three to five words." },
@@ -190,7 +207,20 @@ pub(crate) fn tools(callees: &[Callee]) -> [TeamTool; 2] {
             },
         },
     });
-    [tool(TASK, Deed::Team, TASK_WORDS, task), tool(AGENT, Deed::Team, AGENT_WORDS, agent)]
+    let mut spawn = agent.clone();
+    if let Some(properties) = agent.get_mut("properties").and_then(Value::as_object_mut) {
+        let words = "Whether you go on at once; the answer is then sent to you by itself.";
+        properties.insert("run_in_background".to_owned(), json!({ "type": "boolean", "description": words }));
+    }
+    if let Some(kinds) = spawn.pointer_mut("/properties/type").and_then(Value::as_object_mut) {
+        // It is said once, at `agent`.
+        kinds.insert("description".to_owned(), json!("Who does it, as for `agent`."));
+    }
+    [
+        tool(TASK, Deed::Team, TASK_WORDS, task),
+        tool(AGENT, Deed::Team, AGENT_WORDS, agent),
+        tool(SPAWN, Deed::Team, SPAWN_WORDS, spawn),
+    ]
 }
 
 #[cfg(test)]
@@ -241,7 +271,7 @@ mod tests {
     #[test]
     fn a_model_is_told_whom_it_may_call_now() {
         let callee = |name: &str, about: &str| Callee { name: name.into(), about: about.into() };
-        let [task, agent] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
+        let [task, agent, _] = tools(&[callee("explore", "Looks."), callee("weather", "Knows the weather.")]);
         let schema = &agent.spec().schema;
         assert_eq!(schema["properties"]["type"]["enum"], json!(["explore", "weather"]));
         assert_eq!(
@@ -251,7 +281,7 @@ mod tests {
         );
         let about = task.spec().schema["properties"]["agent"]["description"].as_str().unwrap().to_owned();
         assert!(about.contains("`weather`: Knows the weather."), "{about}");
-        let [_, agent] = tools(&[callee("general", "Does anything.")]);
+        let [_, agent, _] = tools(&[callee("general", "Does anything.")]);
         assert_eq!(agent.spec().schema["required"], json!(["description", "prompt"]));
     }
 
@@ -259,7 +289,7 @@ mod tests {
     fn however_many_can_be_called_a_request_stays_small() {
         let callee = |number: usize| Callee { name: format!("e{number}"), about: "字 ".repeat(50_000) };
         let many: Vec<Callee> = (0..500).map(callee).collect();
-        let [task, agent] = tools(&many);
+        let [task, agent, _] = tools(&many);
         for schema in [&task.spec().schema, &agent.spec().schema] {
             assert!(schema.to_string().len() < CALLEES_ABOUT_BYTES_MAX + 4_096, "{}", schema.to_string().len());
         }

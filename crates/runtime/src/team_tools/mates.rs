@@ -1,7 +1,7 @@
 //! The tools of a team whose members stay: a lead starts them, everybody writes and looks into their mailbox, and one who
 //! plans first says so.
 
-use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE};
+use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED};
 use max_team_core::mates::word::Word;
 use max_team_core::policy::{Deed, Mode};
 use max_team_core::team::Isolation;
@@ -107,6 +107,21 @@ impl Message {
     }
 }
 
+/// A question about what runs in the background.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Spawned {
+    #[serde(alias = "task_id", alias = "task")]
+    pub id: Option<String>,
+    pub stop: bool,
+}
+
+impl Spawned {
+    pub(super) fn read(input: Value) -> Result<Self, String> {
+        read(SPAWNED, input)
+    }
+}
+
 /// What somebody means to do.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -134,11 +149,13 @@ const SEND_WORDS: &str = "Write to somebody. To a teammate (by name, a list of n
     somebody you have called before (`to` is the name that their answer ended with): they go on, and the answer is the result.";
 const INBOX_WORDS: &str = "See what has come for you since this turn began. Whatever is left is told by itself when the turn is \
     over, so there is no need to look again and again.";
+const SPAWNED_WORDS: &str = "See how your tasks in the background stand (pending, running, completed, failed, cancelled), or stop one. \
+    Answers are sent to you by themselves: do not look again and again.";
 const PLAN_WORDS: &str = "Put what you mean to do before your lead. You change nothing until it or the user has said yes; the answer \
     is the result.";
 
 /// All of them.
-pub(super) fn tools() -> [TeamTool; 4] {
+pub(super) fn tools() -> [TeamTool; 5] {
     let text = |words: &str| json!({ "type": "string", "description": words });
     let spawn = json!({
         "type": "object", "required": ["name", "role", "prompt"],
@@ -166,12 +183,20 @@ pub(super) fn tools() -> [TeamTool; 4] {
     });
     let send =
         json!({ "type": "object", "required": ["to", "message"], "properties": { "to": to, "message": message } });
+    let spawned = json!({
+        "type": "object",
+        "properties": {
+            "id": text("A task's id; left out: all of yours."),
+            "stop": { "type": "boolean", "description": "Whether it is to be stopped." },
+        },
+    });
     let plan = json!({ "type": "object", "required": ["plan"], "properties": { "plan": text("The steps, and the files they touch.") } });
     [
         tool(SPAWN_TEAMMATE, Deed::Team, SPAWN_WORDS, spawn),
         tool(SEND_MESSAGE, Deed::Team, SEND_WORDS, send),
         tool(CHECK_INBOX, Deed::Team, INBOX_WORDS, json!({ "type": "object", "properties": {} })),
         tool(EXIT_PLAN_MODE, Deed::Propose, PLAN_WORDS, plan),
+        tool(SPAWNED, Deed::Team, SPAWNED_WORDS, spawned),
     ]
 }
 

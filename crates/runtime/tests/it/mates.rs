@@ -1,6 +1,6 @@
 //! Teammates: they stay, write to each other and to their lead, wait at no cost, and end by a handshake.
 
-use max_team_core::calling::hands::{CHECK_INBOX, GENERAL, SPAWN_TEAMMATE};
+use max_team_core::calling::hands::{CHECK_INBOX, GENERAL, SPAWN, SPAWN_TEAMMATE, SPAWNED};
 use max_team_core::event::{End, Event};
 use max_team_core::message::Kind;
 use max_team_core::policy::Mode;
@@ -15,7 +15,7 @@ use super::{house_of, project};
 /// A lead that starts teammates.
 pub(crate) fn leading(which: Which) -> Open {
     let mut open = calling(which);
-    open.definition.tools.extend([SPAWN_TEAMMATE, CHECK_INBOX].map(str::to_owned));
+    open.definition.tools.extend([SPAWN_TEAMMATE, CHECK_INBOX, SPAWN, SPAWNED].map(str::to_owned));
     open
 }
 
@@ -190,5 +190,50 @@ async fn one_who_plans_first_changes_nothing_before_somebody_says_yes() {
     let told = came_to::<2>(&heard, "ann");
     assert!(told[0].0.starts_with("Your plan is approved") && !told[1].1, "{told:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("b.txt")).unwrap(), "two");
+    check_rest(&journal);
+}
+
+const APART: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn, input: {description: find it, prompt: What does a.txt say?, type: explore}}
+      - {tool: spawn, input: {description: never ends, prompt: Ask., type: tides}}
+      - {tool: spawned, input: {}}
+  - text: I go on.
+  - text: It says one.
+  - text: Stopped.
+members:
+  explore: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: It says one.}]
+  tides: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Done.}]
+"#;
+
+#[tokio::test]
+async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), APART);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting, "one of them asks");
+    let [first, second, list] = came_to(&heard, "max");
+    assert!(first.0.starts_with("It runs in the background as task `explore-") && !second.1, "{first:?}");
+    assert!(list.0.contains("`tides-") && list.0.contains("(never ends): "), "{list:?}");
+    let told = inputs(&journal, "max");
+    assert_eq!(told.len(), 2, "{told:?}");
+    let head = "<teammate-message teammate_id=\"explore-";
+    assert!(told[1].starts_with(head) && told[1].contains("type=\"task_result\">\nIt says one.\n</"), "{told:?}");
+    // The user stops everything: nobody is woken by that.
+    super::order(&team, max_team_runtime::Command::Interrupt { session }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting && heard.names().contains(&"interrupted"), "{:?}", heard.names());
+    assert_eq!(ended(&heard, "tides").len(), 1);
+    assert_eq!(inputs(&journal, "max").len(), 2);
+    super::order(&team, max_team_runtime::Command::Say { session, text: "go on".into() }).await.unwrap();
+    rest(&mut notices).await;
+    let [_, _, told] = inputs(&journal, "max").try_into().unwrap();
+    assert!(
+        told.starts_with("go on\n\n<teammate-message teammate_id=\"tides-") && told.contains("it was stopped"),
+        "{told}"
+    );
     check_rest(&journal);
 }

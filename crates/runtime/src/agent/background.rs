@@ -1,0 +1,164 @@
+//! Whoever works for somebody without being waited for: what was given to them, how it stands, and how it is stopped.
+//!
+//! They are called like anybody else; only that the call has its result at once, and what comes of it is a letter. So only those
+//! who stay to read it have something done like this.
+
+use max_team_core::event::End;
+use max_team_core::id::AgentId;
+use max_team_core::limits::BACKGROUND_TASKS_MAX;
+use max_team_core::mates::Life;
+use max_team_core::message::{Assignment, Envelope, Kind};
+use serde_json::json;
+
+use super::acts::Done;
+use super::commit::Guest;
+use super::mail::derived;
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::handle::Mate;
+use crate::rows::{self, AgentRow};
+use crate::session;
+use crate::shared::now_ms;
+use crate::team_tools::Spawned;
+
+impl Agent {
+    /// Whether it is there to read what comes later.
+    pub(super) fn stays(&self) -> bool {
+        self.lead || self.turn.mate().is_some()
+    }
+
+    /// Lets somebody begin whom nobody waits for.
+    pub(super) fn begin_apart(
+        &self,
+        id: AgentId,
+        assignment: Assignment,
+        mate: Mate,
+        text: &str,
+    ) -> Result<Done, RuntimeError> {
+        let at_work = self.apart_from_us()?.iter().filter(|(_, busy)| *busy).count();
+        if at_work >= BACKGROUND_TASKS_MAX {
+            return Ok(Done::wrong(format!(
+                "{BACKGROUND_TASKS_MAX} tasks run in the background already: wait for one, or stop one with `spawned`"
+            )));
+        }
+        self.floor.bind(&self.stream, self.frame.settings());
+        let handle = rows::handle(&mate.definition.name, id);
+        let assignment = Assignment { life: Life::Background, ..assignment };
+        let letter = self.assigning(id, &assignment, text, b"dispatch");
+        let words = format!(
+            "It runs in the background as task `{handle}`. What it comes to is sent to you by itself: go on, or end your turn. \
+             `spawned` shows how it stands and stops it."
+        );
+        let guests = vec![Guest { id, mate, assignment, letter }];
+        Ok(Done { extra: Extra { guests, ..Extra::default() }, ..Done::said(words) })
+    }
+
+    /// Whoever works for this agent in the background, or did, oldest first; and whether they still do.
+    fn apart_from_us(&self) -> Result<Vec<(AgentRow, bool)>, RuntimeError> {
+        let journal = &self.floor.shared.journal;
+        let all = rows::rows::<AgentRow>(journal, &rows::agents_of(&self.floor.session.to_string()))?;
+        let is_ours = |row: &AgentRow| {
+            row.assignment.as_ref().is_some_and(|given| given.life == Life::Background && given.reply_to == self.stream)
+        };
+        let mut ours = Vec::new();
+        for (key, row) in all.into_iter().rev().filter(|(_, row)| is_ours(row)) {
+            let busy = journal.get(rows::WORKING, &key)?.is_some();
+            ours.push((row, busy));
+        }
+        Ok(ours)
+    }
+
+    /// How what runs in the background stands; or the end of one.
+    pub(super) fn spawned(&self, key: &str, asked: &Spawned) -> Result<Done, RuntimeError> {
+        let mut ours = self.apart_from_us()?;
+        if let Some(id) = asked.id.as_deref().map(str::trim).filter(|id| !id.is_empty()) {
+            let known: Vec<String> = ours.iter().map(|(row, _)| format!("`{}`", row.handle())).collect();
+            ours.retain(|(row, _)| row.handle() == id || row.agent.to_string() == id);
+            if ours.is_empty() {
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Ok(Done::wrong(format!(
+                    "there is no task `{id}` of yours in the background; there are: {known}"
+                )));
+            }
+        } else if asked.stop {
+            return Ok(Done::wrong("say which: `id` is missing"));
+        }
+        if ours.is_empty() {
+            return Ok(Done::said("Nothing runs in the background, and nothing has."));
+        }
+        let mut lines = Vec::new();
+        for (row, busy) in &ours {
+            let (status, what) = self.how_it_stands(row, *busy)?;
+            let title = row.assignment.as_ref().map_or("", |given| given.title.as_str());
+            lines.push(format!("`{}` ({title}): {status}{what}", row.handle()));
+        }
+        let stops = ours.iter().filter(|(_, busy)| asked.stop && *busy);
+        let sends: Vec<Envelope> = stops.map(|(row, _)| self.stop_letter(key, row.agent)).collect();
+        if asked.stop {
+            let words = if sends.is_empty() { "It had ended already." } else { "It is being stopped." };
+            lines.push(words.to_owned());
+        }
+        Ok(Done { extra: Extra { sends, ..Extra::default() }, ..Done::said(lines.join("\n")) })
+    }
+
+    fn how_it_stands(&self, row: &AgentRow, busy: bool) -> Result<(&'static str, String), RuntimeError> {
+        let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
+        let status = match (busy, turn.last().map(|last| &last.end)) {
+            (true, _) if turn.is_busy() => "running",
+            (true, _) | (false, None) => "pending",
+            (false, Some(End::Answered)) => "completed",
+            (false, Some(End::Interrupted)) => "cancelled",
+            (false, Some(_)) => "failed",
+        };
+        let calls = turn.charges().iter().map(|charge| charge.calls).sum::<u64>();
+        Ok((status, if busy { format!(", {calls} model calls so far") } else { String::new() }))
+    }
+
+    fn stop_letter(&self, key: &str, agent: AgentId) -> Envelope {
+        let to = session::agent_stream(agent);
+        Envelope {
+            id: derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
+            from: self.stream.clone(),
+            to,
+            kind: Kind::Shutdown,
+            body: json!({ "by": &*self.origin.name }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        }
+    }
+
+    /// The letters that stop all who are at work for this agent without being waited for.
+    pub(super) fn stopping_apart(&self, by: &str) -> Vec<Envelope> {
+        if !self.lead {
+            return Vec::new();
+        }
+        // What cannot be read is not at work; if it is the journal, the next commit says so.
+        let working = self.floor.working().unwrap_or_default();
+        let is_apart = |agent: AgentId| {
+            let given = self.floor.row_of(agent).and_then(|row| row.assignment);
+            given.is_some_and(|given| !given.life.is_call() && given.plan.is_none())
+        };
+        let at_ms = now_ms();
+        let stopped = working.into_iter().map(|(agent, _)| agent).filter(|agent| is_apart(*agent)).map(|agent| {
+            let to = session::agent_stream(agent);
+            Envelope {
+                id: derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
+                from: self.stream.clone(),
+                to,
+                kind: Kind::Shutdown,
+                body: json!({ "by": by, "stopped": true }),
+                reply_to: None,
+                cause: None,
+                sent_at_ms: at_ms,
+            }
+        });
+        stopped.collect()
+    }
+
+    /// Stops whatever is done for this lead while it rests.
+    pub(super) async fn stop_apart(&mut self, by: &str) -> Result<(), RuntimeError> {
+        let sends = self.stopping_apart(by);
+        self.commit(Vec::new(), Extra { sends, ..Extra::default() }).await
+    }
+}
