@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use crate::tasks;
 use crate::team::Definition;
 
 /// Calls an expert with arguments.
@@ -21,7 +22,8 @@ pub const ASK_USER: &str = "ask_user";
 /// What begins or continues the work of others.
 pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
 /// All that a lead has who only coordinates.
-pub const COORDINATING: [&str; 4] = [AGENT, ASK_USER, SEND_MESSAGE, TASK];
+pub const COORDINATING: [&str; 8] =
+    [AGENT, ASK_USER, SEND_MESSAGE, TASK, tasks::CREATE, tasks::GET, tasks::LIST, tasks::UPDATE];
 
 /// The type that is called when nobody says which: all tools but those that call.
 pub const GENERAL: &str = "general";
@@ -34,7 +36,7 @@ const MODES: [&str; 3] = ["enter_plan_mode", "exit_plan_mode", "set_mode"];
 /// What writes down what is remembered.
 const REMEMBERING: &str = "memory_write";
 /// What never needs a person, whatever is in its way.
-const UNATTENDED: [&str; 12] = [
+const UNATTENDED: [&str; 16] = [
     "git_diff",
     "git_log",
     "git_status",
@@ -47,6 +49,10 @@ const UNATTENDED: [&str; 12] = [
     "search_code",
     "skill",
     "structured_output",
+    tasks::CREATE,
+    tasks::GET,
+    tasks::LIST,
+    tasks::UPDATE,
 ];
 
 /// What takes tools away.

@@ -22,6 +22,17 @@ pub use refusal::{Field, Refusal};
 use crate::event::Event;
 use crate::message::Address;
 
+/// Adds a task.
+pub const CREATE: &str = "TaskCreate";
+/// Shows one.
+pub const GET: &str = "TaskGet";
+/// Shows all.
+pub const LIST: &str = "TaskList";
+/// Changes one, claims it, ends it.
+pub const UPDATE: &str = "TaskUpdate";
+/// The tools for the list: everybody who works in a session has them, unless their definition takes them away.
+pub const TOOLS: [&str; 4] = [CREATE, GET, LIST, UPDATE];
+
 /// What the ids of plans' tasks begin with where both are listed.
 pub const OF_PLAN: &str = "plan:";
 

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, SPAWNING, TASK};
 use max_team_core::near::did_you_mean;
+use max_team_core::tasks;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
 use max_team_tools::Registry;
@@ -45,7 +46,8 @@ pub(super) enum Hand {
 /// them can do anything by itself.
 pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
     let mut tools = listed.to_vec();
-    for tool in TEAM.into_iter().chain([AGENT, TASK, SEND_MESSAGE, SKILL, MEMORY_READ, MEMORY_WRITE]) {
+    let all = TEAM.into_iter().chain([AGENT, TASK, SEND_MESSAGE, SKILL, MEMORY_READ, MEMORY_WRITE]).chain(tasks::TOOLS);
+    for tool in all {
         if !tools.iter().any(|known| known == tool) {
             tools.push(tool.to_owned());
         }
@@ -61,8 +63,8 @@ pub(super) fn known() -> &'static Registry {
 
 /// Judges one tool of the lead's or of a member's.
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
-    // Know-how is for everybody: it gives nobody a hand.
-    if tool == SKILL {
+    // Know-how and the shared list are for everybody: they give nobody a hand.
+    if tool == SKILL || tasks::TOOLS.contains(&tool) {
         return Hand::Has(tool.to_owned());
     }
     if let Some((name, _)) = MEMORY.iter().find(|(name, alias)| tool == *name || tool == *alias) {

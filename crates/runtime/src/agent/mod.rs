@@ -18,6 +18,7 @@ mod money;
 mod newcomer;
 mod notes;
 mod skills;
+mod tasks;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
