@@ -17,7 +17,7 @@ use crate::{rows, session};
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
     /// turn: `Extra::change` puts it there. A conflict over the list's stream means that somebody was faster: ask again.
-    #[cfg_attr(not(test), expect(dead_code, reason = "an idle teammate asks, once there are any"))]
+    #[expect(dead_code, reason = "an idle teammate asks, once there are any")]
     pub(crate) fn claim_next(&self, doer: &Doer) -> Result<Option<(Item, Change)>, RuntimeError> {
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &Input::Next)?;
         let claimed = change.tasks.held_by(&doer.at).last().filter(|_| !change.events.is_empty()).cloned();

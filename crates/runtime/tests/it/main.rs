@@ -12,6 +12,7 @@ mod memory;
 mod progress;
 mod questions;
 mod stops;
+mod tasks;
 mod team;
 mod worktrees;
 
