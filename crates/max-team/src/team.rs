@@ -8,6 +8,7 @@ mod crew;
 
 use std::collections::BTreeMap;
 
+use max_team_core::calling::hands::is_among;
 use max_team_core::plan::event::Approve;
 use max_team_core::tasks;
 use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
@@ -178,8 +179,7 @@ fn colleagues(
         let mut mate = seated(member.definition.clone(), own, &member.constraints);
         for tool in std::iter::once(NEED_CLARIFY).chain(tasks::TOOLS) {
             let Definition { tools, disallowed_tools, .. } = &mut mate.definition;
-            let is_settled = |known: &Vec<String>| known.iter().any(|known| known == tool);
-            if !is_settled(tools) && !is_settled(disallowed_tools) {
+            if !is_among(tools, tool) && !is_among(disallowed_tools, tool) {
                 tools.push(tool.to_owned());
             }
         }

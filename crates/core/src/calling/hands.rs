@@ -120,11 +120,15 @@ fn is_trusted(tool: &str) -> bool {
 
 /// Whether a type takes a tool by what it says of itself.
 pub fn is_own(who: &Definition, tool: &str) -> bool {
-    let names = |pattern: &String| match pattern.strip_suffix('*') {
+    (who.inherits_tools || is_among(&who.tools, tool)) && !is_among(&who.disallowed_tools, tool)
+}
+
+/// Whether a list names a tool; a `*` at the end of a name stands for any ending.
+pub fn is_among(listed: &[String], tool: &str) -> bool {
+    listed.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(beginning) => tool.starts_with(beginning),
         None => pattern == tool,
-    };
-    (who.inherits_tools || who.tools.iter().any(names)) && !who.disallowed_tools.iter().any(names)
+    })
 }
 
 /// Whether somebody may be called by somebody else. A list of whom one may call is the whole truth; without one it is

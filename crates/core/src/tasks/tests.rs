@@ -104,6 +104,8 @@ fn what_is_meant_for_somebody_waits_for_them() {
     assert!(step(&mut tasks, "ada", &give("1", "ada")).unwrap_err().contains("meant for `leo`"));
     let for_other =
         Input::Update(Box::new(Update { status: Some(Status::InProgress), owner: Some("ada".into()), ..change("2") }));
+    let nobody = Update { status: Some(Status::InProgress), owner: Some(String::new()), ..change("2") };
+    assert!(tasks.decide(&doer("ray"), &Input::Update(Box::new(nobody))).is_ok(), "an empty owner is nobody else");
     let words = step(&mut tasks, "max", &for_other).unwrap_err();
     assert_eq!(words, "only `ada` can say that it begins: leave `status` out, and task `2` is meant for `ada`");
     step(&mut tasks, "leo", &Input::Gone { why: Why::Ended, for_good: false }).unwrap();

@@ -32,6 +32,9 @@ struct Changes {
 impl From<Changes> for Update {
     fn from(changes: Changes) -> Self {
         let Changes { task_id, status, owner, subject, description, active_form, .. } = changes;
+        // Some models fill every field in: what is empty was not meant to be said.
+        let said = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
+        let (subject, description, active_form) = (said(subject), said(description), said(active_form));
         Self {
             id: task_id,
             status,
