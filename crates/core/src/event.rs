@@ -27,6 +27,7 @@ use crate::plan::event::{
 };
 use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
+use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
 
 /// The version that entries are written with.
@@ -144,6 +145,12 @@ pub enum Event {
     CacheKept(CacheKept),
     /// Some of it may not any more (cache stream).
     CacheCleared(CacheCleared),
+    /// There is another task in the shared list (list stream).
+    ItemAdded(ItemAdded),
+    /// A task of the shared list says something else (list stream).
+    ItemWritten(ItemWritten),
+    /// A task of the shared list stands otherwise than before (list stream).
+    ItemMoved(ItemMoved),
     /// A letter was put into a mailbox (mail stream).
     Mailed(Envelope),
 }
@@ -206,6 +213,9 @@ impl Event {
             Self::MemoryHanded(_) => "memory_handed",
             Self::CacheKept(_) => "cache_kept",
             Self::CacheCleared(_) => "cache_cleared",
+            Self::ItemAdded(_) => "item_added",
+            Self::ItemWritten(_) => "item_written",
+            Self::ItemMoved(_) => "item_moved",
             Self::Mailed(_) => "mailed",
         }
     }

@@ -267,3 +267,17 @@ pub const REQUESTS_KEPT_MAX: usize = 256;
 pub const SHUTDOWN_S_DEFAULT: u64 = 120;
 /// The most that somebody can say.
 pub const SHUTDOWN_S_MAX: u64 = 3_600;
+/// Tasks in the list that a session's agents share, those that are completed included.
+pub const LIST_TASKS_MAX: usize = 500;
+/// Letters of the subject of one, and of what is shown while it is done.
+pub const LIST_SUBJECT_CHARS_MAX: usize = 200;
+/// Bytes of the description of one.
+pub const LIST_DESCRIPTION_BYTES_MAX: usize = 16 << 10;
+/// Bytes of what is kept beside one, as JSON.
+pub const LIST_METADATA_BYTES_MAX: usize = 4 << 10;
+/// Tasks that one waits for.
+pub const LIST_BLOCKERS_MAX: usize = 64;
+/// Letters of the name of whoever one is meant for.
+pub const LIST_OWNER_CHARS_MAX: usize = 64;
+/// Times that a change to the list is decided anew because somebody else changed it first.
+pub const LIST_WRITE_TRIES_MAX: u32 = 16;

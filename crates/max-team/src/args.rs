@@ -10,6 +10,7 @@ mod files;
 mod memory;
 mod permissions;
 mod skills;
+mod tasks;
 mod worktrees;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub(crate) use files::{Files, Whose};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
+pub(crate) use tasks::{Of, Tasks, Update};
 pub(crate) use worktrees::Worktrees;
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
@@ -194,6 +196,9 @@ pub(crate) enum Command {
     /// What is remembered about you and your projects, and why a prompt was told of it
     #[command(subcommand)]
     Memory(Memory),
+    /// The tasks that a session's agents share: who is at what, and what waits for what
+    #[command(subcommand)]
+    Tasks(Tasks),
     /// What experts have answered and may be used again
     #[command(subcommand)]
     Cache(Cache),

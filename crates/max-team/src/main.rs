@@ -124,6 +124,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),
         Some(Command::Skills(command)) => return commands::skills::run(&Place::here()?, command),
         Some(Command::Memory(command)) => return commands::memory::run(&Place::here()?, &command),
+        Some(Command::Tasks(command)) => return commands::tasks::run(&Place::here()?, command),
         Some(Command::Cache(command)) => return commands::cache::run(&Place::here()?, &command),
         Some(Command::Files(command)) => return commands::files::run(&Place::here()?, &command),
         Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),

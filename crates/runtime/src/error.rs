@@ -85,6 +85,12 @@ pub enum RuntimeError {
     /// Something that is not remembered.
     #[error("{0}")]
     Memory(#[from] max_team_core::memory::Refusal),
+    /// Something that is not done to a list of tasks.
+    #[error("{0}")]
+    Tasks(#[from] max_team_core::tasks::Refusal),
+    /// No plan at work has it.
+    #[error("no plan at work has a task `{0}`; `TaskList` shows those there are")]
+    NoPlanTask(String),
     /// A plan that cannot run.
     #[error("{0}")]
     Plan(String),

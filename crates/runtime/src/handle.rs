@@ -14,6 +14,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::event::{Approve, Say};
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
+use max_team_core::tasks::Tasks;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
@@ -26,6 +27,7 @@ use crate::memory::Remember;
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
+use crate::tasks::TaskLists;
 use crate::worktree::Waiting;
 
 /// A command, on somebody's behalf.
@@ -411,6 +413,11 @@ impl TeamHandle {
     /// A plan of the journal, as it stands.
     pub fn plan(&self, plan: PlanId) -> Result<Plan, RuntimeError> {
         Ok(fold_plan(&self.house.shared, plan)?.0)
+    }
+
+    /// The tasks that a session's agents share, as they stand.
+    pub fn tasks(&self, session: SessionId) -> Result<Tasks, RuntimeError> {
+        TaskLists::new(&self.house.shared.journal).tasks(session)
     }
 
     /// Everybody who has worked in a session, in the order they began.

@@ -179,6 +179,9 @@ impl House {
             notes: seat.frame.notes().to_vec(),
             skills: self.shared.callable_skills(&floor.root),
         };
+        if resumed {
+            floor.sweep_tasks().await?;
+        }
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
         lock(&self.desks).insert(session, desk);
         floor.bind(&stream, seat.frame.settings());

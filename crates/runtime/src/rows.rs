@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
-use crate::{cache, memory, session};
+use crate::{cache, memory, session, tasks};
 
 /// The session of each agent.
 pub(crate) const AGENT: &str = "agent";
@@ -200,7 +200,8 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         of_plan(stream, plan, at_ms, event)
     } else if let Some(scope) = Scope::of_stream(stream) {
         memory::project(&scope, at_ms, event)
-    } else if let Some(changed) = cache::project(stream, at_ms, event) {
+    } else if let Some(changed) = cache::project(stream, at_ms, event).or_else(|| tasks::project(stream, at_ms, event))
+    {
         changed
     } else {
         match event {

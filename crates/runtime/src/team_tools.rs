@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 pub(crate) use call::{Call, Callee, Way, title, tools as calling};
 pub(crate) use mates::{Message, Spawn, Spawned};
 
-use crate::memory;
 use crate::skills::{SKILL, SkillTool};
+use crate::{memory, tasks};
 
 /// Characters of a call's summary.
 const TARGET_CHARS_MAX: usize = 120;
@@ -67,6 +67,7 @@ pub(crate) enum Act {
     Skill(Value),
     Clarify { question: String },
     Memory(memory::Ask),
+    Tasks(tasks::Ask),
 }
 
 #[derive(Debug, Deserialize)]
@@ -189,7 +190,10 @@ impl Act {
             NEED_CLARIFY => {
                 Self::Clarify { question: input.get("question").map(super::agent::shown).unwrap_or_default() }
             }
-            _ => return Err(format!("`{tool}` is not a tool of the team")),
+            _ => match tasks::Ask::read(tool, input) {
+                Some(ask) => Self::Tasks(ask.map_err(misfit)?),
+                None => return Err(format!("`{tool}` is not a tool of the team")),
+            },
         })
     }
 }
@@ -237,7 +241,8 @@ impl TeamTool {
                 })
             }
             _ => {
-                let words = ["question", "goal", "agent", "agent_name", "task_id", "title", "to", "key"];
+                let words =
+                    ["question", "goal", "agent", "agent_name", "task_id", "taskId", "title", "subject", "to", "key"];
                 let found = words.iter().find_map(|key| args.get(key).and_then(Value::as_str));
                 Ok(found.unwrap_or_default().to_owned())
             }
@@ -290,7 +295,8 @@ fn all() -> Vec<TeamTool> {
         tool(NEED_CLARIFY, Deed::Team, CLARIFY_WORDS, only_question()),
     ];
     let memory = memory::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
-    own.into_iter().chain(calling(&[])).chain(mates::tools()).chain(memory).collect()
+    let list = tasks::tools().map(|(name, words, schema)| tool(name, Deed::Team, words, schema));
+    own.into_iter().chain(calling(&[])).chain(mates::tools()).chain(memory).chain(list).collect()
 }
 
 const CREATE_WORDS: &str = "Write one task down for a later `submit_plan` or `dispatch_task`. Runs nothing.";

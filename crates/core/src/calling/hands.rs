@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use crate::tasks;
 use crate::team::Definition;
 
 /// Calls an expert with arguments.
@@ -35,7 +36,20 @@ pub const LEADING: [&str; 1] = [SPAWN_TEAMMATE];
 /// What every teammate has, whatever its type says: who cannot be written to is none.
 pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// All that a lead has who only coordinates.
-pub const COORDINATING: [&str; 8] = [AGENT, ASK_USER, CHECK_INBOX, SEND_MESSAGE, SPAWN, SPAWN_TEAMMATE, SPAWNED, TASK];
+pub const COORDINATING: [&str; 12] = [
+    AGENT,
+    ASK_USER,
+    CHECK_INBOX,
+    SEND_MESSAGE,
+    SPAWN,
+    SPAWN_TEAMMATE,
+    SPAWNED,
+    TASK,
+    tasks::CREATE,
+    tasks::GET,
+    tasks::LIST,
+    tasks::UPDATE,
+];
 
 /// The type that is called when nobody says which: all tools but those that call.
 pub const GENERAL: &str = "general";
@@ -57,7 +71,7 @@ const MODES: [&str; 3] = ["enter_plan_mode", EXIT_PLAN_MODE, "set_mode"];
 /// What writes down what is remembered.
 const REMEMBERING: &str = "memory_write";
 /// What never needs a person, whatever is in its way.
-const UNATTENDED: [&str; 12] = [
+const UNATTENDED: [&str; 16] = [
     "git_diff",
     "git_log",
     "git_status",
@@ -70,6 +84,10 @@ const UNATTENDED: [&str; 12] = [
     "search_code",
     "skill",
     "structured_output",
+    tasks::CREATE,
+    tasks::GET,
+    tasks::LIST,
+    tasks::UPDATE,
 ];
 
 /// What takes tools away.
@@ -139,11 +157,15 @@ fn is_trusted(tool: &str) -> bool {
 
 /// Whether a type takes a tool by what it says of itself.
 pub fn is_own(who: &Definition, tool: &str) -> bool {
-    let names = |pattern: &String| match pattern.strip_suffix('*') {
+    (who.inherits_tools || is_among(&who.tools, tool)) && !is_among(&who.disallowed_tools, tool)
+}
+
+/// Whether a list names a tool; a `*` at the end of a name stands for any ending.
+pub fn is_among(listed: &[String], tool: &str) -> bool {
+    listed.iter().any(|pattern| match pattern.strip_suffix('*') {
         Some(beginning) => tool.starts_with(beginning),
         None => pattern == tool,
-    };
-    (who.inherits_tools || who.tools.iter().any(names)) && !who.disallowed_tools.iter().any(names)
+    })
 }
 
 /// Whether somebody may be called by somebody else. A list of whom one may call is the whole truth; without one it is

@@ -8,6 +8,7 @@ use std::sync::LazyLock;
 
 use max_team_core::calling::hands::{CHECK_INBOX, SPAWN_TEAMMATE, SPAWNING};
 use max_team_core::near::did_you_mean;
+use max_team_core::tasks;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
 use max_team_tools::Registry;
@@ -46,7 +47,7 @@ pub(super) enum Hand {
 pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
     let mut tools = listed.to_vec();
     let others = SPAWNING.into_iter().chain([SPAWN_TEAMMATE, CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE]);
-    for tool in TEAM.into_iter().chain(others) {
+    for tool in TEAM.into_iter().chain(others).chain(tasks::TOOLS) {
         if !tools.iter().any(|known| known == tool) {
             tools.push(tool.to_owned());
         }
@@ -62,8 +63,8 @@ pub(super) fn known() -> &'static Registry {
 
 /// Judges one tool of the lead's or of a member's.
 pub(super) fn hand(known: &Registry, tool: &str, is_lead: bool) -> Hand {
-    // Know-how is for everybody: it gives nobody a hand.
-    if tool == SKILL {
+    // Know-how and the shared list are for everybody: they give nobody a hand.
+    if tool == SKILL || tasks::TOOLS.contains(&tool) {
         return Hand::Has(tool.to_owned());
     }
     if let Some((name, _)) = MEMORY.iter().find(|(name, alias)| tool == *name || tool == *alias) {

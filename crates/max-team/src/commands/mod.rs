@@ -20,6 +20,7 @@ pub(crate) mod sessions;
 pub(crate) mod skills;
 pub(crate) mod stop;
 mod table;
+pub(crate) mod tasks;
 pub(crate) mod tools;
 pub(crate) mod trace;
 pub(crate) mod worktrees;

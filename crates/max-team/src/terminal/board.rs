@@ -1,4 +1,4 @@
-//! Plans at work, live: one row per task that matters now, and a line that says how far it all is.
+//! Plans at work and the shared list, live: one row per task that matters now, and a line that says how far it all is.
 //!
 //! It reads the session and draws; it holds only how much of it is wanted and what was drawn last, which is good for
 //! a moment: numbers that change with every notice are not repainted with every notice. What needs somebody comes
@@ -19,6 +19,8 @@ use crate::sheet;
 const FRESH_MS: u64 = 250;
 /// Rows of tasks in the short view.
 const SHORT_ROWS_MAX: usize = 12;
+/// Rows of the shared list in the short view.
+const LIST_ROWS_MAX: usize = 8;
 /// The widest an id and an owner are shown.
 const ID_COLUMNS_MAX: usize = 18;
 const OWNER_COLUMNS_MAX: usize = 10;
@@ -26,7 +28,7 @@ const OWNER_COLUMNS_MAX: usize = 10;
 const STATE_COLUMNS_MIN: usize = 90;
 const COST_COLUMNS_MIN: usize = 60;
 
-/// How much of the plans is shown.
+/// How much of them is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Extent {
     #[default]
@@ -81,7 +83,8 @@ impl Board {
 
     /// The rows, at most so many.
     pub(super) fn lines(&mut self, session: &Session, rows: usize, look: Look, now_ms: i64) -> Vec<Line<'static>> {
-        if session.plans().running().next().is_none() || self.extent == Extent::Hidden || rows == 0 {
+        let is_empty = session.plans().running().next().is_none() && !session.list().is_open();
+        if is_empty || self.extent == Extent::Hidden || rows == 0 {
             self.drawn = None;
             return Vec::new();
         }
@@ -98,7 +101,8 @@ impl Board {
 
     fn draw(&self, session: &Session, rows: usize, look: Look, now_ms: i64) -> Vec<Line<'static>> {
         let mut lines = Vec::new();
-        let count = session.plans().running().count();
+        // The shared list comes last.
+        let count = session.plans().running().count() + usize::from(session.list().is_open());
         for (index, known) in session.plans().running().enumerate() {
             let left = rows.saturating_sub(lines.len());
             // Each of the plans behind this one has its line too.
@@ -107,6 +111,8 @@ impl Board {
             let most = if self.extent == Extent::Full { usize::MAX } else { SHORT_ROWS_MAX };
             lines.extend(tasks(known, session, left.saturating_sub(1 + behind).min(most), look, now_ms));
         }
+        let most = if self.extent == Extent::Full { usize::MAX } else { LIST_ROWS_MAX };
+        lines.extend(session.list().lines(rows.saturating_sub(lines.len()).min(most), look));
         lines.truncate(rows);
         lines
     }

@@ -14,6 +14,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
+use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
 use max_team_runtime::{
     AgentRow, Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which,
@@ -55,6 +56,8 @@ pub(super) enum Act {
     },
     /// How does a plan stand.
     Plan(PlanId),
+    /// How does the shared list stand.
+    Tasks,
     Interrupt,
     /// Sum up what was said, keeping this above all.
     Compact(String),
@@ -94,6 +97,7 @@ pub(super) enum Done {
     Proposed(Outcome<()>),
     Stopped(Outcome<()>),
     Plan { plan: PlanId, outcome: Outcome<Box<Plan>> },
+    Tasks(Outcome<Tasks>),
     Interrupted(Outcome<()>),
     Compacted(Outcome<()>),
     Configured(Outcome<()>),
@@ -199,6 +203,7 @@ impl Desk {
             }
             Act::Stop { plan, task } => Done::Stopped(self.command(fresh(), Command::Stop { plan, task }).await),
             Act::Plan(plan) => Done::Plan { plan, outcome: self.handle.plan(plan).map(Box::new) },
+            Act::Tasks => Done::Tasks(self.handle.tasks(session)),
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),

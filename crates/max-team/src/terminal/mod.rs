@@ -16,6 +16,7 @@ mod face;
 mod gate;
 mod history;
 mod link;
+mod list;
 mod markdown;
 mod panel;
 mod plain;

@@ -16,6 +16,7 @@ use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status,
 
 use super::crew::Crew;
 use super::link::{Act, Arrival, Done, Reason, fresh};
+use super::list::List;
 use super::plans::Plans;
 use super::question::Questions;
 use super::report;
@@ -24,6 +25,8 @@ use super::slash::Slash;
 use super::transcript::{Item, Transcript};
 use crate::team::News;
 use crate::words::Lang;
+
+use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
 const REPLAY_TURNS_MAX: usize = 10;
@@ -67,6 +70,7 @@ pub(super) struct Session {
     /// The lead, as an agent.
     lead: AgentId,
     plans: Plans,
+    list: List,
     crew: Crew,
     pub(super) questions: Questions,
     queue: Vec<Queued>,
@@ -97,6 +101,7 @@ impl Session {
             team: None,
             lead: opened.agent,
             plans: Plans::default(),
+            list: List::default(),
             crew: Crew::new(lang, settings.clone()),
             settings,
             models,
@@ -233,6 +238,10 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
+            Notice::Event { session, event, .. } if *session == self.id && is_of_list(event) => {
+                self.list_changed();
+                Vec::new()
+            }
             Notice::Event { session, from, at_ms, event } if *session == self.id => match from.plan {
                 Some(plan) => self.plan_event(plan, *at_ms, event),
                 None if from.lead || from.agent.is_none() => {
@@ -347,6 +356,14 @@ impl Session {
             Done::Plan { plan, outcome: Err(error) } => {
                 self.plans.forget(plan);
                 failed(&error)
+            }
+            Done::Tasks(outcome) => {
+                let (read, error) = match outcome {
+                    Ok(tasks) => (Some(tasks), None),
+                    Err(error) => (None, Some(error)),
+                };
+                self.list_read(read);
+                error.map_or_else(Vec::new, |error| failed(&error))
             }
             Done::Proposed(Err(error)) => {
                 self.quiet = true;

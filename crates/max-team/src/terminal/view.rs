@@ -50,7 +50,8 @@ pub(super) fn view(chat: &mut Chat, rows_max: usize, now_ms: i64) -> View {
     queue.truncate(room);
     room -= queue.len();
     // A plan at work keeps its line, whatever is asked meanwhile.
-    let runs = chat.session().plans().running().next().is_some() && chat.extent() != Extent::Hidden;
+    let (plans, list) = (chat.session().plans(), chat.session().list());
+    let runs = (plans.running().next().is_some() || list.is_open()) && chat.extent() != Extent::Hidden;
     let kept = if runs { BOARD_ROWS_MIN.min(room / 3) } else { 0 };
     let mut panel = panel(chat, look, room - kept);
     panel.truncate(room);

@@ -178,7 +178,10 @@ impl Lang {
     pub(crate) fn runtime_failure(self, error: &RuntimeError) -> String {
         let told = || error.to_string();
         if self == Self::En {
-            return told();
+            return match error {
+                RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
+                _ => told(),
+            };
         }
         match error {
             RuntimeError::Journal(error) => self.journal_failure(error),
@@ -203,6 +206,8 @@ impl Lang {
             }
             RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或中断它"),
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
+            RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
+            RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),
             RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
             _ => told(),
         }

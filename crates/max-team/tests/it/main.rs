@@ -30,4 +30,5 @@ mod program;
 mod running;
 mod sessions;
 mod skills;
+mod tasks;
 mod worktrees;

@@ -10,6 +10,7 @@ use max_team_core::id::PlanId;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::Action;
 use max_team_core::turn::Input;
+use max_team_journal::JournalError;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -70,6 +71,7 @@ impl Agent {
             Ok(Act::Update(update)) => self.update(&key, &update)?,
             Ok(Act::Query(query)) => self.query(&query)?,
             Ok(Act::Memory(ask)) => return self.recollect(&key, &ask).await,
+            Ok(Act::Tasks(ask)) => return self.tend(&key, &ask).await,
             Ok(Act::Dispatch(dispatch)) => match self.dispatch(&key, &dispatch).await? {
                 None => return Ok(()),
                 Some(done) => done,
@@ -107,6 +109,19 @@ impl Agent {
         let mut events = done.events;
         events.extend(self.decide(ended));
         self.commit(events, done.extra).await
+    }
+
+    /// The same where it was decided by a stream that others write to; `false`: somebody else was first, nothing has
+    /// happened, and it is to be decided anew.
+    pub(super) async fn end_first(&mut self, key: &str, done: Done) -> Result<bool, RuntimeError> {
+        match self.end_act(key, done).await {
+            Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
+                // What was decided was not stored, so nothing is held for it.
+                self.purse.settle(std::mem::take(&mut self.held), (0, 0));
+                Ok(false)
+            }
+            ended => ended.map(|()| true),
+        }
     }
 
     fn submit(&self, key: &str, submit: team_tools::Submit) -> Done {

@@ -8,6 +8,7 @@ use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
 use max_team_core::message::{Assignment, Envelope};
 use max_team_core::policy::Class;
+use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
 use super::{Agent, Newcomer, SNAPSHOT_VERSION};
@@ -16,6 +17,7 @@ use crate::handle::{Mate, Notice};
 use crate::herald::Word;
 use crate::rows;
 use crate::shared::{append, commit_at, now_ms};
+use crate::tasks::Change;
 
 /// What goes into a commit besides the agent's own events.
 #[derive(Default)]
@@ -47,6 +49,22 @@ impl Extra {
     pub(super) fn send(letter: Envelope) -> Self {
         Self { sends: vec![letter], ..Self::default() }
     }
+
+    /// A change of the shared list goes with it, unless somebody else is first.
+    pub(super) fn change(&mut self, change: Change) {
+        let Change { stream, head, events, .. } = change;
+        if !events.is_empty() {
+            self.others.extend(events.into_iter().map(|event| (stream.clone(), event)));
+            self.expect.push((stream, head));
+        }
+    }
+
+    /// What of it whoever watches the session is told.
+    fn shown(&self) -> Vec<Event> {
+        let is_shown =
+            |event: &&Event| matches!(event, Event::ItemAdded(_) | Event::ItemWritten(_) | Event::ItemMoved(_));
+        self.others.iter().map(|(_, event)| event).filter(is_shown).cloned().collect()
+    }
 }
 
 /// A commit that has been put together.
@@ -64,9 +82,15 @@ impl Agent {
         if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
             return Ok(());
         }
+        let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
+        if ended && !self.keeps_tasks() {
+            // Before its answer: whoever reads that may take up what it held.
+            self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.origin)).await?;
+        }
         let at_ms = now_ms();
         let mut extra = extra;
         let guests = std::mem::take(&mut extra.guests);
+        let shown = extra.shown();
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         let mut newcomers = Vec::new();
         for Guest { id, mate, assignment, letter } in guests {
@@ -85,11 +109,10 @@ impl Agent {
         newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
-        let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
         for event in &events {
             self.turn.apply(event);
         }
-        self.will_tell(word, at_ms, events.into_iter().chain(replies));
+        self.will_tell(word, at_ms, events.into_iter().chain(replies).chain(shown));
         if ended {
             self.look_back = self.lead;
             self.snapshot().await?;

@@ -7,7 +7,6 @@ use max_team_core::event::Event;
 use max_team_core::limits::{MEMORY_RECALLED_MAX, MEMORY_WRITE_TRIES_MAX};
 use max_team_core::memory::{Board, MemoryHanded, Recall, Scope, Source, Writer, proof, vouches};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_journal::JournalError;
 use serde_json::{Value, json};
 
 use super::Agent;
@@ -34,12 +33,8 @@ impl Agent {
                 Ask::Read(read) => self.look_up(read)?,
                 Ask::Write(write) => self.write_down(write)?,
             };
-            match self.end_act(key, done).await {
-                Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
-                    // What was decided was not stored, so nothing is held for it.
-                    self.purse.settle(std::mem::take(&mut self.held), (0, 0));
-                }
-                ended => return ended,
+            if self.end_first(key, done).await? {
+                return Ok(());
             }
         }
         self.end_act(key, Done::wrong("others write to this board all the time; try again later")).await

@@ -22,6 +22,7 @@ mod notes;
 mod parting;
 mod protocol;
 mod skills;
+mod tasks;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;

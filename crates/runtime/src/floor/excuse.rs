@@ -11,6 +11,7 @@ use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
+use max_team_core::tasks::{Doer, Why};
 use max_team_core::turn::{Frame, Input, Now, Turn};
 use max_team_journal::Expect;
 use serde::Deserialize;
@@ -65,6 +66,10 @@ impl Floor {
         let current = turn.assignment().filter(|_| turn.is_busy()).cloned();
         let excuse = Excuse { address: &address, name: &name, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
+        let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });
+        // Before anybody hears that it is over: whoever does may take up what it held.
+        let doer = Doer { at: address.clone(), name: name.clone(), steers: false };
+        self.give_back(&doer, Why::Died, false, Arc::clone(&origin)).await?;
         let word = self.shared.herald.word();
         self.commit(commit, || ()).await?;
         // The call that it was making has nobody to say what it cost: it counts as paid, and nobody waits for it.
@@ -72,8 +77,8 @@ impl Floor {
         let plan = self.plan_behind(&address);
         let purse = plan.map_or_else(|| Arc::clone(&self.purse), |plan| self.plan_purse(plan, None));
         purse.settle(reserved, reserved);
-        let (session, from) = (self.session, Arc::new(Origin { name: name.into(), ..Origin::agent(agent) }));
-        let notice = |event| Notice::Event { session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };
+        let session = self.session;
+        let notice = |event| Notice::Event { session, from: Arc::clone(&origin), at_ms, event: Arc::new(event) };
         word.tell(events.into_iter().map(notice).collect()).await;
         Ok(())
     }

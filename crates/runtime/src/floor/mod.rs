@@ -3,7 +3,7 @@
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
 //! plans sit down, from the journal or with their first letter in hand; `excuse` speaks for those who cannot; `calls`
 //! knows who can be called, and by what whoever was is bound; `claims` which calls are being made once for several;
-//! `mates` which teammates there are.
+//! `mates` which teammates there are; `tasks` who holds what of the shared list.
 
 mod calls;
 mod chairs;
@@ -11,6 +11,7 @@ mod claims;
 mod excuse;
 mod mates;
 mod seats;
+mod tasks;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

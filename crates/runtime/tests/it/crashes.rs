@@ -14,10 +14,11 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, PlanId};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
+use max_team_core::tasks::{self, Move, Tasks};
 use max_team_core::team::Cache;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
-use max_team_runtime::{Command, Matter, Order, Pending, Post, TeamHandle, Which};
+use max_team_runtime::{Command, Matter, Order, Pending, Post, TaskLists, TeamHandle, Which};
 
 use super::calls::calling;
 use super::team::rest;
@@ -51,6 +52,8 @@ struct Outcomes {
     files: BTreeMap<String, String>,
     words: Vec<String>,
     answers: BTreeSet<(String, u32)>,
+    /// The tasks of the shared list; who did one is whoever was first.
+    list: Vec<(String, max_team_core::tasks::Status)>,
 }
 
 #[derive(Debug, PartialEq)]
@@ -79,10 +82,11 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
     let mut notices = team.watch();
     let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
     let mut open = calling(which);
+    open.definition.tools.extend(tasks::TOOLS.map(str::to_owned));
     if let Some(team) = &mut open.team {
         team.approve = scene.approve;
         for mate in &mut team.members {
-            mate.definition.tools.push(TASK.to_owned());
+            mate.definition.tools.extend(std::iter::once(TASK).chain(tasks::TOOLS).map(str::to_owned));
             // Whoever does the same again is not asked.
             mate.definition.cache = Some(Cache { ttl_s: 3_600, keys: Vec::new() });
         }
@@ -194,7 +198,16 @@ fn outcomes(journal: &Journal, root: &Path) -> Outcomes {
         Event::Replied(replied) => Some(replied.text),
         _ => None,
     });
-    Outcomes { plans: plans.collect(), files: files(root), words: words.collect(), answers: answers(journal) }
+    let list = lists(journal)
+        .into_values()
+        .flat_map(|tasks| tasks.items().map(|item| (item.text.subject.clone(), item.state.status)).collect::<Vec<_>>());
+    Outcomes {
+        plans: plans.collect(),
+        files: files(root),
+        words: words.collect(),
+        answers: answers(journal),
+        list: list.collect(),
+    }
 }
 
 fn files(root: &Path) -> BTreeMap<String, String> {
@@ -203,9 +216,30 @@ fn files(root: &Path) -> BTreeMap<String, String> {
     found.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), read(&path))).collect()
 }
 
+/// The shared lists, folded; nobody ever claims what somebody holds.
+pub(crate) fn lists(journal: &Journal) -> BTreeMap<String, Tasks> {
+    let mut lists: BTreeMap<String, Tasks> = BTreeMap::new();
+    for (stream, event) in events(journal).into_iter().filter(|(stream, _)| stream.starts_with("tasks/")) {
+        let tasks = lists.entry(stream).or_default();
+        if let Event::ItemMoved(moved) = &event
+            && moved.what == Move::Claimed
+        {
+            let was = &tasks.find(&moved.id.to_string()).unwrap().state;
+            assert_eq!((&was.holder, was.epoch + 1), (&None, moved.state.epoch), "claimed twice: {moved:?}");
+        }
+        tasks.apply(&event);
+    }
+    lists
+}
+
 /// What holds at rest, whatever happened before.
 pub(crate) fn check_rest(journal: &Journal) {
     assert!(journal.verify().unwrap().faults.is_empty());
+    for (stream, tasks) in lists(journal) {
+        let session = stream.strip_prefix("tasks/").unwrap().parse().unwrap();
+        assert_eq!(TaskLists::new(journal).tasks(session).unwrap(), tasks, "the rows are the list");
+        assert!(tasks.items().all(|item| item.state.holder.is_none()), "held by somebody who is done: {tasks:?}");
+    }
     let mut open: BTreeMap<String, i32> = BTreeMap::new();
     let mut done = BTreeSet::new();
     for (stream, event) in events(journal) {
@@ -387,6 +421,39 @@ members:
 "#;
     let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
     assert_eq!((outcomes.files["a.txt"].as_str(), outcomes.words.as_slice()), ("two\n", &["It is in.".to_owned()][..]));
+}
+
+#[test]
+fn a_list_that_several_work_off() {
+    let recording = r#"
+answers:
+  - parts:
+      - {tool: TaskCreate, input: {subject: one, description: The first.}}
+      - {tool: TaskCreate, input: {subject: two, description: The second.}}
+      - {tool: TaskCreate, input: {subject: three, description: The last., activeForm: Ending}}
+      - {tool: TaskUpdate, input: {taskId: "3", addBlockedBy: ["1", "2"]}}
+  - parts:
+      - {tool: dispatch_task, input: {agent: leo, description: Begin with one.}}
+      - {tool: dispatch_task, input: {agent: ada, description: Begin with two.}}
+  - parts: [{tool: TaskUpdate, input: {taskId: "3", status: completed}}]
+  - text: All three.
+members:
+  leo:
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", owner: leo, status: in_progress}}]
+    - parts: [{tool: write_file, input: {path: c.txt, content: c}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", status: completed}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "3", status: in_progress}}]
+    - text: Done what I could.
+  ada:
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: completed}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "3", status: in_progress}}]
+    - text: Done what I could.
+"#;
+    let outcomes = sweep(&Scene { recording, approve: Approve::Plan, say: approve, then: Then::Allow });
+    let done = |subject: &str| (subject.to_owned(), tasks::Status::Completed);
+    assert_eq!(outcomes.list, ["one", "two", "three"].map(done));
+    assert_eq!(outcomes.words, ["All three."]);
 }
 
 #[test]

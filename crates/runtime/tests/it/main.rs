@@ -13,6 +13,7 @@ mod memory;
 mod progress;
 mod questions;
 mod stops;
+mod tasks;
 mod team;
 mod worktrees;
 

@@ -41,6 +41,8 @@ impl Chat {
                 KeyCode::Char('l') => return Some(Wish::Redraw),
                 KeyCode::Char('t') => {
                     self.board.toggle();
+                    // Somebody may have changed the list from elsewhere.
+                    self.session.list_changed();
                     return None;
                 }
                 KeyCode::Char('z') => return Some(Wish::Suspend),

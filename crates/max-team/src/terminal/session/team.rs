@@ -8,10 +8,12 @@ use max_team_core::event::Event;
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
+use max_team_core::tasks::Tasks;
 use max_team_runtime::{Opened, Origin, Team};
 
 use super::super::crew::Crew;
 use super::super::link::{Act, Shown};
+use super::super::list::List;
 use super::super::plans::{Drawn, Heard, Known, Plans};
 use super::super::report;
 use super::super::rows::Row;
@@ -51,6 +53,20 @@ impl Session {
         self.plans.latest().map(|known| &known.plan)
     }
 
+    /// The tasks that everybody shares.
+    pub(in super::super) fn list(&self) -> &List {
+        &self.list
+    }
+
+    /// They have changed, or may have.
+    pub(in super::super) fn list_changed(&mut self) {
+        self.acts.extend(self.list.change().then_some(Act::Tasks));
+    }
+
+    pub(super) fn list_read(&mut self, tasks: Option<Tasks>) {
+        self.acts.extend(self.list.read(tasks).then_some(Act::Tasks));
+    }
+
     pub(in super::super) fn crew(&self) -> &Crew {
         &self.crew
     }
@@ -75,6 +91,10 @@ impl Session {
     /// Takes up what the team was at before we came.
     pub(super) fn join_team(&mut self, opened: &Opened) {
         self.plans = Plans::default();
+        self.list = List::default();
+        if opened.resumed {
+            self.list_changed();
+        }
         self.crew.clear();
         for plan in &opened.plans {
             self.plans.want(*plan);
@@ -293,6 +313,11 @@ impl Session {
             None => vec![note(self.lang.no_task(&task))],
         }
     }
+}
+
+/// Whether it is about the tasks that everybody shares.
+pub(super) fn is_of_list(event: &Event) -> bool {
+    matches!(event, Event::ItemAdded(_) | Event::ItemWritten(_) | Event::ItemMoved(_))
 }
 
 fn drawn(known: &Known) -> Drawn {

@@ -1,0 +1,273 @@
+//! What follows from what somebody wants of the list.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    Doer, Field, Id, Input, Item, ItemAdded, ItemMoved, ItemWritten, Move, New, Refusal, State, Status, Tasks, Text,
+    Update, Why,
+};
+use crate::event::Event;
+use crate::limits::{
+    LIST_BLOCKERS_MAX, LIST_DESCRIPTION_BYTES_MAX, LIST_METADATA_BYTES_MAX, LIST_OWNER_CHARS_MAX,
+    LIST_SUBJECT_CHARS_MAX, LIST_TASKS_MAX,
+};
+
+impl Tasks {
+    /// Decides; changes nothing. No events: it is so already.
+    pub fn decide(&self, doer: &Doer, input: &Input) -> Result<Vec<Event>, Refusal> {
+        match input {
+            Input::Create(new) => self.create(doer, new),
+            Input::Update(update) => self.update(doer, update),
+            Input::Next => Ok(self.next(doer).map(|item| claimed(item, doer)).into_iter().collect()),
+            Input::Gone { why, for_good } => Ok(self.gone(doer, *why, *for_good)),
+        }
+    }
+
+    fn create(&self, doer: &Doer, new: &New) -> Result<Vec<Event>, Refusal> {
+        if self.items.len() >= LIST_TASKS_MAX {
+            return Err(Refusal::Full);
+        }
+        let New { subject, description, active_form, metadata } = new.clone();
+        let text = checked(Text { subject: subject.trim().to_owned(), description, active_form, metadata })?;
+        let id = Id(self.last.checked_add(1).ok_or(Refusal::Full)?);
+        Ok(vec![Event::ItemAdded(ItemAdded { id, text, by: doer.name.clone() })])
+    }
+
+    fn update(&self, doer: &Doer, update: &Update) -> Result<Vec<Event>, Refusal> {
+        let item = self.find(&update.id)?;
+        if is_empty(update) {
+            return Err(Refusal::Nothing(item.id));
+        }
+        let mut events = Vec::new();
+        let text = rewritten(item, update)?;
+        if text != item.text {
+            may(item, doer)?;
+            events.push(Event::ItemWritten(ItemWritten { id: item.id, text, by: doer.name.clone() }));
+        }
+        // What waits for what comes first: whoever claims in the same breath must not get past it.
+        let mut then = self.clone();
+        for event in self.block(doer, item, update)? {
+            then.apply(&event);
+            events.push(event);
+        }
+        if let Some(item) = then.items.get(&item.id) {
+            events.extend(then.pass(doer, item, update)?);
+        }
+        Ok(events)
+    }
+
+    /// Lets tasks wait for each other.
+    fn block(&self, doer: &Doer, item: &Item, update: &Update) -> Result<Vec<Event>, Refusal> {
+        let mut edges: Vec<(&Item, Id)> = Vec::new();
+        for blocker in &update.blocked_by {
+            edges.push((item, self.find(blocker)?.id));
+        }
+        for blocked in &update.blocks {
+            edges.push((self.find(blocked)?, item.id));
+        }
+        edges.retain(|(item, blocker)| !item.state.blocked_by.contains(blocker));
+        let mut then = self.clone();
+        let mut changed = BTreeSet::new();
+        for (item, blocker) in edges {
+            may(item, doer)?;
+            if item.state.status != Status::Pending {
+                return Err(Refusal::Begun(item.id));
+            }
+            if let Some(path) = then.path(blocker, item.id) {
+                return Err(Refusal::Circle(std::iter::once(item.id).chain(path).collect()));
+            }
+            let Some(item) = then.items.get_mut(&item.id) else { continue };
+            item.state.blocked_by.insert(blocker);
+            if item.state.blocked_by.len() > LIST_BLOCKERS_MAX {
+                return Err(Refusal::TooManyBlockers(item.id));
+            }
+            changed.insert(item.id);
+        }
+        let changed = changed.iter().filter_map(|id| then.items.get(id));
+        Ok(changed.map(|item| moved(item, Move::Blocked, item.state.clone(), doer)).collect())
+    }
+
+    /// The way from one task to another along what each waits for, both included.
+    fn path(&self, from: Id, to: Id) -> Option<Vec<Id>> {
+        let (mut way, mut seen) = (vec![from], BTreeSet::from([from]));
+        while let Some(at) = way.last().copied() {
+            if at == to {
+                return Some(way);
+            }
+            let ahead = self.items.get(&at).into_iter().flat_map(|item| &item.state.blocked_by);
+            match ahead.copied().find(|next| !seen.contains(next)) {
+                Some(next) => {
+                    seen.insert(next);
+                    way.push(next);
+                }
+                None => drop(way.pop()),
+            }
+        }
+        None
+    }
+
+    /// Takes, gives, ends or deletes a task.
+    fn pass(&self, doer: &Doer, item: &Item, update: &Update) -> Result<Vec<Event>, Refusal> {
+        let (id, now) = (item.id, &item.state);
+        let owner = update.owner.as_deref().map(|owner| if doer.is(owner) { doer.name.as_str() } else { owner.trim() });
+        let to = update.status.unwrap_or(now.status);
+        if update.status.is_none() && owner.is_none_or(|owner| owner == now.owner) {
+            return Ok(Vec::new());
+        }
+        if now.status == Status::Completed && to != Status::Deleted {
+            let is_said_again = to == Status::Completed && owner.is_none_or(|owner| owner == now.owner);
+            return if is_said_again {
+                Ok(Vec::new())
+            } else {
+                Err(Refusal::Completed { id, owner: now.owner.clone() })
+            };
+        }
+        let is_mine = now.holder.as_ref() == Some(&doer.at);
+        match to {
+            Status::Deleted => {
+                may(item, doer)?;
+                let state = State { status: Status::Deleted, holder: None, ..now.clone() };
+                Ok(vec![moved(item, Move::Deleted, state, doer)])
+            }
+            Status::Pending => {
+                may(item, doer)?;
+                Ok(given(item, owner, doer)?)
+            }
+            // Whoever holds it, or may take it away, gives it to somebody else.
+            Status::InProgress if update.status.is_none() => {
+                may(item, doer)?;
+                Ok(given(item, owner, doer)?)
+            }
+            Status::InProgress | Status::Completed => {
+                // Nobody in particular is whoever says so.
+                let other = owner.filter(|owner| !owner.is_empty() && *owner != doer.name);
+                if let Some(owner) = other.filter(|_| to == Status::InProgress) {
+                    return Err(Refusal::ForOther { id, owner: crate::text::quote(owner) });
+                }
+                let mut events = Vec::new();
+                if now.holder.is_none() {
+                    self.may_begin(item, doer)?;
+                    events.push(claimed(item, doer));
+                } else if !(is_mine || doer.steers && to == Status::Completed) {
+                    return Err(held(item, doer));
+                }
+                if to == Status::Completed {
+                    let (owner, epoch) = match now.holder {
+                        Some(_) => (now.owner.clone(), now.epoch),
+                        None => (doer.name.clone(), now.epoch.saturating_add(1)),
+                    };
+                    let state = State { status: to, owner, holder: None, epoch, ..now.clone() };
+                    events.push(moved(item, Move::Completed, state, doer));
+                }
+                Ok(events)
+            }
+        }
+    }
+
+    /// Whether somebody can begin with a task that nobody holds.
+    fn may_begin(&self, item: &Item, doer: &Doer) -> Result<(), Refusal> {
+        may(item, doer)?;
+        let by: Vec<Id> = self.blockers(item).collect();
+        if by.is_empty() { Ok(()) } else { Err(Refusal::Blocked { id: item.id, by }) }
+    }
+
+    fn gone(&self, doer: &Doer, why: Why, for_good: bool) -> Vec<Event> {
+        let free = |item: &Item, what| {
+            let state = State { status: Status::Pending, owner: String::new(), holder: None, ..item.state.clone() };
+            moved(item, what, state, doer)
+        };
+        let held = self.held_by(&doer.at).map(|item| free(item, Move::Released(why)));
+        let is_meant = |item: &&Item| item.state.status == Status::Pending && doer.is(&item.state.owner);
+        let meant = self.items.values().filter(|item| for_good && is_meant(item));
+        held.chain(meant.map(|item| free(item, Move::Assigned))).collect()
+    }
+}
+
+/// Whether somebody may change a task at all.
+fn may(item: &Item, doer: &Doer) -> Result<(), Refusal> {
+    let State { owner, holder, .. } = &item.state;
+    match holder {
+        _ if doer.steers => Ok(()),
+        Some(holder) if *holder != doer.at => Err(held(item, doer)),
+        None if !owner.is_empty() && !doer.is(owner) => Err(Refusal::Assigned { id: item.id, owner: owner.clone() }),
+        _ => Ok(()),
+    }
+}
+
+fn held(item: &Item, doer: &Doer) -> Refusal {
+    let by = item.state.owner.clone();
+    Refusal::Held { id: item.id, same_name: by == doer.name, by }
+}
+
+fn claimed(item: &Item, doer: &Doer) -> Event {
+    let state = State {
+        status: Status::InProgress,
+        owner: doer.name.clone(),
+        holder: Some(doer.at.clone()),
+        epoch: item.state.epoch.saturating_add(1),
+        blocked_by: item.state.blocked_by.clone(),
+    };
+    moved(item, Move::Claimed, state, doer)
+}
+
+/// A task is nobody's, or somebody's to begin.
+fn given(item: &Item, owner: Option<&str>, doer: &Doer) -> Result<Vec<Event>, Refusal> {
+    let now = &item.state;
+    let what = match &now.holder {
+        Some(holder) if *holder == doer.at => Move::Released(Why::GivenBack),
+        Some(_) => Move::Released(Why::Taken),
+        None => Move::Assigned,
+    };
+    // Given back without a word about whose it is: anybody's.
+    let owner = owner.unwrap_or(if now.holder.is_some() { "" } else { &now.owner }).to_owned();
+    fits(Field::Owner, owner.chars().count(), LIST_OWNER_CHARS_MAX)?;
+    let state = State { status: Status::Pending, owner, holder: None, ..now.clone() };
+    Ok((state != *now).then(|| moved(item, what, state, doer)).into_iter().collect())
+}
+
+fn moved(item: &Item, what: Move, state: State, doer: &Doer) -> Event {
+    Event::ItemMoved(ItemMoved { id: item.id, what, state, by: doer.name.clone() })
+}
+
+fn is_empty(update: &Update) -> bool {
+    let Update { id, .. } = update;
+    *update == Update { id: id.clone(), ..Update::default() }
+}
+
+/// What a task is to say.
+fn rewritten(item: &Item, update: &Update) -> Result<Text, Refusal> {
+    let mut text = item.text.clone();
+    let set = |into: &mut String, from: &Option<String>| {
+        if let Some(from) = from {
+            into.clone_from(from);
+        }
+    };
+    set(&mut text.subject, &update.subject.as_ref().map(|subject| subject.trim().to_owned()));
+    set(&mut text.description, &update.description);
+    set(&mut text.active_form, &update.active_form);
+    for (name, value) in &update.metadata {
+        match value {
+            Value::Null => drop(text.metadata.remove(name)),
+            value => drop(text.metadata.insert(name.clone(), value.clone())),
+        }
+    }
+    checked(text)
+}
+
+fn checked(text: Text) -> Result<Text, Refusal> {
+    if text.subject.is_empty() {
+        return Err(Refusal::NoSubject);
+    }
+    let metadata: usize = text.metadata.iter().map(|(name, value)| name.len() + value.to_string().len()).sum();
+    fits(Field::Subject, text.subject.chars().count(), LIST_SUBJECT_CHARS_MAX)?;
+    fits(Field::ActiveForm, text.active_form.chars().count(), LIST_SUBJECT_CHARS_MAX)?;
+    fits(Field::Description, text.description.len(), LIST_DESCRIPTION_BYTES_MAX)?;
+    fits(Field::Metadata, metadata, LIST_METADATA_BYTES_MAX)?;
+    Ok(text)
+}
+
+fn fits(field: Field, size: usize, max: usize) -> Result<(), Refusal> {
+    if size > max { Err(Refusal::TooLong { field, size, max }) } else { Ok(()) }
+}

@@ -1,0 +1,125 @@
+//! `tasks`: the list that the agents of a session share, looked at and changed from any terminal.
+
+use std::path::PathBuf;
+
+use max_team_core::event::Event;
+use max_team_core::id::SessionId;
+use max_team_core::tasks::{Input, New, Status, Update};
+use max_team_runtime::{RuntimeError, Sessions, TaskLine, TaskLists};
+use serde_json::{Value, json};
+
+use super::desk::{Desk, stop, wait};
+use super::table::table;
+use crate::args::{self, Of};
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::terminal::text::clean;
+
+pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
+    let config = place.settings(None, Vec::new())?;
+    let counter = Counter { root: setup::project_root(place, &config)?, desk: Desk::open(place)? };
+    match command {
+        args::Tasks::List { of, json } => counter.list(&of, json)?,
+        args::Tasks::Show { id, of, json } => counter.show(&id, &of, json)?,
+        args::Tasks::Add { subject, description, of } => {
+            counter.write(&of, &Input::Create(New { subject, description, ..New::default() }))?;
+        }
+        args::Tasks::Update(update) => {
+            let args::Update { id, status, owner, subject, description, blocked_by, blocks, of } = update;
+            let update = Update { id, status, owner, subject, description, blocked_by, blocks, ..Update::default() };
+            counter.write(&of, &Input::Update(Box::new(update)))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+struct Counter {
+    desk: Desk,
+    root: PathBuf,
+}
+
+impl Counter {
+    fn lists(&self) -> TaskLists<'_> {
+        TaskLists::new(&self.desk.journal)
+    }
+
+    fn session(&self, of: &Of) -> Result<SessionId, Stop> {
+        match &of.session {
+            Some(id) => setup::session(&self.desk.census(), id),
+            None => match Sessions::new(&self.desk.journal).latest(&self.root) {
+                Err(RuntimeError::NothingToContinue(_)) => {
+                    Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()))
+                }
+                found => found.map(|row| row.session).map_err(stop),
+            },
+        }
+    }
+
+    fn list(&self, of: &Of, json: bool) -> Result<(), Stop> {
+        let (lines, lang) = (self.lists().lines(self.session(of)?).map_err(stop)?, self.desk.lang);
+        if json {
+            return super::print(&format!("{:#}\n", lines.iter().map(as_json).collect::<Value>()));
+        }
+        if lines.is_empty() {
+            return super::print(&format!("{}\n", lang.no_tasks()));
+        }
+        let row = |line: &TaskLine| {
+            let waits = if line.status == Status::Pending { line.blocked_by.join(", ") } else { String::new() };
+            let status = lang.list_status(line.status).to_owned();
+            vec![line.id.clone(), status, line.owner.clone(), waits, line.subject.clone()]
+        };
+        super::print(&table(&lang.list_heads(), &lines.iter().map(row).collect::<Vec<_>>()))
+    }
+
+    fn show(&self, id: &str, of: &Of, json: bool) -> Result<(), Stop> {
+        let line = self.lists().line(self.session(of)?, id).map_err(stop)?;
+        if json {
+            return super::print(&format!("{:#}\n", as_json(&line)));
+        }
+        let lang = self.desk.lang;
+        let metadata = if line.metadata.is_empty() { String::new() } else { as_text(&line) };
+        let facts = [
+            (lang.list_status_word(), lang.list_status(line.status).to_owned()),
+            (lang.list_owner_word(), line.owner.clone()),
+            (lang.list_waits_word(), line.blocked_by.join(", ")),
+            (lang.list_blocks_word(), line.blocks.join(", ")),
+            (lang.list_metadata_word(), metadata),
+        ];
+        let facts = facts.iter().filter(|(_, value)| !value.is_empty());
+        let facts: String = facts.map(|(name, value)| format!("    {name}: {value}\n")).collect();
+        let description = if line.description.is_empty() { String::new() } else { format!("\n{}\n", line.description) };
+        super::print(&clean(&format!("#{} {}\n{facts}{description}", line.id, line.subject)))
+    }
+
+    fn write(&self, of: &Of, input: &Input) -> Result<(), Stop> {
+        let session = self.session(of)?;
+        let work = async { Ok(self.lists().write(session, &self.desk.by, input).await) };
+        let done = wait(work).map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+        let (events, lang) = (done.map_err(stop)?, self.desk.lang);
+        let words: Vec<String> = events.iter().filter_map(|event| told(event, lang)).collect();
+        let words = if words.is_empty() { lang.so_already().to_owned() } else { words.join("\n") };
+        super::print(&clean(&format!("{words}\n")))
+    }
+}
+
+fn told(event: &Event, lang: crate::words::Lang) -> Option<String> {
+    match event {
+        Event::ItemAdded(added) => Some(lang.list_added(&added.id.to_string(), &added.text.subject)),
+        Event::ItemWritten(written) => Some(lang.list_written(&written.id.to_string())),
+        Event::ItemMoved(moved) => Some(lang.list_moved(moved)),
+        _ => None,
+    }
+}
+
+fn as_text(line: &TaskLine) -> String {
+    Value::Object(line.metadata.clone()).to_string()
+}
+
+/// With the names that the tools have for it.
+fn as_json(line: &TaskLine) -> Value {
+    json!({
+        "id": line.id, "subject": line.subject, "description": line.description, "activeForm": line.active_form,
+        "status": line.status, "owner": line.owner, "blockedBy": line.blocked_by, "blocks": line.blocks,
+        "metadata": line.metadata, "claims": line.epoch, "plan": line.in_plan,
+    })
+}

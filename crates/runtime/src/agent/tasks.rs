@@ -1,0 +1,138 @@
+//! What an agent does with the list of tasks that its session shares.
+//!
+//! A change is committed together with the call's result: a crash neither loses nor repeats it, and whoever is told that
+//! it has a task has it. Who may do what is decided in `core::tasks` alone.
+
+use max_team_core::event::Event;
+use max_team_core::limits::LIST_WRITE_TRIES_MAX;
+use max_team_core::near::did_you_mean;
+use max_team_core::tasks::{Doer, Input, Move};
+
+use super::Agent;
+use super::acts::Done;
+use crate::error::RuntimeError;
+use crate::tasks::{Ask, Change, TaskLists, whole};
+
+/// Bytes that a look at the list answers with.
+const LIST_BYTES_MAX: usize = 32 << 10;
+
+impl Agent {
+    /// Who it is, to the list.
+    pub(super) fn doer(&self) -> Doer {
+        Doer { at: self.stream.clone(), name: self.origin.name.to_string(), steers: self.lead }
+    }
+
+    /// Whether it goes on holding its tasks when its turn is over: a lead comes back to them. Whoever was only there for
+    /// one thing has ended it.
+    pub(super) fn keeps_tasks(&self) -> bool {
+        self.lead
+    }
+
+    /// Carries a call of the list's tools out, and decides anew if somebody else changed the list first.
+    pub(super) async fn tend(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
+        for _ in 0..LIST_WRITE_TRIES_MAX {
+            let done = self.tended(ask)?;
+            if self.end_first(key, done).await? {
+                return Ok(());
+            }
+        }
+        self.end_act(key, Done::wrong("others change the list all the time; try again later")).await
+    }
+
+    fn tended(&self, ask: &Ask) -> Result<Done, RuntimeError> {
+        let lists = TaskLists::new(&self.floor.shared.journal);
+        let session = self.floor.session;
+        let said = match ask {
+            Ask::List => lists.lines(session).map(|lines| {
+                let lines: Vec<String> = lines.iter().map(|line| line.short()).collect();
+                bounded(if lines.is_empty() { "There are no tasks.".to_owned() } else { lines.join("\n") })
+            }),
+            Ask::Get(id) => lists.line(session, id).map(|line| whole(&line)),
+            Ask::Write(input) => {
+                if let Some(words) = self.no_such_owner(input) {
+                    return Ok(Done::wrong(words));
+                }
+                match lists.change(session, &self.doer(), input) {
+                    Ok(change) => return Ok(changed(change, input)),
+                    Err(error) => Err(error),
+                }
+            }
+        };
+        match said {
+            Ok(words) => Ok(Done::said(words)),
+            Err(error @ (RuntimeError::Tasks(_) | RuntimeError::NoPlanTask(_))) => Ok(Done::wrong(error.to_string())),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// A task that is meant for nobody there is would never be begun.
+    fn no_such_owner(&self, input: &Input) -> Option<String> {
+        let Input::Update(update) = input else { return None };
+        let owner = update.owner.as_deref().map(str::trim).filter(|owner| !owner.is_empty())?;
+        let names = self.floor.names();
+        if self.doer().is(owner) || names.iter().any(|name| name == owner) {
+            return None;
+        }
+        let near = did_you_mean(owner, names.iter().map(String::as_str));
+        let rest = if near.is_empty() { format!("; there are {}", names.join(", ")) } else { near };
+        Some(format!("there is nobody called `{}`{rest}", max_team_core::text::quote(owner)))
+    }
+}
+
+/// A change, and what whoever wanted it is told.
+fn changed(change: Change, input: &Input) -> Done {
+    let mut words: Vec<String> = change.events.iter().filter_map(told).collect();
+    if words.is_empty() {
+        words.push("It is so already.".to_owned());
+    }
+    // Whoever begins is told what with.
+    if let (Input::Update(update), true) = (input, change.events.iter().any(is_claim))
+        && let Ok(item) = change.tasks.find(&update.id)
+        && !item.text.description.is_empty()
+    {
+        words.push(format!("\n{}", item.text.description));
+    }
+    let mut done = Done::said(words.join("\n"));
+    done.extra.change(change);
+    done
+}
+
+fn is_claim(event: &Event) -> bool {
+    matches!(event, Event::ItemMoved(moved) if moved.what == Move::Claimed)
+}
+
+/// What has happened, for whoever did it.
+fn told(event: &Event) -> Option<String> {
+    Some(match event {
+        Event::ItemAdded(added) => format!("Task #{} added: {}", added.id, added.text.subject),
+        Event::ItemWritten(written) => format!("Task #{} says so now.", written.id),
+        Event::ItemMoved(moved) => {
+            let (id, state) = (moved.id, &moved.state);
+            match moved.what {
+                Move::Claimed => {
+                    format!("Task #{id} is yours: say `completed` when it is done, `pending` to give it back.")
+                }
+                Move::Completed => format!("Task #{id} is completed."),
+                Move::Deleted => format!("Task #{id} is deleted."),
+                Move::Blocked => {
+                    let ids: Vec<String> = state.blocked_by.iter().map(|id| format!("#{id}")).collect();
+                    format!("Task #{id} waits for {}.", ids.join(", "))
+                }
+                Move::Released(_) | Move::Assigned if state.owner.is_empty() => {
+                    format!("Task #{id} is pending, for anybody to take.")
+                }
+                Move::Released(_) | Move::Assigned => format!("Task #{id} is pending, meant for {}.", state.owner),
+            }
+        }
+        _ => return None,
+    })
+}
+
+fn bounded(mut words: String) -> String {
+    if words.len() > LIST_BYTES_MAX {
+        let cut = words.char_indices().map(|(at, _)| at).take_while(|at| *at <= LIST_BYTES_MAX).last();
+        words.truncate(cut.unwrap_or_default());
+        words.push_str("\n(There is more: delete what nobody needs, or ask for one with `TaskGet`.)");
+    }
+    words
+}

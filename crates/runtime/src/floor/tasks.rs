@@ -1,0 +1,100 @@
+//! The shared list of tasks, for whoever comes and goes on this floor.
+//!
+//! A claim lasts as long as whoever made it is at work. Whoever notices that somebody no longer is gives back what they
+//! held: the end of their turn, the excuse of somebody who cannot work, or the next process that opens the session.
+
+use std::sync::Arc;
+
+use max_team_core::tasks::{Doer, Input, Item, Why};
+
+use super::Floor;
+use crate::error::RuntimeError;
+use crate::handle::{Notice, Origin};
+use crate::shared::{commit_at, now_ms};
+use crate::tasks::{Change, TaskLists};
+use crate::{rows, session};
+
+impl Floor {
+    /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
+    /// turn: `Extra::change` puts it there. A conflict over the list's stream means that somebody was faster: ask again.
+    #[expect(dead_code, reason = "an idle teammate asks, once there are any")]
+    pub(crate) fn claim_next(&self, doer: &Doer) -> Result<Option<(Item, Change)>, RuntimeError> {
+        let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &Input::Next)?;
+        let claimed = change.tasks.held_by(&doer.at).last().filter(|_| !change.events.is_empty()).cloned();
+        Ok(claimed.map(|item| (item, change)))
+    }
+
+    /// What it takes to give back all that somebody holds, to be committed with whatever ends them; `None`: they hold
+    /// nothing. `for_good`: nobody of their name comes again, so that what is meant for them is anybody's.
+    pub(crate) fn releasing(&self, doer: &Doer, why: Why, for_good: bool) -> Result<Option<Change>, RuntimeError> {
+        let gone = Input::Gone { why, for_good };
+        let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &gone)?;
+        Ok(Some(change).filter(|change| !change.events.is_empty()))
+    }
+
+    /// The same in a commit of its own, told to whoever watches.
+    pub(crate) async fn give_back(
+        self: &Arc<Self>,
+        doer: &Doer,
+        why: Why,
+        for_good: bool,
+        from: Arc<Origin>,
+    ) -> Result<(), RuntimeError> {
+        if self.releasing(doer, why, for_good)?.is_none() {
+            return Ok(());
+        }
+        let at_ms = now_ms();
+        let mut commit = commit_at(at_ms);
+        commit.fence = Some(self.fence.clone());
+        commit.actor = format!("agent:{}", doer.name);
+        let gone = Input::Gone { why, for_good };
+        let word = self.shared.herald.word();
+        let events = TaskLists::new(&self.shared.journal).commit(self.session, doer, &gone, commit).await?;
+        let notice =
+            |event| Notice::Event { session: self.session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };
+        word.tell(events.into_iter().map(notice).collect()).await;
+        Ok(())
+    }
+
+    /// Gives back what is held by those who are no longer at work: the process that was to do so has died before.
+    pub(crate) async fn sweep_tasks(self: &Arc<Self>) -> Result<(), RuntimeError> {
+        let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
+        let mut gone: Vec<Doer> = Vec::new();
+        for item in tasks.items() {
+            let Some(at) = item.state.holder.as_ref().filter(|at| !gone.iter().any(|doer| doer.at == **at)) else {
+                continue;
+            };
+            if !self.may_hold(at)? {
+                gone.push(Doer { at: at.clone(), name: item.state.owner.clone(), steers: false });
+            }
+        }
+        for doer in gone {
+            let agent = doer.at.strip_prefix("agent/").and_then(|id| id.parse().ok());
+            let origin = agent.map(Origin::agent).unwrap_or_else(|| Origin::agent(self.lead));
+            let from = Arc::new(Origin { name: doer.name.as_str().into(), ..origin });
+            self.give_back(&doer, Why::Died, false, from).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether somebody is still there to end what they hold: a person, the lead, or an agent at work.
+    fn may_hold(&self, at: &str) -> Result<bool, RuntimeError> {
+        let Some(agent) = at.strip_prefix("agent/") else { return Ok(true) };
+        let is_lead = at == session::agent_stream(self.lead);
+        Ok(is_lead || self.shared.journal.get(rows::WORKING, agent)?.is_some())
+    }
+
+    /// The names of everybody whom a task can be meant for.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let team = self.team();
+        let mates = team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
+        let mut names: Vec<String> = mates.map(|mate| mate.definition.name.clone()).collect();
+        let table = rows::agents_of(&self.session.to_string());
+        // Whoever cannot be read is not guessed at; if it is the journal, the next commit says so.
+        let agents = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).unwrap_or_default();
+        names.extend(agents.into_iter().map(|(_, row)| row.name));
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}

@@ -1,0 +1,154 @@
+//! A list as models and people read it: its own tasks, and those of the plans at work.
+
+use max_team_core::id::SessionId;
+use max_team_core::plan::{Plan, Status as PlanStatus, TaskView, Waits};
+use max_team_core::tasks::{Item, OF_PLAN, Status, Tasks};
+use serde_json::{Map, Value};
+
+use super::TaskLists;
+use crate::census::Census;
+use crate::error::RuntimeError;
+
+/// A task in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    /// What it is called: a number, or `plan:<task>`.
+    pub id: String,
+    /// What is to be done, in a line.
+    pub subject: String,
+    /// All that whoever does it needs to know.
+    pub description: String,
+    /// What is shown while it is done.
+    pub active_form: String,
+    /// Whatever is kept beside it.
+    pub metadata: Map<String, Value>,
+    /// How it stands.
+    pub status: Status,
+    /// Whose it is; empty: anybody's.
+    pub owner: String,
+    /// What has to be done first and is not.
+    pub blocked_by: Vec<String>,
+    /// What waits for it.
+    pub blocks: Vec<String>,
+    /// How often it was claimed or tried.
+    pub epoch: u32,
+    /// The plan's own word for how it stands, where it is a plan's.
+    pub in_plan: Option<&'static str>,
+}
+
+impl Line {
+    fn of(item: &Item, tasks: &Tasks) -> Self {
+        let names = |ids: &mut dyn Iterator<Item = max_team_core::tasks::Id>| ids.map(|id| id.to_string()).collect();
+        let (text, state) = (item.text.clone(), &item.state);
+        Self {
+            id: item.id.to_string(),
+            subject: text.subject,
+            description: text.description,
+            active_form: text.active_form,
+            metadata: text.metadata,
+            status: state.status,
+            owner: state.owner.clone(),
+            blocked_by: names(&mut tasks.blockers(item)),
+            blocks: names(&mut tasks.blocked(item.id)),
+            epoch: state.epoch,
+            in_plan: None,
+        }
+    }
+
+    fn of_plan(view: &TaskView<'_>, plan: &Plan) -> Self {
+        let name = |id: &str| format!("{OF_PLAN}{id}");
+        let is_open = |id: &&String| {
+            let done = |view: TaskView<'_>| standing(&view) == Status::Completed;
+            plan.tasks().find(|other| other.task.id == **id).is_some_and(|view| !done(view))
+        };
+        let waiting = plan.tasks().filter(|other| other.task.needs.contains(&view.task.id));
+        Self {
+            id: name(&view.task.id),
+            subject: view.task.caption().to_owned(),
+            description: view.task.description.clone(),
+            active_form: String::new(),
+            metadata: Map::new(),
+            status: standing(view),
+            owner: view.member.to_owned(),
+            blocked_by: view.task.needs.iter().filter(is_open).map(|id| name(id)).collect(),
+            blocks: waiting.map(|other| name(&other.task.id)).collect(),
+            epoch: view.attempt,
+            in_plan: Some(view.status.name()),
+        }
+    }
+
+    /// One line of a list, for a model.
+    pub(crate) fn short(&self) -> String {
+        let mut text = format!("#{} [{}] {}", self.id, self.status.name(), self.subject);
+        if !self.owner.is_empty() {
+            text.push_str(&format!(" ({})", self.owner));
+        }
+        if !self.blocked_by.is_empty() && self.status == Status::Pending {
+            text.push_str(&format!(" [blocked by {}]", numbers(&self.blocked_by)));
+        }
+        text
+    }
+}
+
+/// All of one, for a model.
+pub(crate) fn whole(line: &Line) -> String {
+    let mut text = line.short();
+    let mut add = |words: String| text.push_str(&format!("\n{words}"));
+    if let Some(word) = line.in_plan {
+        add(format!("A plan's task, which is {word} there; nothing here changes it."));
+    }
+    if !line.active_form.is_empty() {
+        add(format!("activeForm: {}", line.active_form));
+    }
+    if !line.blocks.is_empty() {
+        add(format!("blocks: {}", numbers(&line.blocks)));
+    }
+    if !line.metadata.is_empty() {
+        add(format!("metadata: {}", Value::Object(line.metadata.clone())));
+    }
+    if !line.description.is_empty() {
+        add(format!("\n{}", line.description));
+    }
+    text
+}
+
+fn numbers(ids: &[String]) -> String {
+    ids.iter().map(|id| format!("#{id}")).collect::<Vec<_>>().join(", ")
+}
+
+/// How a plan's task stands, in the words of the list.
+fn standing(view: &TaskView<'_>) -> Status {
+    match view.status {
+        PlanStatus::Planned | PlanStatus::Approved => Status::Pending,
+        PlanStatus::Dispatched | PlanStatus::Running => Status::InProgress,
+        // It is tried again, or somebody decides about it.
+        PlanStatus::Failed if view.waits != Waits::No => Status::InProgress,
+        PlanStatus::Done | PlanStatus::Failed | PlanStatus::Skipped | PlanStatus::Cancelled => Status::Completed,
+    }
+}
+
+impl TaskLists<'_> {
+    /// All tasks of a session: those of its list in order, then those of the plans that are at work.
+    pub fn lines(&self, session: SessionId) -> Result<Vec<Line>, RuntimeError> {
+        let tasks = self.tasks(session)?;
+        let mut lines: Vec<Line> = tasks.items().map(|item| Line::of(item, &tasks)).collect();
+        let census = Census::new(self.journal);
+        for id in census.open_plans(Some(session))? {
+            let plan = census.plan(id)?;
+            if plan.is_approved() {
+                lines.extend(plan.tasks().map(|view| Line::of_plan(&view, &plan)));
+            }
+        }
+        Ok(lines)
+    }
+
+    /// One of them, by what somebody calls it.
+    pub fn line(&self, session: SessionId, id: &str) -> Result<Line, RuntimeError> {
+        if id.trim().starts_with(OF_PLAN) {
+            let found = self.lines(session)?.into_iter().find(|line| line.id == id.trim());
+            return found.ok_or_else(|| RuntimeError::NoPlanTask(id.trim().to_owned()));
+        }
+        let tasks = self.tasks(session)?;
+        Ok(Line::of(tasks.find(id)?, &tasks))
+    }
+}

@@ -1,0 +1,112 @@
+//! The list of tasks that the agents of a session share: a stream, the rows that it makes, and who writes to it.
+//!
+//! Agents of the session and people in other processes write to one stream. Whoever does reads where the stream stands,
+//! then the rows, decides in `core::tasks`, and commits for exactly that state; who comes too late decides anew. So
+//! nothing is kept in memory that could be old, and no two hold one task. Tasks of the plans at work are listed beside
+//! them and never changed here.
+
+mod lines;
+mod rows;
+mod tools;
+
+use max_team_core::event::Event;
+use max_team_core::id::SessionId;
+use max_team_core::limits::LIST_WRITE_TRIES_MAX;
+use max_team_core::message::Principal;
+use max_team_core::tasks::{Doer, Input, Tasks};
+use max_team_journal::{Commit, Expect, Journal, JournalError, Strength};
+
+use crate::error::RuntimeError;
+use crate::shared::{append, commit_at, now_ms};
+
+pub use lines::Line;
+pub(crate) use lines::whole;
+pub(crate) use rows::project;
+pub(crate) use tools::{Ask, all as tools};
+
+/// The lists of a journal; needs no house.
+#[derive(Debug, Clone, Copy)]
+pub struct TaskLists<'j> {
+    journal: &'j Journal,
+}
+
+/// A change that somebody is about to commit: events for a list's stream, and where that stood when they were decided.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub stream: String,
+    pub head: u64,
+    pub events: Vec<Event>,
+    /// The list as it will be.
+    pub tasks: Tasks,
+}
+
+/// The stream of a session's list.
+pub(crate) fn stream(session: SessionId) -> String {
+    format!("{}{session}", rows::STREAM)
+}
+
+/// The user, as somebody who does something with a list.
+pub fn user(by: &Principal) -> Doer {
+    Doer { at: by.address(), name: by.user.clone(), steers: true }
+}
+
+impl<'j> TaskLists<'j> {
+    /// Of this journal.
+    pub fn new(journal: &'j Journal) -> Self {
+        Self { journal }
+    }
+
+    /// A session's list as it stands.
+    pub fn tasks(&self, session: SessionId) -> Result<Tasks, RuntimeError> {
+        rows::read(self.journal, session)
+    }
+
+    /// What it takes to do what somebody wants; the caller commits it. No events: it is so already.
+    pub(crate) fn change(&self, session: SessionId, doer: &Doer, input: &Input) -> Result<Change, RuntimeError> {
+        let stream = stream(session);
+        // Where it stands is read first: what comes in between is seen as a conflict, never missed.
+        let head = self.journal.head(&stream)?;
+        let mut tasks = self.tasks(session)?;
+        let events = tasks.decide(doer, input)?;
+        events.iter().for_each(|event| tasks.apply(event));
+        Ok(Change { stream, head, events, tasks })
+    }
+
+    /// Does what a person wants, and says what became of it.
+    pub async fn write(&self, session: SessionId, by: &Principal, input: &Input) -> Result<Vec<Event>, RuntimeError> {
+        let doer = user(by);
+        let mut commit = commit_at(now_ms());
+        // Whoever gave the command is told that it is done.
+        commit.strength = Strength::Full;
+        commit.actor = by.address();
+        self.commit(session, &doer, input, commit).await
+    }
+
+    /// Decides and commits by itself, anew where somebody else was first.
+    pub(crate) async fn commit(
+        &self,
+        session: SessionId,
+        doer: &Doer,
+        input: &Input,
+        base: Commit,
+    ) -> Result<Vec<Event>, RuntimeError> {
+        for _ in 0..LIST_WRITE_TRIES_MAX {
+            let change = self.change(session, doer, input)?;
+            if change.events.is_empty() {
+                return Ok(Vec::new());
+            }
+            let mut commit = base.clone();
+            commit.expect.push((change.stream.clone(), Expect::At(change.head)));
+            for event in &change.events {
+                commit.projections.extend(crate::rows::project(&change.stream, commit.at_ms, event));
+                commit.appends.push(append(&change.stream, event, &commit.actor)?);
+            }
+            match self.journal.commit(commit).await {
+                Ok(_) => return Ok(change.events),
+                Err(JournalError::Conflict { stream, .. }) if stream == change.stream => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(RuntimeError::Busy(stream(session)))
+    }
+}
