@@ -22,6 +22,7 @@ pub mod near;
 pub mod plan;
 pub mod policy;
 pub mod recovery;
+pub mod stop;
 pub mod team;
 pub mod text;
 pub mod time;

@@ -63,6 +63,9 @@ impl Agent {
         let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
         for event in &events {
             self.turn.apply(event);
+            if let Event::Steered(steered) = event {
+                self.steered(steered);
+            }
         }
         self.will_tell(word, at_ms, events.into_iter().chain(replies));
         if ended {
@@ -92,6 +95,7 @@ impl Agent {
                     extra.sends.extend(self.stopping(&interrupted.by));
                     stopped_by = Some(interrupted.by.clone());
                 }
+                Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
                 Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
                 Event::TurnEnded(over) => {
                     if self.lead && !self.turn.is_compacting() {

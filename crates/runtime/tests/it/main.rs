@@ -11,6 +11,7 @@ mod limits;
 mod memory;
 mod progress;
 mod questions;
+mod steer;
 mod stops;
 mod team;
 mod worktrees;
