@@ -41,6 +41,8 @@ pub enum Event {
     SessionOpened(SessionOpened),
     /// The user said something (session stream).
     Said(Said),
+    /// The user took it back before anybody had read it (session stream).
+    Withdrawn(Withdrawn),
     /// The user was answered (session stream).
     Replied(Replied),
     /// An agent begins to exist (agent stream).
@@ -49,6 +51,8 @@ pub enum Event {
     Configured(Configured),
     /// A turn begins (agent stream).
     TurnStarted(TurnStarted),
+    /// The turn that runs is told what the user has said meanwhile (agent stream).
+    Steered(Steered),
     /// A model is about to be called (agent stream).
     LlmIntent(LlmIntent),
     /// The call ended, one way or another (agent stream).
@@ -161,10 +165,12 @@ impl Event {
         match self {
             Self::SessionOpened(_) => "session_opened",
             Self::Said(_) => "said",
+            Self::Withdrawn(_) => "withdrawn",
             Self::Replied(_) => "replied",
             Self::AgentStarted(_) => "agent_started",
             Self::Configured(_) => "configured",
             Self::TurnStarted(_) => "turn_started",
+            Self::Steered(_) => "steered",
             Self::LlmIntent(_) => "llm_intent",
             Self::LlmEnded(_) => "llm_ended",
             Self::Nudged(_) => "nudged",
@@ -248,6 +254,13 @@ pub struct Said {
     pub cwd: String,
 }
 
+/// The user took a message back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Withdrawn {
+    /// The letter that carried it.
+    pub envelope: EnvelopeId,
+}
+
 /// The user was answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replied {
@@ -316,6 +329,15 @@ impl TurnStarted {
         let recalled = self.recall.iter().filter(|recall| !recall.text.is_empty());
         self.input.iter().cloned().chain(recalled.map(|recall| Part::text(recall.text.clone()))).collect()
     }
+}
+
+/// What the user has said while the turn ran, taken in before its next call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Steered {
+    /// The letters, oldest first.
+    pub envelopes: Vec<EnvelopeId>,
+    /// What they say.
+    pub input: Vec<Part>,
 }
 
 /// What a request was made of, so that it can be made again from the journal alone.

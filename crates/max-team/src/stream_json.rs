@@ -130,6 +130,10 @@ impl Lines {
                     "content": done.content.iter().map(part).collect::<Vec<_>>(),
                 }] },
             }),
+            Event::Steered(steered) => json!({
+                "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
+                "message": { "role": "user", "content": steered.input.iter().map(part).collect::<Vec<_>>() },
+            }),
             Event::ToolIntent(intent) => max(
                 session,
                 "tool_intent",

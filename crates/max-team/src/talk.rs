@@ -339,6 +339,7 @@ fn chat(
         propose: seating.propose,
         models: models(chosen, config.limits.budget_usd.is_some()),
         look,
+        while_busy: config.keys.enter_while_busy,
         color: place.color(config, seating.no_color) && terminal,
         lang,
         plain,

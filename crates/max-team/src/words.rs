@@ -6,6 +6,7 @@
 use max_team_core::event::End;
 use max_team_core::recovery::Failure;
 
+use crate::config::choice::WhileBusy;
 use crate::figures::{dollars, duration, seconds_up, tokens};
 
 /// The language that the interface speaks.
@@ -39,6 +40,12 @@ macro_rules! say {
     };
 }
 
+/// A name as it begins a sentence.
+fn capital(name: &str) -> String {
+    let mut letters = name.chars();
+    letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect()
+}
+
 /// `1 task`, `2 tasks`.
 pub(crate) fn plural(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
@@ -68,6 +75,11 @@ phrases! {
     waiting_for_you: "waiting for your answer", "等待您的答复";
     esc_interrupts: "esc to interrupt", "按 Esc 中断";
     queued: "queued", "排队中";
+    next_step: "for the next step", "下一步告知";
+    up_takes_back: " (Up takes it back)", "（按 ↑ 取回）";
+    nothing_to_continue: "There is nothing to go on with: the last turn was not interrupted.",
+        "没有可继续的内容：上一个任务没有被中断。";
+    shift_enter_does: "while a turn runs: for its next step", "任务运行时：在下一步告知";
     thought: "thought", "已思考";
     more: "more", "更多";
     esc_again_clears: "press Esc again to clear the draft", "再按一次 Esc 清空草稿";
@@ -252,8 +264,7 @@ impl Lang {
 
     /// What an empty line says, to whoever is talked to.
     pub(crate) fn placeholder(self, who: &str) -> String {
-        let mut letters = who.chars();
-        let name: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
+        let name = capital(who);
         match self {
             Self::En => format!("Ask {name}, or give a task"),
             Self::Zh => format!("向 {name} 提问，或交代一项任务"),
@@ -309,6 +320,25 @@ impl Lang {
         if self == Self::En { en } else { zh }
     }
 
+    /// What Enter does.
+    pub(crate) fn enter_does(self, while_busy: WhileBusy) -> &'static str {
+        let (en, zh) = match while_busy {
+            WhileBusy::Steer => ("send; while a turn runs: for its next step", "发送；任务运行时在下一步告知"),
+            WhileBusy::Queue => ("send; while a turn runs: queue", "发送；任务运行时排队"),
+            WhileBusy::Interrupt => ("send; while a turn runs: interrupt it", "发送；任务运行时先中断"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    /// Somebody has read what was to be taken back.
+    pub(crate) fn too_late_to_take_back(self, who: &str) -> String {
+        let who = capital(who);
+        match self {
+            Self::En => format!("Too late to take it back: {who} has read it. Esc interrupts."),
+            Self::Zh => format!("来不及取回：{who} 已经读到。按 Esc 可中断。"),
+        }
+    }
+
     /// How a turn ended, if it is worth a line, and what to do next.
     pub(crate) fn end(self, end: &End) -> Option<String> {
         let (en, zh) = match end {
@@ -325,8 +355,8 @@ impl Lang {
                 return Some(format!("{detail}\n{next}"));
             }
             End::Interrupted => (
-                "Interrupted. What was done is kept; say what to do instead.",
-                "已中断。已完成的工作均已保留；请说明接下来做什么。",
+                "Interrupted. What was done is kept; say what to do instead, or /continue.",
+                "已中断。已完成的工作均已保留；请说明接下来做什么，或用 /continue 继续。",
             ),
             End::Truncated => (
                 "The answer was cut at the model's output limit. Say “continue” to get the rest.",

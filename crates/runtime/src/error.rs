@@ -97,6 +97,9 @@ pub enum RuntimeError {
     /// Too much is queued.
     #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
     QueueFull(usize),
+    /// A message that is to be taken back has been read.
+    #[error("it was too late to take the message back: it has been read; interrupt the turn, or say something else")]
+    Taken,
     /// The agent's task is gone.
     #[error("the agent of this session has stopped: {0}")]
     AgentStopped(String),

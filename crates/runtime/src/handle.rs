@@ -48,12 +48,26 @@ pub struct Order {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "orders are few, and settings are the rarest of them")]
 pub enum Command {
-    /// Say something to the lead of an open session.
+    /// Say something to the lead of an open session. A turn that runs hears it before its next call, if it makes one.
     Say {
         /// The session.
         session: SessionId,
         /// The words.
         text: String,
+    },
+    /// Say something to the lead once the turn that runs is over.
+    Queue {
+        /// The session.
+        session: SessionId,
+        /// The words.
+        text: String,
+    },
+    /// Take back what was said and nobody has read; its letter's id is the key of the order that said it.
+    Withdraw {
+        /// The session.
+        session: SessionId,
+        /// The letter.
+        letter: EnvelopeId,
     },
     /// Answer a question.
     Answer {
@@ -219,6 +233,8 @@ pub struct Opened {
     pub continuing: bool,
     /// What was said so far.
     pub history: Vec<Message>,
+    /// What the user has said that nobody had read when it was opened, oldest first.
+    pub queued: Vec<Queued>,
     /// How the last turn ended, if one did.
     pub last: Option<max_team_core::event::TurnEnded>,
     /// Questions that wait for an answer since before; they are not published again.
@@ -231,6 +247,17 @@ pub struct Opened {
     pub notes: Vec<String>,
     /// Skills that the user can ask for by name.
     pub skills: Vec<String>,
+}
+
+/// A message that nobody has read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Queued {
+    /// Its letter.
+    pub letter: EnvelopeId,
+    /// The words.
+    pub text: String,
+    /// Whether it waits until the turn that runs is over.
+    pub wait: bool,
 }
 
 /// A question that waits for an answer.

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use max_team_core::calling::hands::COORDINATING;
-use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened};
-use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
+use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Withdrawn};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
@@ -27,12 +27,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::agent::{Agent, Control, Frame, Redefined, Seat};
+use crate::agent::{Agent, Control, Frame, Redefined, Seat, text_at, waits};
 use crate::audit::AuditOptions;
 use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
-use crate::handle::{Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
+use crate::handle::{
+    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
+};
 use crate::plan::{letters, propose};
 use crate::post::{self, Post};
 use crate::rows::{self, Matter};
@@ -172,6 +174,7 @@ impl House {
             resumed,
             continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty(),
             history: seat.turn.history().to_vec(),
+            queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
             asked: self.asked(session, &seat.turn)?,
             plans: plans.clone(),
@@ -314,7 +317,9 @@ impl House {
     pub(crate) async fn command(&self, order: Order) -> Result<(), RuntimeError> {
         let post = Post::new(&self.shared.journal);
         match order.command {
-            Command::Say { session, ref text } => self.say(session, text, &order).await,
+            Command::Say { session, ref text } => self.say(session, text, false, &order).await,
+            Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
+            Command::Withdraw { session, letter } => self.withdraw(session, letter, &order.by).await,
             Command::Answer { question, ref answer, .. } => {
                 let address = post.answer(&order.by, order.key, question, answer).await?;
                 self.ring(&address);
@@ -455,7 +460,7 @@ impl House {
         floor.seat_plan(plan)
     }
 
-    async fn say(&self, session: SessionId, text: &str, order: &Order) -> Result<(), RuntimeError> {
+    async fn say(&self, session: SessionId, text: &str, wait: bool, order: &Order) -> Result<(), RuntimeError> {
         if text.len() > MESSAGE_BYTES_MAX {
             return Err(RuntimeError::TooLong { bytes: text.len(), max: MESSAGE_BYTES_MAX });
         }
@@ -465,7 +470,7 @@ impl House {
             from: order.by.address(),
             to: session::agent_stream(floor.lead),
             kind: Kind::UserInput,
-            body: json!({ "text": text }),
+            body: if wait { json!({ "text": text, "wait": true }) } else { json!({ "text": text }) },
             reply_to: None,
             cause: None,
             sent_at_ms: now_ms(),
@@ -493,6 +498,19 @@ impl House {
         let from = Arc::new(Origin::named(&order.by.user));
         self.shared.herald.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
         floor.ring(&letter.to);
+        Ok(())
+    }
+
+    /// Takes a message back, if nobody has read it: whoever reads it decides, so there is one winner.
+    async fn withdraw(&self, session: SessionId, letter: EnvelopeId, by: &Principal) -> Result<(), RuntimeError> {
+        let (reply, done) = oneshot::channel();
+        self.tell(session, Control::Withdraw { letter, reply }).await?;
+        if !heard(done).await? {
+            return Err(RuntimeError::Taken);
+        }
+        let (from, at_ms) = (Arc::new(Origin::named(&by.user)), now_ms());
+        let event = Arc::new(Event::Withdrawn(Withdrawn { envelope: letter }));
+        self.shared.herald.show(&Notice::Event { session, from, at_ms, event });
         Ok(())
     }
 
@@ -585,6 +603,12 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
         return Ok(row);
     }
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
+}
+
+/// What a letter of the user's says that nobody has read.
+fn unread(letter: &Envelope) -> Option<Queued> {
+    let text = text_at(&letter.body, "text");
+    (letter.kind == Kind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter) })
 }
 
 async fn heard<T>(reply: oneshot::Receiver<T>) -> Result<T, RuntimeError> {

@@ -36,7 +36,8 @@ pub use cache::Caches;
 pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};
 pub use error::RuntimeError;
 pub use handle::{
-    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Status, Team, TeamHandle, Which,
+    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Status, Team, TeamHandle,
+    Which,
 };
 pub use house::{House, Options};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};

@@ -99,8 +99,10 @@ pub fn shrink(weights: &[Weight], mut window: Window, low: usize) -> Window {
             return window;
         }
     }
-    // Only the current turn is left. The newest exchange stays whole: the model has not seen it yet.
-    window.elide = window.elide.max(weights.len().saturating_sub(2));
+    // Only the current turn is left. The newest exchange stays whole, whatever was said after it: the model has not seen
+    // it yet.
+    let newest = weights.iter().rposition(|weight| weight.light != weight.full).unwrap_or(weights.len());
+    window.elide = window.elide.max(newest.min(weights.len().saturating_sub(2)));
     window
 }
 
@@ -147,6 +149,16 @@ mod tests {
             assert_eq!(fit(&history, whole, room), want, "room {room}");
         }
         assert_eq!(weigh(&history, Window { from: 8, elide: 11 }), 10 + 10 + 20 + 10 + 100);
+    }
+
+    #[test]
+    fn what_is_said_after_the_newest_results_does_not_push_them_out() {
+        let exchange = [(10, 10, true), (10, 10, false), (400, 20, false), (10, 10, false), (300, 20, false)];
+        for said in 0..4 {
+            let history = weights(&[exchange.to_vec(), vec![(50, 50, false); said]].concat());
+            let window = fit(&history, Window::default(), 1);
+            assert!((3..=4).contains(&window.elide), "{said}: {window:?}");
+        }
     }
 
     #[test]

@@ -44,6 +44,13 @@ impl Turn {
                 }
                 self.push(Message::user(vec![Part::text(nudged.text.clone())]), false);
             }
+            Event::Steered(steered) => {
+                if let Some(current) = &mut self.current {
+                    // Whoever has been told something new does not repeat themselves.
+                    (current.repeats, current.fingerprint) = (0, None);
+                }
+                self.push(Message::user(steered.input.clone()), false);
+            }
             Event::ToolIntent(intent) => self.begin_tool(intent),
             Event::ToolDone(done) => self.end_tool(done),
             Event::QuestionAsked(asked) => self.set_status(

@@ -4,7 +4,7 @@ use super::apply::calls_of;
 use super::decide::{Ahead, ended};
 use super::tools::{close, finish_with};
 use super::{Call, Calling, Current, Now, Prepared, Turn};
-use crate::chat::{Answer, Part, Stop};
+use crate::chat::{Answer, Message, Part, Stop};
 use crate::context::{self, Weight, Window};
 use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
 use crate::ledger::{Grant, Left};
@@ -29,6 +29,9 @@ impl Turn {
         }
         let mut weights = self.weights.clone();
         weights.extend(ahead.0);
+        // It is only taken in where a call follows that carries it; otherwise it is the next turn's.
+        let steered = now.steer.clone();
+        weights.extend(steered.iter().map(|steered| Weight::of(&Message::user(steered.input.clone()), false)));
         let room = self.room(model, now);
         if let Some(summary) = self.make_room(current, &weights, room, now) {
             return vec![Event::LlmIntent(LlmIntent { fallback: current.fallback, ..summary })];
@@ -43,16 +46,19 @@ impl Turn {
         if self.is_worth_waiting(model, &intent, grant, now) {
             return Vec::new();
         }
+        let mut events: Vec<Event> = steered.map(Event::Steered).into_iter().collect();
         match grant {
-            Grant::Call { .. } => vec![Event::LlmIntent(intent)],
+            Grant::Call { .. } => {}
             Grant::HandBack { .. } if current.rounds > 0 => {
                 intent.hand_back = true;
                 intent.request.upto += 1;
-                vec![Event::Nudged(Nudged { text: NUDGE_HAND_BACK.to_owned() }), Event::LlmIntent(intent)]
+                events.push(Event::Nudged(Nudged { text: NUDGE_HAND_BACK.to_owned() }));
             }
             // With nothing done yet there is nothing to hand back: what is left is kept for a bigger budget.
-            Grant::HandBack { .. } | Grant::Exhausted => vec![self.out_of_budget(current, &intent, now)],
+            Grant::HandBack { .. } | Grant::Exhausted => return vec![self.out_of_budget(current, &intent, now)],
         }
+        events.push(Event::LlmIntent(intent));
+        events
     }
 
     /// The end of a turn whose next call cannot be paid.

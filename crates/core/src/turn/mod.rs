@@ -21,7 +21,7 @@ use uuid::Uuid;
 use crate::chat::{Message, Part, Usage};
 use crate::context::summary::Compacted;
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
-use crate::event::{LlmIntent, Outcome, TurnEnded};
+use crate::event::{LlmIntent, Outcome, Steered, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
@@ -251,6 +251,8 @@ pub struct Now {
     pub compact: Frame,
     /// What a compaction keeps without asking a model; only looked at when a summary has come.
     pub facts: String,
+    /// What the user has said since the turn began; it goes with the next call.
+    pub steer: Option<Steered>,
     /// What the whole team has left.
     pub left: Left,
     /// What it will have left at most once all calls that are being made have said what they cost.

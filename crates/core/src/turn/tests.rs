@@ -14,6 +14,7 @@ use crate::team::Model;
 
 mod compact;
 mod merge;
+mod steer;
 
 fn id(n: u128) -> Uuid {
     Uuid::from_u128(n)
@@ -72,6 +73,8 @@ struct World {
     crash_at: Option<usize>,
     /// What the team has left, now and later.
     left: (Left, Left),
+    /// What the user says meanwhile.
+    steer: Option<Steered>,
 }
 
 struct Killed;
@@ -101,6 +104,7 @@ impl World {
             answers: Vec::new(),
             crash_at: None,
             left: Default::default(),
+            steer: None,
         };
         let _ = world.commit(vec![Event::AgentStarted(started)]);
         let _ = world.input(Input::Configure(Box::new(settings)));
@@ -110,6 +114,9 @@ impl World {
     fn commit(&mut self, events: Vec<Event>) -> Result<(), Killed> {
         for event in &events {
             self.turn.apply(event);
+        }
+        if events.iter().any(|event| matches!(event, Event::Steered(_))) {
+            self.steer = None;
         }
         self.log.extend(events);
         if self.crash_at.is_some_and(|at| self.log.len() >= at) { Err(Killed) } else { Ok(()) }
@@ -125,6 +132,7 @@ impl World {
             frame,
             compact: frame,
             facts: "- `b` changed".into(),
+            steer: self.steer.clone(),
             left: self.left.0,
             later: self.left.1,
         };

@@ -1,6 +1,6 @@
 //! `sessions list` and `sessions show`: what was said and done.
 
-use max_team_core::event::{Event, Outcome};
+use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
 use max_team_core::id::SessionId;
 use max_team_runtime::{Census, SessionRow, Sessions};
 use serde_json::json;
@@ -63,9 +63,8 @@ fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {
 fn show(at_ms: i64, event: &Event, lang: Lang) -> Option<String> {
     let at = local(at_ms);
     Some(match event {
-        Event::TurnStarted(started) => {
-            let text: Vec<String> = started
-                .input
+        Event::TurnStarted(TurnStarted { input, .. }) | Event::Steered(Steered { input, .. }) => {
+            let text: Vec<String> = input
                 .iter()
                 .filter_map(
                     |part| if let max_team_core::chat::Part::Text { text } = part { Some(text.clone()) } else { None },

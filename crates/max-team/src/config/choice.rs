@@ -80,6 +80,23 @@ impl Choice for Extract {
         &[("false", Self::Never), ("true", Self::Chat), ("always", Self::Always)];
 }
 
+/// What Enter does with a message while a turn runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum WhileBusy {
+    /// The turn is told before its next call.
+    #[default]
+    Steer,
+    /// It waits until the turn is over.
+    Queue,
+    /// The turn is interrupted; what it was doing is kept.
+    Interrupt,
+}
+
+impl Choice for WhileBusy {
+    const NAMES: &'static [(&'static str, Self)] =
+        &[("steer", Self::Steer), ("queue", Self::Queue), ("interrupt", Self::Interrupt)];
+}
+
 /// The language we speak.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Language {

@@ -33,7 +33,7 @@ pub(crate) use error::{ConfigError, Problem, quote};
 pub(crate) use files::{File, Standing};
 pub(crate) use layers::found;
 pub(crate) use shape::{Count, Shape, Switch, Usd};
-pub(crate) use table::{Audit, Journal, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
+pub(crate) use table::{Audit, Journal, Keys, Limits, Llm, Memory, Permissions, Project, Server, Team, Tools, Ui};
 pub(crate) use time::{Time, duration};
 
 use explain::{Source, Trail};
@@ -89,6 +89,8 @@ pub(crate) struct Config {
     pub(crate) memory: Memory,
     /// What tools may ask beyond the project.
     pub(crate) tools: Tools,
+    /// What keys do.
+    pub(crate) keys: Keys,
     /// The terminal.
     pub(crate) ui: Ui,
     /// Rows for the catalogue of providers and models, as written; whoever reads the catalogue checks them.
@@ -131,6 +133,7 @@ pub(crate) fn load(sources: Sources<'_>) -> Result<Config, ConfigError> {
         permissions: Permissions::new(&values),
         memory: Memory::new(&values),
         tools: Tools::new(&values),
+        keys: Keys::new(&values),
         ui: Ui::new(&values),
         catalog: table::catalog(&values),
         warnings,
@@ -193,6 +196,7 @@ impl fmt::Debug for Config {
             .field("limits", &self.limits)
             .field("team", &self.team)
             .field("permissions", &self.permissions)
+            .field("keys", &self.keys)
             .field("ui", &self.ui)
             .field("warnings", &self.warnings)
             .finish_non_exhaustive()

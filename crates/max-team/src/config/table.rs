@@ -11,7 +11,7 @@ use max_team_core::{limits, policy};
 use secrecy::SecretString;
 use serde_json::Value as Json;
 
-use super::choice::{Color, Extract, Face, Language, Level, Strength};
+use super::choice::{Color, Extract, Face, Language, Level, Strength, WhileBusy};
 use super::layers::Values;
 use super::shape::{Command, Count, Hosts, Location, Maybe, OneOf, Port, Secret, Shape, Switch, Text, Tree, Url, Usd};
 use super::time::Time;
@@ -224,6 +224,12 @@ table! {
         geocode_url: Option<String> as Maybe<Url> = None;
         /// Hosts that `http_get` may ask although they are on this machine or in a private network.
         private_hosts: Vec<String> as Hosts = Vec::new();
+    }
+
+    /// What keys do.
+    keys: Keys {
+        /// What Enter does while a turn runs: tell it at its next step, queue until it is over, or interrupt it and send.
+        enter_while_busy: WhileBusy as OneOf<WhileBusy> = WhileBusy::Steer;
     }
 
     /// The terminal.

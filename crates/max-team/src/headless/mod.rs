@@ -36,7 +36,7 @@ use vigil::Vigil;
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
 /// What it is told when a turn that was stopped is to go on.
-const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
+pub(crate) const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 /// How long those who work beside a session are waited for once its answer is out.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
@@ -89,10 +89,12 @@ impl Headless {
         let command = match &self.task {
             Task::Say(text) if text.is_empty() => {
                 let stopped = opened.last.as_ref().is_some_and(|last| is_unfinished(&last.end));
-                (stopped && !opened.continuing).then(|| Command::Say { session, text: CONTINUE.trim_end().to_owned() })
+                (stopped && !opened.continuing)
+                    .then(|| Command::Queue { session, text: CONTINUE.trim_end().to_owned() })
             }
-            Task::Say(text) => Some(Command::Say { session, text: text.clone() }),
-            Task::Plan { goal, .. } => Some(Command::Say { session, text: format!("{PROPOSE}\n\n{goal}") }),
+            // A question of its own: whatever a turn that is still open is about is answered first.
+            Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
+            Task::Plan { goal, .. } => Some(Command::Queue { session, text: format!("{PROPOSE}\n\n{goal}") }),
             Task::Run { draft, source } => {
                 Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
             }
@@ -378,7 +380,8 @@ impl Headless {
 }
 
 /// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.
-fn is_unfinished(end: &End) -> bool {
+/// Whether a turn ended before it was done.
+pub(crate) fn is_unfinished(end: &End) -> bool {
     matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }
 

@@ -33,6 +33,13 @@ pub(super) enum Act {
     Say {
         key: EnvelopeId,
         text: String,
+        /// Whether it waits until the turn that runs is over.
+        wait: bool,
+    },
+    /// Take a message back.
+    Withdraw {
+        key: EnvelopeId,
+        text: String,
     },
     Answer {
         question: QuestionId,
@@ -91,6 +98,7 @@ type Outcome<T> = Result<T, RuntimeError>;
 #[derive(Debug)]
 pub(super) enum Done {
     Said { key: EnvelopeId, outcome: Outcome<()>, news: News },
+    Withdrawn { key: EnvelopeId, text: String, outcome: Outcome<()> },
     Answered { question: QuestionId, outcome: Outcome<()> },
     Remembered(Result<(), String>),
     Decided { question: QuestionId, outcome: Outcome<()> },
@@ -178,7 +186,7 @@ impl Desk {
     async fn carry_out(self, act: Act) -> Done {
         let session = self.session;
         match act {
-            Act::Say { key, text } => {
+            Act::Say { key, text, wait } => {
                 // A definition that was changed meanwhile counts from here on.
                 let news = self.look.as_ref().map(Look::again).unwrap_or_default();
                 if let Some(crew) = news.crew.clone()
@@ -187,7 +195,12 @@ impl Desk {
                     return Done::Said { key, outcome: Err(error), news };
                 }
                 self.taken(&news);
-                Done::Said { key, outcome: self.command(key, Command::Say { session, text }).await, news }
+                let command = if wait { Command::Queue { session, text } } else { Command::Say { session, text } };
+                Done::Said { key, outcome: self.command(key, command).await, news }
+            }
+            Act::Withdraw { key, text } => {
+                let outcome = self.command(fresh(), Command::Withdraw { session, letter: key }).await;
+                Done::Withdrawn { key, text, outcome }
             }
             Act::Answer { question, answer } => {
                 let command = Command::Answer { session, question, answer };

@@ -55,6 +55,7 @@ use link::{Desk, Link};
 use session::Session;
 use theme::Theme;
 
+use crate::config::choice::WhileBusy;
 use crate::team::Look;
 use crate::words::Lang;
 
@@ -78,6 +79,8 @@ pub(crate) struct ChatOptions {
     pub(crate) models: Models,
     /// Asks again who can be called.
     pub(crate) look: Option<Look>,
+    /// What Enter does while a turn runs.
+    pub(crate) while_busy: WhileBusy,
     /// Whether to paint in colour.
     pub(crate) color: bool,
     pub(crate) lang: Lang,
@@ -125,6 +128,7 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
         propose,
         models,
         look,
+        while_busy,
         color,
         lang,
         plain,
@@ -140,11 +144,10 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let opened = handle.open(by.clone(), &cwd, open).await?;
     let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
     let place = cwd.display().to_string();
-    let mut session = Session::new(lang, definition.name.clone(), settings, models, &opened).with_team(team.clone());
-    let begun = session.begin(&opened, events);
-    if let Some(first) = first {
-        session.say(first);
-    }
+    let session = Session::new(lang, definition.name.clone(), settings, models, &opened);
+    let mut session = session.with_team(team.clone()).with_keys(while_busy);
+    let mut begun = session.begin(&opened, events);
+    begun.extend(first.into_iter().flat_map(|first| session.say(first)));
     if let Some((draft, source)) = propose {
         session.propose(draft, source);
     }

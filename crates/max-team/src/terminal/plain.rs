@@ -171,7 +171,7 @@ impl<W: Write> Plain<W> {
     /// One line of the input. Returns whether it asks to leave.
     fn line(&mut self, line: &str) -> io::Result<bool> {
         (self.at_line_start, self.prompted) = (true, false);
-        if let Some(question) = self.asked {
+        if let Some(question) = self.asked.filter(|_| !self.is_stopped_by(line)) {
             self.answer(question, line)?;
             return Ok(false);
         }
@@ -192,7 +192,10 @@ impl<W: Write> Plain<W> {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
                 self.print(vec![Item::Row(Row::Note(words))])?;
             }
-            Some(Err(_)) | None => self.session.say(text),
+            Some(Err(_)) | None => {
+                let items = self.session.say(text);
+                self.print(items)?;
+            }
         }
         Ok(false)
     }

@@ -12,6 +12,7 @@ use super::plans::Plans;
 use super::question::{Matter, Question};
 use super::rows::Row;
 use super::slash;
+use crate::config::choice::WhileBusy;
 use crate::figures::{bytes, dollars, since, tokens};
 use crate::words::Lang;
 
@@ -26,14 +27,17 @@ const GOAL_COLUMNS: usize = 30;
 const INBOX_COLUMNS: usize = 120;
 
 /// Keys, and what they do in English and Chinese.
-const KEYS: [(&str, &str, &str); 13] = [
-    ("Enter", "send; while a turn runs: queue", "发送；任务运行时排队"),
+const KEYS: [(&str, &str, &str); 12] = [
     ("\\ Enter, Shift-Enter, Ctrl-J", "new line", "换行"),
     ("Alt-Enter", "interrupt and send", "中断并发送"),
-    ("Esc", "interrupt the turn; twice: clear the draft", "中断任务；按两次清空草稿"),
+    (
+        "Esc, or the word stop",
+        "interrupt the turn; Esc twice: clear the draft",
+        "中断任务（也可输入 停止）；按两次 Esc 清空草稿",
+    ),
     ("Ctrl-C", "interrupt; clear the draft; twice: exit", "中断；清空草稿；按两次退出"),
     ("Ctrl-D", "exit, when the draft is empty", "草稿为空时退出"),
-    ("Up, Down", "move, or go through the history", "移动光标或翻阅历史"),
+    ("Up, Down", "move; take a queued message back; the history", "移动光标；取回排队的消息；翻阅历史"),
     ("Ctrl-R", "search the history", "搜索历史"),
     ("Tab", "complete a command", "补全命令"),
     ("Shift-Tab", "change the mode", "切换模式"),
@@ -42,14 +46,19 @@ const KEYS: [(&str, &str, &str); 13] = [
     ("Ctrl-L, Ctrl-Z", "redraw, suspend", "重绘，挂起"),
 ];
 
-pub(super) fn help(lang: Lang) -> Vec<Row> {
+pub(super) fn help(lang: Lang, while_busy: WhileBusy) -> Vec<Row> {
     let command = |entry: &slash::Entry| {
         let name = format!("/{} {}", entry.name, entry.argument).trim_end().to_owned();
         (name, entry.about(lang).to_owned())
     };
     let key =
         |(key, en, zh): &(&str, &str, &str)| ((*key).to_owned(), if lang == Lang::En { *en } else { *zh }.to_owned());
-    vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(KEYS.iter().map(key).collect())]
+    let mut keys = vec![("Enter".to_owned(), lang.enter_does(while_busy).to_owned())];
+    if while_busy == WhileBusy::Interrupt {
+        keys.push(("Shift-Enter".to_owned(), lang.shift_enter_does().to_owned()));
+    }
+    keys.extend(KEYS.iter().map(key));
+    vec![Row::Table(slash::ENTRIES.iter().map(command).collect()), Row::Table(keys)]
 }
 
 pub(super) fn cost(lang: Lang, status: &Status, plans: &Plans) -> Row {

@@ -4,6 +4,7 @@
 //! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
 //! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
 
+mod queue;
 mod team;
 
 use std::fmt;
@@ -15,17 +16,20 @@ use max_team_core::team::{Model, Settings};
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
 use super::crew::Crew;
-use super::link::{Act, Arrival, Done, Reason, fresh};
+use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
 use super::plans::Plans;
 use super::question::Questions;
 use super::report;
 use super::rows::Row;
 use super::slash::Slash;
-use super::transcript::{Item, Transcript};
+use super::transcript::{Activity, Item, Transcript};
+use crate::config::choice::WhileBusy;
+use crate::headless::{CONTINUE, is_unfinished};
 use crate::team::News;
 use crate::words::Lang;
 
+pub(super) use queue::Queued;
 use team::is_of_list;
 
 /// Turns of a resumed session that are shown again.
@@ -49,13 +53,6 @@ impl fmt::Debug for Models {
     }
 }
 
-/// A message whose turn has not begun.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Queued {
-    key: EnvelopeId,
-    pub(super) text: String,
-}
-
 #[derive(Debug)]
 pub(super) struct Session {
     pub(super) lang: Lang,
@@ -74,6 +71,10 @@ pub(super) struct Session {
     crew: Crew,
     pub(super) questions: Questions,
     queue: Vec<Queued>,
+    /// What Enter does while a turn runs.
+    while_busy: WhileBusy,
+    /// The message that is being taken back.
+    taking_back: Option<EnvelopeId>,
     status: Option<Status>,
     acts: Vec<Act>,
     returned: Vec<String>,
@@ -83,8 +84,8 @@ pub(super) struct Session {
     replaying: bool,
     /// Whether the house has said that nobody does anything.
     quiet: bool,
-    /// The message whose turn began last.
-    begun: Option<EnvelopeId>,
+    /// What the last turn was told, and what was taken back since it began.
+    read: Vec<EnvelopeId>,
     last: Option<End>,
     turns: usize,
     /// Skills that the user can ask for by name.
@@ -107,6 +108,8 @@ impl Session {
             models,
             questions: Questions::default(),
             queue: Vec::new(),
+            while_busy: WhileBusy::default(),
+            taking_back: None,
             status: None,
             acts: Vec::new(),
             returned: Vec::new(),
@@ -114,7 +117,7 @@ impl Session {
             seen: Vec::new(),
             replaying: false,
             quiet: false,
-            begun: None,
+            read: Vec::new(),
             last: None,
             turns: 0,
             skills: opened.skills.clone(),
@@ -128,7 +131,7 @@ impl Session {
         self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
         self.questions.clear();
-        self.queue.clear();
+        self.queue_again(&opened.queued);
         self.status = None;
         self.last = None;
         self.acts.push(Act::Status(Reason::Footer));
@@ -215,14 +218,10 @@ impl Session {
         std::mem::take(&mut self.returned)
     }
 
-    pub(super) fn say(&mut self, text: String) {
-        let key = fresh();
-        self.queue.push(Queued { key, text: text.clone() });
-        self.acts.push(Act::Say { key, text });
-    }
-
     pub(super) fn interrupt(&mut self) {
-        self.acts.push(Act::Interrupt);
+        if self.transcript.activity() != Activity::Stopping {
+            self.acts.push(Act::Interrupt);
+        }
     }
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
@@ -286,13 +285,15 @@ impl Session {
             // A session that was opened earlier keeps its own lead.
             Event::AgentStarted(started) => self.who.clone_from(&started.definition.name),
             Event::Said(said) if !self.is_known(said.envelope) => {
-                self.queue.push(Queued { key: said.envelope, text: said.text.clone() });
+                self.queue.push(Queued { key: said.envelope, text: said.text.clone(), wait: false });
             }
+            Event::Withdrawn(withdrawn) => self.was_read(&[withdrawn.envelope]),
+            Event::Steered(steered) => self.was_read(&steered.envelopes),
             Event::TurnStarted(started) => {
                 self.quiet = false;
                 self.turns = self.turns.max(1);
-                self.begun = Some(started.envelope);
-                self.queue.retain(|queued| queued.key != started.envelope);
+                self.read.clear();
+                self.was_read(&[started.envelope]);
             }
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
@@ -321,16 +322,12 @@ impl Session {
         elsewhere.then(|| note(format!("{what} ({place})")))
     }
 
-    /// Whether a message is queued here, or its turn has begun: the news that it was said may come after that.
-    fn is_known(&self, key: EnvelopeId) -> bool {
-        self.begun == Some(key) || self.queue.iter().any(|queued| queued.key == key)
-    }
-
     /// What became of an order.
     pub(super) fn done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
         match done {
             Done::Said { outcome: Ok(()), news, .. } => self.hear_of_crew(news),
+            Done::Withdrawn { key, text, outcome } => self.withdrawn(key, text, outcome),
             Done::Answered { outcome: Ok(()), .. } => Vec::new(),
             Done::Interrupted(Ok(())) | Done::Configured(Ok(())) | Done::Remembered(Ok(())) => Vec::new(),
             Done::Remembered(Err(words)) => failed(&words),
@@ -415,7 +412,7 @@ impl Session {
     /// Carries a slash command out. Leaving is the face's own business.
     pub(super) fn slash(&mut self, slash: Slash) -> Vec<Item> {
         match slash {
-            Slash::Help => report::help(self.lang).into_iter().map(Item::Row).collect(),
+            Slash::Help => report::help(self.lang, self.while_busy).into_iter().map(Item::Row).collect(),
             Slash::Quit => Vec::new(),
             Slash::Cost => self.ask(Act::Status(Reason::Cost)),
             Slash::Context => self.ask(Act::Status(Reason::Context)),
@@ -439,6 +436,11 @@ impl Session {
             Slash::Clear | Slash::Resume(_) if self.is_at_work() => {
                 vec![note(self.lang.team_busy_first().to_owned())]
             }
+            Slash::Continue if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
+            Slash::Continue if self.last.as_ref().is_some_and(is_unfinished) => {
+                self.say(CONTINUE.trim_end().to_owned())
+            }
+            Slash::Continue => vec![note(self.lang.nothing_to_continue().to_owned())],
             Slash::Plan => self.show_plan(),
             Slash::Team => self.show_team(),
             Slash::Show(wanted) => self.ask(Act::Show(wanted)),

@@ -23,8 +23,10 @@ pub(super) enum Slash {
     Team,
     /// What somebody who was called has done.
     Show(Option<String>),
-    /// Stop the plan, or one task of it.
+    /// Stop the turn and the plan, or one task of it.
     Stop(Option<String>),
+    /// Go on with a turn that was stopped.
+    Continue,
     /// What waits for the user.
     Inbox,
     Quit,
@@ -60,7 +62,7 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [Entry; 13] = [
+pub(super) const ENTRIES: [Entry; 14] = [
     entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
@@ -70,7 +72,8 @@ pub(super) const ENTRIES: [Entry; 13] = [
     entry("plan", "", "show the plan, and decide about it", "查看计划并作决定"),
     entry("team", "", "who is on the team, and what they do", "团队成员及其状态"),
     entry("show", "[name]", "what somebody who was called has done", "查看被调用者的完整记录"),
-    entry("stop", "[task]", "stop the plan, or one task of it", "停止计划或其中一个任务"),
+    entry("stop", "[task]", "stop the turn and the plan, or one task of it", "停止当前任务和计划，或计划中的一个任务"),
+    entry("continue", "", "go on with a turn that was interrupted", "继续被中断的任务"),
     entry("inbox", "", "what waits for you", "等待您处理的事项"),
     entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
     entry("quit", "", "leave", "退出"),
@@ -84,7 +87,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         return None;
     }
     let argument = Some(argument.trim()).filter(|argument| !argument.is_empty()).map(str::to_owned);
-    Some(Ok(match name {
+    Some(Ok(match name.to_ascii_lowercase().as_str() {
         "help" => Slash::Help,
         "clear" | "new" => Slash::Clear,
         "model" => Slash::Model(argument),
@@ -99,6 +102,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "team" | "agents" => Slash::Team,
         "show" => Slash::Show(argument),
         "stop" => Slash::Stop(argument),
+        "continue" => Slash::Continue,
         "inbox" => Slash::Inbox,
         "quit" | "exit" => Slash::Quit,
         _ => return Some(Err(Unknown { name: name.to_owned(), nearest: nearest(name) })),
@@ -145,6 +149,7 @@ mod tests {
         assert_eq!(parse("/model  big one "), Some(Ok(Slash::Model(Some("big one".into())))));
         assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
         assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
+        assert_eq!(parse("/STOP"), Some(Ok(Slash::Stop(None))));
         assert_eq!(parse("/compact undo"), Some(Ok(Slash::Uncompact)));
         assert_eq!(parse("/compact the port"), Some(Ok(Slash::Compact("the port".into()))));
         for message in ["hello", "/usr/bin is full", "/", "/ help", "/help me\nplease", "/中文"] {
@@ -161,7 +166,8 @@ mod tests {
         assert_eq!(complete("/q").as_deref(), Some("/quit"));
         assert_eq!(complete("/c"), None);
         assert_eq!(complete("/co"), None);
-        assert_eq!(complete("/con").as_deref(), Some("/context"));
+        assert_eq!(complete("/cont"), None);
+        assert_eq!(complete("/conte").as_deref(), Some("/context"));
         assert_eq!(complete("/x"), None);
         assert_eq!(complete("hi"), None);
     }

@@ -3,6 +3,7 @@
 //! The bytes go through a terminal in memory (`glass`), so that scrolling, resizing and the scrollback are tested with
 //! the painter itself. Snapshots are the screen, or the scrollback with it.
 
+mod busy;
 mod gate;
 mod glass;
 pub(super) mod house;
@@ -220,8 +221,8 @@ fn queued_messages_are_chips_until_their_turn_begins() {
     stage.end(End::Answered);
     stage.begin("second 第二");
     let screen = stage.glass.screen();
-    assert!(screen.contains("> second 第二") && screen.contains("queued: third"), "{screen}");
-    assert!(!screen.contains("queued: second"), "{screen}");
+    assert!(screen.contains("> second 第二") && screen.contains("(Up takes it back): third"), "{screen}");
+    assert!(!screen.contains(": second"), "{screen}");
 }
 
 #[test]

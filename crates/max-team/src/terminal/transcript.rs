@@ -231,6 +231,7 @@ impl Transcript {
                 out.push(Item::Row(row));
                 self.turn = Some(Turn::new(at_ms));
             }
+            Event::Steered(steered) => out.push(Item::Row(Row::Said(text_of(&steered.input)))),
             Event::CompactionAsked(_) => self.turn = Some(Turn::new(at_ms)),
             Event::Compacted(compacted) => {
                 let (before, after) = compacted.messages;

@@ -19,7 +19,7 @@ use crate::figures::{dollars, since, tokens, whole_seconds};
 /// Rows that a draft may take before it scrolls.
 const DRAFT_ROWS_MAX: usize = 8;
 /// Queued messages that are shown one by one.
-const QUEUE_ROWS_MAX: usize = 3;
+const QUEUE_ROWS_MAX: usize = 6;
 /// Running tools that are shown one by one.
 const RUNNING_ROWS_MAX: usize = 4;
 /// Rows that a plan at work keeps beside a question: an empty one, how far it is, and two tasks.
@@ -229,7 +229,8 @@ fn team_status(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     }
 }
 
-/// Messages whose turn has not begun. The only one, with nothing running, is about to be shown for good.
+/// Messages that nobody has read, the newest first: it is the one that can be taken back. The only one, with nothing
+/// running, is about to be shown for good.
 fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     let session = chat.session();
     let waiting = session.queue();
@@ -239,8 +240,14 @@ fn queue(chat: &Chat, look: Look) -> Vec<Line<'static>> {
     let draw = |words: String| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint()));
     let mut lines: Vec<Line<'static>> = waiting
         .iter()
+        .rev()
         .take(QUEUE_ROWS_MAX)
-        .map(|queued| draw(format!("  ⧗ {}: {}", look.lang.queued(), clean_line(&queued.text))))
+        .enumerate()
+        .map(|(index, queued)| {
+            let when = if queued.wait { look.lang.queued() } else { look.lang.next_step() };
+            let hint = if index == 0 { look.lang.up_takes_back() } else { "" };
+            draw(format!("  ⧗ {when}{hint}: {}", clean_line(&queued.text)))
+        })
         .collect();
     if waiting.len() > QUEUE_ROWS_MAX {
         lines.push(draw(format!("  ⧗ +{} {}", waiting.len() - QUEUE_ROWS_MAX, look.lang.more())));

@@ -111,6 +111,9 @@ impl Agent {
         self.head += events.len() as u64;
         for event in &events {
             self.turn.apply(event);
+            if let Event::Steered(steered) = event {
+                self.steered(steered);
+            }
         }
         self.will_tell(word, at_ms, events.into_iter().chain(replies).chain(shown));
         if ended {
@@ -142,6 +145,7 @@ impl Agent {
                     extra.sends.extend(self.stopping_apart(&interrupted.by));
                     stopped_by = Some(interrupted.by.clone());
                 }
+                Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
                 Event::TurnStarted(started) => {
                     assignment.clone_from(&started.assignment);
                     quiet = started.quiet;

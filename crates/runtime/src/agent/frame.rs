@@ -262,6 +262,15 @@ impl Frame {
         }
     }
 
+    /// The same on top of what they wanted before.
+    pub(crate) fn wish_also(&self, wish: Wish) {
+        if let Some(hand) = &self.hand {
+            let mut known = lock(&hand.wish);
+            known.none |= wish.none;
+            known.names.extend(wish.names);
+        }
+    }
+
     /// What it uses skills with.
     pub(crate) fn hand(&self) -> Option<&Arc<Hand>> {
         self.hand.as_ref()

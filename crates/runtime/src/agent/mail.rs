@@ -1,7 +1,7 @@
 //! What an agent does with its mail, and the letters it writes when a turn is over.
 //!
-//! Answers are taken at any time. What begins a turn waits until there is none: a user's message, a task, or news for
-//! the lead; news that came together is told together. Nothing here decides what the model is told beyond the words
+//! Answers are taken at any time. What begins a turn waits until there is none: a user's message (unless the turn that runs
+//! is told, see `steer`), a task, or news for the lead; news that came together is told together. Nothing here decides what the model is told beyond the words
 //! in the letter.
 
 use std::sync::Arc;
@@ -78,8 +78,7 @@ impl Agent {
                 }
                 Kind::UserInput | Kind::TaskAssign if said.is_none() && !self.turn.is_busy() => said = Some(letter),
                 Kind::TeammateTerminated | Kind::Undelivered => notes.push(letter),
-                // It waits until the turn is over.
-                Kind::UserInput | Kind::TaskAssign => self.left_over = true,
+                Kind::UserInput | Kind::TaskAssign => self.put_by(&letter),
                 // That somebody waits or rests is known from its own stream; nobody who knows us writes the others.
                 _ => seen.push(letter.id),
             }

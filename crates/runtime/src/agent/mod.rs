@@ -22,6 +22,7 @@ mod notes;
 mod parting;
 mod protocol;
 mod skills;
+mod steer;
 mod tasks;
 
 use std::collections::{HashMap, HashSet};
@@ -33,7 +34,7 @@ use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use max_team_core::chat::Usage;
 use max_team_core::event::{Event, Outcome};
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::policy::Deed;
@@ -58,6 +59,8 @@ use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
 pub(crate) use newcomer::Newcomer;
+use steer::Steering;
+pub(crate) use steer::waits;
 
 /// How long parking waits for what is under way.
 const PARK_WAIT: Duration = Duration::from_secs(2);
@@ -85,6 +88,11 @@ pub(crate) enum Control {
     },
     /// Take the last compaction back; whether there was one.
     Uncompact(oneshot::Sender<bool>),
+    /// Give a message back that nobody has read; whether nobody had.
+    Withdraw {
+        letter: EnvelopeId,
+        reply: oneshot::Sender<bool>,
+    },
     Status(oneshot::Sender<Status>),
     /// Park: drop what is in flight and go.
     Stop,
@@ -161,6 +169,8 @@ pub(crate) struct Agent {
     left_over: bool,
     /// Letters wait in the mailbox that are only told with others.
     noted: bool,
+    /// What the user has said since the turn began.
+    steering: Steering,
     /// Answers wait in the mailbox about whose changes a person is to be asked, and another question is open.
     put_off: bool,
     /// What was said may be worth remembering: a lead's turn is over, or it has just sat down.
@@ -212,6 +222,7 @@ impl Agent {
             skills: (0, Vec::new()),
             left_over: false,
             noted: false,
+            steering: Steering::default(),
             put_off: false,
             look_back: seat.lead,
             redefined: None,
@@ -286,11 +297,17 @@ impl Agent {
         let mut told = None;
         loop {
             if mail {
+                let was_busy = self.turn.is_busy();
                 self.take_mail(std::mem::take(&mut all)).await?;
                 while self.put_off && !self.turn.is_asking() {
                     self.take_mail(true).await?;
                 }
                 mail = false;
+                // A letter may have ended the turn: what was put by is then next.
+                if let Some(next) = self.after(was_busy) {
+                    (mail, all) = next;
+                    continue;
+                }
             }
             while self.launch_and_act().await? {}
             self.resumed = false;
@@ -330,6 +347,7 @@ impl Agent {
                     Some(Control::Redefine(next)) => self.redefined = Some(next),
                     Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
                     Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
+                    Some(Control::Withdraw { letter, reply }) => drop(reply.send(self.withdraw(letter).await?)),
                     Some(Control::Begun { .. }) => {}
                     // A face that no longer waits for the answer is no reason to stop.
                     Some(Control::Status(reply)) => drop(reply.send(self.status())),
@@ -349,6 +367,7 @@ impl Agent {
         }
         self.cancel.cancel();
         self.delegated.clear();
+        self.steer_no_more();
         Some((true, std::mem::take(&mut self.left_over)))
     }
 
@@ -391,6 +410,7 @@ impl Agent {
             frame: self.frame.address(),
             compact: self.frame.compact_address(),
             facts: summary.map(|about| self.facts(about)).unwrap_or_default(),
+            steer: self.steering.told(),
             left: self.left,
             later: self.later,
         }

@@ -129,5 +129,5 @@ fn now(at_ms: i64) -> Now {
     let none = Hash::of([]);
     let frame = Frame { instructions: none, tools: none, settings: none, bytes: 0 };
     let (fresh, facts, left) = (Uuid::now_v7(), String::new(), Left::default());
-    Now { at_ms, jitter: 0, fresh, frame, compact: frame, facts, left, later: left }
+    Now { at_ms, jitter: 0, fresh, frame, compact: frame, facts, steer: None, left, later: left }
 }

@@ -7,7 +7,7 @@
 
 use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, SessionId};
 use max_team_core::limits::{MEMORY_HANDED_BYTES_MAX, MEMORY_HANDED_TRIES_MAX, MEMORY_ROUNDS_MAX};
 use max_team_core::memory::{EXPERT, Exchange, MemoryHanded, is_due};
 use max_team_core::policy::Mode;
@@ -104,20 +104,19 @@ fn exchanges(journal: &Journal, session: SessionId, mut after: u64) -> Result<Ve
     let stream = session::stream(session);
     let mut found = Vec::new();
     // What was said and not answered yet waits for its answer.
-    let mut open = String::new();
+    let mut open: Vec<(EnvelopeId, String)> = Vec::new();
     loop {
         let entries = journal.read(&stream, after, PAGE)?;
         let Some(last) = entries.last() else { return Ok(found) };
         after = last.stream_seq;
         for entry in &entries {
             match event_of(entry) {
-                Ok(Event::Said(said)) => {
-                    open.push_str(if open.is_empty() { "" } else { "\n" });
-                    open.push_str(&said.text);
-                }
+                Ok(Event::Said(said)) => open.push((said.envelope, said.text)),
+                Ok(Event::Withdrawn(withdrawn)) => open.retain(|(said, _)| *said != withdrawn.envelope),
                 Ok(Event::Replied(replied)) if !open.is_empty() => {
                     let answered = replied.text.chars().take(ANSWER_CHARS_MAX).collect();
-                    found.push((entry.stream_seq, Exchange { said: std::mem::take(&mut open), answered }));
+                    let said: Vec<String> = std::mem::take(&mut open).into_iter().map(|(_, text)| text).collect();
+                    found.push((entry.stream_seq, Exchange { said: said.join("\n"), answered }));
                 }
                 _ => {}
             }

@@ -13,7 +13,7 @@ use std::path::Path;
 
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
-use max_team_core::id::SessionId;
+use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::MEMORY_WRITE_TRIES_MAX;
 use max_team_core::memory::{self, Board, Fact, Key, MemorySet, Recalled, Refusal, Scope, Section, Source, Writer};
 use max_team_journal::{Erase, Expect, Journal, JournalError, Projection, Strength};
@@ -275,11 +275,16 @@ impl<'j> Memories<'j> {
         let after = self.journal.head(&stream)?.saturating_sub(SAID_ENTRIES_MAX);
         let most = usize::try_from(SAID_ENTRIES_MAX).unwrap_or(usize::MAX);
         let entries = self.journal.read(&stream, after, most)?;
-        let said = |entry| match event_of(entry) {
-            Ok(Event::Said(said)) => Some(said.text),
-            _ => None,
-        };
-        Ok(entries.iter().filter_map(said).collect())
+        let mut said: Vec<(EnvelopeId, String)> = Vec::new();
+        for entry in &entries {
+            match event_of(entry) {
+                Ok(Event::Said(one)) => said.push((one.envelope, one.text)),
+                // What was taken back was not said.
+                Ok(Event::Withdrawn(withdrawn)) => said.retain(|(letter, _)| *letter != withdrawn.envelope),
+                _ => {}
+            }
+        }
+        Ok(said.into_iter().map(|(_, text)| text).collect())
     }
 }
 

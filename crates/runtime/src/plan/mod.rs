@@ -190,7 +190,8 @@ impl PlanLoop {
                         | Control::Redefine(_)
                         | Control::Status(_)
                         | Control::Compact { .. }
-                        | Control::Uncompact(_),
+                        | Control::Uncompact(_)
+                        | Control::Withdraw { .. },
                     ) => {}
                 },
                 () = self.bell.notified() => {}
@@ -294,7 +295,7 @@ impl PlanLoop {
                     None
                 }
                 Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
-                | Ok(Control::Redefine(_))
+                | Ok(Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,
             };
         }

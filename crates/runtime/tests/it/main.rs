@@ -12,6 +12,7 @@ mod mates;
 mod memory;
 mod progress;
 mod questions;
+mod steer;
 mod stops;
 mod tasks;
 mod team;

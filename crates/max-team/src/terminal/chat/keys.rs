@@ -6,9 +6,10 @@ use super::super::dialog::Verdict;
 use super::super::rows::Row;
 use super::super::search::{Search, Step};
 use super::super::slash::{self, Slash};
-use super::super::transcript::{Activity, Item};
+use super::super::transcript::Item;
 use super::super::view::draft_columns;
 use super::{Chat, Hint, Wish, scene};
+use crate::config::choice::WhileBusy;
 
 impl Chat {
     pub(in super::super) fn paste(&mut self, text: &str) {
@@ -120,10 +121,17 @@ impl Chat {
     }
 
     fn enter(&mut self, modifiers: KeyModifiers) -> Option<Wish> {
-        if modifiers.contains(KeyModifiers::SHIFT) {
-            self.editor.insert("\n");
-            return None;
-        }
+        let (shift, alt) = (modifiers.contains(KeyModifiers::SHIFT), modifiers.contains(KeyModifiers::ALT));
+        let how = match self.session.while_busy() {
+            _ if alt => WhileBusy::Interrupt,
+            // Where Enter interrupts, this is the key that does not.
+            WhileBusy::Interrupt if shift && self.session.is_busy() => WhileBusy::Steer,
+            _ if shift => {
+                self.editor.insert("\n");
+                return None;
+            }
+            usual => usual,
+        };
         if self.editor.continue_line() {
             return None;
         }
@@ -144,10 +152,8 @@ impl Chat {
                 self.editor.set(&text);
             }
             Some(Err(_)) | None => {
-                if modifiers.contains(KeyModifiers::ALT) && self.session.is_busy() {
-                    self.session.interrupt();
-                }
-                self.session.say(text);
+                let items = self.session.say_by(text, how);
+                self.show(items);
             }
         }
         None
@@ -155,7 +161,7 @@ impl Chat {
 
     fn esc(&mut self, hint: Option<Hint>) {
         if self.session.is_busy() {
-            self.interrupt();
+            self.session.interrupt();
         } else if hint == Some(Hint::EscAgain) {
             self.editor.clear();
         } else if !self.editor.is_empty() {
@@ -171,7 +177,7 @@ impl Chat {
         }
         // The first press stops the turn, the second leaves: what runs is parked.
         if self.session.is_busy() && hint != Some(Hint::CtrlCAgain) {
-            self.interrupt();
+            self.session.interrupt();
             self.hint = Some(Hint::CtrlCAgain);
         } else if !self.editor.is_empty() && hint != Some(Hint::CtrlCAgain) {
             self.editor.clear();
@@ -183,13 +189,10 @@ impl Chat {
         None
     }
 
-    fn interrupt(&mut self) {
-        if self.session.transcript().activity() != Activity::Stopping {
-            self.session.interrupt();
-        }
-    }
-
     fn older(&mut self) {
+        if self.editor.is_empty() && self.session.take_back() {
+            return;
+        }
         if !self.editor.up(draft_columns(self.columns))
             && let Some(text) = self.history.older(&self.editor.whole())
         {

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use max_team_core::id::QuestionId;
 use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Memory, Settled, Until};
+use max_team_core::stop::is_stop;
 
 use super::super::gate::{headline, unknown_member};
 use super::super::panel::PLACE;
@@ -138,6 +139,12 @@ impl<W: Write> Plain<W> {
         let nobody = Answer::new(false, By::Nobody(NOBODY.into()));
         self.session.answer(question.id, nobody);
         Ok(())
+    }
+
+    /// Whether a line stops the turn instead of answering. Where words are asked for, any words are an answer.
+    pub(super) fn is_stopped_by(&self, line: &str) -> bool {
+        let asked = self.session.questions.first().map(|question| &question.matter);
+        is_stop(line) && matches!(asked, Some(Matter::Permit(_)))
     }
 
     /// A line that answers the question that was put.

@@ -29,6 +29,7 @@ use super::super::session::{Models, Session};
 use super::super::theme::Theme;
 use super::super::view::view;
 use super::glass::Glass;
+use crate::config::choice::WhileBusy;
 use crate::words::Lang;
 
 /// When everything begins.
@@ -71,6 +72,7 @@ pub(crate) fn opened() -> Opened {
         resumed: false,
         continuing: false,
         history: Vec::new(),
+        queued: Vec::new(),
         last: None,
         asked: Vec::new(),
         plans: Vec::new(),
@@ -101,8 +103,18 @@ impl Stage {
 
     /// With a team, or after a resume.
     pub(super) fn led(columns: u16, rows: u16, color: bool, lang: Lang, team: Option<Team>, opened: &Opened) -> Self {
+        let session = Session::new(lang, "Max".into(), settings(), models(), opened).with_team(team);
+        Self::of(columns, rows, color, session, opened)
+    }
+
+    /// With what Enter does while a turn runs.
+    pub(super) fn keyed(while_busy: WhileBusy, opened: &Opened) -> Self {
+        let session = Session::new(Lang::En, "Max".into(), settings(), models(), opened).with_keys(while_busy);
+        Self::of(80, 24, true, session, opened)
+    }
+
+    fn of(columns: u16, rows: u16, color: bool, mut session: Session, opened: &Opened) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let mut session = Session::new(lang, "Max".into(), settings(), models(), opened).with_team(team);
         let begun = session.begin(opened, Vec::new());
         let history = folder.path().join("history");
         let mut chat = Chat::new(session, history, "/home/me/project".into(), Theme { color }, columns.into());
@@ -204,7 +216,7 @@ impl Stage {
     /// A turn begins with the message sent last (or with one from elsewhere), and the model is called.
     pub(super) fn begin(&mut self, text: &str) {
         let sent = self.acts.iter().rev().find_map(|act| match act {
-            Act::Say { key, text: said } if said == text => Some(*key),
+            Act::Say { key, text: said, .. } if said == text => Some(*key),
             _ => None,
         });
         let Event::TurnStarted(mut begun) = started(text) else { unreachable!() };

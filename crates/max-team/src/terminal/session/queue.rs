@@ -1,0 +1,99 @@
+//! What the user says while a turn runs: on its way, waiting to be read, taken back.
+
+use max_team_core::id::EnvelopeId;
+use max_team_core::stop::is_stop;
+use max_team_runtime::{self as runtime, RuntimeError};
+
+use super::super::link::{Act, fresh};
+use super::super::rows::Row;
+use super::super::transcript::Item;
+use super::{Session, note};
+use crate::config::choice::WhileBusy;
+
+/// A message that nobody has read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) struct Queued {
+    pub(super) key: EnvelopeId,
+    pub(in super::super) text: String,
+    /// Whether it waits until the turn that runs is over.
+    pub(in super::super) wait: bool,
+}
+
+impl Session {
+    pub(in super::super) fn with_keys(mut self, while_busy: WhileBusy) -> Self {
+        self.while_busy = while_busy;
+        self
+    }
+
+    /// What Enter does while a turn runs.
+    pub(in super::super) fn while_busy(&self) -> WhileBusy {
+        self.while_busy
+    }
+
+    pub(in super::super) fn say(&mut self, text: String) -> Vec<Item> {
+        self.say_by(text, self.while_busy)
+    }
+
+    /// The same with a key of its own for what happens to a turn that runs. A word that stops is no message then.
+    pub(in super::super) fn say_by(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
+        if is_stop(&text) && self.is_at_work() {
+            if !self.is_busy() {
+                return vec![note(self.lang.stop_hint_long().to_owned())];
+            }
+            self.interrupt();
+            return Vec::new();
+        }
+        if how == WhileBusy::Interrupt && self.is_busy() {
+            self.interrupt();
+        }
+        let (key, wait) = (fresh(), how == WhileBusy::Queue && self.is_busy());
+        self.queue.push(Queued { key, text: text.clone(), wait });
+        self.acts.push(Act::Say { key, text, wait });
+        Vec::new()
+    }
+
+    /// Asks for the last message back that nobody has read. Returns whether there is one.
+    pub(in super::super) fn take_back(&mut self) -> bool {
+        let Some(Queued { key, text, .. }) = self.queue.last().cloned() else { return false };
+        // One at a time, so that none comes back into the words of another.
+        if self.taking_back.is_none() {
+            self.taking_back = Some(key);
+            self.acts.push(Act::Withdraw { key, text });
+        }
+        true
+    }
+
+    /// Takes up what nobody had read when the session was opened. What is read meanwhile is in the events.
+    pub(super) fn queue_again(&mut self, queued: &[runtime::Queued]) {
+        let again = |queued: &runtime::Queued| {
+            let runtime::Queued { letter, text, wait } = queued.clone();
+            Queued { key: letter, text, wait }
+        };
+        (self.queue, self.taking_back) = (queued.iter().map(again).collect(), None);
+    }
+
+    /// Messages do not wait any more.
+    pub(super) fn was_read(&mut self, letters: &[EnvelopeId]) {
+        self.queue.retain(|queued| !letters.contains(&queued.key));
+        self.read.extend(letters);
+    }
+
+    /// Whether a message is queued here or was read: the news that it was said may come after that.
+    pub(super) fn is_known(&self, key: EnvelopeId) -> bool {
+        self.read.contains(&key) || self.queue.iter().any(|queued| queued.key == key)
+    }
+
+    /// A message was taken back, or somebody was faster.
+    pub(super) fn withdrawn(&mut self, key: EnvelopeId, text: String, outcome: Result<(), RuntimeError>) -> Vec<Item> {
+        self.taking_back = None;
+        match outcome {
+            Ok(()) => {
+                self.was_read(&[key]);
+                self.returned.push(text);
+                Vec::new()
+            }
+            Err(RuntimeError::Taken) => vec![note(self.lang.too_late_to_take_back(&self.who))],
+            Err(error) => vec![Item::Row(Row::Error(error.to_string()))],
+        }
+    }
+}

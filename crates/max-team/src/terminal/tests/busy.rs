@@ -1,0 +1,183 @@
+//! What can be said and pressed while a turn runs.
+
+use crossterm::event::{KeyCode, KeyModifiers};
+use max_team_core::chat::Part;
+use max_team_core::event::{End, Event, Said, Steered, Withdrawn};
+use max_team_core::id::EnvelopeId;
+use max_team_core::message::{Principal, Role};
+use max_team_runtime::{Opened, Queued, RuntimeError};
+use uuid::Uuid;
+
+use super::super::link::{Act, Done};
+use super::stage::{Stage, opened};
+use crate::config::choice::WhileBusy;
+use crate::words::Lang;
+
+/// A turn runs.
+fn busy(while_busy: WhileBusy) -> Stage {
+    let mut stage = Stage::keyed(while_busy, &opened());
+    stage.say("go");
+    stage.begin("go");
+    stage
+}
+
+/// What was ordered since a turn runs.
+fn orders(stage: &Stage) -> Vec<String> {
+    let told = stage.acts.iter().filter_map(|act| match act {
+        Act::Say { text, .. } if text == "go" => None,
+        Act::Say { text, wait, .. } => Some(format!("say {text}{}", if *wait { " later" } else { "" })),
+        Act::Withdraw { text, .. } => Some(format!("withdraw {text}")),
+        Act::Interrupt => Some("interrupt".into()),
+        _ => None,
+    });
+    told.collect()
+}
+
+fn key_of(stage: &Stage, words: &str) -> EnvelopeId {
+    let said = stage.acts.iter().find_map(|act| match act {
+        Act::Say { key, text, .. } if text == words => Some(*key),
+        _ => None,
+    });
+    said.unwrap()
+}
+
+#[test]
+fn each_setting_gives_enter_its_meaning() {
+    let (plain, shift, alt) = (KeyModifiers::NONE, KeyModifiers::SHIFT, KeyModifiers::ALT);
+    let table = [
+        (WhileBusy::Steer, plain, vec!["say x"]),
+        (WhileBusy::Steer, shift, vec![]),
+        (WhileBusy::Steer, alt, vec!["interrupt", "say x"]),
+        (WhileBusy::Queue, plain, vec!["say x later"]),
+        (WhileBusy::Queue, shift, vec![]),
+        (WhileBusy::Queue, alt, vec!["interrupt", "say x"]),
+        (WhileBusy::Interrupt, plain, vec!["interrupt", "say x"]),
+        (WhileBusy::Interrupt, shift, vec!["say x"]),
+        (WhileBusy::Interrupt, alt, vec!["interrupt", "say x"]),
+    ];
+    for (setting, modifiers, want) in table {
+        let mut stage = busy(setting);
+        stage.write("x");
+        stage.press(KeyCode::Enter, modifiers);
+        assert_eq!(orders(&stage), want, "{setting:?} {modifiers:?}");
+        // With nothing running, Enter sends and Shift-Enter makes a line, whatever was chosen.
+        let mut stage = Stage::keyed(setting, &opened());
+        stage.write("x");
+        stage.press(KeyCode::Enter, modifiers);
+        assert_eq!(
+            orders(&stage),
+            if modifiers == shift { vec![] } else { vec!["say x"] },
+            "{setting:?} {modifiers:?}"
+        );
+    }
+}
+
+#[test]
+fn words_that_stop_are_no_messages_while_something_runs() {
+    for word in ["stop", " STOP ", "打断", "停", "停止", "/stop", "/Stop"] {
+        let mut stage = busy(WhileBusy::Steer);
+        stage.say(word);
+        assert_eq!(orders(&stage), ["interrupt"], "{word}");
+    }
+    let mut stage = busy(WhileBusy::Steer);
+    stage.say("stop using tabs");
+    assert_eq!(orders(&stage), ["say stop using tabs"]);
+    let mut stage = Stage::new(80, 24);
+    stage.say("stop");
+    assert_eq!(orders(&stage), ["say stop"], "nothing runs");
+    let mut stage = Stage::new(80, 24);
+    stage.say("/stop");
+    assert!(orders(&stage).is_empty() && stage.glass.screen().contains("Nothing runs."), "{}", stage.glass.screen());
+}
+
+#[test]
+fn what_the_turn_is_told_moves_from_the_chips_into_the_conversation() {
+    let mut stage = busy(WhileBusy::Steer);
+    stage.say("use tabs");
+    let key = key_of(&stage, "use tabs");
+    assert!(
+        stage.glass.screen().contains("⧗ for the next step (Up takes it back): use tabs"),
+        "{}",
+        stage.glass.screen()
+    );
+    stage.event(Event::Steered(Steered { envelopes: vec![key], input: vec![Part::text("use tabs")] }));
+    // The news that it was said may come later.
+    let by = Principal { door: "terminal".into(), user: "me".into(), role: Role::Owner };
+    stage.event(Event::Said(Said { envelope: key, text: "use tabs".into(), by, cwd: String::new() }));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("\n> use tabs\n") && !screen.contains('⧗'), "{screen}");
+    stage.end(End::Answered);
+    assert!(!stage.chat.session().is_busy());
+}
+
+#[test]
+fn up_takes_the_newest_message_back_for_editing() {
+    let mut stage = busy(WhileBusy::Queue);
+    for words in ["one", "two", "three"] {
+        stage.say(words);
+    }
+    insta::assert_snapshot!("waiting_80x24", stage.glass.screen());
+    stage.key(KeyCode::Up);
+    stage.key(KeyCode::Up);
+    assert_eq!(orders(&stage)[3..], ["withdraw three"], "one at a time");
+    let (key, text) = (key_of(&stage, "three"), "three".to_owned());
+    stage.event(Event::Withdrawn(Withdrawn { envelope: key }));
+    stage.chat.done(Done::Withdrawn { key, text, outcome: Ok(()) });
+    stage.paint();
+    let screen = stage.glass.screen();
+    assert!(screen.contains("\n> three\n") && screen.contains("(Up takes it back): two"), "{screen}");
+    // With words in the draft Up is about those.
+    stage.key(KeyCode::Up);
+    assert_eq!(orders(&stage).len(), 4);
+}
+
+#[test]
+fn whoever_is_too_late_is_told() {
+    for (lang, want) in [(Lang::En, "Max has read it"), (Lang::Zh, "Max 已经读到")] {
+        let mut stage = Stage::with(80, 24, false, lang);
+        stage.say("go");
+        stage.begin("go");
+        stage.say("use tabs");
+        stage.key(KeyCode::Up);
+        let (key, text) = (key_of(&stage, "use tabs"), "use tabs".to_owned());
+        stage.event(Event::Steered(Steered { envelopes: vec![key], input: vec![Part::text("use tabs")] }));
+        stage.chat.done(Done::Withdrawn { key, text, outcome: Err(RuntimeError::Taken) });
+        stage.paint();
+        let screen = stage.glass.screen();
+        assert!(screen.contains(want) && screen.contains("\n> use tabs\n"), "{screen}");
+        stage.key(KeyCode::Up);
+        assert!(
+            stage.glass.screen().contains("> use tabs\n  claude"),
+            "now it is the history: {}",
+            stage.glass.screen()
+        );
+    }
+}
+
+#[test]
+fn a_resumed_session_shows_what_nobody_has_read() {
+    let queued = |n, text: &str, wait| Queued { letter: EnvelopeId::new(Uuid::from_u128(n)), text: text.into(), wait };
+    let waiting = vec![queued(70, "use tabs", false), queued(71, "then the tests", true)];
+    let opened = Opened { resumed: true, continuing: true, queued: waiting, ..opened() };
+    let mut stage = Stage::keyed(WhileBusy::Steer, &opened);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("queued (Up takes it back): then the tests"), "{screen}");
+    assert!(screen.contains("for the next step: use tabs"), "{screen}");
+    stage.key(KeyCode::Up);
+    assert_eq!(orders(&stage), ["withdraw then the tests"]);
+}
+
+#[test]
+fn a_turn_that_was_interrupted_can_be_continued() {
+    let mut stage = Stage::new(80, 24);
+    stage.say("/continue");
+    assert!(stage.glass.screen().contains("nothing to go on with"), "{}", stage.glass.screen());
+    stage.say("go");
+    stage.begin("go");
+    stage.say("/continue");
+    assert!(stage.glass.screen().contains("press Esc to interrupt it first"), "{}", stage.glass.screen());
+    stage.end(End::Interrupted);
+    assert!(stage.glass.screen().contains("or /continue"), "{}", stage.glass.screen());
+    stage.say("/continue");
+    assert!(orders(&stage).iter().any(|order| order.starts_with("say Go on with what you were doing")));
+}

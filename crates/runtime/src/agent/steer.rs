@@ -1,0 +1,96 @@
+//! What a user says while a turn runs.
+//!
+//! It stays in the mailbox until something takes it out: the turn's next call, in the commit that promises it; the next
+//! turn, if there is no such call or the user wants it to wait; or the user, who takes it back. All three are done by the
+//! agent's own loop, one after the other, so that each letter goes one way.
+
+use max_team_core::chat::Part;
+use max_team_core::event::{Event, Steered, Withdrawn};
+use max_team_core::id::EnvelopeId;
+use max_team_core::message::{Envelope, Kind};
+use serde_json::Value;
+
+use super::mail::text_at;
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+use crate::skills::{self, Asked, Wish};
+
+/// What was said and has not been taken in.
+#[derive(Debug, Default)]
+pub(super) struct Steering {
+    letters: Vec<(EnvelopeId, String)>,
+    /// All of it, as the next call is told.
+    told: Option<Steered>,
+    wish: Wish,
+}
+
+impl Steering {
+    /// What the next call is told.
+    pub(super) fn told(&self) -> Option<Steered> {
+        self.told.clone()
+    }
+}
+
+/// Whether a user wants a letter to be read once the turn that runs is over.
+pub(crate) fn waits(letter: &Envelope) -> bool {
+    letter.body.get("wait").and_then(Value::as_bool).unwrap_or_default()
+}
+
+impl Agent {
+    /// A letter that would begin a turn has come while one runs.
+    pub(super) fn put_by(&mut self, letter: &Envelope) {
+        // If the turn does not take it in, the next one is about it.
+        self.left_over = true;
+        let is_known = self.steering.letters.iter().any(|(known, _)| *known == letter.id);
+        if letter.kind == Kind::UserInput && !waits(letter) && !is_known {
+            self.steering.letters.push((letter.id, text_at(&letter.body, "text")));
+            self.put_together();
+        }
+    }
+
+    /// What was said is told together, in words of the user's first and with the skills they ask for behind those.
+    fn put_together(&mut self) {
+        let (envelopes, words): (Vec<EnvelopeId>, Vec<String>) = self.steering.letters.iter().cloned().unzip();
+        (self.steering.told, self.steering.wish) = (None, Wish::default());
+        if envelopes.is_empty() {
+            return;
+        }
+        let words = words.join("\n\n");
+        let session = self.floor.session.to_string();
+        let asked = Asked { root: self.frame.root(), session: &session };
+        let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
+        let mut input = vec![Part::text(words)];
+        input.extend(Some(expanded.text).filter(|text| !text.is_empty()).map(Part::text));
+        self.steering.told = Some(Steered { envelopes, input });
+        self.steering.wish = expanded.wish;
+    }
+
+    /// The turn has been told.
+    pub(super) fn steered(&mut self, steered: &Steered) {
+        self.frame.wish_also(std::mem::take(&mut self.steering.wish));
+        self.forget(&steered.envelopes);
+    }
+
+    /// The turn is over: whatever it was not told is read anew.
+    pub(super) fn steer_no_more(&mut self) {
+        self.steering = Steering::default();
+    }
+
+    fn forget(&mut self, letters: &[EnvelopeId]) {
+        self.steering.letters.retain(|(known, _)| !letters.contains(known));
+        self.put_together();
+    }
+
+    /// The user takes a message back; whether nobody had read it.
+    pub(super) async fn withdraw(&mut self, letter: EnvelopeId) -> Result<bool, RuntimeError> {
+        let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
+        if !mail.iter().any(|known| known.id == letter && known.kind == Kind::UserInput) {
+            return Ok(false);
+        }
+        let withdrawn = Event::Withdrawn(Withdrawn { envelope: letter });
+        let others = vec![(self.session_stream.clone(), withdrawn)];
+        self.commit(Vec::new(), Extra { others, ..Extra::acks(vec![letter]) }).await?;
+        self.forget(&[letter]);
+        Ok(true)
+    }
+}

@@ -1,0 +1,183 @@
+//! What is said while a turn runs: heard by it, by the next one, or by nobody because it was taken back.
+
+use max_team_core::event::{End, Event, Steered};
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_journal::Journal;
+use max_team_runtime::{Command, Notice, Order, Queued, RuntimeError, TeamHandle, Which};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::crashes::events;
+use super::{begin, house_of, open, order, owner, project, until, yes};
+
+/// The first answer ends in a question to the user, so that the turn stands still until they answer.
+const RECORDING: &str = r#"
+answers:
+  - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+  - {text: With tabs., given: use tabs, otherwise: With spaces.}
+  - {text: With tests., given: then the tests, otherwise: Without.}
+  - text: A last word.
+"#;
+
+async fn give(team: &TeamHandle, command: Command) -> EnvelopeId {
+    let key = EnvelopeId::new(Uuid::now_v7());
+    team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+    key
+}
+
+async fn say(team: &TeamHandle, session: SessionId, text: &str) -> EnvelopeId {
+    give(team, Command::Say { session, text: text.into() }).await
+}
+
+async fn queue(team: &TeamHandle, session: SessionId, text: &str) -> EnvelopeId {
+    give(team, Command::Queue { session, text: text.into() }).await
+}
+
+/// Says yes to whatever the lead asks.
+async fn allow(team: &TeamHandle, session: SessionId) {
+    let question = team.events(session).unwrap().into_iter().rev().find_map(|(_, event)| match event {
+        Event::QuestionAsked(asked) => Some(asked.question),
+        _ => None,
+    });
+    order(team, Command::Answer { session, question: question.unwrap(), answer: yes() }).await.unwrap();
+}
+
+async fn ends(notices: &mut mpsc::Receiver<Notice>) -> (End, String) {
+    let ended = until(notices, "turn_ended").await;
+    let Event::TurnEnded(ended) = &*ended else { panic!("{ended:?}") };
+    (ended.end.clone(), ended.text.clone())
+}
+
+fn steered(journal: &Journal) -> Vec<Steered> {
+    let found = events(journal).into_iter().filter_map(|(_, event)| match event {
+        Event::Steered(steered) => Some(steered),
+        _ => None,
+    });
+    found.collect()
+}
+
+fn turns(journal: &Journal) -> usize {
+    events(journal).iter().filter(|(_, event)| matches!(event, Event::TurnStarted(_))).count()
+}
+
+#[tokio::test]
+async fn the_turn_that_runs_hears_it_behind_its_results() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    let letters = vec![say(&team, session, "use tabs").await, say(&team, session, "and be quick").await];
+    allow(&team, session).await;
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    let told = steered(&journal);
+    let [Steered { envelopes, input }] = told.as_slice() else {
+        panic!("what came together is told together: {told:?}")
+    };
+    assert_eq!(
+        (envelopes, max_team_core::chat::Message::user(input.clone()).text()),
+        (&letters, "use tabs\n\nand be quick".into())
+    );
+    assert_eq!(turns(&journal), 1);
+    let late = order(&team, Command::Withdraw { session, letter: letters[0] }).await;
+    assert!(matches!(late, Err(RuntimeError::Taken)), "{late:?}");
+    say(&team, session, "then the tests").await;
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+}
+
+#[tokio::test]
+async fn what_is_to_wait_begins_the_next_turn() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    queue(&team, session, "then the tests").await;
+    allow(&team, session).await;
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With spaces.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+    assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
+}
+
+#[tokio::test]
+async fn an_interrupt_leaves_it_for_the_next_turn() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    say(&team, session, "use tabs").await;
+    order(&team, Command::Interrupt { session }).await.unwrap();
+    assert_eq!(ends(&mut notices).await.0, End::Interrupted);
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
+}
+
+#[tokio::test]
+async fn what_is_taken_back_was_never_said() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    let letters = [say(&team, session, "use tabs").await, queue(&team, session, "then the tests").await];
+    for letter in letters {
+        order(&team, Command::Withdraw { session, letter }).await.unwrap();
+        let again = order(&team, Command::Withdraw { session, letter }).await;
+        assert!(matches!(again, Err(RuntimeError::Taken)), "{again:?}");
+    }
+    allow(&team, session).await;
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With spaces.".to_owned()));
+    team.settle(session).await;
+    assert_eq!((turns(&journal), steered(&journal).len()), (1, 0));
+    let told = events(&journal).into_iter().filter_map(|(stream, event)| match event {
+        Event::Withdrawn(withdrawn) => Some((stream.starts_with("session/"), withdrawn.envelope)),
+        _ => None,
+    });
+    assert_eq!(told.collect::<Vec<_>>(), letters.map(|letter| (true, letter)));
+}
+
+/// A message and its withdrawal race: whoever is first wins, and both know who was.
+#[tokio::test]
+async fn a_letter_goes_one_way() {
+    let mut heard = 0;
+    for round in 0..40 {
+        let (folder, journal) = (project(), Journal::memory());
+        let team = house_of(&journal, folder.path(), RECORDING);
+        let (session, mut notices) = begin(&team, folder.path()).await;
+        until(&mut notices, "question_asked").await;
+        let letter = say(&team, session, "use tabs").await;
+        let withdraw = order(&team, Command::Withdraw { session, letter });
+        let withdrawn = match ["", "tool_intent", "tool_done"][round % 3] {
+            "" => tokio::join!(withdraw, allow(&team, session)).0,
+            moment => {
+                allow(&team, session).await;
+                until(&mut notices, moment).await;
+                withdraw.await
+            }
+        };
+        let want = if withdrawn.is_ok() { "With spaces." } else { "With tabs." };
+        assert_eq!(ends(&mut notices).await.1, want, "{withdrawn:?}");
+        team.settle(session).await;
+        assert_eq!((turns(&journal), steered(&journal).len()), (1, usize::from(withdrawn.is_err())));
+        heard += steered(&journal).len();
+    }
+    assert!((1..40).contains(&heard), "each has won: {heard}");
+}
+
+#[tokio::test]
+async fn the_next_process_knows_what_nobody_has_read() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    let (now, later) = (say(&team, session, "use tabs").await, queue(&team, session, "then the tests").await);
+    team.shutdown().await.unwrap();
+    drop(team);
+
+    let journal = journal.reopen().unwrap();
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let mut notices = team.watch();
+    let opened = team.open(owner(), folder.path(), open(Which::Latest)).await.unwrap();
+    let queued = |letter, text: &str, wait| Queued { letter, text: text.into(), wait };
+    assert_eq!(opened.queued, [queued(now, "use tabs", false), queued(later, "then the tests", true)]);
+    allow(&team, session).await;
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+}
