@@ -200,6 +200,9 @@ impl House {
         for agent in if resumed { floor.mates_with_mail()? } else { Vec::new() } {
             floor.seat_agent(agent)?;
         }
+        if resumed {
+            floor.wake_claimers()?;
+        }
         // Last, so that nobody says that there is nothing to do before everybody sits.
         if let Some(place) = place {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
@@ -309,7 +312,11 @@ impl House {
             while nudges.next().await.is_ok() {
                 let Some(house) = house.upgrade() else { return };
                 let floors: Vec<Arc<Floor>> = lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
-                floors.iter().for_each(Floor::ring_all);
+                for floor in &floors {
+                    floor.ring_all();
+                    // What cannot be read now is looked at with the next nudge.
+                    drop(floor.wake_claimers());
+                }
             }
         });
     }

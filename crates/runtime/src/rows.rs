@@ -78,6 +78,9 @@ pub struct MateRow {
     /// What it is painted in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub color: String,
+    /// Whether it takes tasks from the shared list by itself.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub claims: bool,
     /// Why it is no more, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gone: Option<AgentEnded>,
@@ -232,7 +235,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             let session = started.session.to_string();
             let mut rows = put(&agents_of(&session), agent, at_ms, &row);
             if let Some(mate) = mate {
-                let row = MateRow { agent: started.agent, color: mate.color.clone(), gone: None };
+                let row = MateRow { agent: started.agent, color: mate.color.clone(), claims: mate.claims, gone: None };
                 rows.extend(put(&mates_of(&session), &mate.name, at_ms, &row));
             }
             rows.extend(put(AGENT, agent, at_ms, &session));
@@ -267,7 +270,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
         }
         Event::AgentEnded(ended) => {
             let Ok(id) = agent.parse() else { return Vec::new() };
-            let row = MateRow { agent: id, color: String::new(), gone: Some(ended.clone()) };
+            let row = MateRow { agent: id, color: String::new(), claims: false, gone: Some(ended.clone()) };
             put(&mates_of(&ended.session.to_string()), &ended.name, at_ms, &row)
         }
         Event::TurnEnded(ended) => {

@@ -47,7 +47,13 @@ impl Agent {
                 continue;
             }
             match letter.kind {
-                _ if Self::ends(&letter) => ends.push(letter),
+                _ if Self::ends(&letter) => {
+                    if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
+                        self.put_aside(&letter);
+                    }
+                    ends.push(letter);
+                }
+                Kind::UserInput if self.turn.is_busy() => self.put_by(&letter),
                 Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
                 Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
                 Kind::ModeSetRequest => self.take_mode(&letter).await?,
@@ -78,7 +84,7 @@ impl Agent {
                 }
                 Kind::UserInput | Kind::TaskAssign if said.is_none() && !self.turn.is_busy() => said = Some(letter),
                 Kind::TeammateTerminated | Kind::Undelivered => notes.push(letter),
-                Kind::UserInput | Kind::TaskAssign => self.put_by(&letter),
+                Kind::TaskAssign => self.left_over = true,
                 // That somebody waits or rests is known from its own stream; nobody who knows us writes the others.
                 _ => seen.push(letter.id),
             }

@@ -187,6 +187,10 @@ impl Agent {
                 let words = self.nobody(&message.to.join(", "))?;
                 Ok(Some(Done::wrong(words)))
             }
+            (word @ Word::TaskAssignment { .. }, Some(readers)) if self.lead => match readers.as_slice() {
+                [one] => self.assign(key, one, word).await.map(|()| None),
+                _ => Ok(Some(Done::wrong("a task is one teammate's: name one"))),
+            },
             (word, Some(readers)) => self.write_to(key, word, &readers).map(Some),
         }
     }
@@ -316,7 +320,8 @@ impl Agent {
                 body["answer"] = json!(answer);
             }
             Word::ModeSetRequest { mode } => body["mode"] = json!(mode),
-            Word::TaskAssignment { task_id, .. } => body["task"] = json!(task_id),
+            // It goes with a change of the list.
+            Word::TaskAssignment { .. } => {}
         }
         Ok(Ok((body, reply_to)))
     }
@@ -355,7 +360,7 @@ fn started_words(name: &str) -> String {
 
 fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
     let mate = guest.assignment.life.mate()?;
-    Some((mate.name.clone(), MateRow { agent: guest.id, color: mate.color.clone(), gone: None }))
+    Some((mate.name.clone(), MateRow { agent: guest.id, color: mate.color.clone(), claims: mate.claims, gone: None }))
 }
 
 /// What follows, for whoever wrote it.

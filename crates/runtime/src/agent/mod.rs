@@ -332,6 +332,9 @@ impl Agent {
                 told = Some(activity);
                 self.floor.report(&self.stream, activity, false).await;
             }
+            if activity == Activity::Idle && self.take_up().await? {
+                continue;
+            }
             if activity == Activity::Idle && !self.lead && self.floor.leave(&self.stream, controls).await {
                 return Ok(());
             }

@@ -60,7 +60,12 @@ impl Agent {
         if !extra.acks.contains(&letter.id) {
             extra.acks.push(letter.id);
         }
-        let row = self.origin.agent.map(|agent| MateRow { agent, color: String::new(), gone: Some(ended.clone()) });
+        let row = self.origin.agent.map(|agent| MateRow {
+            agent,
+            color: String::new(),
+            claims: false,
+            gone: Some(ended.clone()),
+        });
         self.commit(vec![Event::AgentEnded(ended)], extra).await?;
         row.map_or(Ok(()), |row| self.floor.know_mate(&mate.name, row))
     }

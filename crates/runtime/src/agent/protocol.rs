@@ -31,6 +31,7 @@ impl Agent {
         match letter.kind {
             Kind::TaskFailed | Kind::NeedClarify | Kind::AllTasksDone | Kind::ShutdownRejected => true,
             Kind::Text => letter.reply_to.is_none(),
+            Kind::TaskAssign => letter.body.get("assignment").is_none(),
             Kind::TaskResult => letter.body.get("mate").is_some(),
             Kind::PlanApprovalRequest => letter.body.get("question").is_some(),
             Kind::PlanApprovalResponse => self.turn.mate().is_none(),

@@ -19,6 +19,8 @@ use crate::skills::{self, Asked, Wish};
 #[derive(Debug, Default)]
 pub(super) struct Steering {
     letters: Vec<(EnvelopeId, String)>,
+    /// Letters of the team that stay in the mailbox and are told of, and whether they were.
+    asides: Vec<(EnvelopeId, String, bool)>,
     /// All of it, as the next call is told.
     told: Option<Steered>,
     wish: Wish,
@@ -48,11 +50,26 @@ impl Agent {
         }
     }
 
+    /// A letter of the team has come that stays where it is and is worth a word.
+    pub(super) fn put_aside(&mut self, letter: &Envelope) {
+        if !self.steering.asides.iter().any(|(known, ..)| *known == letter.id) {
+            self.steering.asides.push((letter.id, self.told_as(letter), false));
+            self.put_together();
+        }
+    }
+
     /// What was said is told together, in words of the user's first and with the skills they ask for behind those.
     fn put_together(&mut self) {
         let (envelopes, words): (Vec<EnvelopeId>, Vec<String>) = self.steering.letters.iter().cloned().unzip();
         (self.steering.told, self.steering.wish) = (None, Wish::default());
+        let asides =
+            self.steering.asides.iter().filter(|(_, _, told)| !told).map(|(_, words, _)| Part::text(words.clone()));
+        let asides: Vec<Part> = asides.collect();
+        if envelopes.is_empty() && asides.is_empty() {
+            return;
+        }
         if envelopes.is_empty() {
+            self.steering.told = Some(Steered { envelopes, input: asides });
             return;
         }
         let words = words.join("\n\n");
@@ -61,6 +78,7 @@ impl Agent {
         let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
         let mut input = vec![Part::text(words)];
         input.extend(Some(expanded.text).filter(|text| !text.is_empty()).map(Part::text));
+        input.extend(asides);
         self.steering.told = Some(Steered { envelopes, input });
         self.steering.wish = expanded.wish;
     }
@@ -68,6 +86,7 @@ impl Agent {
     /// The turn has been told.
     pub(super) fn steered(&mut self, steered: &Steered) {
         self.frame.wish_also(std::mem::take(&mut self.steering.wish));
+        self.steering.asides.iter_mut().for_each(|(_, _, told)| *told = true);
         self.forget(&steered.envelopes);
     }
 

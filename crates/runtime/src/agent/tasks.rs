@@ -3,14 +3,24 @@
 //! A change is committed together with the call's result: a crash neither loses nor repeats it, and whoever is told that
 //! it has a task has it. Who may do what is decided in `core::tasks` alone.
 
+use max_team_core::chat::Part;
 use max_team_core::event::Event;
+use max_team_core::id::AgentId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
+use max_team_core::mates::word::Word;
+use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::did_you_mean;
-use max_team_core::tasks::{Doer, Input, Move};
+use max_team_core::tasks::{Doer, Input, Item, Move, Update};
+use max_team_core::turn::Input as Turned;
+use max_team_journal::JournalError;
+use serde_json::json;
 
-use super::Agent;
 use super::acts::Done;
+use super::mail::derived;
+use super::{Agent, Extra};
 use crate::error::RuntimeError;
+use crate::session;
+use crate::shared::now_ms;
 use crate::tasks::{Ask, Change, TaskLists, whole};
 
 /// Bytes that a look at the list answers with.
@@ -22,16 +32,88 @@ impl Agent {
         Doer { at: self.stream.clone(), name: self.origin.name.to_string(), steers: self.lead }
     }
 
-    /// Whether it goes on holding its tasks when its turn is over: a lead comes back to them. Whoever was only there for
-    /// one thing has ended it.
+    /// Whether it goes on holding its tasks when its turn is over: whoever stays comes back to them. Whoever was only there
+    /// for one thing has ended it.
     pub(super) fn keeps_tasks(&self) -> bool {
-        self.lead
+        self.lead || self.turn.mate().is_some()
     }
 
     /// Carries a call of the list's tools out, and decides anew if somebody else changed the list first.
     pub(super) async fn tend(&mut self, key: &str, ask: &Ask) -> Result<(), RuntimeError> {
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let done = self.tended(ask)?;
+            if self.end_first(key, done).await? {
+                return if matches!(ask, Ask::Write(_)) { self.floor.wake_claimers() } else { Ok(()) };
+            }
+        }
+        self.end_act(key, Done::wrong("others change the list all the time; try again later")).await
+    }
+
+    /// Takes the next task from the list, if it is somebody who does and has nothing else to do; whether it has begun.
+    pub(super) async fn take_up(&mut self) -> Result<bool, RuntimeError> {
+        if !self.turn.mate().is_some_and(|mate| mate.claims) || self.turn.gone().is_some() {
+            return Ok(false);
+        }
+        for _ in 0..LIST_WRITE_TRIES_MAX {
+            let Some((item, change)) = self.floor.claim_next(&self.doer())? else { return Ok(false) };
+            let begin = self.beginning(&[]);
+            let Turned::Begin { turn, envelope, assignment, recall, .. } = begin else { return Ok(false) };
+            let input = vec![Part::text(format!("You have taken {}", told_task(&item)))];
+            let begin = Turned::Begin { turn, envelope, input, assignment, recall, letters: Vec::new(), quiet: false };
+            self.follow().await?;
+            let events = self.decide(begin);
+            let mut extra = Extra::default();
+            extra.change(change);
+            if self.first(events, extra).await? {
+                self.know_task();
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Commits what was decided by what the list was; `false`: somebody else has changed it since.
+    async fn first(&mut self, events: Vec<Event>, extra: Extra) -> Result<bool, RuntimeError> {
+        match self.commit(events, extra).await {
+            Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
+                self.purse.settle(std::mem::take(&mut self.held), (0, 0));
+                Ok(false)
+            }
+            ended => ended.map(|()| true),
+        }
+    }
+
+    /// A lead gives a task of the list to a teammate: the list and the letter in one commit with the call's result.
+    pub(super) async fn assign(&mut self, key: &str, to: &(String, AgentId), word: &Word) -> Result<(), RuntimeError> {
+        let Word::TaskAssignment { task_id, text } = word else { return Ok(()) };
+        let (name, agent) = to;
+        for _ in 0..LIST_WRITE_TRIES_MAX {
+            let update = Update { id: task_id.clone(), owner: Some(name.clone()), ..Update::default() };
+            let lists = TaskLists::new(&self.floor.shared.journal);
+            let change = match lists.change(self.floor.session, &self.doer(), &Input::Update(Box::new(update))) {
+                Ok(change) => change,
+                Err(error @ RuntimeError::Tasks(_)) => return self.end_act(key, Done::wrong(error.to_string())).await,
+                Err(error) => return Err(error),
+            };
+            let Ok(item) = change.tasks.find(task_id) else {
+                return self.end_act(key, Done::wrong("no such task")).await;
+            };
+            let note = if text.trim().is_empty() { String::new() } else { format!("\n\n{text}") };
+            let words =
+                format!("This is yours: claim it with `TaskUpdate` when you begin. It is {}{note}", told_task(item));
+            let letter = Envelope {
+                id: derived(&[self.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
+                from: self.stream.clone(),
+                to: session::agent_stream(*agent),
+                kind: Kind::TaskAssign,
+                body: json!({ "text": words, "from": &*self.origin.name, "task": item.id.to_string() }),
+                reply_to: None,
+                cause: None,
+                sent_at_ms: now_ms(),
+            };
+            let mut done = Done::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));
+            done.extra.sends.push(letter);
+            done.extra.change(change);
             if self.end_first(key, done).await? {
                 return Ok(());
             }
@@ -77,6 +159,16 @@ impl Agent {
         let rest = if near.is_empty() { format!("; there are {}", names.join(", ")) } else { near };
         Some(format!("there is nobody called `{}`{rest}", max_team_core::text::quote(owner)))
     }
+}
+
+/// A task, for whoever is to do it.
+fn told_task(item: &Item) -> String {
+    let Item { id, text, .. } = item;
+    let rest = if text.description.is_empty() { String::new() } else { format!("\n\n{}", text.description) };
+    format!(
+        "task #{id} of the shared list: {}{rest}\n\nSay `completed` with `TaskUpdate` when it is done, `pending` to give it back.",
+        text.subject
+    )
 }
 
 /// A change, and what whoever wanted it is told.

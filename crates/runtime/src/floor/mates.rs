@@ -41,6 +41,14 @@ impl Floor {
         Ok(there)
     }
 
+    /// Those that take tasks by themselves.
+    pub(crate) fn claimers(&self) -> Result<Vec<(String, AgentId)>, RuntimeError> {
+        self.with_mates(|mates| {
+            let there = mates.iter().filter(|(_, row)| row.gone.is_none() && row.claims);
+            there.map(|(name, row)| (name.clone(), row.agent)).collect()
+        })
+    }
+
     /// What the lead is called.
     pub(crate) fn lead_name(&self) -> String {
         let read = || self.row_of(self.lead).map_or_else(String::new, |row| row.name);

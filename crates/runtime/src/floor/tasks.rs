@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::tasks::{Doer, Input, Item, Why};
+use max_team_core::tasks::{Doer, Input, Item, Status, Why};
 
 use super::Floor;
 use crate::error::RuntimeError;
@@ -17,11 +17,43 @@ use crate::{rows, session};
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
     /// turn: `Extra::change` puts it there. A conflict over the list's stream means that somebody was faster: ask again.
-    #[expect(dead_code, reason = "an idle teammate asks, once there are any")]
+    /// Whoever holds one takes no other.
     pub(crate) fn claim_next(&self, doer: &Doer) -> Result<Option<(Item, Change)>, RuntimeError> {
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &Input::Next)?;
-        let claimed = change.tasks.held_by(&doer.at).last().filter(|_| !change.events.is_empty()).cloned();
+        let mut held = change.tasks.held_by(&doer.at).filter(|_| !change.events.is_empty());
+        let claimed = match (held.next(), held.next()) {
+            (Some(only), None) => Some(only.clone()),
+            _ => None,
+        };
+        drop(held);
         Ok(claimed.map(|item| (item, change)))
+    }
+
+    /// The list has changed: as many of those who take tasks by themselves and rest as there are tasks to take look at it.
+    pub(crate) fn wake_claimers(self: &Arc<Self>) -> Result<(), RuntimeError> {
+        let claimers = self.claimers()?;
+        if claimers.is_empty() {
+            return Ok(());
+        }
+        let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
+        let is_free = |item: &&Item| item.state.status == Status::Pending && tasks.blockers(item).next().is_none();
+        let free: Vec<&Item> = tasks.items().filter(is_free).collect();
+        let (meant, anybodys): (Vec<&Item>, Vec<&Item>) =
+            free.into_iter().partition(|item| !item.state.owner.is_empty());
+        let mut left = anybodys.len();
+        for (name, agent) in claimers {
+            let address = session::agent_stream(agent);
+            if self.is_taken(&address) {
+                continue;
+            }
+            let is_meant = meant.iter().any(|item| item.state.owner == name);
+            if !is_meant && left == 0 {
+                continue;
+            }
+            left -= usize::from(!is_meant);
+            self.ring(&address);
+        }
+        Ok(())
     }
 
     /// What it takes to give back all that somebody holds, to be committed with whatever ends them; `None`: they hold
@@ -53,7 +85,7 @@ impl Floor {
         let notice =
             |event| Notice::Event { session: self.session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };
         word.tell(events.into_iter().map(notice).collect()).await;
-        Ok(())
+        self.wake_claimers()
     }
 
     /// Gives back what is held by those who are no longer at work: the process that was to do so has died before.
@@ -81,7 +113,8 @@ impl Floor {
     fn may_hold(&self, at: &str) -> Result<bool, RuntimeError> {
         let Some(agent) = at.strip_prefix("agent/") else { return Ok(true) };
         let is_lead = at == session::agent_stream(self.lead);
-        Ok(is_lead || self.shared.journal.get(rows::WORKING, agent)?.is_some())
+        let is_mate = self.teammates()?.iter().any(|(_, mate)| mate.to_string() == agent);
+        Ok(is_lead || is_mate || self.shared.journal.get(rows::WORKING, agent)?.is_some())
     }
 
     /// The names of everybody whom a task can be meant for.

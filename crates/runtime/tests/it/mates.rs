@@ -237,3 +237,48 @@ async fn what_runs_in_the_background_is_told_once_and_stops_with_everything() {
     );
     check_rest(&journal);
 }
+
+const CLAIMS: &str = r#"
+answers:
+  - parts:
+      - {tool: TaskCreate, input: {subject: first, description: Do the first.}}
+      - {tool: TaskCreate, input: {subject: second, description: Do the second.}}
+      - {tool: spawn_teammate, input: {name: ben, role: worker, prompt: Wait.}}
+  - parts: [{tool: send_message, input: {to: ben, message: {type: task_assignment, taskId: "2", text: Mind the gap.}}}]
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: worker, prompt: Take tasks., auto_claim: true}}]
+  - text: Handed out.
+  - text: So far.
+  - text: So far.
+  - text: So far.
+  - text: So far.
+members:
+  ann:
+    - text: Ready.
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", status: completed}}]
+    - text: The first is done.
+  ben:
+    - text: Waiting.
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: completed}}]
+    - text: The second is done.
+"#;
+
+#[tokio::test]
+async fn tasks_are_taken_by_who_rests_or_given_to_one() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), CLAIMS);
+    let mut open = leading(Which::New);
+    open.definition.tools.extend(max_team_core::tasks::TOOLS.map(str::to_owned));
+    let (session, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    let done = |who: &str| ended(&heard, who).into_iter().next_back().map(|(_, text)| text);
+    assert_eq!(done("ann").as_deref(), Some("The first is done."));
+    assert_eq!(done("ben").as_deref(), Some("The second is done."));
+    let told = inputs(&journal, GENERAL).join("\n---\n");
+    assert!(told.contains("You have taken task #1 of the shared list: first\n\nDo the first."), "{told}");
+    assert!(told.contains("type=\"task_assign\">\nThis is yours") && told.contains("Mind the gap."), "{told}");
+    let lines = max_team_runtime::TaskLists::new(&journal).lines(session).unwrap();
+    assert!(lines.len() == 2 && format!("{lines:?}").matches("Completed").count() == 2, "{lines:?}");
+    check_rest(&journal);
+}
