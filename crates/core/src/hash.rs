@@ -35,9 +35,22 @@ impl Hash {
     }
 }
 
+impl Hash {
+    /// Its digits, made at once: every intent names several hashes, and a formatter per digit would show.
+    fn digits(&self) -> [u8; 64] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let digit = |half: u8| DIGITS.get(usize::from(half)).copied().unwrap_or_default();
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 0xf)]);
+        }
+        digits
+    }
+}
+
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        std::str::from_utf8(&self.digits()).map_or(Err(fmt::Error), |digits| f.write_str(digits))
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use super::known::Known;
 use crate::error::JournalError;
 use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX};
 
@@ -34,6 +35,7 @@ static OPENING: Mutex<()> = Mutex::new(());
 pub(crate) struct Db {
     pub(super) conn: Connection,
     pub(super) path: PathBuf,
+    pub(super) known: Known,
 }
 
 impl Db {
@@ -106,7 +108,7 @@ impl Db {
             Ok(conn)
         };
         let conn = open().map_err(|error| problem(path, &error))?;
-        Ok(Self { conn, path: path.to_owned() })
+        Ok(Self { conn, path: path.to_owned(), known: Known::default() })
     }
 
     /// The version of the tables; refuses one that we do not know.

@@ -1,5 +1,5 @@
-//! What a plan looks up inside its transaction: always from the tables, never from memory, for other processes write
-//! to them too.
+//! What a plan looks up inside its transaction: from the tables, unless it is known that nobody else has written to
+//! them (`known`).
 
 use max_team_core::hash::Hash;
 use max_team_core::id::EnvelopeId;
@@ -14,13 +14,21 @@ use crate::worker::Owner;
 
 impl Db {
     pub(crate) fn last_seq(&self) -> Result<u64, JournalError> {
-        self.run(|conn| {
+        if let Some(seq) = self.known.last_seq() {
+            return Ok(seq);
+        }
+        let seq = self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT coalesce(max(seq), 0) FROM entry")?;
             statement.query_row([], |row| number(row, 0))
-        })
+        })?;
+        self.known.learn_last_seq(seq);
+        Ok(seq)
     }
 
     pub(crate) fn head(&self, stream: &str) -> Result<Head, JournalError> {
+        if let Some(head) = self.known.head(stream) {
+            return Ok(head);
+        }
         let head = self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT id, stream_seq, hash FROM stream WHERE name = ?1")?;
             statement
@@ -29,7 +37,9 @@ impl Db {
                 })
                 .optional()
         })?;
-        Ok(head.unwrap_or_default())
+        let head = head.unwrap_or_default();
+        self.known.learn_head(stream, head);
+        Ok(head)
     }
 
     pub(crate) fn letter(&self, id: EnvelopeId) -> Result<Option<Letter>, JournalError> {
@@ -59,7 +69,10 @@ impl Db {
     }
 
     pub(crate) fn owner(&self, resource: &str) -> Result<Option<Owner>, JournalError> {
-        self.run(|conn| {
+        if let Some(owner) = self.known.owner(resource) {
+            return Ok(owner);
+        }
+        let owner = self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT worker, epoch FROM owner WHERE resource = ?1")?;
             let owner = |row: &Row<'_>| {
                 // A name that is not a worker's belongs to nobody who could be alive.
@@ -67,7 +80,9 @@ impl Db {
                 Ok(Owner { worker: worker.and_then(|worker| worker.parse().ok()), epoch: number(row, 1)? })
             };
             statement.query_row([resource], owner).optional()
-        })
+        })?;
+        self.known.learn_owner(resource, owner);
+        Ok(owner)
     }
 
     pub(super) fn put_owner(&self, resource: &str, owner: Owner) -> Result<(), JournalError> {
@@ -78,7 +93,9 @@ impl Db {
                  ON CONFLICT DO UPDATE SET worker = excluded.worker, epoch = excluded.epoch",
             )?;
             statement.execute(params![resource, worker, stored(owner.epoch)]).map(drop)
-        })
+        })?;
+        self.known.learn_owner(resource, Some(owner));
+        Ok(())
     }
 }
 

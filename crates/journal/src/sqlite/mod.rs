@@ -5,6 +5,7 @@
 //! hold across processes is checked inside a transaction, against the tables.
 
 mod db;
+mod known;
 mod look;
 mod read;
 mod write;

@@ -20,7 +20,11 @@ use crate::seal::Seal;
 
 impl Db {
     pub(super) fn write(&self, writes: Writes) -> Result<(), JournalError> {
-        self.run(|conn| write(conn, writes))
+        let last = writes.entries.last().map(|entry| entry.seq);
+        let heads = self.run(|conn| write(conn, writes))?;
+        self.known.learn_heads(&heads);
+        last.into_iter().for_each(|seq| self.known.learn_last_seq(seq));
+        Ok(())
     }
 
     /// Seals what no seal covers yet, if that is more than the last seal itself.
@@ -103,7 +107,8 @@ impl Db {
     }
 }
 
-fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<()> {
+/// Where the streams end then.
+fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<BTreeMap<String, Head>> {
     let mut heads = writes.heads;
     for (stream, head) in &mut heads {
         put_head(conn, stream, head)?;
@@ -114,7 +119,8 @@ fn write(conn: &Connection, writes: Writes) -> rusqlite::Result<()> {
     for (hash, bytes) in &writes.blobs {
         put_blob(conn, hash, bytes)?;
     }
-    writes.rows.into_iter().try_for_each(|row| change(conn, row))
+    writes.rows.into_iter().try_for_each(|row| change(conn, row))?;
+    Ok(heads)
 }
 
 fn put_head(conn: &Connection, stream: &str, head: &mut Head) -> rusqlite::Result<()> {

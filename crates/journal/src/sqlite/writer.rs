@@ -187,7 +187,7 @@ impl Writer {
         self.set_strength(strength)?;
         self.db.run(|conn| conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
         let before = self.db.conn.total_changes();
-        let ended = work(self).and_then(|()| {
+        let ended = self.db.recall().and_then(|()| work(self)).and_then(|()| {
             let started = Instant::now();
             self.end()?;
             Ok(started)
@@ -202,6 +202,7 @@ impl Writer {
                 Ok(Some(started.elapsed()))
             }
             Err(error) => {
+                self.db.known.forget();
                 if !self.db.conn.is_autocommit() {
                     self.broken = self.db.run(|conn| conn.execute_batch("ROLLBACK")).err().or(self.broken.take());
                 }

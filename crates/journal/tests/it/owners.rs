@@ -1,9 +1,9 @@
 //! Ownership between processes.
 
-use max_team_journal::JournalError;
+use max_team_journal::{Commit, Fence, JournalError};
 
 use crate::child::Child;
-use crate::make::{on_disk, worker};
+use crate::make::{fact, fact_at, on_disk, worker};
 
 #[tokio::test]
 async fn a_killed_process_owns_nothing() {
@@ -29,4 +29,29 @@ async fn the_same_worker_cannot_live_twice() {
     assert!(matches!(journal.worker(worker(1)), Err(JournalError::Unwritable { .. })));
     drop(first);
     journal.worker(worker(1)).unwrap();
+}
+
+/// A writer does not look again at what it has just written. What others write in between it must see all the same.
+#[tokio::test]
+async fn what_others_wrote_in_between_counts() {
+    let (_dir, one) = on_disk();
+    let two = one.reopen().unwrap();
+    for round in 0..4 {
+        let (first, second) = if round % 2 == 0 { (&one, &two) } else { (&two, &one) };
+        first.commit(fact_at("s", 2 * round, "first")).await.unwrap();
+        let late = second.commit(fact_at("s", 2 * round, "late")).await;
+        assert!(matches!(late, Err(JournalError::Conflict { .. })), "{late:?}");
+        assert_eq!(second.commit(fact_at("s", 2 * round + 1, "second")).await.unwrap().last_seq, 2 * round + 2);
+    }
+
+    let (ours, theirs) = (one.worker(worker(1)).unwrap(), two.worker(worker(2)).unwrap());
+    let epoch = one.claim("plan/x", &ours).await.unwrap();
+    let fence = Fence { resource: "plan/x".to_owned(), worker: ours.id(), epoch };
+    let fenced = || Commit { fence: Some(fence.clone()), ..fact("t", "mine") };
+    one.commit(fenced()).await.unwrap();
+    one.commit(fenced()).await.unwrap();
+    drop(ours);
+    two.claim("plan/x", &theirs).await.unwrap();
+    let zombie = one.commit(fenced()).await;
+    assert!(matches!(zombie, Err(JournalError::Fenced { .. })), "{zombie:?}");
 }

@@ -58,10 +58,11 @@ fn assistant(wire: &Wire, message: &Message, ids: &mut Ids) -> Vec<u8> {
     let mut out = Vec::new();
     for part in &message.parts {
         match part {
-            Part::Text { text } => block(&mut out, &text_block(text)),
+            Part::Text { text } => text_block(&mut out, text),
             Part::ToolUse { id, name, input } => {
                 let id = ids.adopt(id, fits);
-                block(&mut out, &Some(json!({"type": "tool_use", "id": id, "name": name, "input": object(input)})));
+                let call = json!({"type": "tool_use", "id": id, "name": name, "input": object(input)});
+                join(&mut out, call.to_string().as_bytes());
             }
             // Thinking is worth nothing without its signature, and an assistant shows no pictures here.
             Part::Thinking { .. } | Part::Image { .. } | Part::ToolResult { .. } => {}
@@ -75,40 +76,42 @@ fn user(message: &Message, ids: &Ids) -> Halves {
     for part in &message.parts {
         match part {
             Part::ToolResult { id, content, is_error } => {
-                let mut blocks: Vec<Value> = content.iter().filter_map(content_block).collect();
-                if blocks.is_empty() {
-                    blocks.extend(text_block(NO_OUTPUT));
+                let out = &mut halves.results;
+                join(out, br#"{"type":"tool_result","tool_use_id":"#);
+                put(out, ids.of_result(id));
+                out.extend_from_slice(br#","content":["#);
+                content.iter().for_each(|part| content_block(out, part));
+                if out.ends_with(b"[") {
+                    text_block(out, NO_OUTPUT);
                 }
-                let mut result = json!({"type": "tool_result", "tool_use_id": ids.of_result(id), "content": blocks});
-                if *is_error && let Some(fields) = result.as_object_mut() {
-                    fields.insert("is_error".into(), json!(true));
-                }
-                block(&mut halves.results, &Some(result));
+                out.extend_from_slice(if *is_error { br#"],"is_error":true}"# } else { b"]}" });
             }
-            other => block(&mut halves.rest, &content_block(other)),
+            other => content_block(&mut halves.rest, other),
         }
     }
     halves
 }
 
-fn content_block(part: &Part) -> Option<Value> {
+fn content_block(out: &mut Vec<u8>, part: &Part) {
     match part {
-        Part::Text { text } => text_block(text),
+        Part::Text { text } => text_block(out, text),
         Part::Image { media_type, data } => {
-            Some(json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}))
+            join(out, br#"{"type":"image","source":{"type":"base64","media_type":"#);
+            put(out, media_type);
+            out.extend_from_slice(br#","data":"#);
+            put(out, data);
+            out.extend_from_slice(b"}}");
         }
-        Part::Thinking { .. } | Part::ToolUse { .. } | Part::ToolResult { .. } => None,
+        Part::Thinking { .. } | Part::ToolUse { .. } | Part::ToolResult { .. } => {}
     }
 }
 
 /// Blank text is refused, so it is left out.
-fn text_block(text: &str) -> Option<Value> {
-    (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text}))
-}
-
-fn block(out: &mut Vec<u8>, block: &Option<Value>) {
-    if let Some(block) = block {
-        join(out, block.to_string().as_bytes());
+fn text_block(out: &mut Vec<u8>, text: &str) {
+    if !text.trim().is_empty() {
+        join(out, br#"{"type":"text","text":"#);
+        put(out, text);
+        out.push(b'}');
     }
 }
 

@@ -4,6 +4,8 @@
 //! came. Deltas of unknown kinds are merged by shape (strings append, everything else is set). Only `message_stop`
 //! ends a stream; a stream that ends without it is a failure, whatever it said before.
 
+use std::borrow::Cow;
+
 use max_team_core::chat::{Part, Stop, Usage};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -46,10 +48,45 @@ struct Whole {
     usage: Value,
 }
 
+/// What nearly every event of a stream is: a piece of a block, in a shape that is known to its last field. It is read
+/// without being taken apart first; whatever differs in anything goes the general way.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Usual<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'e, str>,
+    index: u64,
+    #[serde(borrow)]
+    delta: Piece<'e>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Piece<'e> {
+    #[serde(borrow, rename = "type")]
+    _kind: Option<Words<'e>>,
+    #[serde(borrow)]
+    text: Option<Words<'e>>,
+    #[serde(borrow)]
+    partial_json: Option<Words<'e>>,
+    #[serde(borrow)]
+    thinking: Option<Words<'e>>,
+}
+
+/// Words that stand in the event as they are, unless something in them is escaped.
+#[derive(Deserialize)]
+struct Words<'e>(#[serde(borrow)] Cow<'e, str>);
+
 impl Reader {
     pub(crate) fn event(&mut self, event: &Event, sink: &mut Sink<'_>) -> Result<(), Fault> {
         if event.data.trim().is_empty() {
             return Ok(());
+        }
+        if event.name == "content_block_delta"
+            && let Ok(Usual { kind, index, delta }) = serde_json::from_str(&event.data)
+            && kind == event.name
+        {
+            return self.piece(index, &delta, sink);
         }
         let data: Value = serde_json::from_str(&event.data)
             .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
@@ -147,20 +184,33 @@ impl Reader {
         self.blocks.push(block);
     }
 
+    fn block(&mut self, index: u64) -> Result<&mut Block, Fault> {
+        let block = self.blocks.iter_mut().rev().find(|block| block.index == index);
+        block.ok_or_else(|| Fault::malformed(format!("a delta came for block {index}, which never started")))
+    }
+
+    fn piece(&mut self, index: u64, piece: &Piece<'_>, sink: &mut Sink<'_>) -> Result<(), Fault> {
+        let block = self.block(index)?;
+        if let Some(Words(text)) = &piece.text {
+            block.append("text", text);
+            sink(Delta::Text(text));
+        }
+        if let Some(Words(thinking)) = &piece.thinking {
+            block.append("thinking", thinking);
+            sink(Delta::Thinking(thinking));
+        }
+        if let Some(Words(partial)) = &piece.partial_json {
+            block.feed(partial, sink);
+        }
+        Ok(())
+    }
+
     fn delta(&mut self, data: &Value, sink: &mut Sink<'_>) -> Result<(), Fault> {
-        let index = json::number(data, "index").unwrap_or_default();
-        let Some(block) = self.blocks.iter_mut().rev().find(|block| block.index == index) else {
-            return Err(Fault::malformed(format!("a delta came for block {index}, which never started")));
-        };
+        let block = self.block(json::number(data, "index").unwrap_or_default())?;
         let delta = data.get("delta").and_then(Value::as_object);
         for (key, value) in delta.into_iter().flatten().filter(|(key, _)| *key != "type") {
             match (key.as_str(), value) {
-                ("partial_json", Value::String(piece)) => {
-                    block.input.push_str(piece);
-                    if block.kind() == "tool_use" {
-                        sink(Delta::ToolInput(piece));
-                    }
-                }
+                ("partial_json", Value::String(piece)) => block.feed(piece, sink),
                 ("citation", citation) => {
                     let citations = block.fields.entry("citations").or_insert(Value::Null);
                     match citations {
@@ -192,6 +242,14 @@ impl Block {
 
     fn text(&self, key: &str) -> &str {
         self.fields.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// More of a tool's input.
+    fn feed(&mut self, piece: &str, sink: &mut Sink<'_>) {
+        self.input.push_str(piece);
+        if self.kind() == "tool_use" {
+            sink(Delta::ToolInput(piece));
+        }
     }
 
     fn append(&mut self, key: &str, piece: &str) {

@@ -118,6 +118,32 @@ fn a_stream_keeps_order_signatures_and_unknown_kinds() {
 }
 
 #[test]
+fn pieces_in_a_known_shape_are_read_like_all_others() {
+    let pieces = [
+        json!({"type": "text_delta", "text": "A \"b\" 你\n"}),
+        json!({"type": "text_delta", "text": ""}),
+        json!({"type": "thinking_delta", "thinking": "Hm"}),
+        json!({"type": "input_json_delta", "partial_json": "{\"a\": \"\\n\"}"}),
+        json!({"type": "text_delta", "text": "x", "more": 1}),
+        json!({"text": "x"}),
+        json!({}),
+    ];
+    for kind in ["text", "thinking", "tool_use"] {
+        for piece in &pieces {
+            let stream = [
+                vec![opening(), start(0, json!({"type": kind, "id": "t", "name": "n"})), delta(0, piece.clone())],
+                closing("end_turn").to_vec(),
+            ];
+            let named = sse(&stream.concat());
+            let unnamed: String =
+                named.lines().filter(|line| !line.starts_with("event")).map(|line| format!("{line}\n")).collect();
+            assert_ne!(named, unnamed);
+            assert_eq!(streamed(Anthropic, &named), streamed(Anthropic, &unnamed), "{kind} {piece}");
+        }
+    }
+}
+
+#[test]
 fn tool_input_is_assembled_whatever_it_is() {
     let table: [(&str, Stop, Value, &str); 5] = [
         ("", Stop::ToolUse, json!({}), "{}"),
