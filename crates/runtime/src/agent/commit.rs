@@ -179,6 +179,10 @@ impl Agent {
         commit.acks = extra.acks;
         commit.sends = extra.sends;
         for (stream, event) in &extra.others {
+            if let Event::Withdrawn(_) = event {
+                // The user is about to be told that nobody will read it.
+                commit.strength = Strength::Full;
+            }
             commit.projections.extend(rows::project(stream, at_ms, event));
             commit.appends.push(append(stream, event, &actor)?);
         }

@@ -50,6 +50,21 @@ fn without_a_call_it_is_left_for_the_next_turn() {
 }
 
 #[test]
+fn a_call_that_hands_back_what_there_is_carries_it() {
+    let mut world = told(World::new(vec![uses(&[("read", json!({}))]), says("so far")]));
+    let little = Left { nano: Some(6_000_000), tokens: None };
+    world.left = (little, little);
+    assert!(world.run().is_ok());
+    let want = ["tool_done", "steered", "nudged", "llm_intent", "llm_ended", "turn_ended"];
+    assert!(names(&world).ends_with(&want), "{:?}", names(&world));
+    let sent = world.log.iter().rev().find_map(|event| match event {
+        Event::LlmIntent(intent) => Some((intent.request.upto, intent.hand_back)),
+        _ => None,
+    });
+    assert_eq!((sent, world.turn.history().len()), (Some((5, true)), 6));
+}
+
+#[test]
 fn an_interrupt_comes_first() {
     let mut world = told(World::new(vec![uses(&[("read", json!({}))])]));
     for _ in 0..2 {
