@@ -91,6 +91,11 @@ pub enum RuntimeError {
     /// Too much is queued.
     #[error("{0} messages are queued already; wait for the turn to end, or interrupt it")]
     QueueFull(usize),
+    /// A face that does not listen.
+    #[error(
+        "{0} notices wait here to be read, and there are no more; the team goes on: open the session again to see how"
+    )]
+    Behind(usize),
     /// The agent's task is gone.
     #[error("the agent of this session has stopped: {0}")]
     AgentStopped(String),

@@ -202,6 +202,9 @@ impl Lang {
                 format!("消息有 {bytes} 字节，上限为 {max}；请把内容放进文件，再给出文件名")
             }
             RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或中断它"),
+            RuntimeError::Behind(count) => {
+                format!("这里有 {count} 条通知未读，不再接收更多；团队仍在工作：请重新打开会话查看")
+            }
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
             _ => told(),

@@ -12,6 +12,7 @@ mod memory;
 mod progress;
 mod questions;
 mod stops;
+mod stream;
 mod team;
 mod worktrees;
 
