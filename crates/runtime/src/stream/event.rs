@@ -113,6 +113,9 @@ pub enum What {
         /// The call that it is about, if it is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tool_id: Option<String>,
+        /// The model that is called, if one is.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<String>,
     },
     /// A tool begins to run.
     ToolStart {

@@ -242,7 +242,7 @@ impl StreamReader {
             }
             Live::Progress { key, words } => {
                 bench.calls.get(key)?;
-                What::Status { iteration, message: words.clone(), tool_id: Some(key.clone()) }
+                What::Status { iteration, message: words.clone(), tool_id: Some(key.clone()), model: None }
             }
         };
         let (what, cut) = what.fit();

@@ -21,7 +21,7 @@ use crate::session::preview;
 
 /// What an event says. `bench` has taken it in; `plan` is whose stream it is in, if it is one's.
 pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<What> {
-    let status = |message: String| vec![What::Status { iteration: bench.iteration, message, tool_id: None }];
+    let status = |message: String| vec![said(bench, message)];
     match event {
         Event::SessionOpened(opened) => status(format!("the session begins in {}", opened.cwd)),
         Event::AgentStarted(started) => {
@@ -30,7 +30,10 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
             vec![What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }]
         }
         Event::TurnStarted(_) => vec![busy()],
-        Event::LlmIntent(intent) => status(calling(intent)),
+        Event::LlmIntent(intent) => {
+            let (iteration, model) = (bench.iteration, Some(intent.model.name.clone()));
+            vec![What::Status { iteration, message: calling(intent), tool_id: None, model }]
+        }
         Event::LlmEnded(ended) => called(bench, ended),
         Event::Nudged(nudged) => status(format!("the model is told: {}", nudged.text)),
         Event::ToolIntent(intent) => vec![begun(bench, intent)],
@@ -84,6 +87,10 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
     }
 }
 
+fn said(bench: &Bench, message: String) -> What {
+    What::Status { iteration: bench.iteration, message, tool_id: None, model: None }
+}
+
 fn busy() -> What {
     What::Agent { state: Standing::Busy, reason: None, message: String::new() }
 }
@@ -122,7 +129,7 @@ fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
             // The words of the last answer are the end of the turn.
             let goes_on = !ended.summary && answer.message.tool_uses().next().is_some();
             let words = Some(answer.message.text()).filter(|words| goes_on && !words.is_empty());
-            let words = words.map(|message| What::Status { iteration, message, tool_id: None });
+            let words = words.map(|message| said(bench, message));
             words.into_iter().chain([spent]).collect()
         }
         Outcome::Failed { detail, retry_at_ms, .. } => vec![failed(detail.clone(), *retry_at_ms)],

@@ -183,7 +183,7 @@ fn an_event_looks_as_promised() {
     let usage = json!({ "input": 10, "output": 5, "cache_read": 0, "cache_write": 0 });
     let args = r#"{"path":"a"}"#;
     let expected = [
-        head(7, None, json!({ "type": "status", "iteration": 1, "message": "calls m" })),
+        head(7, None, json!({ "type": "status", "iteration": 1, "message": "calls m", "model": "m" })),
         head(8, Some(1), json!({ "type": "status", "iteration": 1, "message": "Looking." })),
         head(8, None, json!({ "type": "budget", "state": "spent", "model": "m", "usage": usage, "cost_usd": 0.025 })),
         head(
