@@ -10,6 +10,7 @@ mod files;
 mod memory;
 mod permissions;
 mod skills;
+mod stream;
 mod worktrees;
 
 use std::path::PathBuf;
@@ -32,6 +33,7 @@ pub(crate) use files::{Files, Whose};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
+pub(crate) use stream::{Events, Logs, Reading};
 pub(crate) use worktrees::Worktrees;
 
 /// Talk to Max, a team of AI agents behind one lead. Without a prompt this opens a chat.
@@ -163,6 +165,10 @@ pub(crate) enum Command {
     Stop(Halt),
     /// Who is at work, at what, and why somebody is not
     Ps(Ps),
+    /// What happens, as one stream for programs and people: from any place on, and as it goes on
+    Events(Events),
+    /// What one agent did and does, a line each
+    Logs(Logs),
     /// Plans of the journal
     #[command(subcommand)]
     Plans(Plans),

@@ -52,6 +52,7 @@ mod files;
 mod memory;
 mod run;
 mod skills;
+mod stream;
 mod team;
 mod worktrees;
 
