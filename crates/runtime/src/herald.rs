@@ -51,7 +51,11 @@ impl Herald {
 
     /// Notices from now on.
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
-        let (sender, receiver) = mpsc::channel(NOTICES_MAX);
+        self.watch_within(NOTICES_MAX)
+    }
+
+    fn watch_within(&self, notices_max: usize) -> mpsc::Receiver<Notice> {
+        let (sender, receiver) = mpsc::channel(notices_max);
         lock(&self.watchers).push(sender);
         receiver
     }
@@ -72,7 +76,7 @@ impl Herald {
     pub(crate) fn show(&self, notice: &Notice) {
         for watcher in lock(&self.watchers).iter() {
             // A face that has fallen behind sees the finished answer instead.
-            if NOTICES_MAX - watcher.capacity() < NOTICES_SHOWN_MAX {
+            if watcher.max_capacity() - watcher.capacity() < NOTICES_SHOWN_MAX {
                 drop(watcher.try_send(notice.clone()));
             }
         }
@@ -116,7 +120,7 @@ impl Herald {
             if watcher.capacity() > 1 {
                 return watcher.try_send(notice.clone()).is_ok();
             }
-            let error = Arc::new(RuntimeError::Behind(NOTICES_MAX));
+            let error = Arc::new(RuntimeError::Behind(watcher.max_capacity()));
             drop(watcher.try_send(Notice::Stopped { session: notice.session(), error }));
             false
         });
@@ -197,10 +201,10 @@ mod tests {
     #[test]
     fn a_face_that_is_hopelessly_behind_is_told_so_and_no_more() {
         let herald = Herald::new(None);
-        let mut face = herald.watch();
-        (0..NOTICES_MAX + 10).for_each(|_| herald.tell(idle(true)));
+        let mut face = herald.watch_within(16);
+        (0..20).for_each(|_| herald.tell(idle(true)));
         let heard: Vec<Notice> = std::iter::from_fn(|| face.try_recv().ok()).collect();
-        assert_eq!(heard.len(), NOTICES_MAX);
+        assert_eq!(heard.len(), 16);
         let last = heard.last();
         assert!(
             matches!(last, Some(Notice::Stopped { error, .. }) if matches!(**error, RuntimeError::Behind(_))),

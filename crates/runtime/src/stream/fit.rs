@@ -7,6 +7,7 @@ use max_team_core::limits::{STREAM_ARGS_BYTES_MAX, STREAM_TASKS_MAX, STREAM_TEXT
 use max_team_core::memory::redact;
 
 use super::event::What;
+use crate::census::Reason;
 
 impl What {
     /// Within its bounds; whether something had to be cut.
@@ -25,19 +26,32 @@ impl What {
                 hide(message, STREAM_TEXT_BYTES_MAX) | bound(response, STREAM_TEXT_BYTES_MAX)
             }
             Self::Plan { goal, tasks, message, .. } => {
-                let too_many = tasks.len() > STREAM_TASKS_MAX;
-                tasks.truncate(STREAM_TASKS_MAX);
+                let mut too_many = shorten(tasks);
+                tasks.iter_mut().for_each(|task| too_many |= shorten(&mut task.needs));
                 bound(goal, STREAM_TEXT_BYTES_MAX) | bound(message, STREAM_TEXT_BYTES_MAX) | too_many
             }
             Self::Task { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
             Self::Approval { message, preview, .. } => {
                 hide(message, STREAM_TEXT_BYTES_MAX) | hide(preview, STREAM_TEXT_BYTES_MAX)
             }
-            Self::Agent { message, .. } => bound(message, STREAM_TEXT_BYTES_MAX),
+            Self::Agent { reason, message, .. } => {
+                let why = reason.as_mut().and_then(|reason| match reason {
+                    Reason::WaitingFor(why) | Reason::Blocked(why) | Reason::Failed(why) => Some(why),
+                    Reason::Done => None,
+                });
+                why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | bound(message, STREAM_TEXT_BYTES_MAX)
+            }
             Self::Budget { .. } => false,
         };
         (self, cut)
     }
+}
+
+/// Leaves out tasks that are too many; whether it had to.
+fn shorten<T>(tasks: &mut Vec<T>) -> bool {
+    let too_many = tasks.len() > STREAM_TASKS_MAX;
+    tasks.truncate(STREAM_TASKS_MAX);
+    too_many
 }
 
 /// Cuts a text at a letter; whether it had to.
@@ -78,6 +92,27 @@ mod tests {
             let start = What::ToolStart { iteration: 1, tool_id: name(), tool_name: name(), tool_args, target: name() };
             let (What::ToolStart { tool_args, .. }, _) = start.fit() else { panic!("another type") };
             assert!(!tool_args.contains("sk-ant-0"), "{before}");
+        }
+    }
+
+    #[test]
+    fn a_plan_lists_so_many_tasks_and_no_more() {
+        use crate::stream::event::{PlanStep, TaskLine};
+        let needs: Vec<String> = (0..2 * STREAM_TASKS_MAX).map(|number| number.to_string()).collect();
+        let tasks = |count| vec![TaskLine { id: "a".into(), agent: "leo".into(), needs: needs.clone() }; count];
+        let plan = |tasks| What::Plan {
+            plan: max_team_core::id::PlanId::new(uuid::Uuid::nil()),
+            state: PlanStep::Proposed,
+            goal: String::new(),
+            tasks,
+            task: None,
+            message: String::new(),
+            by: None,
+            tally: None,
+        };
+        for count in [1, STREAM_TASKS_MAX + 1] {
+            let (What::Plan { tasks, .. }, true) = plan(tasks(count)).fit() else { panic!("nothing was cut") };
+            assert!(tasks.len() == count.min(STREAM_TASKS_MAX) && tasks[0].needs.len() == STREAM_TASKS_MAX);
         }
     }
 

@@ -98,8 +98,8 @@ impl StreamReader {
         Self { pieces: Some(pieces.read()), ..self }
     }
 
-    /// The next event, as soon as there is one. Ends with an error when the journal is closed. Dropping the future loses
-    /// nothing.
+    /// The next event, as soon as there is one. Dropping the future loses nothing. Ends with an error when the journal is
+    /// closed; whoever has not read everything by then goes on behind the last event, in any process.
     pub async fn next(&mut self) -> Result<StreamEvent, RuntimeError> {
         let mut passed = 0;
         loop {

@@ -9,7 +9,7 @@ use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{
     End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded,
 };
-use max_team_core::id::PlanId;
+use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::ledger::dollars;
 use max_team_core::message::Envelope;
 
@@ -232,7 +232,9 @@ fn name(end: &End) -> String {
 
 /// Letters of every kind alike: whatever has words shows them.
 fn mail(letter: &Envelope) -> What {
-    let words = ["text", "question", "output"].iter().find_map(|name| letter.body.get(name)?.as_str());
+    let words = |name: &&str| letter.body.get(name)?.as_str();
+    // An answer names its question; whoever asks says it.
+    let words = ["text", "question"].iter().find_map(words).filter(|words| words.parse::<QuestionId>().is_err());
     What::Mail {
         id: letter.id,
         from: letter.from.clone(),

@@ -97,6 +97,28 @@ async fn pieces_of_an_answer_come_before_it_and_lead_on_to_it() {
     assert_eq!(after.first().unwrap().seq, pieces.first().unwrap().seq + 1);
 }
 
+/// Whoever comes too late for all pieces of an answer is shown its beginning and no more, and then the whole of it.
+#[tokio::test]
+async fn pieces_never_have_a_gap() {
+    let words: String = (0..3_000).map(|number| format!("{number} ")).collect();
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), &format!("answers:\n  - text: \"{words}end\"\n"));
+    let mut late = team.stream(Scope::All, Mark::default()).unwrap();
+    let mut quick = team.stream(Scope::All, Mark::default()).unwrap();
+    say(&team, folder.path(), 4).await;
+    while !is_over(&next(&mut quick).await) {}
+    let (mut shown, mut whole) = (String::new(), String::new());
+    while whole.is_empty() {
+        match next(&mut late).await.what {
+            What::ContentDelta { delta, .. } => shown.push_str(&delta),
+            What::Final { response, .. } => whole = response,
+            _ => {}
+        }
+    }
+    assert_eq!(whole, format!("{words}end"));
+    assert!(!shown.is_empty() && shown.len() < whole.len() && whole.starts_with(&shown), "{}", shown.len());
+}
+
 /// Somebody who watches and never listens, somebody who reads and never goes on: the team finishes, and whoever looks
 /// afterwards finds everything.
 #[tokio::test]

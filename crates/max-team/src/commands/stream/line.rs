@@ -18,7 +18,9 @@ pub(super) fn line(event: &StreamEvent, lang: Lang) -> String {
     let who = event.agent.as_ref().map_or_else(|| whose(&event.what, lang), |who| who.name.clone());
     let who = clip(&clean_line(&who), NAME_COLUMNS * 2);
     let room = " ".repeat(NAME_COLUMNS.saturating_sub(width(&who)));
-    let mut line = format!("{}  {who}{room}  {}", time(event.at_ms), told(&event.what, lang));
+    let told = told(&event.what, lang);
+    let room = if told.starts_with('\n') { String::new() } else { format!("{room}  ") };
+    let mut line = format!("{}  {who}{room}{told}", time(event.at_ms));
     if event.cut {
         line.push_str(&format!(" {}", lang.cut_word()));
     }
@@ -28,8 +30,8 @@ pub(super) fn line(event: &StreamEvent, lang: Lang) -> String {
 /// Whose doing it is where it is no agent's.
 fn whose(what: &What, lang: Lang) -> String {
     match what {
-        What::Mail { from, .. } => address(from),
-        What::Plan { .. } | What::Task { .. } | What::Approval { .. } | What::Budget { .. } => {
+        What::Mail { from, .. } if !from.starts_with("plan/") => address(from),
+        What::Mail { .. } | What::Plan { .. } | What::Task { .. } | What::Approval { .. } | What::Budget { .. } => {
             lang.plan_word().to_owned()
         }
         _ => lang.session_word().to_owned(),
@@ -134,7 +136,7 @@ fn whole(text: &str) -> String {
     if text.lines().count() <= 1 {
         return text.into_owned();
     }
-    text.lines().map(|line| format!("\n    {line}")).collect()
+    text.lines().map(|line| format!("\n    {line}").trim_end_matches(' ').to_owned()).collect()
 }
 
 /// A mailbox, as short as it can be told from others.

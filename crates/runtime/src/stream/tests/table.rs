@@ -131,6 +131,23 @@ fn of_tasks() -> Vec<Row> {
 }
 
 #[test]
+fn letters_of_every_kind_show_their_words() {
+    let table = [
+        ("user_input", json!({ "text": "hi" }), "hi"),
+        ("need_clarify", json!({ "question": "Which?" }), "Which?"),
+        ("plan_approval_response", json!({ "question": id("ask", 1), "say": "approve" }), ""),
+        ("shutdown", json!({ "by": "ann" }), ""),
+    ];
+    for (kind, body, words) in table {
+        let letter =
+            json!({ "id": id("env", 2), "from": "a/b", "to": "c/d", "kind": kind, "body": body, "sent_at_ms": 1 });
+        let told = tell(&Bench::default(), None, &event("mailed", letter));
+        let [What::Mail { message, from, to, .. }] = told.as_slice() else { panic!("{told:?}") };
+        assert_eq!((message.as_str(), from.as_str(), to.as_str()), (words, "a/b", "c/d"), "{kind}");
+    }
+}
+
+#[test]
 fn every_event_says_what_it_should() {
     let plan = Some(PlanId::new(Uuid::from_u128(1)));
     for (event, expected) in [of_sessions(), of_agents(), of_plans(), of_tasks()].into_iter().flatten() {
