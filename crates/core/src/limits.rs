@@ -102,8 +102,18 @@ pub const SEAL_EVERY: u64 = 4_096;
 pub const SNAPSHOT_ENTRIES_MIN: u64 = 512;
 /// Entries of a plan's stream before a first snapshot is worth its bytes: fewer are folded in a moment.
 pub const PLAN_SNAPSHOT_ENTRIES_MIN: u64 = 4_096;
-/// Notices that a slow face may fall behind before it pushes back.
-pub const NOTICES_MAX: usize = 1_024;
+/// Notices that a face may fall behind before it is told that it has, and nothing more …
+pub const NOTICES_MAX: usize = 1 << 20;
+/// … and from which on it is only told what happened: what is only for show is left out.
+pub const NOTICES_SHOWN_MAX: usize = 512;
+/// Pieces of answers that wait for one reader of the stream; the rest of an answer that does not fit is left out.
+pub const STREAM_PIECES_MAX: usize = 1_024;
+/// Bytes of one text in the stream: an answer, a tool's result, a letter.
+pub const STREAM_TEXT_BYTES_MAX: usize = 1 << 20;
+/// Bytes of what a tool is given, in the stream.
+pub const STREAM_ARGS_BYTES_MAX: usize = 16 << 10;
+/// Tasks of a plan that one event lists.
+pub const STREAM_TASKS_MAX: usize = 256;
 /// Orders waiting for an agent's loop.
 pub const CONTROLS_MAX: usize = 64;
 /// Commits waiting for the journal's writer.

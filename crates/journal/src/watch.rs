@@ -64,15 +64,22 @@ impl Watch {
     /// loses nothing.
     pub async fn next(&mut self) -> Result<Entry, JournalError> {
         loop {
-            if let Some(entry) = self.read.pop_front() {
-                self.after_seq = entry.seq;
+            if let Some(entry) = self.try_next()? {
                 return Ok(entry);
             }
+            self.rings.changed().await.map_err(|_| JournalError::Closed)?;
+        }
+    }
+
+    /// The next entry, if it is there already.
+    pub fn try_next(&mut self) -> Result<Option<Entry>, JournalError> {
+        if self.read.is_empty() {
+            // Before the reading: what is committed meanwhile rings again.
             self.rings.mark_unchanged();
             self.read = self.journal.read_all(self.after_seq, WATCH_ENTRIES_MAX)?.into();
-            if self.read.is_empty() {
-                self.rings.changed().await.map_err(|_| JournalError::Closed)?;
-            }
         }
+        let entry = self.read.pop_front();
+        self.after_seq = entry.as_ref().map_or(self.after_seq, |entry| entry.seq);
+        Ok(entry)
     }
 }

@@ -10,6 +10,7 @@ mod files;
 mod memory;
 mod permissions;
 mod skills;
+mod stream;
 mod tasks;
 mod worktrees;
 
@@ -33,6 +34,7 @@ pub(crate) use files::{Files, Whose};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
+pub(crate) use stream::{Events, Logs, Reading};
 pub(crate) use tasks::{Of, Tasks, Update};
 pub(crate) use worktrees::Worktrees;
 
@@ -165,6 +167,10 @@ pub(crate) enum Command {
     Stop(Halt),
     /// Who is at work, at what, and why somebody is not
     Ps(Ps),
+    /// What happens, as one stream for programs and people: from any place on, and as it goes on
+    Events(Events),
+    /// What one agent did and does, a line each
+    Logs(Logs),
     /// Plans of the journal
     #[command(subcommand)]
     Plans(Plans),

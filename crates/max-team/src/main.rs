@@ -117,6 +117,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Deny(options)) => return commands::answer::deny(&Place::here()?, &options),
         Some(Command::Stop(options)) => return commands::stop::run(&Place::here()?, &options),
         Some(Command::Ps(options)) => return commands::ps::run(&Place::here()?, &options),
+        Some(Command::Events(options)) => return commands::stream::events(&Place::here()?, &options),
+        Some(Command::Logs(options)) => return commands::stream::logs(&Place::here()?, &options),
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),

@@ -1,7 +1,7 @@
 //! The shape of `--output-format json|stream-json`: the one that scripts around other agents already read.
 //!
 //! Lines are `system`, `assistant`, `user` and `result` objects; what those cannot say comes as `type: "max"`,
-//! which other readers skip.
+//! which other readers skip: events of the one stream that `max-team events` reads, too.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::turn::call_key;
-use max_team_runtime::{Delta, Open, Opened, Origin, Status};
+use max_team_runtime::{Delta, Open, Opened, Status, StreamEvent, What};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -30,17 +30,25 @@ pub(crate) fn init(opened: &Opened, open: &Open, cwd: &std::path::Path, key_sour
     })
 }
 
-/// What the team does, as lines that other readers skip.
-pub(crate) fn of_team(session: SessionId, from: &Origin, at_ms: i64, event: &Event) -> Option<Value> {
-    let (plan, task) = from.task.as_ref().map_or((from.plan, None), |(plan, task)| (Some(*plan), Some(task)));
-    let kind = if from.plan.is_some() { "plan" } else { "agent" };
-    // Requests and answers of members are long; what they do is what is of interest.
-    let told = (from.agent.is_some() || from.plan.is_some())
-        && !matches!(event, Event::LlmIntent(_) | Event::Configured(_) | Event::AgentStarted(_));
+/// What happened, as a line that other readers skip, unless the shapes of others say it already: those tell what Max says
+/// and what his tools return.
+pub(crate) fn of_stream(event: &StreamEvent) -> Option<Value> {
+    let is_other = event.agent.as_ref().is_some_and(|who| !who.lead);
+    let told = match &event.what {
+        What::ContentDelta { .. } => false,
+        What::Status { .. } | What::ToolResult { .. } | What::Final { .. } | What::Error { .. } => is_other,
+        What::ToolStart { .. }
+        | What::Plan { .. }
+        | What::Task { .. }
+        | What::Mail { .. }
+        | What::Approval { .. }
+        | What::Budget { .. }
+        | What::Agent { .. } => true,
+    };
     told.then(|| {
         json!({
-            "type": "max", "subtype": kind, "session_id": session, "uuid": Uuid::now_v7(), "at_ms": at_ms,
-            "agent": &*from.name, "plan": plan, "task": task, "event": event,
+            "type": "max", "subtype": event.what.name(), "session_id": event.session, "uuid": Uuid::now_v7(),
+            "event": event,
         })
     })
 }
@@ -134,29 +142,6 @@ impl Lines {
                 "type": "user", "session_id": session, "parent_tool_use_id": self.parent, "uuid": Uuid::now_v7(),
                 "message": { "role": "user", "content": steered.input.iter().map(part).collect::<Vec<_>>() },
             }),
-            Event::ToolIntent(intent) => max(
-                session,
-                "tool_intent",
-                json!({
-                    "tool_use_id": self.id(&intent.key), "tool": intent.tool, "target": intent.action.target,
-                    "approval": intent.approval,
-                }),
-            ),
-            Event::QuestionAsked(asked) => max(
-                session,
-                "approval",
-                json!({
-                    "question": asked.question, "tool_use_id": self.id(&asked.key), "tool": asked.tool,
-                    "target": asked.action.target, "rule": asked.rule,
-                }),
-            ),
-            Event::QuestionAnswered(answered) => max(
-                session,
-                "approval_answered",
-                json!({
-                    "question": answered.question, "answer": answered.answer,
-                }),
-            ),
             _ => return None,
         })
     }

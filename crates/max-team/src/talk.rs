@@ -21,7 +21,7 @@ use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
 use crate::exit::{Exit, Stop};
-use crate::headless::{self, Headless, Task};
+use crate::headless::{self, Headless, Out, Task};
 use crate::models::{self, Chosen};
 use crate::setup::{self, Place};
 use crate::signals::Signals;
@@ -81,6 +81,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             yes: false,
             lang: place.lang(&config),
             verbose: talk.team.verbose,
+            out: Out::default(),
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -145,6 +146,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         yes: talk.yes_to_plans,
         lang: place.lang(&config),
         verbose: talk.team.verbose,
+        out: Out::default(),
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -188,6 +190,7 @@ pub(crate) fn skill(
         yes: false,
         lang: place.lang(&config),
         verbose: options.team.verbose,
+        out: Out::default(),
     };
     let limit = Duration::from_millis(contract.timeout_ms);
     drive(&house, |signals| async move {

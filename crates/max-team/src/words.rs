@@ -59,6 +59,7 @@ mod files;
 mod memory;
 mod run;
 mod skills;
+mod stream;
 mod tasks;
 mod team;
 mod worktrees;

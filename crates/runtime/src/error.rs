@@ -100,6 +100,11 @@ pub enum RuntimeError {
     /// A message that is to be taken back has been read.
     #[error("it was too late to take the message back: it has been read; interrupt the turn, or say something else")]
     Taken,
+    /// A face that does not listen.
+    #[error(
+        "{0} notices wait here to be read, and there are no more; the team goes on: open the session again to see how"
+    )]
+    Behind(usize),
     /// The agent's task is gone.
     #[error("the agent of this session has stopped: {0}")]
     AgentStopped(String),

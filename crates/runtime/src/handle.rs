@@ -1,7 +1,7 @@
 //! The seam under every face: serialisable commands with a principal and an idempotency key, queries, notices.
 //!
-//! A command is acknowledged after its commit, never before. Notices of events come in the order of the journal
-//! and push back when a face is slow; deltas of a model's answer are only for show and may be dropped.
+//! A command is acknowledged after its commit, never before. Notices of events come in the order of the journal and wait
+//! for a face that is slow, which nobody else does; deltas of a model's answer are only for show and may be dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +27,7 @@ use crate::memory::Remember;
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
+use crate::stream::{Mark, Scope, StreamReader};
 use crate::tasks::TaskLists;
 use crate::worktree::Waiting;
 
@@ -388,6 +389,18 @@ pub enum Notice {
     },
 }
 
+impl Notice {
+    /// The session that it is about.
+    pub fn session(&self) -> SessionId {
+        match self {
+            Self::Event { session, .. }
+            | Self::Delta { session, .. }
+            | Self::Idle { session, .. }
+            | Self::Stopped { session, .. } => *session,
+        }
+    }
+}
+
 /// A cheap handle on the house. All faces hold one.
 #[derive(Debug, Clone)]
 pub struct TeamHandle {
@@ -415,6 +428,18 @@ impl TeamHandle {
     /// Notices from now on.
     pub fn watch(&self) -> mpsc::Receiver<Notice> {
         self.house.watch()
+    }
+
+    /// What happens, from any place of the log on: first what has happened since, then what comes; with the pieces of answers
+    /// that are on their way here. However slow the reader is, nobody waits for it.
+    pub fn stream(&self, scope: Scope, from: Mark) -> Result<StreamReader, RuntimeError> {
+        let shared = &self.house.shared;
+        Ok(StreamReader::open(&shared.journal, scope, from)?.live(&shared.pieces))
+    }
+
+    /// The place behind everything that has happened so far.
+    pub fn here(&self) -> Result<Mark, RuntimeError> {
+        Ok(Mark { seq: self.house.shared.journal.last_seq()?, part: None })
     }
 
     /// How an open session stands.

@@ -4,15 +4,19 @@
 //! anybody what it sent. Therefore everybody takes their place in line before what they decided can be read by
 //! others, and fills it once it is stored; what stands behind an empty place waits. A place that is left empty is
 //! passed over.
+//!
+//! Nobody waits for a face. What it has not heard yet waits for it; what is only for show is left out if that is much,
+//! and one that is hopelessly behind is told so as its last notice.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use max_team_core::limits::NOTICES_MAX;
+use max_team_core::limits::{NOTICES_MAX, NOTICES_SHOWN_MAX};
 use max_team_core::message::Envelope;
 use tokio::sync::mpsc;
 
 use crate::audit::Audit;
+use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::shared::lock;
 
@@ -21,8 +25,8 @@ pub(crate) struct Herald {
     audit: Option<Audit>,
     watchers: Mutex<Vec<mpsc::Sender<Notice>>>,
     line: Mutex<Line>,
-    /// Held while notices are handed over, which takes as long as the slowest face.
-    speaking: tokio::sync::Mutex<()>,
+    /// Held while notices are handed over, so that nobody overtakes.
+    speaking: Mutex<()>,
 }
 
 #[derive(Debug, Default)]
@@ -42,17 +46,16 @@ pub(crate) struct Word {
 
 impl Herald {
     pub(crate) fn new(audit: Option<Audit>) -> Arc<Self> {
-        Arc::new(Self {
-            audit,
-            watchers: Mutex::default(),
-            line: Mutex::default(),
-            speaking: tokio::sync::Mutex::default(),
-        })
+        Arc::new(Self { audit, watchers: Mutex::default(), line: Mutex::default(), speaking: Mutex::default() })
     }
 
     /// Notices from now on.
     pub(crate) fn watch(&self) -> mpsc::Receiver<Notice> {
-        let (sender, receiver) = mpsc::channel(NOTICES_MAX);
+        self.watch_within(NOTICES_MAX)
+    }
+
+    fn watch_within(&self, notices_max: usize) -> mpsc::Receiver<Notice> {
+        let (sender, receiver) = mpsc::channel(notices_max);
         lock(&self.watchers).push(sender);
         receiver
     }
@@ -64,16 +67,16 @@ impl Herald {
         Word { herald: Arc::clone(self), number: line.first + line.places.len() - 1 }
     }
 
-    /// Tells every face, and the audit file, after all that was decided before; waits for the slow ones.
-    pub(crate) async fn tell(self: &Arc<Self>, notice: Notice) {
-        self.word().tell(vec![notice]).await;
+    /// Tells every face, and the audit file, after all that was decided before.
+    pub(crate) fn tell(self: &Arc<Self>, notice: Notice) {
+        self.word().tell(vec![notice]);
     }
 
     /// Tells every face that keeps up, at once: for what is only for show.
     pub(crate) fn show(&self, notice: &Notice) {
         for watcher in lock(&self.watchers).iter() {
-            // A face that has fallen behind sees the finished answer instead; half of its queue is kept for that.
-            if watcher.capacity() > NOTICES_MAX / 2 {
+            // A face that has fallen behind sees the finished answer instead.
+            if watcher.max_capacity() - watcher.capacity() < NOTICES_SHOWN_MAX {
                 drop(watcher.try_send(notice.clone()));
             }
         }
@@ -101,33 +104,34 @@ impl Herald {
         Some(said)
     }
 
-    async fn speak(&self) {
-        let _alone = self.speaking.lock().await;
+    fn speak(&self) {
+        let _alone = lock(&self.speaking);
         while let Some(said) = self.next() {
-            for notice in said {
-                self.hand_over(notice).await;
-            }
+            said.iter().for_each(|notice| self.hand_over(notice));
         }
     }
 
-    async fn hand_over(&self, notice: Notice) {
-        if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
+    fn hand_over(&self, notice: &Notice) {
+        if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, notice) {
             audit.event(from, *at_ms, event);
         }
-        let watchers = lock(&self.watchers).clone();
-        for watcher in &watchers {
-            if watcher.send(notice.clone()).await.is_err() {
-                lock(&self.watchers).retain(|watcher| !watcher.is_closed());
+        lock(&self.watchers).retain(|watcher| {
+            // The last place is kept for saying that there are no more.
+            if watcher.capacity() > 1 {
+                return watcher.try_send(notice.clone()).is_ok();
             }
-        }
+            let error = Arc::new(RuntimeError::Behind(watcher.max_capacity()));
+            drop(watcher.try_send(Notice::Stopped { session: notice.session(), error }));
+            false
+        });
     }
 }
 
 impl Word {
     /// What is to be heard in this place, and everything behind it that only waited for it.
-    pub(crate) async fn tell(self, notices: Vec<Notice>) {
+    pub(crate) fn tell(self, notices: Vec<Notice>) {
         self.fill(notices);
-        self.herald.speak().await;
+        self.herald.speak();
     }
 
     fn fill(&self, notices: Vec<Notice>) {
@@ -164,18 +168,48 @@ mod tests {
             .collect()
     }
 
-    #[tokio::test]
-    async fn what_was_decided_first_is_heard_first() {
+    #[test]
+    fn what_was_decided_first_is_heard_first() {
         let herald = Herald::new(None);
         let mut faces = herald.watch();
         let (first, given_up, last) = (herald.word(), herald.word(), herald.word());
-        last.tell(vec![idle(true)]).await;
+        last.tell(vec![idle(true)]);
         drop(given_up);
         assert!(heard(&mut faces).is_empty());
-        first.tell(vec![idle(false), idle(false)]).await;
+        first.tell(vec![idle(false), idle(false)]);
         assert_eq!(heard(&mut faces), [false, false, true]);
         drop(herald.word());
-        herald.tell(idle(true)).await;
+        herald.tell(idle(true));
         assert_eq!(heard(&mut faces), [true]);
+    }
+    /// A face that never listens; what happens goes on, and others hear all of it.
+    #[test]
+    fn nobody_waits_for_a_face_and_one_that_listens_late_hears_everything() {
+        let herald = Herald::new(None);
+        let (mut late, mut quick) = (herald.watch(), herald.watch());
+        for number in 0..10_000 {
+            herald.tell(idle(number % 2 == 0));
+            herald.show(&idle(true));
+            while quick.try_recv().is_ok() {}
+        }
+        let heard = heard(&mut late);
+        // What is only for show ends where it is behind; nothing that happened is missing.
+        assert_eq!(heard.len(), 10_000 + NOTICES_SHOWN_MAX / 2);
+        assert_eq!(heard.last(), Some(&false));
+    }
+
+    #[test]
+    fn a_face_that_is_hopelessly_behind_is_told_so_and_no_more() {
+        let herald = Herald::new(None);
+        let mut face = herald.watch_within(16);
+        (0..20).for_each(|_| herald.tell(idle(true)));
+        let heard: Vec<Notice> = std::iter::from_fn(|| face.try_recv().ok()).collect();
+        assert_eq!(heard.len(), 16);
+        let last = heard.last();
+        assert!(
+            matches!(last, Some(Notice::Stopped { error, .. }) if matches!(**error, RuntimeError::Behind(_))),
+            "{last:?}"
+        );
+        assert!(face.is_closed() && lock(&herald.watchers).is_empty());
     }
 }

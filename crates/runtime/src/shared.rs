@@ -19,6 +19,7 @@ use crate::herald::Herald;
 use crate::house::Options;
 use crate::memory::Remember;
 use crate::skills::Library;
+use crate::stream::Pieces;
 use crate::{session, team_tools};
 
 /// How long what was read of the instruction files holds.
@@ -47,6 +48,8 @@ pub(crate) struct Shared {
     /// How it looks after its memory, once somebody has said so.
     pub remember: OnceLock<Remember>,
     pub herald: Arc<Herald>,
+    /// Pieces of answers on their way to whoever reads the stream.
+    pub pieces: Pieces,
 }
 
 impl Shared {
@@ -67,6 +70,7 @@ impl Shared {
             skills: Arc::new(Library::new(options.skills)),
             remember: OnceLock::new(),
             herald: Herald::new(options.audit.map(Audit::new)),
+            pieces: Pieces::default(),
         }
     }
 

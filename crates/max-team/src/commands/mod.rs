@@ -19,6 +19,7 @@ pub(crate) mod ps;
 pub(crate) mod sessions;
 pub(crate) mod skills;
 pub(crate) mod stop;
+pub(crate) mod stream;
 mod table;
 pub(crate) mod tasks;
 pub(crate) mod tools;

@@ -9,7 +9,7 @@ use max_team_core::plan::event::About;
 use max_team_runtime::Opened;
 
 use super::tally::Tally;
-use super::{Headless, Task, millis, print_line, talk};
+use super::{Headless, Task, millis, talk};
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
@@ -52,7 +52,7 @@ impl Headless {
         };
         match self.format {
             Format::Text => self.print_text(ended)?,
-            Format::Json | Format::StreamJson => print_line(&result.json())?,
+            Format::Json | Format::StreamJson => self.print_line(&result.json())?,
         }
         if let Some(words) = self.lang.ended_because(&ended.end) {
             talk(&words);
@@ -109,7 +109,7 @@ impl Headless {
             }
             crate::commands::print(&sheet::sheet(&state, sheet::WIDTH, self.lang))?;
         } else {
-            print_line(&stream_json::waits(session, *plan, *asked, budget))?;
+            self.print_line(&stream_json::waits(session, *plan, *asked, budget))?;
         }
         if let Some(words) = self.lang.answered_with(&state) {
             talk(&self.lang.then_go_on(&words, &session.to_string()));
@@ -119,7 +119,7 @@ impl Headless {
 
     fn print_text(&self, ended: &TurnEnded) -> anyhow::Result<()> {
         match &ended.structured {
-            Some(value) => print_line(value),
+            Some(value) => self.print_line(value),
             None if ended.text.is_empty() => Ok(()),
             None => {
                 let mut out = std::io::stdout().lock();

@@ -4,6 +4,7 @@
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
 mod finish;
+mod out;
 mod tally;
 mod vigil;
 
@@ -17,7 +18,7 @@ use max_team_core::message::Principal;
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
-use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, Scope, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -30,6 +31,7 @@ use crate::stream_json;
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
+pub(crate) use out::Out;
 use tally::Tally;
 use vigil::Vigil;
 
@@ -54,6 +56,8 @@ pub(crate) struct Headless {
     pub(crate) lang: Lang,
     /// Somebody wants to know what is waited for.
     pub(crate) verbose: bool,
+    /// Where lines go that somebody may read slowly.
+    pub(crate) out: Out,
 }
 
 /// What a headless run is for.
@@ -78,13 +82,29 @@ pub(crate) enum Task {
 
 impl Headless {
     pub(crate) async fn run(self, open: Open, mut signals: Signals) -> anyhow::Result<Exit> {
+        let exit = self.answer(open, &mut signals).await;
+        // What is left of the lines is waited for, unless somebody insists.
+        let closed = tokio::select! {
+            closed = self.out.close() => closed,
+            _ = signals.next() => Ok(()),
+        };
+        let exit = exit?;
+        closed?;
+        Ok(exit)
+    }
+
+    async fn answer(&self, open: Open, signals: &mut Signals) -> anyhow::Result<Exit> {
         let started = Instant::now();
         let mut notices = self.handle.watch();
+        let here = self.handle.here()?;
         let opened = self.handle.open(self.by.clone(), &self.cwd, open.clone()).await?;
         let session = opened.session;
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
         let key = EnvelopeId::new(Uuid::now_v7());
         let mut tally = Tally::new(session, open.settings.retries_max);
+        if self.format == Format::StreamJson {
+            tally.stream = Some(self.handle.stream(Scope::Session(session), here)?);
+        }
         tally.team = open.team.as_ref().is_some_and(|team| !team.members.is_empty());
         let command = match &self.task {
             Task::Say(text) if text.is_empty() => {
@@ -111,7 +131,7 @@ impl Headless {
             self.refuse(session, asked, None, &mut tally).await?;
         }
         let stopped = if waits_for.is_some() || opened.continuing {
-            self.follow(session, waits_for, &mut notices, &mut signals, &mut tally).await?
+            self.follow(session, waits_for, &mut notices, signals, &mut tally).await?
         } else {
             // Nothing was open: what `-c -p ""` goes on to is the answer that is already there.
             tally.ended = opened.last.clone();
@@ -123,6 +143,7 @@ impl Headless {
         if stopped == Some(Exit::Terminated) || (stopped.is_some() && tally.ended.is_none()) {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
+        self.emit_team(&mut tally)?;
         let exit = self.finish(&opened, &tally, started, stopped).await?;
         self.tell_of_copies(session).await?;
         // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
@@ -178,6 +199,7 @@ impl Headless {
                 Notice::Event { from, event, at_ms, .. } => {
                     vigil.hear(&from, &event, Instant::now());
                     self.note(session, at_ms, &from, &event, tally).await?;
+                    self.emit_team(tally)?;
                     match &*event {
                         _ if tally.team || !from.lead => {}
                         Event::TurnStarted(started) if Some(started.envelope) == waits_for => ours = Some(started.turn),
@@ -286,7 +308,7 @@ impl Headless {
         }
         if !from.lead {
             let called = tally.of_call(from, at_ms, event);
-            return self.emit_stream_some(|| called.or_else(|| stream_json::of_team(session, from, at_ms, event)));
+            return called.map_or(Ok(()), |line| self.emit_stream(|| line));
         }
         match event {
             Event::TurnStarted(_) => tally.rounds = 0,
@@ -305,7 +327,7 @@ impl Headless {
         if self.format != Format::StreamJson {
             return Ok(());
         }
-        tally.lines.line(at_ms, event).map_or(Ok(()), |line| print_line(&line))
+        tally.lines.line(at_ms, event).map_or(Ok(()), |line| self.print_line(&line))
     }
 
     /// A call that is made again is said; a member's only where somebody watches.
@@ -367,15 +389,21 @@ impl Headless {
         }
     }
 
-    fn emit_stream_some(&self, line: impl FnOnce() -> Option<Value>) -> anyhow::Result<()> {
-        if self.format != Format::StreamJson {
-            return Ok(());
+    /// What the log tells of the team since the last time.
+    fn emit_team(&self, tally: &mut Tally) -> anyhow::Result<()> {
+        let Some(stream) = &mut tally.stream else { return Ok(()) };
+        while let Some(event) = stream.try_next()? {
+            stream_json::of_stream(&event).map_or(Ok(()), |line| self.print_line(&line))?;
         }
-        line().map_or(Ok(()), |line| print_line(&line))
+        Ok(())
     }
 
     fn emit_stream(&self, line: impl FnOnce() -> Value) -> anyhow::Result<()> {
-        if self.format == Format::StreamJson { print_line(&line()) } else { Ok(()) }
+        if self.format == Format::StreamJson { self.print_line(&line()) } else { Ok(()) }
+    }
+
+    fn print_line(&self, line: &Value) -> anyhow::Result<()> {
+        Ok(self.out.put(line.to_string())?)
     }
 }
 
@@ -383,13 +411,6 @@ impl Headless {
 /// Whether a turn ended before it was done.
 pub(crate) fn is_unfinished(end: &End) -> bool {
     matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
-}
-
-/// Data goes out line by line and at once, so that a reader sees each when it happens.
-fn print_line(line: &Value) -> anyhow::Result<()> {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}")?;
-    Ok(out.flush()?)
 }
 
 /// Talk goes to standard error; if nobody can hear it, that is no failure.

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use max_team_core::event::{Event, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::PlanEnd;
-use max_team_runtime::Origin;
+use max_team_runtime::{Origin, StreamReader};
 use serde_json::{Value, json};
 
 use crate::stream_json;
@@ -13,6 +13,8 @@ use crate::stream_json;
 /// What is known when it is over.
 pub(super) struct Tally {
     pub(super) lines: stream_json::Lines,
+    /// What the log tells, for whoever reads lines.
+    pub(super) stream: Option<StreamReader>,
     /// The lines of those who were called.
     pub(super) called: HashMap<AgentId, stream_json::Lines>,
     pub(super) rounds: u32,
@@ -38,6 +40,7 @@ impl Tally {
     pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
         Self {
             lines: stream_json::Lines::new(session, retries_max),
+            stream: None,
             called: HashMap::new(),
             rounds: 0,
             api_ms: 0,

@@ -99,21 +99,28 @@ impl Lang {
 
     /// Why somebody does nothing.
     pub(crate) fn reason(self, person: &Person) -> Option<String> {
-        Some(match person.reason.as_ref()? {
+        let reason = person.reason.as_ref()?;
+        let is_parked = person.pid.is_none() && person.state == Standing::Stopped;
+        if let (Self::Zh, Reason::Blocked(_), true) = (self, reason, is_parked) {
+            return Some(format!("没有进程运行此会话：max-team -r {}", person.session));
+        }
+        Some(self.idle_because(reason))
+    }
+
+    /// A reason in words.
+    pub(crate) fn idle_because(self, reason: &Reason) -> String {
+        match reason {
             Reason::Done => self.done_word().to_owned(),
             Reason::WaitingFor(what) => {
                 let what = self.phrase(what);
                 say!(self, "waiting for {what}", "等待 {what}")
-            }
-            Reason::Blocked(_) if self == Self::Zh && person.pid.is_none() && person.state == Standing::Stopped => {
-                format!("没有进程运行此会话：max-team -r {}", person.session)
             }
             Reason::Blocked(what) => match what.strip_prefix(Reason::DECISION) {
                 Some(error) => say!(self, "a decision: {error}", "需要决定：{error}"),
                 None => self.phrase(what).to_owned(),
             },
             Reason::Failed(why) => self.failed_with(self.phrase(why), false),
-        })
+        }
     }
 
     /// What is always said in the same words; names and errors stay as they are.

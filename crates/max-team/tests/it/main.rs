@@ -18,6 +18,7 @@ mod desk;
 mod documents;
 mod edits;
 mod errands;
+mod events;
 mod experts;
 mod faults;
 mod files;

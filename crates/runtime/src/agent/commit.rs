@@ -203,7 +203,7 @@ impl Agent {
             self.floor.begun(&assignment);
         }
         for (word, notices) in std::mem::take(&mut self.untold) {
-            word.tell(notices).await;
+            word.tell(notices);
         }
     }
 

@@ -21,6 +21,7 @@ use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::shared::now_ms;
 use crate::skills::{self, State};
+use crate::stream::{self, Sayer};
 use crate::worktree;
 
 /// Calls that are looked at on the loop's own thread; more of them are worth another one.
@@ -120,14 +121,16 @@ impl Agent {
         };
 
         let (shared, session, cancel) = (Arc::clone(&self.floor.shared), self.floor.session, self.cancel.clone());
-        let from = Arc::clone(&self.origin);
+        let (from, agent) = (Arc::clone(&self.origin), self.origin.agent);
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         Box::pin(async move {
             let started = Instant::now();
             let is_summary = intent.summary.is_some();
+            let mut sayer = Sayer::new(session, agent, (intent.call, intent.attempt));
             let show = |delta: max_team_llm::Delta<'_>| {
                 // A summary is not part of the conversation.
                 if let Some(delta) = shown(delta).filter(|delta| !is_summary || !is_said(delta)) {
+                    sayer.say(&shared.pieces, &delta);
                     shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
                 }
             };
@@ -286,8 +289,9 @@ impl Agent {
     /// Where a tool says how far it is: to every face that keeps up.
     fn progress(&self, key: &str) -> Progress {
         let (shared, session, from) = (Arc::clone(&self.floor.shared), self.floor.session, Arc::clone(&self.origin));
-        let key = key.to_owned();
+        let (agent, key) = (self.origin.agent, key.to_owned());
         Progress::new(move |words| {
+            stream::progress(&shared.pieces, session, agent, &key, &words);
             let delta = Delta::Progress { key: key.clone(), words };
             shared.herald.show(&Notice::Delta { session, from: Arc::clone(&from), delta });
         })

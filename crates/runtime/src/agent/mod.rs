@@ -269,7 +269,7 @@ impl Agent {
         self.tell().await;
         if let Err(error) = worked {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.herald.tell(stopped).await;
+            self.floor.shared.herald.tell(stopped);
         }
         self.cancel.cancel();
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.

@@ -160,6 +160,26 @@ impl<'j> Census<'j> {
         Ok(found.into_iter().rev().map(|(_, row)| row).collect())
     }
 
+    /// Whom somebody means by a name, a handle or the end of an id: of a session, or of the one last used in which there is
+    /// such an agent; `None` if there is none.
+    pub fn find_agent(&self, session: Option<SessionId>, text: &str) -> Result<Option<AgentRow>, RuntimeError> {
+        let sessions = match session {
+            Some(session) => vec![session],
+            None => Sessions::new(self.journal).list(SESSIONS_MAX)?.into_iter().map(|row| row.session).collect(),
+        };
+        for session in sessions {
+            let mut meant = self.agents(session)?;
+            meant.retain(|row| row.is(text));
+            if meant.len() > 1 {
+                return Err(RuntimeError::ambiguous(text, meant.iter().map(AgentRow::handle).collect()));
+            }
+            if let Some(row) = meant.pop() {
+                return Ok(Some(row));
+            }
+        }
+        Ok(None)
+    }
+
     fn events(&self, stream: &str) -> Result<Vec<(i64, Event)>, RuntimeError> {
         let (mut events, mut after) = (Vec::new(), 0);
         loop {

@@ -10,7 +10,7 @@ use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
 use max_team_core::turn::{Effect, Turn};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Census, SESSIONS_MAX};
 use crate::error::RuntimeError;
@@ -21,7 +21,7 @@ use crate::team_tools::{self, NEED_CLARIFY};
 /// How long sessions without work are shown to whoever asks for all.
 const RECENT_MS: i64 = 24 * 60 * 60 * 1_000;
 /// The stages of an agent's life.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// A plan names it that nobody has approved yet.
@@ -50,7 +50,7 @@ impl Standing {
 }
 
 /// Why somebody does nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
     /// There is nothing left to do.
@@ -88,6 +88,21 @@ impl Reason {
     pub const ROUNDS: &str = "the limit of rounds was reached";
     /// What stands in front of an error that somebody has to decide about.
     pub const DECISION: &str = "a decision: ";
+
+    /// Why somebody does nothing after a turn that ended so.
+    pub(crate) fn of(end: &End) -> Self {
+        match end {
+            End::Answered | End::Proposed | End::Truncated => Self::Done,
+            End::Budget => Self::Blocked(Self::BUDGET.to_owned()),
+            End::Interrupted => Self::Failed(Self::STOPPED.to_owned()),
+            End::Failed { detail, .. } | End::Broken { detail } => Self::Failed(detail.clone()),
+            End::Refused => Self::Failed(Self::REFUSED.to_owned()),
+            End::Empty => Self::Failed(Self::EMPTY.to_owned()),
+            End::Unstructured => Self::Failed(Self::UNSTRUCTURED.to_owned()),
+            End::Looping => Self::Failed(Self::LOOPING.to_owned()),
+            End::Rounds => Self::Failed(Self::ROUNDS.to_owned()),
+        }
+    }
 }
 
 /// What somebody is at.
@@ -452,15 +467,5 @@ fn doing(turn: &Turn, effect: &Effect) -> Doing {
 
 /// What came of what it did last.
 fn last(turn: &Turn) -> Option<Reason> {
-    Some(match &turn.last()?.end {
-        End::Answered | End::Proposed | End::Truncated => Reason::Done,
-        End::Budget => Reason::Blocked(Reason::BUDGET.to_owned()),
-        End::Interrupted => Reason::Failed(Reason::STOPPED.to_owned()),
-        End::Failed { detail, .. } | End::Broken { detail } => Reason::Failed(detail.clone()),
-        End::Refused => Reason::Failed(Reason::REFUSED.to_owned()),
-        End::Empty => Reason::Failed(Reason::EMPTY.to_owned()),
-        End::Unstructured => Reason::Failed(Reason::UNSTRUCTURED.to_owned()),
-        End::Looping => Reason::Failed(Reason::LOOPING.to_owned()),
-        End::Rounds => Reason::Failed(Reason::ROUNDS.to_owned()),
-    })
+    Some(Reason::of(&turn.last()?.end))
 }

@@ -121,22 +121,18 @@ impl Floor {
             if let Err(crash) = ended {
                 let words = format!("{crash}; go on with `max-team -r {}`", floor.session);
                 let error = Arc::new(RuntimeError::AgentStopped(words));
-                floor.shared.herald.tell(Notice::Stopped { session: floor.session, error }).await;
+                floor.shared.herald.tell(Notice::Stopped { session: floor.session, error });
             }
             if !floor.is_closing() {
-                floor.publish_quiet(quiet).await;
+                floor.publish_quiet(quiet);
             }
         });
     }
 
     /// Somebody could not be seated: whoever watches must know why nothing happens.
-    fn tell_why(self: &Arc<Self>, seated: Result<(), RuntimeError>) {
+    fn tell_why(&self, seated: Result<(), RuntimeError>) {
         if let Err(error) = seated {
-            let floor = Arc::clone(self);
-            lock(&self.loops).spawn(async move {
-                let stopped = Notice::Stopped { session: floor.session, error: Arc::new(error) };
-                floor.shared.herald.tell(stopped).await;
-            });
+            self.shared.herald.tell(Notice::Stopped { session: self.session, error: Arc::new(error) });
         }
     }
 
@@ -274,7 +270,7 @@ impl Floor {
             }
             self.becomes_quiet(&chairs)
         };
-        self.publish_quiet(quiet).await;
+        self.publish_quiet(quiet);
     }
 
     fn becomes_quiet(&self, chairs: &HashMap<String, Chair>) -> Option<bool> {
@@ -287,9 +283,9 @@ impl Floor {
         Some(chairs.values().any(|chair| chair.activity == Activity::Waiting))
     }
 
-    async fn publish_quiet(&self, quiet: Option<bool>) {
+    fn publish_quiet(&self, quiet: Option<bool>) {
         if let Some(waiting) = quiet {
-            self.shared.herald.tell(Notice::Idle { session: self.session, waiting }).await;
+            self.shared.herald.tell(Notice::Idle { session: self.session, waiting });
         }
     }
 
@@ -305,7 +301,7 @@ impl Floor {
             self.changed.notify_waiters();
             self.becomes_quiet(&chairs)
         };
-        self.publish_quiet(quiet).await;
+        self.publish_quiet(quiet);
         true
     }
 

@@ -33,7 +33,7 @@ impl Floor {
         while !self.is_closing() {
             if let Err(error) = self.end_for(agent, why).await {
                 let stopped = Notice::Stopped { session: self.session, error: Arc::new(error) };
-                self.shared.herald.tell(stopped).await;
+                self.shared.herald.tell(stopped);
                 return;
             }
             while controls.try_recv().is_ok() {}
@@ -79,7 +79,7 @@ impl Floor {
         purse.settle(reserved, reserved);
         let session = self.session;
         let notice = |event| Notice::Event { session, from: Arc::clone(&origin), at_ms, event: Arc::new(event) };
-        word.tell(events.into_iter().map(notice).collect()).await;
+        word.tell(events.into_iter().map(notice).collect());
         Ok(())
     }
 }

@@ -84,7 +84,7 @@ impl Floor {
         let events = TaskLists::new(&self.shared.journal).commit(self.session, doer, &gone, commit).await?;
         let notice =
             |event| Notice::Event { session: self.session, from: Arc::clone(&from), at_ms, event: Arc::new(event) };
-        word.tell(events.into_iter().map(notice).collect()).await;
+        word.tell(events.into_iter().map(notice).collect());
         self.wake_claimers()
     }
 

@@ -85,7 +85,7 @@ impl PlanLoop {
         }
         let (session, from) = (self.floor.session, &self.origin);
         let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
-        word.tell(batch.events.into_iter().map(notice).collect()).await;
+        word.tell(batch.events.into_iter().map(notice).collect());
         self.snapshot().await
     }
 

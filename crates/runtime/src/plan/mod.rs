@@ -155,7 +155,7 @@ impl PlanLoop {
             && !self.parked
         {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
-            self.floor.shared.herald.tell(stopped).await;
+            self.floor.shared.herald.tell(stopped);
         }
         self.cancel.cancel();
     }

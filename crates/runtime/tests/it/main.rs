@@ -14,6 +14,7 @@ mod progress;
 mod questions;
 mod steer;
 mod stops;
+mod stream;
 mod tasks;
 mod team;
 mod worktrees;

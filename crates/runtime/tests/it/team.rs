@@ -137,7 +137,7 @@ pub(crate) async fn ask(team: &TeamHandle, root: &Path, approve: Approve) -> (Se
     (opened.session, notices)
 }
 
-const FEATURE: &str = r#"
+pub(crate) const FEATURE: &str = r#"
 answers:
   - parts:
       - {text: "This needs a design first."}

@@ -1,0 +1,72 @@
+//! The command line of what reads the stream of events.
+
+use clap::Args;
+use max_team_runtime::{Mark, What};
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  max-team events -f                    the session last used, as it goes on\n  \
+    max-team events --all --from 1200.1   what came behind event 1200, part 1\n  \
+    max-team events --type task --type plan --json | jq -r '\"\\(.task): \\(.state)\"'")]
+pub(crate) struct Events {
+    /// One session: its id, or its beginning or end; the one last used without it
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    pub(crate) session: Option<String>,
+    /// Every session
+    #[arg(long)]
+    pub(crate) all: bool,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  max-team logs leo           what leo did, in the session in which somebody of that name was last\n  \
+    max-team logs leo-1f2e3d -f one of several, as it goes on"
+)]
+pub(crate) struct Logs {
+    /// Whose: a name, a name with the end of an id (`leo-1f2e3d`), or the end of an id
+    pub(crate) agent: String,
+    /// In this session: its id, or its beginning or end
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+/// From where, how far, what of it and how.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Reading {
+    /// Only what came behind this event: its `seq`, with `.` and its `part` if it has one
+    #[arg(long, value_name = "SEQ", default_value = "0")]
+    pub(crate) from: Mark,
+    /// Go on with what happens, until Ctrl-C
+    #[arg(short = 'f', long)]
+    pub(crate) follow: bool,
+    /// Only events of this type; may be given several times
+    #[arg(long = "type", value_name = "TYPE", value_parser = What::TYPES)]
+    pub(crate) types: Vec<String>,
+    /// As JSON, a line each (`events` into a pipe does so anyway)
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use max_team_runtime::Mark;
+
+    use crate::args::{Cli, Command};
+
+    #[test]
+    fn a_place_is_a_number_or_two() {
+        let parse = |words: &[&str]| Cli::try_parse_from(["max-team", "events"].iter().chain(words));
+        let Some(Command::Events(events)) = parse(&["--from", "42.1", "-f", "--type", "mail"]).unwrap().command else {
+            panic!("not the events")
+        };
+        assert_eq!(events.reading.from, Mark { seq: 42, part: Some(1) });
+        assert!(events.reading.follow && events.reading.types == ["mail"] && !events.all);
+        for wrong in [&["--from", "x"][..], &["--type", "moon"], &["--all", "--session", "x"]] {
+            assert!(parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

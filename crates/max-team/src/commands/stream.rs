@@ -1,0 +1,121 @@
+//! `events` and `logs`: what happens, from any place on, as lines for programs or for people.
+//!
+//! Every line goes out at once. A reader that went away ends it without a word; one that comes back goes on behind the last
+//! whole line it has.
+
+mod line;
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+
+use max_team_runtime::{Scope, Sessions, StreamEvent, StreamReader};
+use rustix::event::{PollFd, PollFlags, poll};
+use tokio::sync::Notify;
+
+use super::desk::{self, Desk, stop};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::signals::Signals;
+use crate::words::Lang;
+
+pub(crate) fn events(place: &Place, options: &args::Events) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let scope = match &options.session {
+        _ if options.all => Scope::All,
+        Some(id) => Scope::Session(setup::session(&desk.census(), id)?),
+        None => {
+            let last = Sessions::new(&desk.journal).list(1).map_err(stop)?;
+            let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
+            Scope::Session(last.first().ok_or_else(none)?.session)
+        }
+    };
+    let json = options.reading.json || !io::stdout().is_terminal();
+    read(&desk, scope, &options.reading, json)
+}
+
+pub(crate) fn logs(place: &Place, options: &args::Logs) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let session = options.session.as_deref().map(|id| setup::session(&desk.census(), id)).transpose()?;
+    let found = desk.census().find_agent(session, &options.agent).map_err(stop)?;
+    let nobody = || Stop::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
+    let row = found.ok_or_else(nobody)?;
+    read(&desk, Scope::Agent(row.session, row.agent), &options.reading, options.reading.json)
+}
+
+fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyhow::Result<Exit> {
+    let reader = StreamReader::open(&desk.journal, scope, reading.from).map_err(stop)?;
+    let lines = Lines { types: &reading.types, json, lang: desk.lang };
+    let told = if reading.follow {
+        desk::wait(follow(reader, &lines))
+    } else {
+        let last = desk.journal.last_seq()?;
+        lines.upto(reader, last)
+    };
+    match told {
+        // Whoever read it has seen enough.
+        Err(error)
+            if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) =>
+        {
+            Ok(Exit::Ok)
+        }
+        told => told,
+    }
+}
+
+async fn follow(mut reader: StreamReader, lines: &Lines<'_>) -> anyhow::Result<Exit> {
+    let mut signals = Signals::listen()?;
+    let gone = gone();
+    loop {
+        tokio::select! {
+            biased;
+            exit = signals.next() => return Ok(exit),
+            () = gone.notified() => return Ok(Exit::Ok),
+            event = reader.next() => lines.put(&event.map_err(stop)?)?,
+        }
+    }
+}
+
+/// Says when nobody can read what we write any more, also while there is nothing to write.
+fn gone() -> Arc<Notify> {
+    let gone = Arc::new(Notify::new());
+    let told = Arc::clone(&gone);
+    // The thread sleeps until then, and ends with the process.
+    std::thread::spawn(move || {
+        let out = io::stdout();
+        // No event is waited for: the end of a pipe is told without being asked for.
+        if poll(&mut [PollFd::new(&out, PollFlags::empty())], None).is_ok() {
+            told.notify_one();
+        }
+    });
+    gone
+}
+
+/// How events are told.
+struct Lines<'a> {
+    /// Those that are told; all, if it names none.
+    types: &'a [String],
+    json: bool,
+    lang: Lang,
+}
+
+impl Lines<'_> {
+    /// Everything that is in the log up to an entry.
+    fn upto(&self, mut reader: StreamReader, last: u64) -> anyhow::Result<Exit> {
+        while let Some(event) = reader.try_next().map_err(stop)?.filter(|event| event.seq <= last) {
+            self.put(&event)?;
+        }
+        Ok(Exit::Ok)
+    }
+
+    fn put(&self, event: &StreamEvent) -> anyhow::Result<()> {
+        if !self.types.is_empty() && !self.types.iter().any(|name| name == event.what.name()) {
+            return Ok(());
+        }
+        let line = if self.json { serde_json::to_string(event)? } else { line::line(event, self.lang) };
+        let mut out = io::stdout().lock();
+        // One write for one line: whoever is killed in between has written all of it or nothing, where a pipe has room.
+        out.write_all(format!("{line}\n").as_bytes())?;
+        Ok(out.flush()?)
+    }
+}

@@ -1,0 +1,96 @@
+//! What must be known of an agent to tell what it does: the round, and the calls of its last answer.
+//!
+//! It follows from the entries since the beginning of the turn, so whoever begins to read in the middle of one looks that far
+//! back, and knows the same as whoever was there from the start.
+
+use std::collections::HashMap;
+
+use max_team_core::event::{Event, Outcome};
+use max_team_core::ledger::Price;
+use max_team_core::limits::STREAM_ARGS_BYTES_MAX;
+use max_team_core::turn::call_key;
+use max_team_journal::Journal;
+
+use crate::error::RuntimeError;
+use crate::rows::event_of;
+
+/// Entries that are looked at at once on the way back to the beginning of a turn.
+const PAGE: usize = 64;
+/// The entry that everything here follows from.
+const BEGINNING: &str = "turn_started";
+
+/// An agent at work.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Bench {
+    /// The round of the turn.
+    pub(super) iteration: u32,
+    /// The model that is called, or was last.
+    pub(super) model: String,
+    /// What it costs.
+    pub(super) price: Option<Price>,
+    /// The call that is being made: its number and its attempt.
+    pub(super) calling: Option<(u32, u32)>,
+    /// Calls of the last answer: tool and input by key.
+    pub(super) calls: HashMap<String, (String, String)>,
+}
+
+impl Bench {
+    /// Takes an event in.
+    pub(super) fn take(&mut self, event: &Event) {
+        match event {
+            Event::TurnStarted(_) => *self = Self::default(),
+            Event::LlmIntent(intent) => {
+                if intent.attempt == 1 && intent.summary.is_none() {
+                    self.iteration += 1;
+                }
+                self.model.clone_from(&intent.model.name);
+                (self.price, self.calling) = (intent.model.price, Some((intent.call, intent.attempt)));
+            }
+            Event::LlmEnded(ended) => {
+                self.calling = None;
+                if let (false, Outcome::Done(answer)) = (ended.summary, &ended.outcome) {
+                    let uses = answer.message.tool_uses().enumerate();
+                    let known = uses.map(|(index, (_, tool, input))| {
+                        let mut input = input.to_string();
+                        // More than is ever told, so that whoever tells it knows that there is more.
+                        input.truncate(input.floor_char_boundary(2 * STREAM_ARGS_BYTES_MAX));
+                        (call_key(ended.call, index), (tool.to_owned(), input))
+                    });
+                    self.calls = known.collect();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// As it was before an entry of its stream.
+    pub(super) fn before(journal: &Journal, stream: &str, stream_seq: u64) -> Result<Self, RuntimeError> {
+        let mut bench = Self::default();
+        let last = stream_seq.saturating_sub(1);
+        let mut after = begin(journal, stream, last)?;
+        while after < last {
+            let entries = journal.read(stream, after, PAGE)?;
+            let Some(read) = entries.last() else { break };
+            after = read.stream_seq;
+            for entry in entries.iter().filter(|entry| entry.stream_seq <= last) {
+                // What was erased or cannot be read says nothing, whoever reads it.
+                event_of(entry).into_iter().for_each(|event| bench.take(&event));
+            }
+        }
+        Ok(bench)
+    }
+}
+
+/// The place in front of the last turn that begins at or before an entry; the beginning of the stream if none does.
+fn begin(journal: &Journal, stream: &str, last: u64) -> Result<u64, RuntimeError> {
+    let mut upto = last;
+    while upto > 0 {
+        let after = upto.saturating_sub(PAGE as u64);
+        let entries = journal.read(stream, after, usize::try_from(upto - after).unwrap_or(usize::MAX))?;
+        if let Some(found) = entries.iter().rev().find(|entry| entry.event == BEGINNING) {
+            return Ok(found.stream_seq.saturating_sub(1));
+        }
+        upto = after;
+    }
+    Ok(0)
+}

@@ -1,0 +1,125 @@
+//! Nothing in the stream is longer than its bound, and what tools took and gave holds no secret.
+//!
+//! The words of a conversation (what the user says, what agents answer) are told as they are: whoever reads the stream
+//! holds that conversation. What came from files, commands and providers may hold what nobody meant to show.
+
+use max_team_core::limits::{STREAM_ARGS_BYTES_MAX, STREAM_TASKS_MAX, STREAM_TEXT_BYTES_MAX};
+use max_team_core::memory::redact;
+
+use super::event::What;
+use crate::census::Reason;
+
+impl What {
+    /// Within its bounds; whether something had to be cut.
+    pub(super) fn fit(mut self) -> (Self, bool) {
+        let cut = match &mut self {
+            Self::Status { message, .. } | Self::Mail { message, .. } => bound(message, STREAM_TEXT_BYTES_MAX),
+            Self::ToolStart { tool_args, target, .. } => {
+                hide(tool_args, STREAM_ARGS_BYTES_MAX) | hide(target, STREAM_ARGS_BYTES_MAX)
+            }
+            Self::ToolResult { summary, tool_result, .. } => {
+                hide(summary, STREAM_TEXT_BYTES_MAX) | hide(tool_result, STREAM_TEXT_BYTES_MAX)
+            }
+            Self::ContentDelta { delta, .. } => bound(delta, STREAM_TEXT_BYTES_MAX),
+            Self::Final { response, .. } => bound(response, STREAM_TEXT_BYTES_MAX),
+            Self::Error { message, response, .. } => {
+                hide(message, STREAM_TEXT_BYTES_MAX) | bound(response, STREAM_TEXT_BYTES_MAX)
+            }
+            Self::Plan { goal, tasks, message, .. } => {
+                let mut too_many = shorten(tasks);
+                tasks.iter_mut().for_each(|task| too_many |= shorten(&mut task.needs));
+                bound(goal, STREAM_TEXT_BYTES_MAX) | bound(message, STREAM_TEXT_BYTES_MAX) | too_many
+            }
+            Self::Task { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
+            Self::Approval { message, preview, .. } => {
+                hide(message, STREAM_TEXT_BYTES_MAX) | hide(preview, STREAM_TEXT_BYTES_MAX)
+            }
+            Self::Agent { reason, message, .. } => {
+                let why = reason.as_mut().and_then(|reason| match reason {
+                    Reason::WaitingFor(why) | Reason::Blocked(why) | Reason::Failed(why) => Some(why),
+                    Reason::Done => None,
+                });
+                why.is_some_and(|why| hide(why, STREAM_TEXT_BYTES_MAX)) | bound(message, STREAM_TEXT_BYTES_MAX)
+            }
+            Self::Budget { .. } => false,
+        };
+        (self, cut)
+    }
+}
+
+/// Leaves out tasks that are too many; whether it had to.
+fn shorten<T>(tasks: &mut Vec<T>) -> bool {
+    let too_many = tasks.len() > STREAM_TASKS_MAX;
+    tasks.truncate(STREAM_TASKS_MAX);
+    too_many
+}
+
+/// Cuts a text at a letter; whether it had to.
+fn bound(text: &mut String, bytes_max: usize) -> bool {
+    let cut = text.len() > bytes_max;
+    text.truncate(text.floor_char_boundary(bytes_max));
+    cut
+}
+
+/// The same without secrets. Twice as much is looked at as may stay, for one that lies across the cut.
+fn hide(text: &mut String, bytes_max: usize) -> bool {
+    let cut = bound(text, bytes_max.saturating_mul(2));
+    if let std::borrow::Cow::Owned(hidden) = redact(text) {
+        *text = hidden;
+    }
+    bound(text, bytes_max) || cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut_at_a_letter_and_say_so() {
+        let status = |message: String| What::Status { iteration: 1, message, tool_id: None, model: None };
+        assert_eq!(status("short".into()).fit(), (status("short".into()), false));
+        let (fitted, cut) = status("字".repeat(STREAM_TEXT_BYTES_MAX)).fit();
+        let What::Status { message, .. } = fitted else { panic!("{fitted:?}") };
+        assert!(cut && message.len() <= STREAM_TEXT_BYTES_MAX && message.ends_with('字'));
+    }
+
+    #[test]
+    fn what_tools_took_holds_no_secret_not_even_half_of_one() {
+        let key = "sk-ant-0123456789abcdef0123456789abcdef";
+        for before in [0, 10, STREAM_ARGS_BYTES_MAX - 20, STREAM_ARGS_BYTES_MAX - 1, STREAM_ARGS_BYTES_MAX + 5] {
+            let tool_args = format!("{} {key}", "x".repeat(before));
+            let name = || "t".to_owned();
+            let start = What::ToolStart { iteration: 1, tool_id: name(), tool_name: name(), tool_args, target: name() };
+            let (What::ToolStart { tool_args, .. }, _) = start.fit() else { panic!("another type") };
+            assert!(!tool_args.contains("sk-ant-0"), "{before}");
+        }
+    }
+
+    #[test]
+    fn a_plan_lists_so_many_tasks_and_no_more() {
+        use crate::stream::event::{PlanStep, TaskLine};
+        let needs: Vec<String> = (0..2 * STREAM_TASKS_MAX).map(|number| number.to_string()).collect();
+        let tasks = |count| vec![TaskLine { id: "a".into(), agent: "leo".into(), needs: needs.clone() }; count];
+        let plan = |tasks| What::Plan {
+            plan: max_team_core::id::PlanId::new(uuid::Uuid::nil()),
+            state: PlanStep::Proposed,
+            goal: String::new(),
+            tasks,
+            task: None,
+            message: String::new(),
+            by: None,
+            tally: None,
+        };
+        for count in [1, STREAM_TASKS_MAX + 1] {
+            let (What::Plan { tasks, .. }, true) = plan(tasks(count)).fit() else { panic!("nothing was cut") };
+            assert!(tasks.len() == count.min(STREAM_TASKS_MAX) && tasks[0].needs.len() == STREAM_TASKS_MAX);
+        }
+    }
+
+    #[test]
+    fn a_conversation_is_told_as_it_is() {
+        let response = "use password: hunter2hunter2".to_owned();
+        let said = What::Final { iteration: 1, response, done: true, end: "answered".into() };
+        assert_eq!(said.clone().fit(), (said, false));
+    }
+}

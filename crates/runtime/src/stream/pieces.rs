@@ -1,0 +1,85 @@
+//! Pieces of answers on their way to whoever reads the stream in this process.
+//!
+//! Nobody waits for a reader: what does not fit is left out. A piece says which of its answer it is, so a reader sees a gap
+//! and shows nothing of what comes behind it; the whole answer comes by the log.
+
+use std::sync::{Arc, Mutex};
+
+use max_team_core::id::{AgentId, SessionId};
+use max_team_core::limits::STREAM_PIECES_MAX;
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
+
+use crate::handle::Delta;
+use crate::shared::{lock, now_ms};
+
+/// Something that is on its way.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    pub(crate) session: SessionId,
+    pub(crate) agent: AgentId,
+    pub(crate) at_ms: i64,
+    pub(crate) live: Live,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Live {
+    /// Words of an answer: of which call and attempt, and how many came before them.
+    Words { call: (u32, u32), index: u64, text: String },
+    /// How far a tool is.
+    Progress { key: String, words: String },
+}
+
+/// Whoever reads along.
+#[derive(Debug, Default)]
+pub(crate) struct Pieces {
+    readers: Mutex<Vec<mpsc::Sender<Arc<Piece>>>>,
+}
+
+impl Pieces {
+    /// What comes from now on.
+    pub(crate) fn read(&self) -> mpsc::Receiver<Arc<Piece>> {
+        let (sender, receiver) = mpsc::channel(STREAM_PIECES_MAX);
+        lock(&self.readers).push(sender);
+        receiver
+    }
+
+    fn say(&self, piece: impl FnOnce() -> Piece) {
+        let mut readers = lock(&self.readers);
+        if readers.is_empty() {
+            return;
+        }
+        let piece = Arc::new(piece());
+        readers.retain(|reader| !matches!(reader.try_send(Arc::clone(&piece)), Err(TrySendError::Closed(_))));
+    }
+}
+
+/// Says the pieces of one call, in their order.
+#[derive(Debug)]
+pub(crate) struct Sayer {
+    session: SessionId,
+    agent: Option<AgentId>,
+    call: (u32, u32),
+    index: u64,
+}
+
+impl Sayer {
+    pub(crate) fn new(session: SessionId, agent: Option<AgentId>, call: (u32, u32)) -> Self {
+        Self { session, agent, call, index: 0 }
+    }
+
+    pub(crate) fn say(&mut self, pieces: &Pieces, delta: &Delta) {
+        let (Delta::Text(text), Some(agent)) = (delta, self.agent) else { return };
+        let (call, index) = (self.call, self.index);
+        self.index += 1;
+        let live = || Live::Words { call, index, text: text.clone() };
+        pieces.say(|| Piece { session: self.session, agent, at_ms: now_ms(), live: live() });
+    }
+}
+
+/// Says how far a tool is.
+pub(crate) fn progress(pieces: &Pieces, session: SessionId, agent: Option<AgentId>, key: &str, words: &str) {
+    let Some(agent) = agent else { return };
+    let live = || Live::Progress { key: key.to_owned(), words: words.to_owned() };
+    pieces.say(|| Piece { session, agent, at_ms: now_ms(), live: live() });
+}

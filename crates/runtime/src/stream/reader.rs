@@ -1,0 +1,325 @@
+//! Reads the stream: catches up with the log, then follows it.
+//!
+//! A reader holds no more than one entry's events and a few pieces that are only live; however slow it is, nobody waits
+//! for it, and what it has not read yet lies in the log. Without a house it works the same, from any process: nudges
+//! wake it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use max_team_core::event::Event;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::limits::STREAM_PIECES_MAX;
+use max_team_core::message::Envelope;
+use max_team_journal::{Entry, Journal, Watch};
+use tokio::sync::mpsc;
+
+use super::bench::Bench;
+use super::event::{Mark, STREAM_VERSION, StreamEvent, What, Who};
+use super::pieces::{Live, Piece, Pieces};
+use super::tell::tell;
+use crate::error::RuntimeError;
+use crate::rows::{self, AgentRow, PlanRow, event_of};
+use crate::session;
+
+/// Agents and plans that a reader knows at once. Beyond them it forgets, and looks again.
+const SOURCES_MAX: usize = 4_096;
+/// The entry that ends the pieces of an answer.
+const ANSWERED: &str = "llm_ended";
+/// Entries that may be passed over before others get their turn.
+const PASSED_MAX: usize = 64;
+
+/// Whose events are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody's.
+    All,
+    /// Those of a session.
+    Session(SessionId),
+    /// Those of an agent of a session: what it does, its mail, and its tasks.
+    Agent(SessionId, AgentId),
+}
+
+/// Who writes into a stream of the journal.
+#[derive(Debug)]
+struct Source {
+    session: SessionId,
+    who: Option<Who>,
+    plan: Option<PlanId>,
+    /// What is known of its work, once something was read of it.
+    bench: Option<Bench>,
+    /// The next piece of the answer that it is getting.
+    next_piece: u64,
+}
+
+/// The stream from some place on, including what is yet to come.
+#[derive(Debug)]
+pub struct StreamReader {
+    journal: Journal,
+    watch: Watch,
+    scope: Scope,
+    /// The place to begin at, until it is passed.
+    from: Mark,
+    /// The last entry that was read.
+    seq: u64,
+    ready: VecDeque<StreamEvent>,
+    /// By the name of their stream.
+    sources: HashMap<String, Source>,
+    pieces: Option<mpsc::Receiver<Arc<Piece>>>,
+    /// Pieces that were looked at before their turn.
+    waiting: VecDeque<Arc<Piece>>,
+}
+
+enum Came {
+    Entry(Box<Entry>),
+    Piece(Option<Arc<Piece>>),
+}
+
+impl StreamReader {
+    /// What a journal holds behind a place, and what comes to be there.
+    pub fn open(journal: &Journal, scope: Scope, from: Mark) -> Result<Self, RuntimeError> {
+        let before = from.seq.saturating_sub(u64::from(from.part.is_some()));
+        let seq = before.max(beginning(journal, scope)?);
+        Ok(Self {
+            journal: journal.clone(),
+            watch: journal.watch(seq)?,
+            scope,
+            from,
+            seq,
+            ready: VecDeque::new(),
+            sources: HashMap::new(),
+            pieces: None,
+            waiting: VecDeque::new(),
+        })
+    }
+
+    /// The same with the pieces of answers that are on their way in this process.
+    pub(crate) fn live(self, pieces: &Pieces) -> Self {
+        Self { pieces: Some(pieces.read()), ..self }
+    }
+
+    /// The next event, as soon as there is one. Dropping the future loses nothing. Ends with an error when the journal is
+    /// closed; whoever has not read everything by then goes on behind the last event, in any process.
+    pub async fn next(&mut self) -> Result<StreamEvent, RuntimeError> {
+        let mut passed = 0;
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(event);
+            }
+            passed += 1;
+            if passed % PASSED_MAX == 0 {
+                tokio::task::yield_now().await;
+            }
+            match self.come().await? {
+                Came::Entry(entry) => self.take(&entry)?,
+                Came::Piece(Some(piece)) => {
+                    let event = self.piece(&piece);
+                    self.ready.extend(event);
+                }
+                Came::Piece(None) => self.pieces = None,
+            }
+        }
+    }
+
+    /// The log comes first: a piece is only shown to whoever has read all that happened before it.
+    async fn come(&mut self) -> Result<Came, RuntimeError> {
+        if !self.waiting.is_empty() {
+            let entry = self.watch.try_next()?;
+            return Ok(match entry {
+                Some(entry) => Came::Entry(Box::new(entry)),
+                None => Came::Piece(self.waiting.pop_front()),
+            });
+        }
+        Ok(match &mut self.pieces {
+            None => Came::Entry(Box::new(self.watch.next().await?)),
+            Some(pieces) => tokio::select! {
+                biased;
+                entry = self.watch.next() => Came::Entry(Box::new(entry?)),
+                piece = pieces.recv() => Came::Piece(piece),
+            },
+        })
+    }
+
+    /// The next event that is in the log already; `None` if all of it was read.
+    pub fn try_next(&mut self) -> Result<Option<StreamEvent>, RuntimeError> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Ok(Some(event));
+            }
+            match self.watch.try_next()? {
+                Some(entry) => self.take(&entry)?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Reads an entry; what it says is ready then.
+    fn take(&mut self, entry: &Entry) -> Result<(), RuntimeError> {
+        if entry.event == ANSWERED {
+            self.last_pieces(&entry.stream);
+        }
+        self.seq = entry.seq;
+        let events = match entry.stream.strip_prefix("mail/") {
+            Some(address) => self.letter(entry, address)?,
+            None => self.entry(entry)?,
+        };
+        let (scope, skip) = (self.scope, self.from.part.filter(|_| entry.seq == self.from.seq).unwrap_or(0));
+        let count = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        for (number, mut event) in (1..).zip(events) {
+            event.part = (number < count).then_some(number);
+            if number > skip && is_meant(scope, &event) {
+                self.ready.push_back(event);
+            }
+        }
+        Ok(())
+    }
+
+    /// What an agent, a plan or a session has to say.
+    fn entry(&mut self, entry: &Entry) -> Result<Vec<StreamEvent>, RuntimeError> {
+        let (scope, journal) = (self.scope, self.journal.clone());
+        let Some(source) = self.source(&entry.stream)?.filter(|source| is_within(scope, source.session)) else {
+            return Ok(Vec::new());
+        };
+        // What was erased, and what this version does not know, says nothing.
+        let Ok(event) = event_of(entry) else { return Ok(Vec::new()) };
+        if source.bench.is_none() && source.who.is_some() {
+            source.bench = Some(Bench::before(&journal, &entry.stream, entry.stream_seq)?);
+        }
+        let bench = source.bench.get_or_insert_default();
+        bench.take(&event);
+        if let Event::LlmIntent(_) = event {
+            source.next_piece = 0;
+        }
+        let whats = tell(bench, source.plan, &event);
+        Ok(whats.into_iter().map(|what| at(entry, source.session, source.who.clone(), what)).collect())
+    }
+
+    /// What a letter says: it belongs to the session of whoever gets it, or of whoever sent it.
+    fn letter(&mut self, entry: &Entry, address: &str) -> Result<Vec<StreamEvent>, RuntimeError> {
+        let scope = self.scope;
+        let session = self.source(address)?.map(|source| source.session);
+        if session.is_some_and(|session| !is_within(scope, session)) {
+            return Ok(Vec::new());
+        }
+        let Ok(event) = event_of(entry) else { return Ok(Vec::new()) };
+        let Event::Mailed(Envelope { from, .. }) = &event else { return Ok(Vec::new()) };
+        let sender = self.source(from)?;
+        let Some(session) = session.or(sender.as_ref().map(|source| source.session)) else { return Ok(Vec::new()) };
+        let who = sender.and_then(|source| source.who.clone());
+        let whats = tell(&Bench::default(), None, &event);
+        let told = whats.into_iter().map(|what| at(entry, session, who.clone(), what));
+        Ok(told.filter(|event| is_within(scope, event.session)).collect())
+    }
+
+    /// An answer is in the log after all of its pieces were said: those that are still on their way come before it.
+    fn last_pieces(&mut self, stream: &str) {
+        let Some(pieces) = &mut self.pieces else { return };
+        while let (true, Ok(piece)) = (self.waiting.len() < STREAM_PIECES_MAX, pieces.try_recv()) {
+            self.waiting.push_back(piece);
+        }
+        for piece in std::mem::take(&mut self.waiting) {
+            if session::agent_stream(piece.agent) == stream {
+                let event = self.piece(&piece);
+                self.ready.extend(event);
+            } else {
+                self.waiting.push_back(piece);
+            }
+        }
+    }
+
+    /// A piece of an answer, if all that came before it was read.
+    fn piece(&mut self, piece: &Piece) -> Option<StreamEvent> {
+        let source = self.sources.get_mut(&session::agent_stream(piece.agent))?;
+        let bench = source.bench.as_ref()?;
+        let iteration = bench.iteration;
+        let what = match &piece.live {
+            Live::Words { call, index, text } => {
+                if bench.calling != Some(*call) || source.next_piece != *index {
+                    return None;
+                }
+                source.next_piece += 1;
+                What::ContentDelta { iteration, delta: text.clone() }
+            }
+            Live::Progress { key, words } => {
+                bench.calls.get(key)?;
+                What::Status { iteration, message: words.clone(), tool_id: Some(key.clone()), model: None }
+            }
+        };
+        let (what, cut) = what.fit();
+        let event = StreamEvent {
+            v: STREAM_VERSION,
+            seq: self.seq,
+            part: None,
+            session: piece.session,
+            at_ms: piece.at_ms,
+            agent: source.who.clone(),
+            what,
+            cut,
+        };
+        is_meant(self.scope, &event).then_some(event)
+    }
+
+    /// Who writes into a stream, or gets mail at that address.
+    fn source(&mut self, stream: &str) -> Result<Option<&mut Source>, RuntimeError> {
+        if !self.sources.contains_key(stream) {
+            let Some(found) = find(&self.journal, stream)? else { return Ok(None) };
+            if self.sources.len() >= SOURCES_MAX {
+                self.sources.clear();
+            }
+            self.sources.insert(stream.to_owned(), found);
+        }
+        Ok(self.sources.get_mut(stream))
+    }
+}
+
+/// The place in front of the first entry that can be meant.
+fn beginning(journal: &Journal, scope: Scope) -> Result<u64, RuntimeError> {
+    let (Scope::Session(session) | Scope::Agent(session, _)) = scope else { return Ok(0) };
+    let first = journal.read(&session::stream(session), 0, 1)?;
+    Ok(first.first().map_or(0, |entry| entry.seq.saturating_sub(1)))
+}
+
+fn is_within(scope: Scope, session: SessionId) -> bool {
+    match scope {
+        Scope::All => true,
+        Scope::Session(of) | Scope::Agent(of, _) => of == session,
+    }
+}
+
+fn is_meant(scope: Scope, event: &StreamEvent) -> bool {
+    let Scope::Agent(session, agent) = scope else { return is_within(scope, event.session) };
+    let address = || session::agent_stream(agent);
+    session == event.session
+        && match &event.what {
+            What::Mail { from, to, .. } => *from == address() || *to == address(),
+            What::Task { worker, .. } => *worker == Some(agent),
+            _ => event.agent.as_ref().is_some_and(|who| who.id == agent),
+        }
+}
+
+fn at(entry: &Entry, session: SessionId, agent: Option<Who>, what: What) -> StreamEvent {
+    let (what, cut) = what.fit();
+    StreamEvent { v: STREAM_VERSION, seq: entry.seq, part: None, session, at_ms: entry.at_ms, agent, what, cut }
+}
+
+/// Whose stream it is. Nothing that is looked at here ever changes, so it does not matter when that happens.
+fn find(journal: &Journal, stream: &str) -> Result<Option<Source>, RuntimeError> {
+    let of = |session, who, plan| Some(Source { session, who, plan, bench: None, next_piece: 0 });
+    if let Some(session) = session::session_of(stream) {
+        return Ok(session.parse().ok().and_then(|session| of(session, None, None)));
+    }
+    if let Some(agent) = stream.strip_prefix("agent/") {
+        let Some(session) = rows::row::<String>(journal, rows::AGENT, agent)? else { return Ok(None) };
+        let row = rows::row::<AgentRow>(journal, &rows::agents_of(&session), agent)?;
+        return Ok(row.and_then(|row| {
+            let who = Who { id: row.agent, name: row.name, lead: row.assignment.is_none() };
+            of(row.session, Some(who), None)
+        }));
+    }
+    let Some(plan) = stream.strip_prefix("plan/") else { return Ok(None) };
+    let session = match rows::row::<PlanRow>(journal, rows::PLAN, plan)? {
+        Some(row) => Some(row.session),
+        None => rows::row::<String>(journal, rows::PLAN_OPEN, plan)?.and_then(|session| session.parse().ok()),
+    };
+    Ok(session.and_then(|session| of(session, None, plan.parse().ok())))
+}

@@ -1,0 +1,269 @@
+//! What an entry of the log says in the stream.
+//!
+//! Pure: the same entry says the same to whoever reads it. No event is passed over by accident; those that say nothing here
+//! are named.
+
+mod plan;
+
+use max_team_core::chat::{Part, Usage};
+use max_team_core::event::{
+    End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded,
+};
+use max_team_core::id::{PlanId, QuestionId};
+use max_team_core::ledger::dollars;
+use max_team_core::message::Envelope;
+
+use super::bench::Bench;
+use super::event::{ApprovalStep, BudgetStep, What};
+use crate::census::{Reason, Standing};
+use crate::rows::yes_or_no;
+use crate::session::preview;
+
+/// What an event says. `bench` has taken it in; `plan` is whose stream it is in, if it is one's.
+pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<What> {
+    let status = |message: String| vec![said(bench, message)];
+    match event {
+        Event::SessionOpened(opened) => status(format!("the session begins in {}", opened.cwd)),
+        Event::AgentStarted(started) => {
+            let given = started.assignment.as_ref();
+            let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
+            vec![What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }]
+        }
+        Event::TurnStarted(_) => vec![busy()],
+        Event::LlmIntent(intent) => {
+            let (iteration, model) = (bench.iteration, Some(intent.model.name.clone()));
+            vec![What::Status { iteration, message: calling(intent), tool_id: None, model }]
+        }
+        Event::LlmEnded(ended) => called(bench, ended),
+        Event::Nudged(nudged) => status(format!("the model is told: {}", nudged.text)),
+        Event::ToolIntent(intent) => vec![begun(bench, intent)],
+        Event::ToolDone(done) => vec![ended(bench, done)],
+        Event::QuestionAsked(of) => asked(of),
+        Event::QuestionAnswered(of) => vec![answered(of), busy()],
+        Event::TaskDrafted(task) => status(format!("task `{}` is written down", task.id)),
+        Event::CompactionAsked(_) => status("what was said so far is to be summed up".to_owned()),
+        Event::Compacted(of) => {
+            let (before, after) = of.messages;
+            status(format!("{before} messages are told in {after} from now on"))
+        }
+        Event::CompactionFailed(of) => status(format!("there is no summary: {}", of.detail)),
+        Event::Uncompacted(_) => status("the last summary counts no more".to_owned()),
+        Event::Interrupted(of) => status(format!("stopped by {}", of.by)),
+        Event::TurnEnded(ended) => over(bench, ended),
+        Event::Steered(steered) => status(format!("is told on its way: {}", preview(&words(&steered.input)))),
+        Event::Requested(asked) => status(format!("{} is sent to {}", asked.kind.name(), asked.to)),
+        Event::Responded(of) => status(match of.kind {
+            Some(kind) => format!("{} has come", kind.name()),
+            None => "no answer came in time".to_owned(),
+        }),
+        Event::LetterRefused(of) => status(format!("{} of {} is refused: {}", of.kind.name(), of.from, of.why)),
+        Event::AgentEnded(of) => {
+            let forced = if of.forced { ", forced" } else { "" };
+            let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
+            vec![What::Agent { state: Standing::Stopped, reason: None, message }]
+        }
+        Event::ItemAdded(of) => status(format!("task #{} is added: {}", of.id, of.text.subject)),
+        Event::ItemWritten(of) => status(format!("task #{} says: {}", of.id, of.text.subject)),
+        Event::ItemMoved(of) => {
+            let owner = Some(of.state.owner.as_str()).filter(|owner| !owner.is_empty()).unwrap_or("nobody");
+            status(format!("task #{} is {}, of {owner}", of.id, of.state.status.name()))
+        }
+        Event::Mailed(letter) => vec![mail(letter)],
+        Event::PlanProposed(_)
+        | Event::PlanEdited(_)
+        | Event::EditRefused(_)
+        | Event::PlanAsked(_)
+        | Event::PlanAnswered(_)
+        | Event::PlanUnasked(_)
+        | Event::PlanResumed(_)
+        | Event::PlanStopped(_)
+        | Event::PlanEnded(_) => plan.map_or_else(Vec::new, |plan| self::plan::of_plan(plan, event)),
+        Event::TaskAssigned(_)
+        | Event::TaskStarted(_)
+        | Event::TaskAsked(_)
+        | Event::TaskHeld(_)
+        | Event::TaskAnswered(_)
+        | Event::TaskResumed(_)
+        | Event::TaskReported(_)
+        | Event::TaskDone(_)
+        | Event::TaskFailed(_)
+        | Event::TaskQueued(_)
+        | Event::TaskRuled(_)
+        | Event::TaskPaused(_)
+        | Event::TaskSkipped(_)
+        | Event::TaskCancelled(_)
+        | Event::TaskStopped(_) => plan.map_or_else(Vec::new, |plan| self::plan::of_task(plan, event)),
+        // What was said goes by mail, an answer is the end of its turn, a plan that was submitted is proposed.
+        Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
+        // What agents know, and what they work under.
+        Event::Configured(_)
+        | Event::MemorySet(_)
+        | Event::MemoryForgotten(_)
+        | Event::MemoryHanded(_)
+        | Event::CacheKept(_)
+        | Event::CacheCleared(_) => Vec::new(),
+    }
+}
+
+fn said(bench: &Bench, message: String) -> What {
+    What::Status { iteration: bench.iteration, message, tool_id: None, model: None }
+}
+
+fn busy() -> What {
+    What::Agent { state: Standing::Busy, reason: None, message: String::new() }
+}
+
+fn ready(reason: Reason) -> What {
+    What::Agent { state: Standing::Ready, reason: Some(reason), message: String::new() }
+}
+
+fn calling(intent: &LlmIntent) -> String {
+    let what = if intent.summary.is_some() { " for a summary" } else { "" };
+    let again = if intent.attempt > 1 { format!(", attempt {}", intent.attempt) } else { String::new() };
+    format!("calls {}{what}{again}", intent.model.name)
+}
+
+fn called(bench: &Bench, ended: &LlmEnded) -> Vec<What> {
+    let iteration = bench.iteration;
+    let failed = |message: String, retry_at_ms| What::Error {
+        iteration,
+        message,
+        done: false,
+        response: String::new(),
+        end: String::new(),
+        retry_at_ms,
+    };
+    let paid = |state, usage: Option<Usage>| What::Budget {
+        state,
+        model: Some(bench.model.clone()),
+        usage,
+        cost_usd: usage.zip(bench.price).map(|(usage, price)| dollars(price.of(usage))),
+        plan: None,
+        task: None,
+    };
+    match &ended.outcome {
+        Outcome::Done(answer) => {
+            let spent = paid(BudgetStep::Spent, Some(answer.usage));
+            // The words of the last answer are the end of the turn.
+            let goes_on = !ended.summary && answer.message.tool_uses().next().is_some();
+            let words = Some(answer.message.text()).filter(|words| goes_on && !words.is_empty());
+            let words = words.map(|message| said(bench, message));
+            words.into_iter().chain([spent]).collect()
+        }
+        Outcome::Failed { detail, retry_at_ms, .. } => vec![failed(detail.clone(), *retry_at_ms)],
+        Outcome::Cancelled { usage, .. } => vec![paid(BudgetStep::Spent, Some(*usage))],
+        Outcome::Lost => {
+            let words = "the process died while the model was called".to_owned();
+            vec![failed(words, None), paid(BudgetStep::Unknown, None)]
+        }
+    }
+}
+
+fn begun(bench: &Bench, intent: &ToolIntent) -> What {
+    let args = bench.calls.get(&intent.key).map(|(_, args)| args.clone());
+    What::ToolStart {
+        iteration: bench.iteration,
+        tool_id: intent.key.clone(),
+        tool_name: intent.tool.clone(),
+        tool_args: args.unwrap_or_default(),
+        target: intent.action.target.clone(),
+    }
+}
+
+fn ended(bench: &Bench, done: &ToolDone) -> What {
+    let text = words(&done.content);
+    What::ToolResult {
+        iteration: bench.iteration,
+        tool_id: done.key.clone(),
+        tool_name: bench.calls.get(&done.key).map(|(tool, _)| tool.clone()).unwrap_or_default(),
+        summary: preview(&text),
+        tool_result: text,
+        ending: done.ending,
+        is_error: done.is_error,
+        ms: done.ms,
+    }
+}
+
+/// All that is text.
+fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| match part {
+        Part::Text { text } => Some(text.as_str()),
+        _ => None,
+    });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn asked(of: &QuestionAsked) -> Vec<What> {
+    let question = What::Approval {
+        question: of.question,
+        state: ApprovalStep::Asked,
+        plan: None,
+        tool_id: Some(of.key.clone()),
+        tool_name: Some(of.tool.clone()),
+        message: of.action.target.clone(),
+        preview: of.action.preview.clone(),
+        said: String::new(),
+        by: None,
+    };
+    vec![question, ready(Reason::WaitingFor(Reason::YOU.to_owned()))]
+}
+
+fn answered(of: &QuestionAnswered) -> What {
+    What::Approval {
+        question: of.question,
+        state: ApprovalStep::Answered,
+        plan: None,
+        tool_id: None,
+        tool_name: None,
+        message: of.answer.comment.clone(),
+        preview: String::new(),
+        said: yes_or_no(&of.answer).to_owned(),
+        by: Some(of.answer.by.name()),
+    }
+}
+
+fn over(bench: &Bench, ended: &TurnEnded) -> Vec<What> {
+    let (iteration, response, done, end) = (bench.iteration, ended.text.clone(), true, name(&ended.end));
+    let reason = Reason::of(&ended.end);
+    let last = match (&ended.end, &reason) {
+        (End::Answered | End::Proposed, _) => What::Final { iteration, response, done, end },
+        (_, Reason::Blocked(why) | Reason::Failed(why) | Reason::WaitingFor(why)) => {
+            What::Error { iteration, message: why.clone(), done, response, end, retry_at_ms: None }
+        }
+        (_, Reason::Done) => {
+            let message = "the answer was too long and is cut".to_owned();
+            What::Error { iteration, message, done, response, end, retry_at_ms: None }
+        }
+    };
+    let reached = (ended.end == End::Budget).then_some(What::Budget {
+        state: BudgetStep::Reached,
+        model: None,
+        usage: None,
+        cost_usd: None,
+        plan: None,
+        task: None,
+    });
+    [Some(last), reached, Some(ready(reason))].into_iter().flatten().collect()
+}
+
+/// The name that an end has in the journal.
+fn name(end: &End) -> String {
+    let value = serde_json::to_value(end).unwrap_or_default();
+    let named = value.as_str().or_else(|| value.as_object()?.keys().next().map(String::as_str));
+    named.unwrap_or_default().to_owned()
+}
+
+/// Letters of every kind alike: whatever has words shows them.
+fn mail(letter: &Envelope) -> What {
+    let words = |name: &&str| letter.body.get(name)?.as_str();
+    // An answer names its question; whoever asks says it.
+    let words = ["text", "question"].iter().find_map(words).filter(|words| words.parse::<QuestionId>().is_err());
+    What::Mail {
+        id: letter.id,
+        from: letter.from.clone(),
+        to: letter.to.clone(),
+        kind: letter.kind,
+        reply_to: letter.reply_to,
+        message: words.unwrap_or_default().to_owned(),
+    }
+}
