@@ -30,9 +30,9 @@ pub const CHECK_INBOX: &str = "check_inbox";
 pub const EXIT_PLAN_MODE: &str = "exit_plan_mode";
 
 /// What begins or continues the work of others.
-pub const SPAWNING: [&str; 5] = [AGENT, SEND_MESSAGE, SPAWN, SPAWNED, TASK];
-/// What only a lead has: nobody it starts starts teammates.
-pub const LEADING: [&str; 1] = [SPAWN_TEAMMATE];
+pub const SPAWNING: [&str; 3] = [AGENT, SEND_MESSAGE, TASK];
+/// What only a lead has: nobody it starts starts teammates, or stays to hear what came of something.
+pub const LEADING: [&str; 3] = [SPAWN, SPAWN_TEAMMATE, SPAWNED];
 /// What every teammate has, whatever its type says: who cannot be written to is none.
 pub const MATES: [&str; 2] = [CHECK_INBOX, SEND_MESSAGE];
 /// All that a lead has who only coordinates.
@@ -55,12 +55,14 @@ pub const COORDINATING: [&str; 12] = [
 pub const GENERAL: &str = "general";
 
 /// What steers the team, the plan or the conversation with the user.
-const META: [&str; 9] = [
+const META: [&str; 11] = [
     ASK_USER,
     CHECK_INBOX,
     "dispatch_task",
     "need_clarify",
+    SPAWN,
     SPAWN_TEAMMATE,
+    SPAWNED,
     "submit_plan",
     "task_create",
     "task_query",

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::calling::hands::{CHECK_INBOX, SPAWN_TEAMMATE, SPAWNING};
+use max_team_core::calling::hands::{CHECK_INBOX, LEADING, SPAWNING};
 use max_team_core::near::did_you_mean;
 use max_team_core::tasks;
 use max_team_runtime::skills::SKILL;
@@ -19,7 +19,7 @@ use crate::config::quote;
 pub(super) const TEAM: [&str; 6] =
     ["submit_plan", "task_create", "task_update", "task_query", "dispatch_task", "ask_user"];
 /// What calls others: for a lead, and for whoever has hands and lists it.
-const CALLING: [&str; 5] = SPAWNING;
+const CALLING: [&str; 3] = SPAWNING;
 /// What every member has, listed or not.
 const CLARIFY: &str = "need_clarify";
 /// Names that will mean something; a `*` at the end stands for any ending.
@@ -46,7 +46,7 @@ pub(super) enum Hand {
 /// them can do anything by itself.
 pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
     let mut tools = listed.to_vec();
-    let others = SPAWNING.into_iter().chain([SPAWN_TEAMMATE, CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE]);
+    let others = SPAWNING.into_iter().chain(LEADING).chain([CHECK_INBOX, SKILL, MEMORY_READ, MEMORY_WRITE]);
     for tool in TEAM.into_iter().chain(others).chain(tasks::TOOLS) {
         if !tools.iter().any(|known| known == tool) {
             tools.push(tool.to_owned());

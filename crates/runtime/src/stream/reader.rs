@@ -316,6 +316,9 @@ fn find(journal: &Journal, stream: &str) -> Result<Option<Source>, RuntimeError>
             of(row.session, Some(who), None)
         }));
     }
+    if let Some(session) = stream.strip_prefix("tasks/") {
+        return Ok(session.parse().ok().and_then(|session| of(session, None, None)));
+    }
     let Some(plan) = stream.strip_prefix("plan/") else { return Ok(None) };
     let session = match rows::row::<PlanRow>(journal, rows::PLAN, plan)? {
         Some(row) => Some(row.session),
