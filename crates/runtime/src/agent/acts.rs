@@ -51,7 +51,7 @@ impl Agent {
             self.spawn(spawns).await?;
         }
         for key in acts {
-            self.act(key).await?;
+            Box::pin(self.act(key)).await?;
         }
         Ok(any)
     }

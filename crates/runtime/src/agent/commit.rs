@@ -87,6 +87,8 @@ impl Agent {
             // Before its answer: whoever reads that may take up what it held.
             self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.origin)).await?;
         }
+        // Whoever is ready decides first: what many decide in one pass shares a transaction, and its writer is woken once.
+        tokio::task::yield_now().await;
         let at_ms = now_ms();
         let mut extra = extra;
         let guests = std::mem::take(&mut extra.guests);
@@ -132,8 +134,8 @@ impl Agent {
         commit.actor.clone_from(&actor);
         let (mut replies, mut answered) = (Vec::new(), None);
         // A turn may end in the same decision that begins it, before anybody knows whose it was.
-        let mut assignment = self.turn.assignment().cloned();
-        let mut stopped_by = self.turn.stopped_by().map(str::to_owned);
+        let mut assignment = self.turn.assignment();
+        let mut stopped_by = self.turn.stopped_by();
         let mut quiet = self.turn.is_quiet();
         for event in events {
             commit.appends.push(append(&self.stream, event, &actor)?);
@@ -143,11 +145,11 @@ impl Agent {
                 Event::Interrupted(interrupted) => {
                     extra.sends.extend(self.stopping(&interrupted.by));
                     extra.sends.extend(self.stopping_apart(&interrupted.by));
-                    stopped_by = Some(interrupted.by.clone());
+                    stopped_by = Some(&interrupted.by);
                 }
                 Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
                 Event::TurnStarted(started) => {
-                    assignment.clone_from(&started.assignment);
+                    assignment = started.assignment.as_ref();
                     quiet = started.quiet;
                 }
                 Event::TurnEnded(over) => {
@@ -157,8 +159,8 @@ impl Agent {
                         // The answer is about to be shown.
                         commit.strength = Strength::Full;
                     }
-                    if let Some(given) = &assignment {
-                        extra.sends.push(self.result_letter(given, over, stopped_by.as_deref(), quiet, at_ms));
+                    if let Some(given) = assignment {
+                        extra.sends.push(self.result_letter(given, over, stopped_by, quiet, at_ms));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }

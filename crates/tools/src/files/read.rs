@@ -100,7 +100,9 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
         Ok(()) => cx.root.trouble("read", place.as_path(), super::slot::errno(&err)),
     };
 
-    let mut head = Vec::new();
+    // One more than there is, so that the end is seen at once.
+    let room = usize::try_from(whole).unwrap_or(HEAD_BYTES).saturating_add(1).min(HEAD_BYTES);
+    let mut head = Vec::with_capacity(room);
     (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
     if head.is_empty() {
         return Ok(Output::text(format!("[`{place}` is empty]")));
@@ -127,9 +129,14 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     if head.contains(&0) {
         return Err(binary(&place, whole, &head));
     }
-    let text = Cursor::new(head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head)).chain(&file);
-    let found =
-        window(BufReader::with_capacity(64 << 10, text), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    let found = if head.len() < HEAD_BYTES {
+        window(text, wanted.offset, wanted.limit, &cx.cancel)
+    } else {
+        let all = BufReader::with_capacity(64 << 10, Cursor::new(text).chain(&file));
+        window(all, wanted.offset, wanted.limit, &cx.cancel)
+    };
+    let found = found.map_err(failed)?;
     if found.has_nul || found.invalid > INVALID_MAX + found.seen / 10 {
         return Err(binary(&place, whole, &head));
     }
