@@ -264,7 +264,8 @@ impl Frame {
     pub(crate) fn wish_also(&self, wish: Wish) {
         if let Some(hand) = &self.hand {
             let mut known = lock(&hand.wish);
-            known.none |= wish.none;
+            // The last word counts.
+            known.none = wish.none || (known.none && wish.names.is_empty());
             known.names.extend(wish.names);
         }
     }

@@ -1,8 +1,8 @@
 //! What an agent does with its mail, and the letters it writes when a turn is over.
 //!
-//! Answers are taken at any time. What begins a turn waits until there is none: a user's message (unless the turn that runs
-//! is told, see `steer`), a task, or news for the lead; news that came together is told together. Nothing here decides what the model is told beyond the words
-//! in the letter.
+//! Answers are taken at any time. What begins a turn waits until there is none: a user's message (unless the turn that
+//! runs is told, see `steer`), a task, or news for the lead; news that came together is told together. Nothing here decides
+//! what the model is told beyond the words in the letter.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -24,6 +24,8 @@ pub(super) struct Steering {
     /// All of it, as the next call is told.
     told: Option<Steered>,
     wish: Wish,
+    /// What the turn was told before. Whoever goes through the mail may have it still in their hands.
+    taken: Vec<EnvelopeId>,
 }
 
 impl Steering {
@@ -41,6 +43,9 @@ pub(crate) fn waits(letter: &Envelope) -> bool {
 impl Agent {
     /// A letter that would begin a turn has come while one runs.
     pub(super) fn put_by(&mut self, letter: &Envelope) {
+        if self.steering.taken.contains(&letter.id) {
+            return;
+        }
         // If the turn does not take it in, the next one is about it.
         self.left_over = true;
         let is_known = self.steering.letters.iter().any(|(known, _)| *known == letter.id);
@@ -88,6 +93,7 @@ impl Agent {
         self.frame.wish_also(std::mem::take(&mut self.steering.wish));
         self.steering.asides.iter_mut().for_each(|(_, _, told)| *told = true);
         self.forget(&steered.envelopes);
+        self.steering.taken.extend(&steered.envelopes);
     }
 
     /// The turn is over: whatever it was not told is read anew.

@@ -3,18 +3,18 @@
 use std::path::Path;
 
 use max_team_core::event::{Event, TurnStarted};
-use max_team_core::id::SessionId;
+use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::memory::{Key, MemoryHanded, Scope, Source, Why, Writer};
 use max_team_core::plan::event::Approve;
 use max_team_core::team::Definition;
 use max_team_journal::Journal;
 use max_team_llm::Replay;
-use max_team_runtime::{Command, Memories, Open, Remember, TeamHandle, Which, project_entry, project_scope};
+use max_team_runtime::{Command, Memories, Open, Order, Remember, TeamHandle, Which, project_entry, project_scope};
 use serde_json::{Value, json};
 
 use super::crashes::events;
 use super::team::{mate, rest, with_team};
-use super::{house_of, house_with, open, order, owner, project};
+use super::{house_of, house_with, open, order, owner, project, until, yes};
 
 const LIVES_IN: &str = "我住北京通州，最近花粉过敏厉害";
 
@@ -481,6 +481,31 @@ async fn what_is_written_about_the_user_is_in_their_words() {
     let board = Memories::new(&journal).board(&Scope::User).unwrap();
     assert_eq!(board.read(&key("user_profile")), Some(json!({ "allergies": ["花粉"] })));
     assert!(results(&journal).first().unwrap().1.contains("in words that the user used"), "{:?}", results(&journal));
+}
+
+/// Nor is it looked at for what is worth remembering, or a source of it.
+#[tokio::test]
+async fn what_was_taken_back_is_not_remembered() {
+    let folder = project();
+    let journal = Journal::memory();
+    let asks = "answers:\n  - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]\n";
+    let team = house_of(&journal, folder.path(), &LEARNS.replacen("answers:\n", asks, 1));
+    team.remember(remember());
+    let (session, mut notices) = begin(&team, folder.path(), open(Which::New)).await;
+    say(&team, session, "改一下").await;
+    let asked = until(&mut notices, "question_asked").await;
+    let Event::QuestionAsked(asked) = &*asked else { panic!("{asked:?}") };
+    let question = asked.question;
+    let letter = EnvelopeId::new(uuid::Uuid::now_v7());
+    let command = Command::Say { session, text: LIVES_IN.into() };
+    team.command(Order { by: owner(), cwd: ".".into(), key: letter, command }).await.unwrap();
+    order(&team, Command::Withdraw { session, letter }).await.unwrap();
+    order(&team, Command::Answer { session, question, answer: yes() }).await.unwrap();
+    rest(&mut notices).await;
+    team.settle(session).await;
+    assert_eq!(Memories::new(&journal).board(&Scope::User).unwrap().read(&key("user_profile")), None);
+    let handed = events(&journal).into_iter().any(|(_, event)| matches!(event, Event::MemoryHanded(_)));
+    assert!(!handed, "there is nothing to look at");
 }
 
 /// What the expert forgets is told to nobody; its text is the user's to erase, and can be found for that.

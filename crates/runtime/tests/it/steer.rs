@@ -3,7 +3,7 @@
 use max_team_core::event::{End, Event, Steered};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Notice, Order, Queued, RuntimeError, TeamHandle, Which};
+use max_team_runtime::{Command, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -108,6 +108,32 @@ async fn an_interrupt_leaves_it_for_the_next_turn() {
     assert_eq!(ends(&mut notices).await.0, End::Interrupted);
     assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
     assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
+}
+
+/// A letter ends the turn, and others are read in the same breath.
+#[tokio::test]
+async fn nothing_is_told_twice_when_a_letter_stops_the_turn() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    say(&team, session, "use tabs").await;
+    team.status(session).await.unwrap();
+    let lead = Sessions::new(&journal).row(session).unwrap().lead;
+    Post::new(&journal).interrupt(&owner(), EnvelopeId::new(Uuid::now_v7()), lead).await.unwrap();
+    say(&team, session, "and be quick").await;
+    assert_eq!(ends(&mut notices).await.0, End::Interrupted);
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    team.settle(session).await;
+    let history = team.events(session).unwrap().into_iter().filter_map(|(_, event)| match event {
+        Event::TurnStarted(started) => Some(started.input),
+        Event::Steered(steered) => Some(steered.input),
+        _ => None,
+    });
+    let told: Vec<String> = history.map(|input| max_team_core::chat::Message::user(input).text()).collect();
+    for words in ["use tabs", "and be quick"] {
+        assert_eq!(told.iter().filter(|text| text.contains(words)).count(), 1, "{told:?}");
+    }
 }
 
 #[tokio::test]
