@@ -13,7 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
 use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
-use max_team_core::mates::Teammate;
+use max_team_core::mates::{Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Deed};
@@ -45,7 +45,7 @@ impl Agent {
                 continue;
             }
             match letter.kind {
-                _ if Self::ends(&letter) => ends.push(letter),
+                _ if parting::is_end(&letter) => ends.push(letter),
                 Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
                 Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
                 Kind::ModeSetRequest => self.take_mode(&letter).await?,
@@ -83,7 +83,7 @@ impl Agent {
             self.left_over = true;
         }
         self.noted = !notes.is_empty();
-        self.part(&ends).await
+        self.part(ends).await
     }
 
     /// Begins a turn about what has come, as much of it as one turn is told; what came beside it is told too.
