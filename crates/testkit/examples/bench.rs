@@ -8,6 +8,7 @@
 mod defs;
 mod judge;
 mod makespan;
+mod mates;
 mod steps;
 mod tree;
 mod walls;
@@ -53,7 +54,7 @@ fn main() -> ExitCode {
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
     let mut bench = Bench { bin, examples, scratch, json, missed: false };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 12] = [
+    let steps: [(&str, Step); 14] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -62,6 +63,8 @@ fn main() -> ExitCode {
         ("journal", Bench::journal),
         ("steps", steps::steps),
         ("plan", makespan::plan),
+        ("teammates", mates::teammates),
+        ("handoff", mates::handoff::handoff),
         ("search", tree::search),
         ("walls", walls::walls),
         ("judge", judge::judge),

@@ -2,6 +2,7 @@
 //!
 //! `floor loop --url URL --turns 50 --pad 100000` runs an agent loop over one raw connection: it sends the whole
 //! growing history, parses the stream, runs `read_file` for real, until the model answers with text.
+//! `floor team --url URL --agents 1000 --turns 5 --pad 20000 --parallel 64` runs so many of those loops, so many side by side.
 //! `floor dag --url URL --layers 10 --width 10 --bytes 8000` runs a plan: so many calls side by side, layer after layer,
 //! with request bodies of that size; `makespan_ms` is from the first request sent to the last answer whole.
 //! `floor fsync --writes 200 --bytes 4096 --dir .` measures the disk: the time of one append and fdatasync.
@@ -23,13 +24,15 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.split_first() {
         Some((word, rest)) if word == "loop" => turns(rest),
+        Some((word, rest)) if word == "team" => team(rest),
         Some((word, rest)) if word == "dag" => dag(rest),
         Some((word, rest)) if word == "fsync" => fsync(rest),
         Some((word, [])) if word == "--version" => {
             println!("floor {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
-        _ => Err("usage: floor loop --url URL --turns N --pad BYTES | dag --url URL --layers N --width N --bytes N | \
+        _ => Err("usage: floor loop --url URL --turns N --pad BYTES | \
+                  team --url URL --agents N --turns N --pad BYTES --parallel N | dag --url URL --layers N --width N --bytes N | \
                   fsync --writes N --bytes N --dir D"
             .into()),
     };
@@ -55,6 +58,36 @@ fn turns(args: &[String]) -> Result<Value, String> {
         "wall_ms": wall.as_secs_f64() * 1e3, "cpu_ms": cpu_ms()?, "rss_kb": rss_kb()?,
         "turns": end.turns, "final": end.text,
     }))
+}
+
+fn team(args: &[String]) -> Result<Value, String> {
+    let flags = Flags::parse(args, &["--url", "--agents", "--turns", "--pad", "--parallel"])?;
+    let (host, agents, turns) = (host(&flags)?, flags.get("--agents", 1_000)?, flags.get("--turns", 5)?);
+    let (pad, parallel) = (flags.get("--pad", 0)?, flags.get("--parallel", 64_usize)?);
+    let start = Instant::now();
+    runtime()?.block_on(async {
+        let mut loops = tokio::task::JoinSet::new();
+        for _ in 0..agents {
+            if loops.len() >= parallel {
+                over(loops.join_next().await)?;
+            }
+            let host = host.clone();
+            loops.spawn(async move { talk::run(&host, turns, pad).await });
+        }
+        while !loops.is_empty() {
+            over(loops.join_next().await)?;
+        }
+        Ok::<_, String>(())
+    })?;
+    Ok(json!({
+        "wall_ms": start.elapsed().as_secs_f64() * 1e3, "cpu_ms": cpu_ms()?, "rss_kb": rss_kb()?,
+        "agents": agents, "turns": turns,
+    }))
+}
+
+/// One of several loops has ended.
+fn over(ended: Option<Result<Result<talk::End, String>, tokio::task::JoinError>>) -> Result<(), String> {
+    ended.map_or(Ok(()), |ended| ended.map_err(|error| format!("a loop broke: {error}"))?.map(drop))
 }
 
 fn dag(args: &[String]) -> Result<Value, String> {

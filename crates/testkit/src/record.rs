@@ -57,6 +57,24 @@ impl Recorded {
         }
     }
 
+    /// A request of which nobody wants to know more than when it came and how large it was.
+    pub(crate) fn glimpse(n: usize, arrive_us: u64, request: &Request) -> Recorded {
+        Recorded {
+            n,
+            method: request.method.clone(),
+            path: request.target.clone(),
+            headers: Vec::new(),
+            body: Value::Null,
+            raw: Vec::new(),
+            bytes: request.body.len(),
+            hash: 0,
+            label: None,
+            arrive_us,
+            send_us: None,
+            end_us: None,
+        }
+    }
+
     /// The first header of that name (lower case).
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -64,11 +82,7 @@ impl Recorded {
 
     /// The wire format asked for; none when this is not a call to a model.
     pub fn dialect(&self) -> Option<Dialect> {
-        match (self.method.as_str(), self.route()) {
-            ("POST", "/v1/messages") => Some(Dialect::Anthropic),
-            ("POST", "/v1/chat/completions" | "/chat/completions") => Some(Dialect::OpenAi),
-            _ => None,
-        }
+        Dialect::of(&self.method, &self.path)
     }
 
     /// Whether any string in the body, a key aside, contains `text`. Good for telling parallel agents apart.
@@ -93,7 +107,7 @@ impl Recorded {
 
     /// The path without its query.
     pub(crate) fn route(&self) -> &str {
-        self.path.split('?').next().unwrap_or_default()
+        route(&self.path)
     }
 
     /// What a failing test shows of it.
@@ -113,6 +127,11 @@ impl Recorded {
             ..*self
         }
     }
+}
+
+/// A target without its query.
+pub(crate) fn route(target: &str) -> &str {
+    target.split('?').next().unwrap_or_default()
 }
 
 fn any_string(value: &Value, text: &str) -> bool {

@@ -13,11 +13,13 @@ use crate::record::Recorded;
 use crate::reply::Reply;
 
 type Rule = Box<dyn FnMut(&Recorded) -> Option<Reply> + Send>;
+type Glance = Box<dyn FnMut(&[u8]) -> Option<Reply> + Send>;
 
 #[derive(Default)]
 pub struct Script {
     replies: VecDeque<Reply>,
     rules: Vec<Rule>,
+    glance: Option<Glance>,
     delay: Option<Duration>,
     pub(crate) models: Vec<String>,
     pub(crate) lean: bool,
@@ -73,6 +75,13 @@ impl Script {
         self.when(move |request| fits(request).then(|| reply.clone()))
     }
 
+    /// A rule that is asked before all others and sees only a request's bytes. What it answers is not parsed, and of
+    /// the request only times and size are kept: for benches in which the server must not be what is measured.
+    pub fn glance(mut self, rule: impl FnMut(&[u8]) -> Option<Reply> + Send + 'static) -> Script {
+        self.glance = Some(Box::new(rule));
+        self
+    }
+
     /// The [delay](Reply::delay) of every reply that has none of its own.
     pub fn delay(mut self, delay: Duration) -> Script {
         self.delay = Some(delay);
@@ -93,6 +102,12 @@ impl Script {
 
     pub(crate) fn left(&self) -> usize {
         self.replies.len()
+    }
+
+    pub(crate) fn glanced(&mut self, body: &[u8]) -> Option<Reply> {
+        let mut reply = self.glance.as_mut()?(body)?;
+        reply.delivery.delay = reply.delivery.delay.or(self.delay);
+        Some(reply)
     }
 
     pub(crate) fn reply(&mut self, request: &Recorded) -> Option<Reply> {

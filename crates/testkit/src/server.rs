@@ -180,6 +180,9 @@ impl Desk {
             _ => {}
         }
         let arrived = request.arrived;
+        if let Some(glanced) = self.glance(&request) {
+            return glanced;
+        }
         let request = Recorded::new(self.log.read(|log| log.arrived), self.us(arrived), request);
         let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = if script.lean { request.stub() } else { request.clone() };
@@ -194,6 +197,21 @@ impl Desk {
             (None, method, path) => Plan::error(404, &format!("nothing at {method} {path}")),
         };
         (Some(request.n), plan)
+    }
+
+    /// The answer to a request that the script knows by its bytes.
+    fn glance(&self, request: &Request) -> Option<(Option<usize>, Plan)> {
+        let dialect = Dialect::of(&request.method, &request.target)?;
+        let reply = self.script.lock().unwrap_or_else(PoisonError::into_inner).glanced(&request.body)?;
+        let (us, label) = (self.us(request.arrived), reply.label.clone());
+        let n = self.log.update(|log| {
+            log.requests.push(Recorded { label, ..Recorded::glimpse(log.arrived, us, request) });
+            log.arrived += 1;
+            log.arrived - 1
+        });
+        let plan = Plan::reply(&reply, &Ask::streamed(dialect, n), request.arrived)
+            .unwrap_or_else(|message| self.trouble(500, message));
+        Some((Some(n), plan))
     }
 
     fn reply(&self, script: &mut Script, dialect: Dialect, request: &Recorded, arrived: Instant) -> Plan {

@@ -2,10 +2,11 @@
 //! end by a handshake.
 //!
 //! `name` says who can be called what, `word` what they and their lead may say to each other, `letter` how mail reaches a
-//! model, `requests` which answers to a request count. Nothing of it starts a turn: that is for whoever takes the mail.
+//! model, `requests` which answers to a request count, `parting` how they come to an end. Nothing of it starts a turn: that is for whoever takes the mail.
 
 pub mod letter;
 pub mod name;
+pub mod parting;
 pub mod requests;
 pub mod word;
 

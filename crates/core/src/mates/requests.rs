@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::EnvelopeId;
 use crate::limits::REQUESTS_KEPT_MAX;
-use crate::message::{Address, Kind};
+use crate::message::{Address, Envelope, Kind};
 
 /// Somebody was asked something (stream of whoever asks).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +105,14 @@ impl Requests {
             _ => false,
         };
         if answers { Ok(asked) } else { Err(Refusal::OtherKind) }
+    }
+
+    /// What a letter that answers something comes to, or why it does not count.
+    pub fn respond(&self, letter: &Envelope) -> Result<Responded, &'static str> {
+        let asked = letter.reply_to.ok_or("it answers nothing")?;
+        let asked = self.judge(asked, letter.kind, &letter.from).map_err(|refusal| refusal.words())?;
+        let reason = letter.body.get("text").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned();
+        Ok(Responded { request: asked.request, kind: Some(letter.kind), letter: Some(letter.id), reason })
     }
 
     /// What nobody waits for any more.

@@ -4,8 +4,8 @@ use super::{Phase, Status, Turn};
 use crate::id::QuestionId;
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, Teammate};
-use crate::message::Assignment;
-use crate::policy::Action;
+use crate::message::{Assignment, Envelope, Kind};
+use crate::policy::{Action, Deed};
 
 impl Turn {
     /// Whether a turn can begin, as far as its agent is concerned.
@@ -45,5 +45,18 @@ impl Turn {
             Status::Asked { question, action, .. } if *question == asked => Some(action),
             _ => None,
         })
+    }
+
+    /// Why a letter that answers a question does not count; `None`: it does. A person answers everything, a lead only
+    /// about the plan of its teammate.
+    pub fn misanswers(&self, asked: QuestionId, letter: &Envelope) -> Option<&'static str> {
+        let is_lead = self.engaged().is_some_and(|given| given.reply_to == letter.from);
+        match self.asks(asked) {
+            None => Some("nothing waits for this answer (any more)"),
+            Some(action) if letter.kind == Kind::PlanApprovalResponse => {
+                (action.deed != Deed::Propose || !is_lead).then_some("only its lead answers, and only about its plan")
+            }
+            Some(_) => (!letter.from.starts_with("user/")).then_some("only a person answers this"),
+        }
     }
 }

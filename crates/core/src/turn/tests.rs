@@ -13,6 +13,7 @@ use crate::recovery::Failure;
 use crate::team::Model;
 
 mod compact;
+mod mates;
 mod merge;
 mod steer;
 

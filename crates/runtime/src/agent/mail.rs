@@ -13,7 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
 use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
-use max_team_core::mates::{Life, Teammate};
+use max_team_core::mates::{Life, Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Deed};
@@ -47,7 +47,7 @@ impl Agent {
                 continue;
             }
             match letter.kind {
-                _ if Self::ends(&letter) => {
+                _ if parting::is_end(&letter) => {
                     if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
                         self.put_aside(&letter);
                     }
@@ -98,7 +98,7 @@ impl Agent {
             self.begin_with(first, std::mem::take(&mut notes)).await?;
         }
         self.noted = !notes.is_empty();
-        self.part(&ends).await
+        self.part(ends).await
     }
 
     /// Begins a turn about what has come, as much of it as one turn is told; what came beside it is told too.

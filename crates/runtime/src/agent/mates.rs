@@ -7,7 +7,7 @@ use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, MATES, SPAWN_TE
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
-use max_team_core::limits::{MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
+use max_team_core::limits::{MAIL_TOLD_BYTES_MAX, MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
 use max_team_core::mates::name::{self, Means};
 use max_team_core::mates::requests::Requested;
 use max_team_core::mates::word::Word;
@@ -245,7 +245,7 @@ impl Agent {
         if let Some(why) = word.misfit(self.lead) {
             return Ok(Done::wrong(why));
         }
-        let (mut sends, mut events, mut told) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut sends, mut events, mut told, mut acks) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for (name, agent) in readers {
             let to = session::agent_stream(*agent);
             if *agent == self.floor.lead && !matches!(word, Word::Text { .. } | Word::ShutdownResponse { .. }) {
@@ -276,13 +276,20 @@ impl Agent {
                 events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
             }
             told.push(format!("`{name}`"));
+            match word {
+                // Its end is its answer.
+                Word::ShutdownResponse { approve: true, .. } => continue,
+                // It goes on: what it was asked is answered, and does not wait for the end of its turn any more.
+                Word::ShutdownResponse { .. } => acks.extend(reply_to),
+                _ => {}
+            }
             sends.push(letter);
         }
-        if sends.is_empty() {
+        if told.is_empty() {
             return Ok(Done::wrong("there is nobody whom this could be said to"));
         }
         let words = format!("Sent to {}.{}", told.join(", "), afterwards(word));
-        Ok(Done { events, extra: Extra { sends, ..Extra::default() }, ..Done::said(words) })
+        Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
     }
 
     /// What a letter says, and which letter it answers.
@@ -332,19 +339,26 @@ impl Agent {
         let mut acks = Vec::new();
         // Whatever is not told here is looked at again once the turn is over.
         self.left_over = true;
+        let mut bytes = 0_usize;
         for letter in self.floor.mail(&self.stream, true)? {
-            if self.is_news(&letter) && !matches!(letter.kind, Kind::TaskAssign | Kind::UserInput) {
-                told.push(self.told_as(&letter));
-                acks.push(letter.id);
-            } else if letter.kind == Kind::ShutdownRequest {
-                told.push(self.told_as(&letter));
+            let is_end = letter.kind == Kind::ShutdownRequest;
+            let is_told = self.is_news(&letter) && !matches!(letter.kind, Kind::TaskAssign | Kind::UserInput);
+            if !is_end && !is_told {
+                continue;
             }
+            let words = self.told_as(&letter);
+            bytes = bytes.saturating_add(words.len());
+            // What is not told is not taken: it waits for the next look, or the next turn.
+            if bytes > MAIL_TOLD_BYTES_MAX && !told.is_empty() {
+                break;
+            }
+            told.push(words);
+            acks.extend((!is_end).then_some(letter.id));
         }
         if told.is_empty() {
             return Ok(Done::said("Nothing has come. Whatever comes is told to you by itself."));
         }
-        let mut words = told.join("\n\n");
-        super::calls::clip(&mut words, max_team_core::limits::TOOL_RESULT_BYTES_MAX);
+        let words = told.join("\n\n");
         Ok(Done { extra: Extra::acks(acks), ..Done::said(words) })
     }
 

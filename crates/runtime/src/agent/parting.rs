@@ -3,9 +3,13 @@
 //! One commit says that it is no more, answers whoever asked, and sends back what nobody will read. Whatever comes later is
 //! sent back too.
 
+use std::sync::Arc;
+
 use max_team_core::event::Event;
-use max_team_core::mates::AgentEnded;
+use max_team_core::mates::parting::{self, Parting};
+use max_team_core::mates::{AgentEnded, Teammate};
 use max_team_core::message::{Envelope, Kind};
+use max_team_core::tasks::Why;
 use max_team_core::turn::Input;
 use serde_json::json;
 
@@ -18,33 +22,34 @@ use crate::shared::now_ms;
 use crate::team_tools;
 
 impl Agent {
-    /// Whether a letter wants its reader to be no more.
-    pub(super) fn ends(letter: &Envelope) -> bool {
-        let is_end = || letter.body.get("end").and_then(serde_json::Value::as_bool).unwrap_or_default();
-        letter.kind == Kind::ShutdownRequest || (letter.kind == Kind::Shutdown && is_end())
+    /// Comes to an end, if it can now; whoever is told to stops what it does first.
+    pub(super) async fn part(&mut self, mut ends: Vec<Envelope>) -> Result<(), RuntimeError> {
+        let lead = session::agent_stream(self.floor.lead);
+        let mate = self.turn.mate().cloned();
+        for letter in &ends {
+            if let Some(why) = parting::misfit(letter, mate.is_some(), &lead) {
+                self.refuse(letter, why).await?;
+            }
+        }
+        ends.retain(|letter| parting::misfit(letter, mate.is_some(), &lead).is_none());
+        let Some((letter, mate)) = parting::foremost(&ends).zip(mate) else { return Ok(()) };
+        match parting::when(letter, self.turn.is_busy(), self.turn.stopped_by().is_some()) {
+            Parting::Now => self.end(letter, mate).await,
+            Parting::Later => {
+                self.left_over = true;
+                Ok(())
+            }
+            Parting::Stopping => {
+                self.left_over = true;
+                let by = text_at(&letter.body, "by");
+                self.step(Input::Interrupt { by }, Extra::default()).await
+            }
+        }
     }
 
-    /// Comes to an end, if it can now; whoever is told to stops what it does first.
-    pub(super) async fn part(&mut self, ends: &[Envelope]) -> Result<(), RuntimeError> {
-        let Some(letter) = ends.iter().find(|letter| letter.kind == Kind::Shutdown).or(ends.first()) else {
-            return Ok(());
-        };
-        let Some(mate) = self.turn.mate().cloned() else {
-            return self.refuse(letter, "only a teammate comes to an end like this").await;
-        };
-        let lead = session::agent_stream(self.floor.lead);
-        if letter.from != lead && !letter.from.starts_with("user/") {
-            return self.refuse(letter, "only its lead or the user ends a teammate").await;
-        }
+    /// Is no more.
+    async fn end(&mut self, letter: &Envelope, mate: Teammate) -> Result<(), RuntimeError> {
         let forced = letter.kind == Kind::Shutdown;
-        if self.turn.is_busy() {
-            self.left_over = true;
-            if forced && self.turn.stopped_by().is_none() {
-                let by = text_at(&letter.body, "by");
-                self.step(Input::Interrupt { by }, Extra::default()).await?;
-            }
-            return Ok(());
-        }
         let by = Some(text_at(&letter.body, "by")).filter(|by| !by.is_empty());
         let by = by.or_else(|| Some(text_at(&letter.body, "from")).filter(|from| !from.is_empty()));
         let by = by.unwrap_or_else(|| letter.from.clone());
@@ -52,7 +57,7 @@ impl Agent {
         let ended = AgentEnded { session: self.floor.session, name: mate.name.clone(), by, reason, forced };
         let mut extra = Extra { sends: self.farewells(letter, &ended), ..Extra::default() };
         for waiting in self.floor.shared.journal.pending_mail(&self.stream)? {
-            if !Self::ends(&waiting) {
+            if !parting::is_end(&waiting) {
                 extra.sends.extend(self.returned(&waiting));
             }
             extra.acks.push(waiting.id);
@@ -66,6 +71,8 @@ impl Agent {
             claims: false,
             gone: Some(ended.clone()),
         });
+        // Before anybody hears of it: whoever does may take up what it held.
+        self.floor.give_back(&self.doer(), Why::Ended, true, Arc::clone(&self.origin)).await?;
         self.commit(vec![Event::AgentEnded(ended)], extra).await?;
         row.map_or(Ok(()), |row| self.floor.know_mate(&mate.name, row))
     }
@@ -96,11 +103,9 @@ impl Agent {
         sends
     }
 
-    /// A letter that nobody will read goes back to whoever wrote it, and its lead hears of it. What carries no words is
-    /// not missed.
+    /// A letter that nobody will read goes back to whoever wrote it, and its lead hears of it.
     pub(super) fn returned(&self, letter: &Envelope) -> Vec<Envelope> {
-        let carries = matches!(letter.kind, Kind::Text | Kind::UserInput | Kind::TaskAssign | Kind::ModeSetRequest);
-        if !carries {
+        if !parting::comes_back(letter.kind) {
             return Vec::new();
         }
         let name = self.origin.name.to_string();

@@ -9,7 +9,7 @@ use max_team_core::mates::LetterRefused;
 use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::requests::Responded;
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::{Answer, Deed, Mode};
+use max_team_core::policy::{Answer, Mode};
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Input;
 use serde::Deserialize;
@@ -64,15 +64,7 @@ impl Agent {
     /// A person, or for a plan its lead, answers a question.
     pub(super) async fn take_answer(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         let Some((question, answer)) = answer_of(letter) else { return self.refuse(letter, "it says nothing").await };
-        let is_lead = self.turn.engaged().is_some_and(|given| given.reply_to == letter.from);
-        let refused = match self.turn.asks(question) {
-            None => Some("nothing waits for this answer (any more)"),
-            Some(action) if letter.kind == Kind::PlanApprovalResponse => {
-                (action.deed != Deed::Propose || !is_lead).then_some("only its lead answers, and only about its plan")
-            }
-            Some(_) => (!letter.from.starts_with("user/")).then_some("only a person answers this"),
-        };
-        match refused {
+        match self.turn.misanswers(question, letter) {
             Some(why) => self.refuse(letter, why).await,
             None => self.step(Input::Answered { question, answer }, Extra::acks(vec![letter.id])).await,
         }
@@ -91,19 +83,14 @@ impl Agent {
 
     /// What a teammate says to what it was asked; whether the model is to hear of it at once.
     pub(super) async fn take_response(&mut self, letter: &Envelope) -> Result<bool, RuntimeError> {
-        let judged = letter.reply_to.map(|asked| self.turn.requests().judge(asked, letter.kind, &letter.from).cloned());
-        let request = match judged {
-            Some(Ok(asked)) => asked.request,
-            Some(Err(refusal)) => return self.refuse(letter, refusal.words()).await.map(|()| false),
-            None => return self.refuse(letter, "it answers nothing").await.map(|()| false),
+        let responded = match self.turn.requests().respond(letter) {
+            Ok(responded) => responded,
+            Err(why) => return self.refuse(letter, why).await.map(|()| false),
         };
-        let reason = text_at(&letter.body, "text");
-        let responded =
-            Event::Responded(Responded { request, kind: Some(letter.kind), letter: Some(letter.id), reason });
         // What was asked for and happened needs no turn; what did not is told.
         let is_news = letter.kind == Kind::ShutdownRejected;
         let extra = if is_news { Extra::default() } else { Extra::acks(vec![letter.id]) };
-        self.commit(vec![responded], extra).await?;
+        self.commit(vec![Event::Responded(responded)], extra).await?;
         Ok(is_news)
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use max_team_core::id::AgentId;
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::{Assignment, Envelope};
 use max_team_journal::{Commit, Submitted};
@@ -102,13 +103,19 @@ impl Floor {
         lock(&self.chairs).remove(address);
     }
 
-    /// Runs a loop until it ends; its crash is told, not swallowed. However it ends, its chair is free afterwards.
+    /// Runs a loop until it ends; its crash is told, not swallowed. However it ends, its chair is free afterwards. Where
+    /// somebody breaks who works for others, what it was at has failed, and the others go on.
     pub(crate) fn spawn(self: &Arc<Self>, address: String, work: impl Future<Output = ()> + Send + 'static) {
         let floor = Arc::clone(self);
         let mut loops = lock(&self.loops);
         while loops.try_join_next().is_some() {}
         loops.spawn(async move {
             let ended = tokio::spawn(work).await;
+            if let Err(crash) = &ended
+                && let Some((agent, controls)) = floor.reseat(&address)
+            {
+                return floor.excuse(agent, &format!("a fault in this program: {crash}"), controls).await;
+            }
             let quiet = {
                 let mut chairs = lock(&floor.chairs);
                 // One that left by itself may have been seated anew since.
@@ -127,6 +134,17 @@ impl Floor {
                 floor.publish_quiet(quiet);
             }
         });
+    }
+
+    /// The seat of an agent whose loop has broken, with the letters that it was handed, for whoever speaks for it. `None`:
+    /// it works for nobody, or everybody is leaving.
+    fn reseat(&self, address: &str) -> Option<(AgentId, mpsc::Receiver<Control>)> {
+        let agent = address.strip_prefix("agent/")?.parse().ok().filter(|agent| *agent != self.lead)?;
+        let mut chairs = lock(&self.chairs);
+        let chair = chairs.get_mut(address).filter(|chair| chair.controls.is_closed() && !self.is_closing())?;
+        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        (chair.controls, chair.activity, chair.look) = (controls, Activity::Busy, true);
+        Some((agent, receiver))
     }
 
     /// Somebody could not be seated: whoever watches must know why nothing happens.

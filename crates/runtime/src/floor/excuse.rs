@@ -1,4 +1,4 @@
-//! Speaking for somebody who cannot sit down: its copy is gone, or there are no walls to keep it in.
+//! Speaking for somebody who cannot sit down: its copy is gone, there are no walls to keep it in, or its loop has broken.
 //!
 //! What it was at ends in its own stream, what waits in its mailbox is read, and whoever waits for it hears why, all in
 //! one commit. Nobody does it in its place.
@@ -9,6 +9,7 @@ use max_team_core::event::End;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
+use max_team_core::mates::parting;
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
 use max_team_core::tasks::{Doer, Why};
@@ -20,11 +21,11 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::{Activity, Floor};
-use crate::agent::{Control, derived};
+use crate::agent::{Control, derived, text_at};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::shared::{append, commit_at, now_ms};
-use crate::{rows, session};
+use crate::{rows, session, team_tools};
 
 impl Floor {
     /// Sits in an agent's place until nothing is left to be said for it.
@@ -48,7 +49,9 @@ impl Floor {
         let address = session::agent_stream(agent);
         let mail = self.mail(&address, true)?;
         let (turn, head) = self.shared.fold_agent(agent)?;
-        let name = turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
+        let mate = turn.mate().cloned();
+        let type_name = || turn.identity().map_or_else(String::new, |(_, _, definition)| definition.name.clone());
+        let name = mate.as_ref().map_or_else(type_name, |mate| mate.name.clone());
         let at_ms = now_ms();
         let events = turn.decide(Input::Broken { detail: why.to_owned() }, &now(at_ms));
         let mut commit = commit_at(at_ms);
@@ -64,8 +67,14 @@ impl Floor {
         let given = |letter: &Envelope| Assignment::deserialize(letter.body.get("assignment")?).ok();
         let waiting = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign).filter_map(given);
         let current = turn.assignment().filter(|_| turn.is_busy()).cloned();
-        let excuse = Excuse { address: &address, name: &name, why, spent: spent(&turn), at_ms };
+        let is_mate = mate.is_some();
+        let excuse = Excuse { address: &address, name: &name, is_mate, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
+        if is_mate {
+            let words =
+                mail.iter().filter(|letter| letter.kind != Kind::TaskAssign && parting::comes_back(letter.kind));
+            commit.sends.extend(words.map(|letter| excuse.returned(letter)));
+        }
         let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });
         // Before anybody hears that it is over: whoever does may take up what it held.
         let doer = Doer { at: address.clone(), name: name.clone(), steers: false };
@@ -88,6 +97,8 @@ impl Floor {
 struct Excuse<'a> {
     address: &'a str,
     name: &'a str,
+    /// It stays: what it comes to is news, and what it was written is missed.
+    is_mate: bool,
     why: &'a str,
     spent: Spent,
     at_ms: i64,
@@ -96,15 +107,37 @@ struct Excuse<'a> {
 impl Excuse<'_> {
     fn letter(&self, given: &Assignment) -> Envelope {
         let end = End::Broken { detail: self.why.to_owned() };
+        let mut body = json!({
+            "assignment": given, "call": given.task, "ok": false, "is_error": true, "text": self.why,
+            "output": "", "error": self.why, "end": end, "spent": self.spent, "ms": self.spent.ms,
+            "by": self.name,
+        });
+        if self.is_mate {
+            (body["mate"], body["from"], body["reason"]) = (json!(self.name), json!(self.name), json!("failed"));
+        }
         Envelope {
             id: derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
             from: self.address.to_owned(),
             to: given.reply_to.clone(),
             kind: Kind::TaskResult,
+            body,
+            reply_to: None,
+            cause: None,
+            sent_at_ms: self.at_ms,
+        }
+    }
+
+    /// A letter that it will not read goes back to whoever wrote it.
+    fn returned(&self, letter: &Envelope) -> Envelope {
+        let text = team_tools::title(&text_at(&letter.body, "text"));
+        Envelope {
+            id: derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
+            from: self.address.to_owned(),
+            to: letter.from.clone(),
+            kind: Kind::Undelivered,
             body: json!({
-                "assignment": given, "call": given.task, "ok": false, "is_error": true, "text": self.why,
-                "output": "", "error": self.why, "end": end, "spent": self.spent, "ms": self.spent.ms,
-                "by": self.name,
+                "text": format!("A message to `{}` was not read, because it cannot work: {}: {text}", self.name, self.why),
+                "from": self.name, "letter": letter.id, "sender": letter.from,
             }),
             reply_to: None,
             cause: None,

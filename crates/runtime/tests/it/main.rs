@@ -10,6 +10,7 @@ mod denials;
 mod limits;
 mod mates;
 mod memory;
+mod misfits;
 mod progress;
 mod questions;
 mod steer;

@@ -8,7 +8,7 @@ mod openai;
 
 use serde_json::{Value, json};
 
-use crate::record::Recorded;
+use crate::record::{Recorded, route};
 use crate::reply::{Answer, Failure};
 
 /// When a model was made, for lists that must say. Any fixed time does; a clock would make responses differ.
@@ -21,6 +21,17 @@ pub enum Dialect {
     Anthropic,
     /// OpenAI chat completions.
     OpenAi,
+}
+
+impl Dialect {
+    /// The one that a request asks for; none when it is not a call to a model.
+    pub(crate) fn of(method: &str, target: &str) -> Option<Dialect> {
+        match (method, route(target)) {
+            ("POST", "/v1/messages") => Some(Dialect::Anthropic),
+            ("POST", "/v1/chat/completions" | "/chat/completions") => Some(Dialect::OpenAi),
+            _ => None,
+        }
+    }
 }
 
 /// What a request says about the form of its answer.
@@ -44,6 +55,11 @@ impl Ask {
             stream: yes("/stream"),
             stream_usage: yes("/stream_options/include_usage"),
         }
+    }
+
+    /// What nearly every request says, for one that nobody has read.
+    pub(crate) fn streamed(dialect: Dialect, n: usize) -> Ask {
+        Ask { dialect, n, model: "scripted".to_owned(), stream: true, stream_usage: true }
     }
 
     pub(crate) fn events(&self, answer: &Answer) -> Vec<String> {

@@ -1,0 +1,476 @@
+//! Every order in which a shutdown, a plan's approval and mail can meet: a lead, a teammate and a user, each letter read
+//! at any time, a crash after any step.
+//!
+//! The deciding is the product's (`Turn`, `Requests`, `parting`); what is written here is only how a loop carries it out,
+//! with one step per commit. Letters are read in any order, also where the journal keeps one.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::mates::parting::{self, Parting};
+use crate::mates::requests::{Requested, Responded};
+use crate::mates::{AgentEnded, LetterRefused, Life, Teammate};
+use crate::message::{Assignment, Envelope, Kind};
+
+const LEAD: &str = "agent/lead";
+const MATE: &str = "agent/mate";
+const USER: &str = "user/me";
+const DEADLINE_MS: i64 = 100;
+
+/// What the three of them may still do by themselves.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Will {
+    /// The lead asks for an end.
+    asks: u8,
+    /// The teammate's model says no, if it is asked.
+    rejects: u8,
+    /// Words that the lead writes.
+    words: u8,
+    /// The lead answers about the plan.
+    lead_answers: u8,
+    /// The user does.
+    user_answers: u8,
+    /// The user ends it.
+    user_ends: u8,
+    crashes: u8,
+}
+
+#[derive(Clone)]
+struct Team {
+    lead: Vec<Event>,
+    mate: Vec<Event>,
+    lead_turn: Turn,
+    mate_turn: Turn,
+    /// Both mailboxes.
+    mail: Vec<Envelope>,
+    at_ms: i64,
+    next: u128,
+    question: Option<QuestionId>,
+    will: Will,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Read(usize),
+    Ask,
+    Reject,
+    Write,
+    LeadAnswers,
+    UserAnswers,
+    UserEnds,
+    /// The model of the teammate has nothing more to say.
+    Finish,
+    /// The deadline is over, and the lead sees it.
+    Late,
+    Crash,
+}
+
+fn started(assignment: Option<Assignment>) -> Event {
+    Event::AgentStarted(AgentStarted {
+        agent: AgentId::new(id(1)),
+        session: SessionId::new(id(2)),
+        definition: Definition { name: "general".into(), ..Definition::default() },
+        assignment,
+        settings: Some(Box::new(Settings::new(model("m")))),
+    })
+}
+
+/// The request that an event makes.
+fn asked(event: &Event) -> Option<EnvelopeId> {
+    if let Event::Requested(asked) = event { Some(asked.request) } else { None }
+}
+
+fn folded(log: &[Event]) -> Turn {
+    let mut turn = Turn::new();
+    log.iter().for_each(|event| turn.apply(event));
+    turn
+}
+
+impl Team {
+    /// A teammate that was given something, and has put a plan before its lead if it is to.
+    fn new(will: Will, plans: bool) -> Self {
+        let life = Life::Teammate(Box::new(Teammate { name: "ann".into(), ..Teammate::default() }));
+        let given = Assignment { reply_to: LEAD.into(), life, attempt: 1, ..Assignment::default() };
+        let (lead, mate) = (vec![started(None)], vec![started(Some(given))]);
+        let (lead_turn, mate_turn) = (folded(&lead), folded(&mate));
+        let (mail, at_ms) = (Vec::new(), 0);
+        let mut team = Self { lead, mate, lead_turn, mate_turn, mail, at_ms, next: 10, question: None, will };
+        let first = team.letter(LEAD, MATE, Kind::Text, None);
+        team.begin(&first);
+        if plans {
+            let outcome = uses(&[("plan", json!({}))]);
+            let action = Action { deed: Deed::Propose, ..Action::read("plan") };
+            let prepared = vec![Prepared { key: call_key(1, 0), found: Ok((action, Class::Pure)) }];
+            team.decide(Input::ModelEnded { call: (1, 1), outcome, ms: 1, prepared });
+            team.question = team.mate.iter().find_map(|event| match event {
+                Event::QuestionAsked(asked) => Some(asked.question),
+                _ => None,
+            });
+            assert!(team.question.is_some(), "{:?}", team.mate);
+        }
+        team
+    }
+
+    fn letter(&mut self, from: &str, to: &str, kind: Kind, reply_to: Option<EnvelopeId>) -> Envelope {
+        self.next += 1;
+        let body = json!({ "end": kind == Kind::Shutdown });
+        let (id, cause, sent_at_ms) = (EnvelopeId::new(id(self.next)), None, self.at_ms);
+        Envelope { id, from: from.into(), to: to.into(), kind, body, reply_to, cause, sent_at_ms }
+    }
+
+    fn send(&mut self, from: &str, to: &str, kind: Kind, reply_to: Option<EnvelopeId>) -> EnvelopeId {
+        let letter = self.letter(from, to, kind, reply_to);
+        self.mail.push(letter.clone());
+        letter.id
+    }
+
+    fn ack(&mut self, letter: EnvelopeId) {
+        self.mail.retain(|known| known.id != letter);
+    }
+
+    fn commit_mate(&mut self, events: Vec<Event>) {
+        events.iter().for_each(|event| self.mate_turn.apply(event));
+        self.mate.extend(events);
+    }
+
+    fn commit_lead(&mut self, events: Vec<Event>) {
+        events.iter().for_each(|event| self.lead_turn.apply(event));
+        self.lead.extend(events);
+    }
+
+    fn decide(&mut self, input: Input) {
+        let frame =
+            Frame { instructions: Hash::default(), tools: Hash::default(), settings: Hash::default(), bytes: 1_000 };
+        let now = Now {
+            at_ms: self.at_ms,
+            jitter: 0,
+            fresh: id(1_000 + self.mate.len() as u128),
+            frame,
+            compact: frame,
+            facts: String::new(),
+            left: Left::default(),
+            later: Left::default(),
+        };
+        self.commit_mate(self.mate_turn.decide(input, &now));
+    }
+
+    fn begin(&mut self, letter: &Envelope) {
+        self.decide(Input::Begin {
+            turn: TurnId::new(letter.id.uuid()),
+            envelope: letter.id,
+            input: vec![Part::text("work")],
+            assignment: self.mate_turn.engaged().cloned(),
+            recall: None,
+            letters: Vec::new(),
+            quiet: false,
+        });
+    }
+
+    fn steps(&self) -> Vec<Step> {
+        let will = &self.will;
+        let busy = self.mate_turn.is_busy();
+        let asked_to_end = self.mail.iter().any(|letter| letter.kind == Kind::ShutdownRequest);
+        let asks = !self.lead_turn.requests().is_asked(Kind::ShutdownRequest, MATE);
+        let mut steps: Vec<Step> = (0..self.mail.len()).map(Step::Read).collect();
+        for (step, can) in [
+            (Step::Ask, will.asks > 0 && asks),
+            (Step::Reject, will.rejects > 0 && asked_to_end && self.mate_turn.calling().is_some()),
+            (Step::Write, will.words > 0),
+            (Step::LeadAnswers, will.lead_answers > 0),
+            (Step::UserAnswers, will.user_answers > 0),
+            (Step::UserEnds, will.user_ends > 0),
+            (Step::Finish, busy && self.mate_turn.calling().is_some()),
+            (Step::Late, self.lead_turn.requests().next_ms().is_some()),
+            (Step::Crash, will.crashes > 0),
+        ] {
+            if can {
+                steps.push(step);
+            }
+        }
+        steps
+    }
+
+    fn step(&mut self, step: Step) {
+        match step {
+            Step::Read(at) => self.read(self.mail[at].clone()),
+            Step::Ask => {
+                self.will.asks -= 1;
+                let request = self.send(LEAD, MATE, Kind::ShutdownRequest, None);
+                let until_ms = self.at_ms + DEADLINE_MS;
+                let asked = Requested { request, kind: Kind::ShutdownRequest, to: MATE.into(), until_ms };
+                self.commit_lead(vec![Event::Requested(asked)]);
+            }
+            Step::Reject => {
+                self.will.rejects -= 1;
+                let asked =
+                    self.mail.iter().find(|letter| letter.kind == Kind::ShutdownRequest).map(|letter| letter.id);
+                self.send(MATE, LEAD, Kind::ShutdownRejected, asked);
+                asked.into_iter().for_each(|asked| self.ack(asked));
+            }
+            Step::Write => {
+                self.will.words -= 1;
+                self.send(LEAD, MATE, Kind::Text, None);
+            }
+            Step::LeadAnswers => {
+                self.will.lead_answers -= 1;
+                self.send(LEAD, MATE, Kind::PlanApprovalResponse, None);
+            }
+            Step::UserAnswers => {
+                self.will.user_answers -= 1;
+                self.send(USER, MATE, Kind::PermissionResponse, None);
+            }
+            Step::UserEnds => {
+                self.will.user_ends -= 1;
+                self.send(USER, MATE, Kind::Shutdown, None);
+            }
+            Step::Finish => self.finish(),
+            Step::Late => {
+                self.at_ms = self.at_ms.max(self.lead_turn.requests().next_ms().unwrap_or_default());
+                for asked in self.lead_turn.requests().overdue(self.at_ms).cloned().collect::<Vec<_>>() {
+                    let over = Responded { request: asked.request, kind: None, letter: None, reason: String::new() };
+                    self.commit_lead(vec![Event::Responded(over)]);
+                    self.send(LEAD, MATE, Kind::Shutdown, Some(asked.request));
+                }
+            }
+            Step::Crash => {
+                self.will.crashes -= 1;
+                (self.lead_turn, self.mate_turn) = (folded(&self.lead), folded(&self.mate));
+                self.decide(Input::Recovered);
+                self.end_stopped();
+            }
+        }
+    }
+
+    /// The model answers; or, if it was stopped, it is cut off.
+    fn finish(&mut self) {
+        let Some(intent) = self.mate_turn.calling() else { return };
+        let call = (intent.call, intent.attempt);
+        let outcome = match self.mate_turn.stopped_by() {
+            Some(_) => Outcome::Cancelled { partial: String::new(), usage: Usage::default() },
+            None => says("done"),
+        };
+        self.decide(Input::ModelEnded { call, outcome, ms: 1, prepared: Vec::new() });
+        self.run();
+    }
+
+    /// What runs by itself after a decision: a plan that was approved is told to its author, who goes on.
+    fn run(&mut self) {
+        while let Some(Effect::RunTool { key, .. }) = self.mate_turn.pending().into_iter().next() {
+            let content = vec![Part::text("ran")];
+            self.decide(Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms: 1 });
+        }
+    }
+
+    /// A turn that was stopped before anything of it was under way ends.
+    fn end_stopped(&mut self) {
+        if matches!(self.mate_turn.pending().as_slice(), [Effect::CancelAll]) {
+            self.finish();
+        }
+    }
+
+    fn refuse(&mut self, letter: &Envelope, why: &str) {
+        let (why, from) = (why.to_owned(), letter.from.clone());
+        let refused = Event::LetterRefused(LetterRefused { letter: letter.id, from, kind: letter.kind, why });
+        if letter.to == MATE {
+            self.commit_mate(vec![refused])
+        } else {
+            self.commit_lead(vec![refused])
+        }
+        self.ack(letter.id);
+    }
+
+    fn read(&mut self, letter: Envelope) {
+        match (letter.to.as_str(), letter.kind) {
+            (LEAD, Kind::ShutdownApproved | Kind::ShutdownRejected) => {
+                match self.lead_turn.requests().respond(&letter) {
+                    Ok(responded) => {
+                        self.commit_lead(vec![Event::Responded(responded)]);
+                        self.ack(letter.id);
+                    }
+                    Err(why) => self.refuse(&letter, why),
+                }
+            }
+            (LEAD, _) => self.ack(letter.id),
+            (_, kind) if self.mate_turn.gone().is_some() => {
+                self.give_back(&letter, kind);
+                self.ack(letter.id);
+            }
+            (_, Kind::ShutdownRequest | Kind::Shutdown) => self.part(&letter),
+            (_, Kind::PlanApprovalResponse | Kind::PermissionResponse) => {
+                let question = self.question.unwrap();
+                match self.mate_turn.misanswers(question, &letter) {
+                    Some(why) => self.refuse(&letter, why),
+                    None => {
+                        let answer = Answer::new(true, By::Person("here".into()));
+                        self.decide(Input::Answered { question, answer });
+                        self.ack(letter.id);
+                        self.run();
+                    }
+                }
+            }
+            _ if self.mate_turn.is_busy() => {}
+            _ => {
+                self.begin(&letter);
+                self.ack(letter.id);
+            }
+        }
+    }
+
+    fn give_back(&mut self, letter: &Envelope, kind: Kind) {
+        if parting::comes_back(kind) {
+            self.send(MATE, &letter.from, Kind::Undelivered, Some(letter.id));
+        }
+    }
+
+    fn part(&mut self, letter: &Envelope) {
+        assert_eq!(parting::misfit(letter, self.mate_turn.mate().is_some(), LEAD), None);
+        match parting::when(letter, self.mate_turn.is_busy(), self.mate_turn.stopped_by().is_some()) {
+            Parting::Later => {}
+            Parting::Stopping => {
+                self.decide(Input::Interrupt { by: letter.from.clone() });
+                self.end_stopped();
+            }
+            Parting::Now => {
+                let forced = letter.kind == Kind::Shutdown;
+                let (name, by, reason) = ("ann".into(), letter.from.clone(), String::new());
+                let session = SessionId::new(id(2));
+                self.commit_mate(vec![Event::AgentEnded(AgentEnded { session, name, by, reason, forced })]);
+                if !forced {
+                    self.send(MATE, &letter.from, Kind::ShutdownApproved, Some(letter.id));
+                }
+                for waiting in self.mail.clone().into_iter().filter(|waiting| waiting.to == MATE) {
+                    self.give_back(&waiting, waiting.kind);
+                    self.ack(waiting.id);
+                }
+            }
+        }
+    }
+
+    /// What decides what can still happen, whatever its letters are called.
+    fn key(&self) -> String {
+        let requests: Vec<EnvelopeId> = self.lead.iter().filter_map(asked).collect();
+        let outcome = |request: &EnvelopeId| {
+            self.lead.iter().find_map(|event| match event {
+                Event::Responded(responded) if responded.request == *request => Some(responded.kind),
+                _ => None,
+            })
+        };
+        let place = |letter: EnvelopeId| requests.iter().position(|request| *request == letter);
+        let mut mail: Vec<String> = self
+            .mail
+            .iter()
+            .map(|letter| {
+                let answers = letter.reply_to.and_then(place);
+                format!("{}{:?}{:?}{answers:?}{}", letter.to, letter.kind, place(letter.id), letter.from)
+            })
+            .collect();
+        mail.sort_unstable();
+        let turn = &self.mate_turn;
+        let asks = self.question.is_some_and(|question| turn.asks(question).is_some());
+        let outcomes: Vec<_> = requests.iter().map(outcome).collect();
+        let begun = self.mate.iter().filter(|event| matches!(event, Event::TurnStarted(_))).count();
+        let (calls, stopped, gone) = (turn.calling().is_some(), turn.stopped_by().is_some(), turn.gone().is_some());
+        format!("{:?}{outcomes:?}{mail:?}{asks}{}{calls}{stopped}{gone}{begun}", self.will, turn.is_busy())
+    }
+
+    /// What holds after every step.
+    fn check(&self) {
+        let same = |turn: &Turn, log: &[Event]| {
+            serde_json::to_value(turn).unwrap() == serde_json::to_value(folded(log)).unwrap()
+        };
+        assert!(same(&self.lead_turn, &self.lead) && same(&self.mate_turn, &self.mate), "a crash changes nothing");
+        let count = |log: &[Event], name: &str| log.iter().filter(|event| event.name() == name).count();
+        assert!(count(&self.mate, "agent_ended") <= 1);
+        assert!(count(&self.mate, "question_answered") <= 1, "a question has one answer");
+        if let Some(at) = self.mate.iter().position(|event| matches!(event, Event::AgentEnded(_))) {
+            let after = &self.mate[at + 1..];
+            assert!(after.iter().all(|event| matches!(event, Event::LetterRefused(_))), "{after:?}");
+        }
+        for request in self.lead.iter().filter_map(asked) {
+            let outcomes = self
+                .lead
+                .iter()
+                .filter(|event| matches!(event, Event::Responded(responded) if responded.request == request));
+            let is_open = self.lead_turn.requests().open().iter().any(|open| open.request == request);
+            assert_eq!(outcomes.count() + usize::from(is_open), 1, "a request has one outcome");
+        }
+    }
+
+    /// What holds when nothing is left to do.
+    fn check_rest(&self, words: &HashSet<EnvelopeId>) {
+        assert!(self.mail.is_empty(), "{:?}", self.mail);
+        assert!(self.lead_turn.requests().open().is_empty());
+        assert!(!self.mate_turn.is_busy(), "nobody is at work or waits");
+        let ends = self.lead.iter().filter_map(|event| match event {
+            Event::Responded(responded) => Some(responded.kind),
+            _ => None,
+        });
+        let is_gone = self.mate_turn.gone().is_some();
+        for kind in ends {
+            assert!(kind == Some(Kind::ShutdownRejected) || is_gone, "what was asked for and not refused has happened");
+        }
+        for letter in words {
+            let begun = self
+                .mate
+                .iter()
+                .filter(|event| matches!(event, Event::TurnStarted(started) if started.envelope == *letter));
+            assert!(begun.count() == 1 || is_gone, "words are read once, or come back");
+        }
+    }
+}
+
+/// Tries every order; how many states there are.
+fn explore(first: Team) -> usize {
+    let (mut seen, mut open) = (HashSet::from([first.key()]), vec![(first, HashSet::new(), HashSet::new())]);
+    while let Some((team, words, returned)) = open.pop() {
+        let mut rests = true;
+        for step in team.steps() {
+            let (mut next, mut words, mut returned) = (team.clone(), words.clone(), returned.clone());
+            next.step(step);
+            for letter in &next.mail {
+                if letter.kind == Kind::Text {
+                    words.insert(letter.id);
+                }
+                if letter.kind == Kind::Undelivered {
+                    returned.extend(letter.reply_to);
+                }
+            }
+            let read =
+                |event: &Event| matches!(event, Event::TurnStarted(started) if returned.contains(&started.envelope));
+            assert!(!next.mate.iter().any(read), "what has come back was not read");
+            let key = next.key();
+            rests &= key == team.key();
+            if seen.insert(key) {
+                next.check();
+                open.push((next, words, returned));
+            }
+        }
+        if rests {
+            team.check_rest(&words);
+            let read = |letter: &EnvelopeId| {
+                team.mate
+                    .iter()
+                    .any(|event| matches!(event, Event::TurnStarted(started) if started.envelope == *letter))
+            };
+            assert!(words.iter().all(|letter| read(letter) || returned.contains(letter)), "no letter is lost");
+        }
+    }
+    seen.len()
+}
+
+const NOTHING: Will =
+    Will { asks: 0, rejects: 0, words: 0, lead_answers: 0, user_answers: 0, user_ends: 0, crashes: 1 };
+
+#[test]
+fn a_shutdown_has_one_outcome_in_every_order() {
+    let asked = explore(Team::new(Will { asks: 2, rejects: 2, words: 1, ..NOTHING }, false));
+    let ended = explore(Team::new(Will { asks: 1, rejects: 1, words: 1, user_ends: 1, ..NOTHING }, false));
+    assert!(asked > 200 && ended > 200, "{asked} and {ended} states");
+}
+
+#[test]
+fn a_plan_has_one_answer_in_every_order() {
+    let answered = explore(Team::new(Will { lead_answers: 2, user_answers: 2, words: 1, ..NOTHING }, true));
+    let ended = explore(Team::new(Will { asks: 1, lead_answers: 1, user_answers: 1, user_ends: 1, ..NOTHING }, true));
+    assert!(answered > 100 && ended > 200, "{answered} and {ended} states");
+}

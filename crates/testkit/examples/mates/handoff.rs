@@ -1,0 +1,83 @@
+//! Bench `handoff`: from a letter that a model writes to its reader's turn.
+//!
+//! Two teammates throw a ball to each other a thousand times. Each throw is timed by the server, from the moment it
+//! begins to write the answer that calls `send_message` to the moment the reader's request about that letter is whole. So
+//! the time holds everything in between and nothing is taken off: our reading of the answer, the call and the letter in
+//! the journal, the reader waking up with its history, the beginning of its turn in the journal, and its request on
+//! the wire. The model answers a letter only after a pause, so that whoever has thrown is at rest again, and has left its seat.
+
+use std::time::Duration;
+
+use max_team_testkit::{ModelServer, Recorded, Reply, Script};
+use serde_json::json;
+
+use super::{LEADS, RESULT, behind, letter, warm};
+use crate::{Bench, median};
+
+const THROWS: usize = 1_000;
+const PAUSE: Duration = Duration::from_millis(4);
+const BAR_MS: f64 = 1.0;
+/// How many at either end show whether it grows with what was said before.
+const SOME: usize = 100;
+const BALL: &str = "ball ";
+/// How a letter's writer stands in a request's bytes.
+const WRITER: &str = "teammate_id=\\\"";
+
+pub(crate) fn handoff(bench: &mut Bench) {
+    let home = bench.scratch.path().join("handoff");
+    warm(bench, &home);
+    let server = ModelServer::start(Script::new().glance(answer));
+    assert!(bench.program(&home, &server.url()).args(["-p", "Let them play."]).status().unwrap().success());
+    server.wait_answered(server.count());
+    let throws = throws(&server.requests());
+    assert_eq!(throws.len(), THROWS, "throws");
+    let mut sorted = throws.clone();
+    sorted.sort_by(f64::total_cmp);
+    let more = json!({
+        "throws": THROWS, "first_100_ms": median(throws[..SOME].iter().copied()),
+        "last_100_ms": median(throws[THROWS - SOME..].iter().copied()), "p99_ms": sorted[THROWS * 99 / 100],
+        "last_request_bytes": server.requests().iter().map(|request| request.bytes).max(),
+    });
+    bench.report("handoff", median(throws.into_iter()), "ms", BAR_MS, None, more);
+}
+
+/// The time of each throw, in order. A request is labelled with the ball that it is about; its answer throws the next.
+fn throws(requests: &[Recorded]) -> Vec<f64> {
+    let mut caught: Vec<(usize, &Recorded)> =
+        requests.iter().filter_map(|request| Some((request.label.as_ref()?.parse().ok()?, request))).collect();
+    caught.sort_unstable_by_key(|(ball, _)| *ball);
+    let time = |pair: &[(usize, &Recorded)]| {
+        assert_eq!(pair[0].0 + 1, pair[1].0, "every ball is caught once");
+        pair[1].1.arrive_us.saturating_sub(pair[0].1.send_us.unwrap()) as f64 / 1e3
+    };
+    caught.windows(2).map(time).collect()
+}
+
+fn answer(body: &[u8]) -> Option<Reply> {
+    let body = str::from_utf8(body).ok()?;
+    if body.contains(LEADS) {
+        let spawn = |reply: Reply, (name, prompt): (&str, &str)| {
+            let input = json!({ "name": name, "role": "player", "prompt": prompt });
+            reply.tool(format!("toolu_{name}"), "spawn_teammate", input)
+        };
+        let both = [("ping", "Please serve."), ("pong", "Wait.")];
+        return Some(if body.contains(RESULT) {
+            Reply::text("Noted.")
+        } else {
+            both.into_iter().fold(Reply::new(), spawn)
+        });
+    }
+    let (ball, result) = (body.rfind(BALL), body.rfind(RESULT));
+    Some(match ball {
+        Some(_) if ball > result => {
+            let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
+            let ball: usize = behind(body, BALL).and_then(|rest| digits(rest).parse().ok())?;
+            let writer = behind(body, WRITER)?.split('\\').next()?;
+            let reply =
+                if ball < THROWS { letter(writer, &format!("{BALL}{}", ball + 1)) } else { Reply::text("Over.") };
+            reply.delay(PAUSE).label(ball.to_string())
+        }
+        None if body.contains("Please serve.") => letter("pong", &format!("{BALL}1")).delay(PAUSE).label("0"),
+        _ => Reply::text("Good."),
+    })
+}
