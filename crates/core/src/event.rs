@@ -16,7 +16,7 @@ use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::ledger::Charge;
 use crate::mates::requests::{Requested, Responded};
-use crate::mates::{AgentEnded, LetterRefused};
+use crate::mates::{AgentEnded, CommandBegun, CommandOver, LetterRefused};
 use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
@@ -91,6 +91,10 @@ pub enum Event {
     LetterRefused(LetterRefused),
     /// The agent is no more (agent stream).
     AgentEnded(AgentEnded),
+    /// A command of the agent's runs on in the background (agent stream).
+    CommandBegun(CommandBegun),
+    /// It is over (agent stream).
+    CommandOver(CommandOver),
     /// A plan is put before the user (plan stream).
     PlanProposed(PlanProposed),
     /// The user changed it before saying yes (plan stream).
@@ -190,6 +194,8 @@ impl Event {
             Self::Responded(_) => "responded",
             Self::LetterRefused(_) => "letter_refused",
             Self::AgentEnded(_) => "agent_ended",
+            Self::CommandBegun(_) => "command_begun",
+            Self::CommandOver(_) => "command_over",
             Self::PlanProposed(_) => "plan_proposed",
             Self::PlanEdited(_) => "plan_edited",
             Self::EditRefused(_) => "edit_refused",

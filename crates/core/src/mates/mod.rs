@@ -79,6 +79,25 @@ pub struct AgentEnded {
     pub forced: bool,
 }
 
+/// A command runs on in the background (agent stream).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandBegun {
+    /// What it is called.
+    pub id: String,
+    /// What it is.
+    pub name: String,
+}
+
+/// It is over (agent stream).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandOver {
+    /// What it was called.
+    pub id: String,
+    /// Whether it ended with the process that ran it, and nobody knows how.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lost: bool,
+}
+
 /// A letter could not be brought to whom it was for, or was not accepted (the stream of whoever it was for).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LetterRefused {

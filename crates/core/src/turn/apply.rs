@@ -86,6 +86,8 @@ impl Turn {
             Event::Requested(asked) => self.requests.ask(asked),
             Event::Responded(responded) => self.requests.close(responded),
             Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
+            Event::CommandBegun(begun) => self.commands.push(begun.clone()),
+            Event::CommandOver(over) => self.commands.retain(|known| known.id != over.id),
             // The rest belongs to other streams.
             _ => {}
         }

@@ -3,7 +3,7 @@
 use super::{Phase, Status, Turn};
 use crate::id::QuestionId;
 use crate::mates::requests::Requests;
-use crate::mates::{AgentEnded, Teammate};
+use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
 use crate::policy::{Action, Deed};
 
@@ -26,6 +26,11 @@ impl Turn {
     /// That it is no more, if so.
     pub fn gone(&self) -> Option<&AgentEnded> {
         self.gone.as_ref()
+    }
+
+    /// Its commands that run in the background, as far as it was written down.
+    pub fn commands(&self) -> &[CommandBegun] {
+        &self.commands
     }
 
     /// What it has asked of others.

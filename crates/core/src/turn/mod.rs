@@ -25,8 +25,8 @@ use crate::event::{LlmIntent, Outcome, Steered, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
-use crate::mates::AgentEnded;
 use crate::mates::requests::Requests;
+use crate::mates::{AgentEnded, CommandBegun};
 use crate::memory::Recall;
 use crate::message::Assignment;
 use crate::plan::Task;
@@ -62,6 +62,9 @@ pub struct Turn {
     /// What it has asked of others by letter.
     #[serde(default, skip_serializing_if = "Requests::is_empty")]
     requests: Requests,
+    /// Its commands that run in the background.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    commands: Vec<CommandBegun>,
     /// That it is no more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     gone: Option<AgentEnded>,

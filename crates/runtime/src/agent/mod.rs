@@ -9,6 +9,7 @@ mod acts;
 mod background;
 mod cache;
 mod calls;
+mod commands;
 mod commit;
 mod compact;
 mod cx;
@@ -235,6 +236,8 @@ impl Agent {
             followed: None,
             floor,
         };
+        let bell = Arc::clone(bell);
+        agent.background.listen(move || bell.notify_one());
         agent.know_task();
         agent
     }
@@ -339,10 +342,12 @@ impl Agent {
                 told = Some(activity);
                 self.floor.report(&self.stream, activity, false).await;
             }
-            if activity == Activity::Idle && self.take_up().await? {
+            if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
                 continue;
             }
-            if activity == Activity::Idle && !self.lead && self.floor.leave(&self.stream, controls).await {
+            // Its commands end with it.
+            let can_leave = activity == Activity::Idle && !self.lead && !(self.stays() && self.background.is_running());
+            if can_leave && self.floor.leave(&self.stream, controls).await {
                 return Ok(());
             }
             let was_busy = self.turn.is_busy();
@@ -497,7 +502,12 @@ impl Agent {
             }
         }
         match landed.input {
-            Some(input) => self.step(input, Extra::default()).await,
+            Some(input) => {
+                self.follow().await?;
+                let mut events = self.commands_begun();
+                events.extend(self.decide(input));
+                self.commit(events, Extra::default()).await
+            }
             None => Ok(()),
         }
     }

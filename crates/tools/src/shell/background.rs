@@ -2,8 +2,8 @@
 //!
 //! Each has a thread of its own and a file on the agent's shelf that its output goes to. They belong to one agent and one
 //! process: they end when they are told to, when the agent's work is over, with the session, and with the process,
-//! because their supervisors then do. Nothing here is journalled: after a restart there are none. Others see them by notes
-//! on the shelf, which go when the agent's work is over.
+//! because their supervisors then do. Nothing here is journalled; whoever runs the agent writes down what began and what is
+//! over. Others see them by notes on the shelf, which go when the agent's work is over.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -34,17 +34,42 @@ const STOP_WAIT: Duration = Duration::from_secs(20);
 const LOOK: Duration = Duration::from_millis(100);
 /// Bytes of a command where it is only named.
 const NAME_BYTES_MAX: usize = 200;
+/// Bytes of its output that are told with the end of a command.
+const LAST_BYTES: u64 = 4 << 10;
 
 /// The commands of one agent that run in the background.
 #[derive(Debug, Default)]
 pub struct Background(Mutex<Jobs>);
 
-#[derive(Debug, Default)]
+/// Who is told that one of them is over.
+type Listener = Arc<dyn Fn() + Send + Sync>;
+
+/// A command, as whoever runs the agent sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Known {
+    /// What it is called.
+    pub id: String,
+    /// What it is.
+    pub name: String,
+    /// Whether it is over.
+    pub is_over: bool,
+    /// Whether its agent has seen that.
+    pub is_seen: bool,
+}
+
+#[derive(Default)]
 struct Jobs {
+    listener: Option<Listener>,
     known: BTreeMap<u64, Arc<Running>>,
     threads: Vec<JoinHandle<()>>,
     last: u64,
     is_closed: bool,
+}
+
+impl std::fmt::Debug for Jobs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Jobs").field("known", &self.known).field("is_closed", &self.is_closed).finish_non_exhaustive()
+    }
 }
 
 /// One command.
@@ -74,6 +99,8 @@ struct State {
     /// Bytes that were told.
     told: u64,
     over: Option<Result<Over, String>>,
+    /// Whether that was told.
+    seen: bool,
 }
 
 impl Background {
@@ -92,6 +119,40 @@ impl Background {
         for note in lock(&self.0).known.values().filter_map(|job| job.note.as_ref()) {
             let _ = fs::remove_file(note);
         }
+    }
+
+    /// Calls this whenever one is over.
+    pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
+        lock(&self.0).listener = Some(Arc::new(listener));
+    }
+
+    /// All that are known, oldest first.
+    pub fn known(&self) -> Vec<Known> {
+        let known = |job: &Arc<Running>| {
+            let (is_over, is_seen) = {
+                let state = lock(&job.state);
+                (state.over.is_some(), state.seen)
+            };
+            Known { id: job.id(), name: job.name.clone(), is_over, is_seen }
+        };
+        lock(&self.0).known.values().map(known).collect()
+    }
+
+    /// Whether one of them runs.
+    pub fn is_running(&self) -> bool {
+        lock(&self.0).known.values().any(|job| !job.is_over())
+    }
+
+    /// How one of them ended and what it last printed, for whoever has not seen it.
+    pub fn last_words(&self, id: &str) -> Option<String> {
+        let job = self.find(id).ok()?;
+        let bytes = lock(&job.state).bytes;
+        let since = bytes.saturating_sub(LAST_BYTES).max(lock(&job.state).told);
+        let told = job.told(Some(since)).ok()?;
+        told.content.into_iter().find_map(|part| match part {
+            max_team_core::chat::Part::Text { text } => Some(text),
+            _ => None,
+        })
     }
 
     /// Whether there has been any.
@@ -196,7 +257,11 @@ impl Running {
         self.output.read_exact_at(&mut chunk, from).map_err(unreadable)?;
         let text = whole(&chunk, from + (chunk.len() as u64) < bytes);
         let to = from + text.len() as u64;
-        lock(&self.state).told = to;
+        {
+            let mut state = lock(&self.state);
+            state.told = to;
+            state.seen |= over.is_some();
+        }
         let how = match &over {
             None => format!("runs for {}", seconds(self.started.elapsed())),
             Some(Ok(over)) => ended(over, self.time),
@@ -252,13 +317,16 @@ pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Out
         state: Mutex::default(),
         changed: Condvar::new(),
     });
-    let (own, shelf) = (Arc::clone(&job), Arc::clone(shelf));
+    let (own, shelf, listener) = (Arc::clone(&job), Arc::clone(shelf), jobs.listener.clone());
     let run = move || {
         let over = order.run(&own.cancel, &mut |bytes| own.push(bytes)).map_err(|error| error.to_string());
         seen.over = Some(over.as_ref().map_or_else(String::clone, |over| ended(over, own.time)));
         seen.note(&shelf);
         lock(&own.state).over = Some(over);
         own.changed.notify_all();
+        if let Some(listener) = listener {
+            listener();
+        }
     };
     let thread = thread::Builder::new().name(job.id()).spawn(run);
     let thread = thread.map_err(|error| ToolError::fatal(format!("no thread could be started: {error}")))?;

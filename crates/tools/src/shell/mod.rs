@@ -18,7 +18,7 @@ use max_team_core::policy::program::{self, Effect};
 use max_team_core::policy::{Action, Deed};
 use max_team_core::text::visible;
 
-pub use background::Background;
+pub use background::{Background, Known};
 pub(crate) use background::{shell_output, shell_stop};
 pub use job::Job;
 pub use read::read;

@@ -150,6 +150,7 @@ impl Team {
             facts: String::new(),
             left: Left::default(),
             later: Left::default(),
+            steer: None,
         };
         self.commit_mate(self.mate_turn.decide(input, &now));
     }

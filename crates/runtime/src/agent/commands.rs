@@ -1,0 +1,71 @@
+//! Commands that run on in the background of somebody who stays: it is told when one is over.
+//!
+//! That one began is written down with the result of the call that began it, that it is over with the turn that is told so. One
+//! that was running when its process ended is over too; how, nobody knows.
+
+use max_team_core::chat::Part;
+use max_team_core::event::Event;
+use max_team_core::mates::{CommandBegun, CommandOver};
+use max_team_core::turn::Input;
+
+use super::{Agent, Extra};
+use crate::error::RuntimeError;
+
+impl Agent {
+    /// The commands that began since this was last asked.
+    pub(super) fn commands_begun(&self) -> Vec<Event> {
+        if !self.background.is_used() || !self.stays() {
+            return Vec::new();
+        }
+        let written = self.turn.commands();
+        let new = self
+            .background
+            .known()
+            .into_iter()
+            .filter(|known| !known.is_over && !written.iter().any(|begun| begun.id == known.id));
+        new.map(|known| Event::CommandBegun(CommandBegun { id: known.id, name: known.name })).collect()
+    }
+
+    /// Begins a turn about commands that are over, once there is none; whether it did.
+    pub(super) async fn hear_commands(&mut self) -> Result<bool, RuntimeError> {
+        if self.turn.commands().is_empty() || self.turn.is_busy() || self.turn.gone().is_some() {
+            return Ok(false);
+        }
+        let known = self.background.known();
+        let (mut events, mut told) = (Vec::new(), Vec::new());
+        for CommandBegun { id, name } in self.turn.commands() {
+            let lost = match known.iter().find(|known| known.id == *id) {
+                Some(known) if !known.is_over => continue,
+                Some(known) if known.is_seen => false,
+                Some(_) => {
+                    told.push(self.background.last_words(id).unwrap_or_else(|| format!("`{id}` ({name}): ended")));
+                    false
+                }
+                None => {
+                    told.push(format!(
+                        "`{id}` ({name}): the program was stopped while it ran, and it with it. Nobody knows how far it came: look \
+                         before you run it again."
+                    ));
+                    true
+                }
+            };
+            events.push(Event::CommandOver(CommandOver { id: id.clone(), lost }));
+        }
+        if events.is_empty() {
+            return Ok(false);
+        }
+        let begins = !told.is_empty();
+        if begins {
+            let begin = self.beginning(&[]);
+            let Input::Begin { turn, envelope, assignment, recall, .. } = begin else { return Ok(false) };
+            let words = format!("What you had left running in the background is over:\n\n{}", told.join("\n\n"));
+            let (input, letters) = (vec![Part::text(words)], Vec::new());
+            let begin = Input::Begin { turn, envelope, input, assignment, recall, letters, quiet: false };
+            self.follow().await?;
+            events.extend(self.decide(begin));
+        }
+        self.commit(events, Extra::default()).await?;
+        self.know_task();
+        Ok(begins)
+    }
+}
