@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use max_team_core::event::Event;
 use max_team_core::tasks::{Doer, Input, Item, Why};
 
 use super::Floor;
@@ -14,13 +15,19 @@ use crate::shared::{commit_at, now_ms};
 use crate::tasks::{Change, TaskLists};
 use crate::{rows, session};
 
+/// What a task is called that is meant for the user.
+const USER: &str = "user";
+
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
     /// turn: `Extra::change` puts it there. A conflict over the list's stream means that somebody was faster: ask again.
     #[expect(dead_code, reason = "an idle teammate asks, once there are any")]
     pub(crate) fn claim_next(&self, doer: &Doer) -> Result<Option<(Item, Change)>, RuntimeError> {
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &Input::Next)?;
-        let claimed = change.tasks.held_by(&doer.at).last().filter(|_| !change.events.is_empty()).cloned();
+        let claimed = change.events.iter().find_map(|event| match event {
+            Event::ItemMoved(moved) => change.tasks.get(moved.id).cloned(),
+            _ => None,
+        });
         Ok(claimed.map(|item| (item, change)))
     }
 
@@ -93,6 +100,7 @@ impl Floor {
         // Whoever cannot be read is not guessed at; if it is the journal, the next commit says so.
         let agents = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).unwrap_or_default();
         names.extend(agents.into_iter().map(|(_, row)| row.name));
+        names.push(USER.to_owned());
         names.sort_unstable();
         names.dedup();
         names
