@@ -8,9 +8,7 @@ mod crew;
 
 use std::collections::BTreeMap;
 
-use max_team_core::calling::hands::is_among;
 use max_team_core::plan::event::Approve;
-use max_team_core::tasks;
 use max_team_core::team::{Constraints, Definition, Member, Model, Settings};
 use max_team_runtime::{Mate, NEED_CLARIFY, Team};
 
@@ -177,12 +175,11 @@ fn colleagues(
         }
         allot(&mut own, &member.definition);
         let mut mate = seated(member.definition.clone(), own, &member.constraints);
-        for tool in std::iter::once(NEED_CLARIFY).chain(tasks::TOOLS) {
-            let Definition { tools, disallowed_tools, .. } = &mut mate.definition;
-            if !is_among(tools, tool) && !is_among(disallowed_tools, tool) {
-                tools.push(tool.to_owned());
-            }
+        if !mate.definition.tools.iter().any(|tool| tool == NEED_CLARIFY) {
+            mate.definition.tools.push(NEED_CLARIFY.to_owned());
         }
+        let given = agents::given(&mate.definition);
+        mate.definition.tools.extend(given);
         mates.push(mate);
     }
     Ok(mates)

@@ -306,6 +306,11 @@ impl Tasks {
         self.last
     }
 
+    /// One of them.
+    pub fn get(&self, id: Id) -> Option<&Item> {
+        self.items.get(&id)
+    }
+
     /// One of them, by what somebody calls it.
     pub fn find(&self, text: &str) -> Result<&Item, Refusal> {
         if text.trim().starts_with(OF_PLAN) {
@@ -346,12 +351,10 @@ impl Tasks {
     /// Folds an event in. Folding it twice changes nothing.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::ItemAdded(ItemAdded { id, text, .. }) => {
-                // One that was deleted since does not come back.
-                if id.0 > self.last {
-                    self.last = id.0;
-                    self.items.insert(*id, Item { id: *id, text: text.clone(), state: State::default() });
-                }
+            // One that was deleted since does not come back.
+            Event::ItemAdded(ItemAdded { id, text, .. }) if id.0 > self.last => {
+                self.last = id.0;
+                self.items.insert(*id, Item { id: *id, text: text.clone(), state: State::default() });
             }
             Event::ItemWritten(ItemWritten { id, text, .. }) => {
                 if let Some(item) = self.items.get_mut(id) {

@@ -1,3 +1,5 @@
+//! Tables, properties and every order of a small list.
+
 mod explore;
 
 use std::collections::BTreeMap;

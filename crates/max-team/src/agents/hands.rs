@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use max_team_core::calling::hands::{CHECK_INBOX, LEADING, SPAWNING};
+use max_team_core::calling::hands::{CHECK_INBOX, LEADING, SPAWNING, is_among};
 use max_team_core::near::did_you_mean;
 use max_team_core::tasks;
+use max_team_core::team::Definition;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{MEMORY_READ, MEMORY_WRITE, with_team};
 use max_team_tools::Registry;
@@ -53,6 +54,13 @@ pub(crate) fn lead_tools(listed: &[String]) -> Vec<String> {
         }
     }
     tools
+}
+
+/// What a member has besides what its file lists: the list of tasks that everybody shares, as far as nothing is taken away.
+pub(crate) fn given(definition: &Definition) -> Vec<String> {
+    let Definition { tools, disallowed_tools, .. } = definition;
+    let is_new = |tool: &&str| !is_among(tools, tool) && !is_among(disallowed_tools, tool);
+    tasks::TOOLS.into_iter().filter(is_new).map(str::to_owned).collect()
 }
 
 /// Every tool there is, those that act on the team among them.

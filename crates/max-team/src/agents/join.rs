@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 
 use max_team_core::calling::hands::SPAWNING;
+use max_team_core::tasks;
 use max_team_core::team::{Definition, Member, Place};
 use max_team_runtime::MEMORY_READ;
 use max_team_runtime::skills::SKILL;
@@ -178,13 +179,15 @@ pub(super) fn alone_tools(definition: &Definition) -> Vec<String> {
     let known = Registry::builtin();
     let mut tools = definition.tools.clone();
     if definition.inherits_tools {
-        let shared = [SKILL, MEMORY_READ].map(str::to_owned);
+        let shared = [SKILL, MEMORY_READ].into_iter().chain(tasks::TOOLS).map(str::to_owned);
         tools = known.specs().map(|spec| spec.name.clone()).chain(shared).collect();
     }
     let is_taken = |tool: &str| definition.disallowed_tools.iter().any(|taken| taken == tool || taken == "*");
     // Whoever lists them may call others.
-    let is_there =
-        |tool: &str| known.get(tool).is_some() || [SKILL, MEMORY_READ].contains(&tool) || SPAWNING.contains(&tool);
+    let is_there = |tool: &str| {
+        let is_shared = [SKILL, MEMORY_READ].contains(&tool) || tasks::TOOLS.contains(&tool);
+        known.get(tool).is_some() || is_shared || SPAWNING.contains(&tool)
+    };
     tools.retain(|tool| is_there(tool) && !is_taken(tool));
     tools
 }

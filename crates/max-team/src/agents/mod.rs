@@ -35,7 +35,7 @@ use crate::setup::{self, Place};
 use crate::team::Crew;
 
 pub(crate) use card::slug;
-pub(crate) use hands::lead_tools;
+pub(crate) use hands::{given, lead_tools};
 pub(crate) use join::{Desk, Joined};
 pub(crate) use people::{Person, people};
 pub(crate) use roster::{Roster, builtin_one};

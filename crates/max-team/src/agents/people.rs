@@ -85,7 +85,7 @@ impl Person<'_> {
         let tools = match own.place {
             // A lead's act on the team, and are no hands.
             Position::Lead => hands::lead_tools(&own.tools),
-            Position::Member => alone_tools(own),
+            Position::Member => alone_tools(own).into_iter().chain(hands::given(own)).collect(),
             Position::Expert => self.hands().tools,
         };
         match hands::known().subset(tools.iter().map(String::as_str)) {

@@ -40,7 +40,7 @@ impl List {
         self.tasks.items().any(|item| item.state.status != Status::Completed)
     }
 
-    /// The list in at most so many rows, or in as many as there are tasks.
+    /// The list in at most so many rows; none once all of it is done.
     pub(super) fn lines(&self, rows: usize, look: Look) -> Vec<Line<'static>> {
         let mut items: Vec<&Item> = self.tasks.items().collect();
         if rows == 0 || !self.is_open() {

@@ -41,7 +41,7 @@ const KEYS: [(&str, &str, &str); 12] = [
     ("Ctrl-R", "search the history", "搜索历史"),
     ("Tab", "complete a command", "补全命令"),
     ("Shift-Tab", "change the mode", "切换模式"),
-    ("Ctrl-T", "the plan at work: short, full, hidden", "运行中的计划：简短、完整、隐藏"),
+    ("Ctrl-T", "plans at work and tasks: short, full, hidden", "运行中的计划和任务：简短、完整、隐藏"),
     ("Ctrl-A E K U W, Alt-B F", "edit as in a shell", "与 shell 相同的编辑键"),
     ("Ctrl-L, Ctrl-Z", "redraw, suspend", "重绘，挂起"),
 ];

@@ -354,14 +354,7 @@ impl Session {
                 self.plans.forget(plan);
                 failed(&error)
             }
-            Done::Tasks(outcome) => {
-                let (read, error) = match outcome {
-                    Ok(tasks) => (Some(tasks), None),
-                    Err(error) => (None, Some(error)),
-                };
-                self.list_read(read);
-                error.map_or_else(Vec::new, |error| failed(&error))
-            }
+            Done::Tasks(outcome) => self.list_read(outcome),
             Done::Proposed(Err(error)) => {
                 self.quiet = true;
                 failed(&error)

@@ -10,6 +10,7 @@ use max_team_core::event::{Event, LlmEnded, Outcome, ToolDone};
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::{PlanEnd, Ruling, TaskResult};
 use max_team_core::policy::By;
+use max_team_core::tasks::ItemMoved;
 use max_team_core::turn::call_key;
 use serde_json::{Map, Value, json};
 
@@ -138,6 +139,7 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
         Event::TaskSkipped(of) => (&of.task, "skipped", None, json!({ "why": of.detail })),
         Event::TaskCancelled(of) => (&of.task, "cancelled", None, json!({ "why": of.detail })),
         Event::TaskStopped(of) => (&of.task, "stopped", Some(of.attempt), json!({})),
+        Event::ItemMoved(of) => return Some(listed(of)),
         _ => return None,
     };
     let mut data = Map::from_iter([
@@ -151,6 +153,13 @@ fn task(from: &Origin, event: &Event) -> Option<Line> {
     }
     let level = if matches!(event, Event::TaskFailed(_)) { AuditLevel::Warn } else { AuditLevel::Info };
     Some((level, "task_update", Value::Object(data)))
+}
+
+/// A task of the shared list, which is in no plan.
+fn listed(of: &ItemMoved) -> Line {
+    let (status, owner) = (of.state.status, &of.state.owner);
+    let data = json!({ "task": of.id.to_string(), "status": status, "what": of.what, "owner": owner, "by": of.by });
+    (AuditLevel::Info, "task_update", data)
 }
 
 fn done(result: &TaskResult) -> Value {
@@ -202,6 +211,7 @@ mod tests {
     use max_team_core::id::{PlanId, QuestionId};
     use max_team_core::plan::event::{PlanAnswered, Say, TaskStarted};
     use max_team_core::policy;
+    use max_team_core::tasks::{Move, State, Status};
     use uuid::Uuid;
 
     use super::*;
@@ -236,6 +246,16 @@ mod tests {
         assert_eq!(data, want);
         let (_, _, data) = line(&two, &done("1.0", false), &mut names).unwrap();
         assert_eq!((&data["tool"], data.get("error")), (&json!("read_file"), None));
+    }
+
+    #[test]
+    fn tasks_of_the_shared_list_say_whose_they_are() {
+        let state = State { status: Status::InProgress, owner: "leo".into(), ..State::default() };
+        let id = "3".parse().unwrap();
+        let moved = Event::ItemMoved(ItemMoved { id, what: Move::Claimed, state, by: "leo".into() });
+        let (_, kind, data) = line(&Origin::named("leo"), &moved, &mut Names::new()).unwrap();
+        let want = json!({ "task": "3", "status": "in_progress", "what": "claimed", "owner": "leo", "by": "leo" });
+        assert_eq!((kind, data), ("task_update", want));
     }
 
     #[test]

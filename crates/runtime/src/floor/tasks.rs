@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use max_team_core::event::Event;
 use max_team_core::tasks::{Doer, Input, Item, Status, Why};
 
 use super::Floor;
@@ -14,18 +15,20 @@ use crate::shared::{commit_at, now_ms};
 use crate::tasks::{Change, TaskLists};
 use crate::{rows, session};
 
+/// What a task is called that is meant for the user.
+const USER: &str = "user";
+
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
     /// turn: `Extra::change` puts it there. A conflict over the list's stream means that somebody was faster: ask again.
     /// Whoever holds one takes no other.
     pub(crate) fn claim_next(&self, doer: &Doer) -> Result<Option<(Item, Change)>, RuntimeError> {
         let change = TaskLists::new(&self.shared.journal).change(self.session, doer, &Input::Next)?;
-        let mut held = change.tasks.held_by(&doer.at).filter(|_| !change.events.is_empty());
-        let claimed = match (held.next(), held.next()) {
-            (Some(only), None) => Some(only.clone()),
+        let claimed = change.events.iter().find_map(|event| match event {
+            Event::ItemMoved(moved) => change.tasks.get(moved.id).cloned(),
             _ => None,
-        };
-        drop(held);
+        });
+        let claimed = claimed.filter(|_| change.tasks.held_by(&doer.at).nth(1).is_none());
         Ok(claimed.map(|item| (item, change)))
     }
 
@@ -126,6 +129,7 @@ impl Floor {
         // Whoever cannot be read is not guessed at; if it is the journal, the next commit says so.
         let agents = rows::rows::<rows::AgentRow>(&self.shared.journal, &table).unwrap_or_default();
         names.extend(agents.into_iter().map(|(_, row)| row.name));
+        names.push(USER.to_owned());
         names.sort_unstable();
         names.dedup();
         names

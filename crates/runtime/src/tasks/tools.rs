@@ -111,7 +111,7 @@ pub(crate) fn all() -> [(&'static str, &'static str, Value); 4] {
         "properties": {
             "taskId": id,
             "status": { "type": "string", "enum": Status::ALL.map(Status::name) },
-            "owner": text("The name of whoever it is meant for; empty: anybody."),
+            "owner": text("The name of whoever it is meant for, `user` for the user; empty: anybody."),
             "addBlocks": ids("Tasks that cannot begin before this one is completed."),
             "addBlockedBy": ids("Tasks that must be completed before this one can begin."),
             "metadata": metadata("Members to set; null takes one out."),

@@ -9,7 +9,7 @@ use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
-use max_team_runtime::{Opened, Origin, Team};
+use max_team_runtime::{Opened, Origin, RuntimeError, Team};
 
 use super::super::crew::Crew;
 use super::super::link::{Act, Shown};
@@ -63,8 +63,10 @@ impl Session {
         self.acts.extend(self.list.change().then_some(Act::Tasks));
     }
 
-    pub(super) fn list_read(&mut self, tasks: Option<Tasks>) {
-        self.acts.extend(self.list.read(tasks).then_some(Act::Tasks));
+    pub(super) fn list_read(&mut self, outcome: Result<Tasks, RuntimeError>) -> Vec<Item> {
+        let failed = outcome.as_ref().err().map(|error| Item::Row(Row::Error(error.to_string())));
+        self.acts.extend(self.list.read(outcome.ok()).then_some(Act::Tasks));
+        failed.into_iter().collect()
     }
 
     pub(in super::super) fn crew(&self) -> &Crew {
