@@ -188,11 +188,12 @@ const SCOUT: &str = "agents:
   - {name: scout, role: coder, system_prompt: You are the scout., tools: [agent, run_shell]}
 ";
 
-/// Lead, member, somebody whom the member called, a command: all of them stop, and soon.
+/// Lead, member, somebody whom the member called, its commands: all of them stop, and soon.
 #[test]
 fn a_stop_reaches_everybody_below_within_a_second() {
-    let mark = mark("2");
-    let command = json!({"command": format!("sleep {mark}"), "timeout": 600});
+    let (beside, before) = (mark("2"), mark("3"));
+    let kept = json!({"command": format!("sleep {beside}"), "background": true});
+    let command = json!({"command": format!("sleep {before}"), "timeout": 600});
     let server = ModelServer::start(Script::new().when(move |request| {
         let system = request.body["system"].to_string();
         let scout = json!({"agent": "scout", "description": "Have somebody wait."});
@@ -200,7 +201,8 @@ fn a_stop_reaches_everybody_below_within_a_second() {
         Some(match (system.contains("You lead."), system.contains("You are the scout."), request.tool_results()) {
             (true, _, 0) => Reply::new().tool("d1", "dispatch_task", scout),
             (_, true, 0) => Reply::new().tool("a1", "agent", waits),
-            (false, false, 0) => Reply::new().tool("s1", "run_shell", command.clone()),
+            (false, false, 0) => Reply::new().tool("s1", "run_shell", kept.clone()),
+            (false, false, 1) => Reply::new().tool("s2", "run_shell", command.clone()),
             _ => Reply::text("nobody should ask"),
         })
     }));
@@ -208,10 +210,10 @@ fn a_stop_reaches_everybody_below_within_a_second() {
     let mut terminal = Terminal::open(&program, &[&["--agents", "team.yaml"], &FREE[..]].concat());
     terminal.wait("or give a task");
     terminal.keys(&["wait", "Enter"]);
-    assert!(soon(|| runs(&mark)), "{}", terminal.screen());
+    assert!(soon(|| runs(&beside) && runs(&before)), "{}", terminal.screen());
     terminal.keys(&["Escape"]);
     terminal.wait("or /continue");
-    assert!(soon(|| !runs(&mark)), "{}", terminal.screen());
+    assert!(soon(|| !runs(&beside) && !runs(&before)), "{}", terminal.screen());
     assert!(soon(|| ends(&program).len() == 3), "{:?}", ends(&program));
     let stopped = program.journal().into_iter().find(|entry| entry["event"] == "interrupted").unwrap();
     let at_ms = at_ms(&stopped);
@@ -219,7 +221,7 @@ fn a_stop_reaches_everybody_below_within_a_second() {
         assert_eq!(end, "interrupted");
         assert!((0..1_000).contains(&(ended_at_ms - at_ms)), "{} ms", ended_at_ms - at_ms);
     }
-    assert_eq!(server.count(), 3, "nobody has asked a model since");
+    assert_eq!(server.count(), 4, "nobody has asked a model since");
 }
 
 /// How the turns of all agents ended, and when.
