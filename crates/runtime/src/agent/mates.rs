@@ -161,7 +161,7 @@ impl Agent {
         }
         let own = mate.definition.clone();
         let plans = spawn.plans();
-        let given = MATES.into_iter().chain(plans.then_some(EXIT_PLAN_MODE));
+        let given = MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans.then_some(EXIT_PLAN_MODE));
         let mut tools: Vec<String> = own.tools.iter().cloned().chain(given.map(str::to_owned)).collect();
         tools.sort_unstable();
         tools.dedup();

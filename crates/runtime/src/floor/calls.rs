@@ -6,6 +6,7 @@ use max_team_core::calling::hands::{CHECK_INBOX, Caller, EXIT_PLAN_MODE, SEND_ME
 use max_team_core::id::PlanId;
 use max_team_core::limits::CALL_DEPTH_MAX;
 use max_team_core::policy::Permissions;
+use max_team_core::tasks;
 use max_team_core::team::{Definition, Model, Settings};
 
 use super::{Floor, under};
@@ -73,7 +74,7 @@ impl Floor {
         let Some(Mate { definition: now, .. }) = now else { return Vec::new() };
         let given = [CHECK_INBOX, SEND_MESSAGE, EXIT_PLAN_MODE];
         let is_mate = own.tools.iter().any(|tool| tool == CHECK_INBOX);
-        let is_given = |tool: &&String| is_mate && given.contains(&tool.as_str());
+        let is_given = |tool: &&String| is_mate && given.iter().chain(&tasks::TOOLS).any(|given| given == tool);
         own.tools.iter().filter(|tool| !is_own(&now, tool) && !is_given(tool)).cloned().collect()
     }
 
