@@ -24,6 +24,7 @@ mod stdin;
 mod stream_json;
 mod talk;
 mod team;
+mod team_file;
 mod terminal;
 mod words;
 
@@ -117,6 +118,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Deny(options)) => return commands::answer::deny(&Place::here()?, &options),
         Some(Command::Stop(options)) => return commands::stop::run(&Place::here()?, &options),
         Some(Command::Ps(options)) => return commands::ps::run(&Place::here()?, &options),
+        Some(Command::Team(command)) => return commands::team::run(&Place::here()?, command),
+        Some(Command::Mail(command)) => return commands::mail::run(&Place::here()?, &command),
+        Some(Command::Send(options)) => return commands::mail::send(&Place::here()?, &options),
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex};
 use max_team_core::calling::hands::COORDINATING;
 use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
-use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
-use max_team_core::message::{Envelope, Kind, Principal};
+use max_team_core::message::Principal;
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::team::{Definition, Isolation, Settings};
@@ -22,7 +21,6 @@ use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry};
-use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -34,7 +32,7 @@ use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::{Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Status, TeamHandle, Which};
 use crate::plan::{letters, propose};
-use crate::post::{self, Post};
+use crate::post::{self, Post, Written};
 use crate::rows::{self, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
@@ -82,7 +80,6 @@ pub struct House {
 struct Desk {
     floor: Arc<Floor>,
     epoch: u64,
-    root: String,
 }
 
 impl House {
@@ -179,7 +176,7 @@ impl House {
             notes: seat.frame.notes().to_vec(),
             skills: self.shared.callable_skills(&floor.root),
         };
-        let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
+        let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };
         lock(&self.desks).insert(session, desk);
         floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
@@ -311,7 +308,22 @@ impl House {
     pub(crate) async fn command(&self, order: Order) -> Result<(), RuntimeError> {
         let post = Post::new(&self.shared.journal);
         match order.command {
-            Command::Say { session, ref text } => self.say(session, text, &order).await,
+            Command::Say { session, ref text } => {
+                self.floor(session)?;
+                let written = post.say(&order.by, order.key, session, text).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
+            Command::Write { session, ref to, ref text } => {
+                let written = post.write(&order.by, order.key, session, to, text).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
+            Command::Team { session, ref mates } => {
+                let written = post.recruit(&order.by, order.key, session, mates).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
             Command::Answer { question, ref answer, .. } => {
                 let address = post.answer(&order.by, order.key, question, answer).await?;
                 self.ring(&address);
@@ -452,45 +464,17 @@ impl House {
         floor.seat_plan(plan)
     }
 
-    async fn say(&self, session: SessionId, text: &str, order: &Order) -> Result<(), RuntimeError> {
-        if text.len() > MESSAGE_BYTES_MAX {
-            return Err(RuntimeError::TooLong { bytes: text.len(), max: MESSAGE_BYTES_MAX });
+    /// What was written is in the journal: whoever it is for hears of it, and whoever watches what was said to the lead.
+    fn publish(&self, session: SessionId, by: &Principal, written: Written) {
+        for letter in &written.letters {
+            self.shared.herald.letter(letter);
         }
-        let floor = self.floor(session)?;
-        let letter = Envelope {
-            id: order.key,
-            from: order.by.address(),
-            to: session::agent_stream(floor.lead),
-            kind: Kind::UserInput,
-            body: json!({ "text": text }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
-        if self.shared.journal.has_mail(letter.id)? {
-            // The same order came twice: it was acknowledged, and is again.
-            return Ok(());
+        if let Some(said) = written.said {
+            // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
+            let from = Arc::new(Origin::named(&by.user));
+            self.shared.herald.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
         }
-        let queued = self.shared.journal.pending_mail(&letter.to)?;
-        if queued.iter().filter(|letter| letter.kind == Kind::UserInput).count() >= QUEUE_MAX {
-            return Err(RuntimeError::QueueFull(QUEUE_MAX));
-        }
-        let at_ms = now_ms();
-        let cwd = lock(&self.desks).get(&session).map(|desk| desk.root.clone()).unwrap_or_default();
-        let said = Event::Said(Said { envelope: order.key, text: text.to_owned(), by: order.by.clone(), cwd });
-        let stream = session::stream(session);
-        let mut commit = commit_at(at_ms);
-        commit.strength = Strength::Full;
-        commit.projections.extend(rows::project(&stream, at_ms, &said));
-        commit.appends.push(append(&stream, &said, &order.by.address())?);
-        commit.sends.push(letter.clone());
-        self.shared.journal.commit(commit).await?;
-        self.shared.herald.letter(&letter);
-        // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
-        let from = Arc::new(Origin::named(&order.by.user));
-        self.shared.herald.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
-        floor.ring(&letter.to);
-        Ok(())
+        written.letters.iter().for_each(|letter| self.ring(&letter.to));
     }
 
     fn floor(&self, session: SessionId) -> Result<Arc<Floor>, RuntimeError> {

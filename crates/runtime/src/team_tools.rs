@@ -17,7 +17,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Callee, Way, title, tools as calling};
-pub(crate) use mates::{Message, Spawn};
+pub(crate) use mates::Message;
+pub use mates::Spawn;
 
 use crate::memory;
 use crate::skills::{SKILL, SkillTool};

@@ -13,11 +13,11 @@ use std::time::{Duration, Instant};
 
 use max_team_core::event::{End, Ending, Event, Outcome};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
-use max_team_core::message::Principal;
+use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
-use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, Spawn, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -54,6 +54,8 @@ pub(crate) struct Headless {
     pub(crate) lang: Lang,
     /// Somebody wants to know what is waited for.
     pub(crate) verbose: bool,
+    /// Teammates that begin before anything is said.
+    pub(crate) mates: Vec<Spawn>,
 }
 
 /// What a headless run is for.
@@ -98,6 +100,10 @@ impl Headless {
             }
         };
         let waits_for = command.is_some().then_some(key);
+        if !self.mates.is_empty() {
+            let mates = self.mates.clone();
+            self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await?;
+        }
         if let Some(command) = command {
             self.order(key, command).await?;
         }
@@ -267,6 +273,9 @@ impl Headless {
         }
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
+            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                talk(&self.lang.not_joined(&refused.why));
+            }
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A question that its asker no longer waits for gets no answer.
             Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),

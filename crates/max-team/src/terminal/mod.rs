@@ -17,6 +17,7 @@ mod gate;
 mod history;
 mod link;
 mod markdown;
+mod mates;
 mod panel;
 mod plain;
 mod plans;
@@ -41,10 +42,10 @@ use std::path::PathBuf;
 use max_team_core::event::End;
 use max_team_core::message::Principal;
 use max_team_core::plan::{Draft, Plan};
-use max_team_runtime::{Open, TeamHandle};
+use max_team_runtime::{Open, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use session::Models;
+pub(crate) use session::{Models, Teams};
 #[cfg(test)]
 pub(crate) use tests::stage;
 
@@ -88,6 +89,10 @@ pub(crate) struct ChatOptions {
     pub(crate) objection: Option<String>,
     /// The session is gone with the program, so nobody is told how to come back.
     pub(crate) scratch: bool,
+    /// Teammates that begin before anything is said.
+    pub(crate) mates: Vec<Spawn>,
+    /// How `/team load` finds teams.
+    pub(crate) teams: Teams,
 }
 
 /// How a chat was left.
@@ -130,6 +135,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
         yes,
         objection,
         scratch,
+        mates,
+        teams,
     } = options;
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
@@ -140,7 +147,11 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
     let place = cwd.display().to_string();
     let mut session = Session::new(lang, definition.name.clone(), settings, models, &opened).with_team(team.clone());
+    session.find_teams(teams);
     let begun = session.begin(&opened, events);
+    if !mates.is_empty() {
+        session.recruit(mates);
+    }
     if let Some(first) = first {
         session.say(first);
     }

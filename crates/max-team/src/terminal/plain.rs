@@ -192,7 +192,7 @@ impl<W: Write> Plain<W> {
                 let words = self.session.lang.unknown_command(&unknown.name, unknown.nearest);
                 self.print(vec![Item::Row(Row::Note(words))])?;
             }
-            Some(Err(_)) | None => self.session.say(text),
+            Some(Err(_)) | None => self.session.speak(text),
         }
         Ok(false)
     }

@@ -20,6 +20,7 @@ mod newcomer;
 mod notes;
 mod parting;
 mod protocol;
+mod recruit;
 mod skills;
 
 use std::collections::{HashMap, HashSet};
@@ -55,6 +56,7 @@ use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
+pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 
 /// How long parking waits for what is under way.
@@ -149,6 +151,8 @@ pub(crate) struct Agent {
     freed: CancellationToken,
     /// Calls for whom a copy is being made to work in.
     preparing: HashSet<String>,
+    /// Those whose copy was to be made for a user's letter.
+    tried: HashSet<String>,
     /// What has happened and was not told yet, and when.
     untold: Vec<(Word, Vec<Notice>)>,
     /// The task that was begun and whose plan does not know.
@@ -174,6 +178,7 @@ impl Agent {
         let mate = seat.turn.mate().map(|mate| mate.name.clone());
         let name = mate.or_else(|| seat.turn.identity().map(|(_, _, definition)| definition.name.clone()));
         let name = name.unwrap_or_default();
+        let color = seat.turn.mate().map(|mate| mate.color.as_str().into());
         let held = (seat.turn.ledger().reserved_nano, 0);
         let mut agent = Self {
             stream: session::agent_stream(seat.agent),
@@ -182,6 +187,7 @@ impl Agent {
                 name: name.into(),
                 lead: seat.lead,
                 aside: seat.aside,
+                color,
                 ..Origin::agent(seat.agent)
             }),
             lead: seat.lead,
@@ -205,6 +211,7 @@ impl Agent {
             delegated: HashMap::new(),
             freed: CancellationToken::new(),
             preparing: HashSet::new(),
+            tried: HashSet::new(),
             untold: Vec::new(),
             begun: None,
             skills: (0, Vec::new()),
@@ -364,7 +371,7 @@ impl Agent {
 
     fn activity(&self) -> Activity {
         if !self.turn.is_busy() {
-            return Activity::Idle;
+            return if self.preparing.is_empty() { Activity::Idle } else { Activity::Busy };
         }
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,

@@ -128,7 +128,7 @@ impl Floor {
         self.row_of(agent)?.assignment?.plan
     }
 
-    pub(super) fn row_of(&self, agent: AgentId) -> Option<rows::AgentRow> {
+    pub(crate) fn row_of(&self, agent: AgentId) -> Option<rows::AgentRow> {
         let table = rows::agents_of(&self.session.to_string());
         rows::row(&self.shared.journal, &table, &agent.to_string()).ok()?
     }

@@ -103,7 +103,8 @@ impl Chat {
             KeyCode::Up => self.older(),
             KeyCode::Down => self.newer(),
             KeyCode::Tab => {
-                if let Some(whole) = slash::complete(&self.editor.whole()) {
+                let draft = self.editor.whole();
+                if let Some(whole) = slash::complete(&draft).or_else(|| self.session.mates().complete(&draft)) {
                     self.editor.set(&whole);
                 }
             }
@@ -145,7 +146,7 @@ impl Chat {
                 if modifiers.contains(KeyModifiers::ALT) && self.session.is_busy() {
                     self.session.interrupt();
                 }
-                self.session.say(text);
+                self.session.speak(text);
             }
         }
         None

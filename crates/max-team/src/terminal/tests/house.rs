@@ -195,6 +195,8 @@ pub(super) fn started(assignment: Option<Assignment>) -> Event {
         input: vec![Part::text("# Your task")],
         assignment,
         recall: None,
+        letters: Vec::new(),
+        quiet: false,
     })
 }
 

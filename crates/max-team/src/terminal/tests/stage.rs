@@ -293,6 +293,8 @@ pub(crate) fn started(text: &str) -> Event {
         input: vec![Part::text(text)],
         assignment: None,
         recall: None,
+        letters: Vec::new(),
+        quiet: false,
     })
 }
 
