@@ -163,11 +163,12 @@ impl House {
         if floor.purse.is_bounded() && resumed {
             self.charge(floor, &seat.turn)?;
         }
+        let mates = if resumed { floor.mates_with_mail()? } else { Vec::new() };
         let opened = Opened {
             session,
             agent: lead,
             resumed,
-            continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty(),
+            continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty() || !mates.is_empty(),
             history: seat.turn.history().to_vec(),
             last: seat.turn.last().cloned(),
             asked: self.asked(session, &seat.turn)?,
@@ -188,7 +189,7 @@ impl House {
                 floor.seat_agent(agent)?;
             }
         }
-        for agent in if resumed { floor.mates_with_mail()? } else { Vec::new() } {
+        for agent in mates {
             floor.seat_agent(agent)?;
         }
         // Last, so that nobody says that there is nothing to do before everybody sits.

@@ -115,7 +115,12 @@ impl Headless {
             self.refuse(session, asked, None, &mut tally).await?;
         }
         let stopped = if waits_for.is_some() || opened.continuing {
-            self.follow(session, waits_for, &mut notices, &mut signals, &mut tally).await?
+            let stopped = self.follow(session, waits_for, &mut notices, &mut signals, &mut tally).await?;
+            // What waited may have been for others than the lead.
+            if waits_for.is_none() && tally.ended.is_none() {
+                tally.ended.clone_from(&opened.last);
+            }
+            stopped
         } else {
             // Nothing was open: what `-c -p ""` goes on to is the answer that is already there.
             tally.ended = opened.last.clone();

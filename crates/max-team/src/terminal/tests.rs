@@ -6,6 +6,7 @@
 mod gate;
 mod glass;
 pub(super) mod house;
+mod mates;
 pub(crate) mod stage;
 mod team;
 

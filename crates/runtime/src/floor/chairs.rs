@@ -238,7 +238,7 @@ impl Floor {
     }
 
     /// Whether a person has written to somebody of this session who has gone home.
-    fn is_called_for(&self, address: &str) -> bool {
+    pub(super) fn is_called_for(&self, address: &str) -> bool {
         let journal = &self.shared.journal;
         address.starts_with("agent/")
             && post::session_at(journal, address) == Some(self.session)

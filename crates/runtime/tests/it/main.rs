@@ -10,6 +10,7 @@ mod denials;
 mod limits;
 mod mates;
 mod memory;
+mod people;
 mod progress;
 mod questions;
 mod stops;
