@@ -265,6 +265,8 @@ pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 pub const MATES_MAX: usize = 1_024;
 /// Tasks of one agent that run in the background at once.
 pub const BACKGROUND_TASKS_MAX: usize = 32;
+/// Teammates that a user lets begin at once.
+pub const MATES_LOADED_MAX: usize = 64;
 /// Characters of a teammate's name.
 pub const MATE_NAME_CHARS_MAX: usize = 48;
 /// Bytes of mail that one turn begins with; what is more waits for the next.

@@ -63,6 +63,8 @@ pub enum Kind {
     TeammateTerminated,
     /// A letter came back: nobody is there any more who could read it.
     Undelivered,
+    /// A user wants these teammates to begin.
+    TeamRequest,
 }
 
 impl Kind {
@@ -92,6 +94,7 @@ impl Kind {
             Self::SandboxPermissionResponse => "sandbox_permission_response",
             Self::TeammateTerminated => "teammate_terminated",
             Self::Undelivered => "undelivered",
+            Self::TeamRequest => "team_request",
         }
     }
 }

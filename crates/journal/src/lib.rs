@@ -307,6 +307,15 @@ impl Journal {
         }
     }
 
+    /// The addresses in whose mailboxes letters wait.
+    pub fn mailboxes(&self) -> Result<Vec<String>, JournalError> {
+        let streams = match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.mailboxes())?,
+            Engine::Memory(memory) => memory.open_tables()?.mailboxes(),
+        };
+        Ok(streams.iter().filter_map(|stream| own::mail_address(stream)).map(str::to_owned).collect())
+    }
+
     /// Whether a letter was ever sent under this id.
     pub fn has_mail(&self, id: EnvelopeId) -> Result<bool, JournalError> {
         match &self.engine {

@@ -4,7 +4,7 @@
 //! as any of them exists, so a simulated crash drops the team and keeps the store. It survives nothing else, and
 //! makes no difference between the strengths.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -373,6 +373,13 @@ impl Tables {
         seqs.retain(|seq| stream.seqs.binary_search(seq).is_ok());
         seqs.sort_unstable();
         seqs.into_iter().filter_map(|seq| self.entry(seq)).collect()
+    }
+
+    pub(crate) fn mailboxes(&self) -> Vec<String> {
+        let open = self.rows.mail.values().filter(|mail| mail.taken.is_none());
+        let streams: BTreeSet<String> =
+            open.filter_map(|mail| self.stored(mail.seq)).map(|stored| stored.stream.clone()).collect();
+        streams.into_iter().collect()
     }
 
     pub(crate) fn get(&self, table: &str, key: &str) -> Option<Vec<u8>> {

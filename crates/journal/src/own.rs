@@ -27,6 +27,11 @@ pub(crate) fn mail_stream(address: &str) -> String {
     format!("{MAIL}{address}")
 }
 
+/// The address behind the stream of a mailbox.
+pub(crate) fn mail_address(stream: &str) -> Option<&str> {
+    stream.strip_prefix(MAIL)
+}
+
 /// The stream of a chat's outgoing parts.
 pub(crate) fn outbox_stream(to: &str) -> String {
     format!("{OUTBOX}{to}")

@@ -7,6 +7,7 @@ mod agents;
 mod cache;
 mod desk;
 mod files;
+mod mates;
 mod memory;
 mod permissions;
 mod skills;
@@ -31,6 +32,7 @@ pub(crate) use agents::{Agents, Try};
 pub(crate) use cache::Cache;
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use files::{Files, Whose};
+pub(crate) use mates::{Mail, Send, Team};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use skills::{RunSkill, Skills};
@@ -104,6 +106,9 @@ pub(crate) struct Talk {
     /// The lead only coordinates: it calls others, goes on with them, and asks you
     #[arg(long, conflicts_with_all = ["solo", "agent"])]
     pub(crate) coordinator: bool,
+    /// Start with the teammates of a written team (.max-team/teams, or a file); see `max-team team list`
+    #[arg(long = "team", value_name = "NAME")]
+    pub(crate) mates: Option<String>,
     /// Model rounds per turn
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) max_turns: Option<u32>,
@@ -171,6 +176,14 @@ pub(crate) enum Command {
     Events(Events),
     /// What one agent did and does, a line each
     Logs(Logs),
+    /// Who is on the team of a session; teams in files
+    #[command(subcommand)]
+    Team(Team),
+    /// Letters between agents, and what became of each
+    #[command(subcommand)]
+    Mail(Mail),
+    /// Write to a teammate, the lead, or somebody who was called, from any terminal
+    Send(Send),
     /// Plans of the journal
     #[command(subcommand)]
     Plans(Plans),

@@ -62,10 +62,10 @@ macro_rules! files {
 const BASE: Files = files!("base": "AGENTS.md" "tests/run.sh" "tests/expect.sh");
 
 /// The names, as they are typed.
-pub(crate) const NAMES: [&str; 7] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel"];
+pub(crate) const NAMES: [&str; 8] = ["team", "feature", "bug-hunt", "refactor", "fix", "replan", "travel", "teammates"];
 
 /// The first is played if none is named.
-static SCENARIOS: [Scenario; 7] = [
+static SCENARIOS: [Scenario; 8] = [
     Scenario {
         name: "team",
         about: "the whole team on a bug: Ada and Sam side by side, Leo fails a check and mends it, Ray tests",
@@ -155,6 +155,18 @@ static SCENARIOS: [Scenario; 7] = [
         }),
         objection: None,
     },
+    Scenario {
+        name: "teammates",
+        about: "two who stay and write to each other: Alice writes a format down, Bob plans, asks her and builds on it",
+        base: &[],
+        files: files!("teammates": "README.md" "sales.csv"),
+        english: Tape {
+            prompt: "Have somebody write down what sales.csv means, and somebody else build a program that adds it up.",
+            recording: include_str!("../demo/teammates.yaml"),
+        },
+        chinese: None,
+        objection: None,
+    },
 ];
 
 /// The scenario of this name; the first without one.
@@ -166,7 +178,7 @@ pub(crate) fn scenario(name: Option<&str>) -> Result<&'static Scenario, Stop> {
 
 /// A line for each, for `--list`.
 pub(crate) fn list() -> String {
-    SCENARIOS.iter().map(|scenario| format!("{:<10}{}\n", scenario.name, scenario.about)).collect()
+    SCENARIOS.iter().map(|scenario| format!("{:<11}{}\n", scenario.name, scenario.about)).collect()
 }
 
 /// What is said before and after.

@@ -24,6 +24,7 @@ mod stdin;
 mod stream_json;
 mod talk;
 mod team;
+mod team_file;
 mod terminal;
 mod words;
 
@@ -119,6 +120,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Ps(options)) => return commands::ps::run(&Place::here()?, &options),
         Some(Command::Events(options)) => return commands::stream::events(&Place::here()?, &options),
         Some(Command::Logs(options)) => return commands::stream::logs(&Place::here()?, &options),
+        Some(Command::Team(command)) => return commands::team::run(&Place::here()?, command),
+        Some(Command::Mail(command)) => return commands::mail::run(&Place::here()?, &command),
+        Some(Command::Send(options)) => return commands::mail::send(&Place::here()?, &options),
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),

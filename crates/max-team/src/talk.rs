@@ -12,7 +12,7 @@ use max_team_core::plan::Draft;
 use max_team_core::team::Definition;
 use max_team_llm::Router;
 use max_team_runtime::skills::Contract;
-use max_team_runtime::{Open, TeamHandle, Which};
+use max_team_runtime::{Open, Spawn, TeamHandle, Which};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
@@ -27,7 +27,8 @@ use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::stdin;
 use crate::team::{Crew, Seated, Ways, Who};
-use crate::terminal::{self, ChatOptions, ExitReason, Left, Models};
+use crate::team_file;
+use crate::terminal::{self, ChatOptions, ExitReason, Left, Models, Teams};
 use crate::words::Lang;
 
 /// Threads for tools; each is only there while it works.
@@ -65,6 +66,10 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let which = setup::which(&talk, &journal)?;
     let initial = definition.initial_prompt.clone();
+    let mates = match talk.mates.as_deref() {
+        Some(name) => mates(place, name, Some(&definition.name))?,
+        None => Vec::new(),
+    };
     let open = Open { which, definition, settings, schema, team: colleagues };
     let what = if prompt.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
@@ -82,6 +87,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             lang: place.lang(&config),
             verbose: talk.team.verbose,
             out: Out::default(),
+            mates,
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -89,8 +95,16 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
     let crew = Some((crew, talk.ways(&config)));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
-    let seating = Seating { first, no_color: talk.no_color, crew, ..Seating::at(root) };
+    let seating = Seating { first, no_color: talk.no_color, crew, mates, ..Seating::at(root) };
     chat(place, &config, &team, Some(chosen), open, seating)
+}
+
+/// The members of a team that is written down; the user is told what is odd about it.
+fn mates(place: &Place, name: &str, lead: Option<&str>) -> Result<Vec<Spawn>, Stop> {
+    let (team, warnings) = team_file::find(place, name)?;
+    warnings.iter().for_each(|warning| headless::talk(warning));
+    crate::commands::team::tell_of_lead(&team, lead, place.speaks());
+    Ok(team.members)
 }
 
 /// A team that is ready to work, with what it works under.
@@ -147,6 +161,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         lang: place.lang(&config),
         verbose: talk.team.verbose,
         out: Out::default(),
+        mates: Vec::new(),
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -191,6 +206,7 @@ pub(crate) fn skill(
         lang: place.lang(&config),
         verbose: options.team.verbose,
         out: Out::default(),
+        mates: Vec::new(),
     };
     let limit = Duration::from_millis(contract.timeout_ms);
     drive(&house, |signals| async move {
@@ -305,13 +321,15 @@ struct Seating {
     scratch: bool,
     /// Where those who work here are written, and how they do.
     crew: Option<(Crew, Ways)>,
+    /// Teammates that begin before anything is said.
+    mates: Vec<Spawn>,
 }
 
 impl Seating {
     /// In a folder, where somebody sits and types.
     fn at(root: PathBuf) -> Self {
         let (first, propose, objection, crew) = (None, None, None, None);
-        Self { root, first, propose, no_color: false, yes: false, objection, scratch: false, crew }
+        Self { root, first, propose, no_color: false, yes: false, objection, scratch: false, crew, mates: Vec::new() }
     }
 }
 
@@ -349,6 +367,8 @@ fn chat(
         yes: seating.yes,
         objection: seating.objection,
         scratch: seating.scratch,
+        mates: seating.mates,
+        teams: teams(place),
     };
     drive(team, |mut signals| async move {
         let shutdown = CancellationToken::new();
@@ -379,6 +399,15 @@ fn exit_of(left: &Left, proposed: bool) -> Exit {
         // Whoever read or typed is gone.
         ExitReason::Hangup => Exit::Failed,
     }
+}
+
+/// How `/team load` finds teams.
+fn teams(place: &Place) -> Teams {
+    let place = place.clone();
+    Teams(Box::new(move |name| {
+        let (team, warnings) = team_file::find(&place, name)?;
+        Ok((team.members, warnings))
+    }))
 }
 
 /// How `/model` finds models: those of the catalogue, at providers that are set up.

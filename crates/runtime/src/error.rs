@@ -82,6 +82,34 @@ pub enum RuntimeError {
         /// When.
         at_ms: i64,
     },
+    /// Nobody of that name is there.
+    #[error("there is nobody `{name}` in session `{session}`{}", named(there))]
+    NoReader {
+        /// The name.
+        name: String,
+        /// Where.
+        session: SessionId,
+        /// The teammates who are.
+        there: Vec<String>,
+    },
+    /// A teammate that is no more.
+    #[error("`{name}` is no more (by {by}{}); nothing was sent", because(reason))]
+    Gone {
+        /// Who.
+        name: String,
+        /// On whose word.
+        by: String,
+        /// Why.
+        reason: String,
+    },
+    /// Somebody has more to read than fits.
+    #[error("`{name}` has {max} letters that it has not read; nothing was sent: wait until it has")]
+    MailFull {
+        /// Who.
+        name: String,
+        /// The bound.
+        max: usize,
+    },
     /// Something that is not remembered.
     #[error("{0}")]
     Memory(#[from] max_team_core::memory::Refusal),
@@ -130,6 +158,20 @@ pub enum RuntimeError {
         /// Why.
         detail: String,
     },
+}
+
+/// Who else there is, behind the name of somebody who is not.
+fn named(there: &[String]) -> String {
+    let names: Vec<String> = there.iter().take(CANDIDATES_MAX).map(|name| format!("`{name}`")).collect();
+    match there.len().saturating_sub(CANDIDATES_MAX) {
+        _ if names.is_empty() => ", nor any other teammate".to_owned(),
+        0 => format!("; there are {}", names.join(", ")),
+        more => format!("; there are {} and {more} more", names.join(", ")),
+    }
+}
+
+fn because(reason: &str) -> String {
+    if reason.is_empty() { String::new() } else { format!(": {reason}") }
 }
 
 impl RuntimeError {

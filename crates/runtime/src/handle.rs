@@ -19,7 +19,7 @@ use max_team_core::team::{Constraints, Definition, Model, Settings};
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::census::{Census, Cost};
+use crate::census::{Census, Cost, Roll};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
@@ -29,6 +29,7 @@ use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
 use crate::stream::{Mark, Scope, StreamReader};
 use crate::tasks::TaskLists;
+use crate::team_tools::Spawn;
 use crate::worktree::Waiting;
 
 /// A command, on somebody's behalf.
@@ -69,6 +70,22 @@ pub enum Command {
         session: SessionId,
         /// The letter.
         letter: EnvelopeId,
+    },
+    /// Write to somebody of a session, open here or not: teammates by name, `team` for everybody, the lead.
+    Write {
+        /// The session.
+        session: SessionId,
+        /// Whom.
+        to: Vec<String>,
+        /// The words.
+        text: String,
+    },
+    /// Let these teammates begin. The lead looks at them like at those whom its model wants.
+    Team {
+        /// The session.
+        session: SessionId,
+        /// Who.
+        mates: Vec<Spawn>,
     },
     /// Answer a question.
     Answer {
@@ -336,12 +353,23 @@ pub struct Origin {
     pub call: Option<(AgentId, String)>,
     /// Whether it works beside the session, which is at rest without it.
     pub aside: bool,
+    /// What it is painted in, if it is a teammate.
+    pub color: Option<Arc<str>>,
 }
 
 impl Origin {
     /// Something with a name.
     pub fn named(name: &str) -> Self {
-        Self { agent: None, plan: None, name: name.into(), lead: false, task: None, call: None, aside: false }
+        Self {
+            agent: None,
+            plan: None,
+            name: name.into(),
+            lead: false,
+            task: None,
+            call: None,
+            aside: false,
+            color: None,
+        }
     }
 
     /// An agent.
@@ -480,6 +508,11 @@ impl TeamHandle {
     /// Everything that happened to one of them.
     pub fn agent_events(&self, agent: AgentId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         Census::new(&self.house.shared.journal).agent_events(agent)
+    }
+
+    /// Who is on the team of a session.
+    pub fn roll(&self, session: SessionId) -> Result<Roll, RuntimeError> {
+        Census::new(&self.house.shared.journal).roll(session)
     }
 
     /// What was said in a session, open or not.

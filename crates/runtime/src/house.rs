@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex};
 use max_team_core::calling::hands::COORDINATING;
 use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Withdrawn};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
-use max_team_core::limits::{MESSAGE_BYTES_MAX, QUEUE_MAX};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
@@ -22,7 +21,6 @@ use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
 use max_team_tools::{Reach, Registry};
-use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -36,7 +34,7 @@ use crate::handle::{
     Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
 };
 use crate::plan::{letters, propose};
-use crate::post::{self, Post};
+use crate::post::{self, Post, Written};
 use crate::rows::{self, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
@@ -84,7 +82,6 @@ pub struct House {
 struct Desk {
     floor: Arc<Floor>,
     epoch: u64,
-    root: String,
 }
 
 impl House {
@@ -168,11 +165,12 @@ impl House {
         if floor.purse.is_bounded() && resumed {
             self.charge(floor, &seat.turn)?;
         }
+        let mates = if resumed { floor.mates_with_mail()? } else { Vec::new() };
         let opened = Opened {
             session,
             agent: lead,
             resumed,
-            continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty(),
+            continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty() || !mates.is_empty(),
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
@@ -185,7 +183,7 @@ impl House {
         if resumed {
             floor.sweep_tasks().await?;
         }
-        let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch, root: floor.root.display().to_string() };
+        let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };
         lock(&self.desks).insert(session, desk);
         floor.bind(&stream, seat.frame.settings());
         let place = floor.sit(&stream);
@@ -197,7 +195,7 @@ impl House {
                 floor.seat_agent(agent)?;
             }
         }
-        for agent in if resumed { floor.mates_with_mail()? } else { Vec::new() } {
+        for agent in mates {
             floor.seat_agent(agent)?;
         }
         if resumed {
@@ -327,6 +325,16 @@ impl House {
             Command::Say { session, ref text } => self.say(session, text, false, &order).await,
             Command::Queue { session, ref text } => self.say(session, text, true, &order).await,
             Command::Withdraw { session, letter } => self.withdraw(session, letter, &order.by).await,
+            Command::Write { session, ref to, ref text } => {
+                let written = post.write(&order.by, order.key, session, to, text).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
+            Command::Team { session, ref mates } => {
+                let written = post.recruit(&order.by, order.key, session, mates).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
             Command::Answer { question, ref answer, .. } => {
                 let address = post.answer(&order.by, order.key, question, answer).await?;
                 self.ring(&address);
@@ -468,44 +476,24 @@ impl House {
     }
 
     async fn say(&self, session: SessionId, text: &str, wait: bool, order: &Order) -> Result<(), RuntimeError> {
-        if text.len() > MESSAGE_BYTES_MAX {
-            return Err(RuntimeError::TooLong { bytes: text.len(), max: MESSAGE_BYTES_MAX });
-        }
-        let floor = self.floor(session)?;
-        let letter = Envelope {
-            id: order.key,
-            from: order.by.address(),
-            to: session::agent_stream(floor.lead),
-            kind: Kind::UserInput,
-            body: if wait { json!({ "text": text, "wait": true }) } else { json!({ "text": text }) },
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
-        if self.shared.journal.has_mail(letter.id)? {
-            // The same order came twice: it was acknowledged, and is again.
-            return Ok(());
-        }
-        let queued = self.shared.journal.pending_mail(&letter.to)?;
-        if queued.iter().filter(|letter| letter.kind == Kind::UserInput).count() >= QUEUE_MAX {
-            return Err(RuntimeError::QueueFull(QUEUE_MAX));
-        }
-        let at_ms = now_ms();
-        let cwd = lock(&self.desks).get(&session).map(|desk| desk.root.clone()).unwrap_or_default();
-        let said = Event::Said(Said { envelope: order.key, text: text.to_owned(), by: order.by.clone(), cwd });
-        let stream = session::stream(session);
-        let mut commit = commit_at(at_ms);
-        commit.strength = Strength::Full;
-        commit.projections.extend(rows::project(&stream, at_ms, &said));
-        commit.appends.push(append(&stream, &said, &order.by.address())?);
-        commit.sends.push(letter.clone());
-        self.shared.journal.commit(commit).await?;
-        self.shared.herald.letter(&letter);
-        // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
-        let from = Arc::new(Origin::named(&order.by.user));
-        self.shared.herald.show(&Notice::Event { session, from, at_ms, event: Arc::new(said) });
-        floor.ring(&letter.to);
+        self.floor(session)?;
+        let post = Post::new(&self.shared.journal);
+        let written = post.say(&order.by, order.key, session, text, wait).await?;
+        self.publish(session, &order.by, written);
         Ok(())
+    }
+
+    /// What was written is in the journal: whoever it is for hears of it, and whoever watches what was said to the lead.
+    fn publish(&self, session: SessionId, by: &Principal, written: Written) {
+        for letter in &written.letters {
+            self.shared.herald.letter(letter);
+        }
+        if let Some(said) = written.said {
+            // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
+            let from = Arc::new(Origin::named(&by.user));
+            self.shared.herald.show(&Notice::Event { session, from, at_ms: written.at_ms, event: Arc::new(said) });
+        }
+        written.letters.iter().for_each(|letter| self.ring(&letter.to));
     }
 
     /// Takes a message back, if nobody has read it: whoever reads it decides, so there is one winner.

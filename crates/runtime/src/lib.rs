@@ -34,7 +34,9 @@ pub mod yaml;
 
 pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
-pub use census::{Census, Cost, Doing, Found, Person, PlanLine, Reason, Span, SpanKind, Standing};
+pub use census::{
+    Census, Cost, Doing, Enrolled, Fate, Found, Letter, Person, PlanLine, Reason, Roll, Span, SpanKind, Standing,
+};
 pub use error::RuntimeError;
 pub use handle::{
     Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Status, Team, TeamHandle,
@@ -45,11 +47,12 @@ pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};
 pub use plan::propose::preview;
-pub use post::{Noted, Pending, Post, Reply};
+pub use post::{Noted, Parting, Pending, Post, Reader, Reply, Written};
 pub use rows::{AgentRow, AnsweredRow, CostRow, InboxRow, MateRow, Matter, PlanEndRow, PlanRow, project_entry};
 pub use session::instructions;
 pub use session::{SessionRow, Sessions};
 pub use stream::{Mark, Scope, StreamEvent, StreamReader, What, Who};
 pub use tasks::{Line as TaskLine, TaskLists, user as list_user};
+pub use team_tools::Spawn;
 pub use team_tools::{ASK_USER, DISPATCH_TASK, NEED_CLARIFY, TASK_CREATE, TASK_QUERY, TASK_UPDATE, with_team};
 pub use worktree::Waiting;

@@ -1,7 +1,9 @@
-//! Letters that people write from anywhere: answers, decisions, stops.
+//! Letters that people write from anywhere: answers, decisions, stops; `write` has the words to those who work for them.
 //!
 //! A letter needs no open session: whoever owns it hears of it by a nudge, or finds it when it is opened. Whoever
 //! answers first wins; everybody later is told who did, and where.
+
+mod write;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -22,6 +24,8 @@ use crate::plan::{about_words, plan_stream};
 use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, now_ms};
+
+pub use write::{Parting, Reader, Written};
 
 /// Who asks, where it is no agent.
 const PLAN: &str = "plan";

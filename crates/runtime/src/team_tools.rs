@@ -19,7 +19,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 pub(crate) use call::{Call, Callee, Way, title, tools as calling};
-pub(crate) use mates::{Message, Spawn, Spawned};
+pub use mates::Spawn;
+pub(crate) use mates::{Message, Spawned};
 
 use crate::skills::{SKILL, SkillTool};
 use crate::{memory, tasks};

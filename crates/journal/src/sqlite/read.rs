@@ -139,6 +139,16 @@ impl Db {
         })
     }
 
+    pub(crate) fn mailboxes(&self) -> Result<Vec<String>, JournalError> {
+        self.run(|conn| {
+            let mut statement = conn.prepare_cached(
+                "SELECT DISTINCT stream.name FROM mail JOIN stream ON stream.id = mail.stream
+                 WHERE mail.taken IS NULL ORDER BY stream.name",
+            )?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        })
+    }
+
     pub(crate) fn count_mail(&self, address: &str) -> Result<usize, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached(

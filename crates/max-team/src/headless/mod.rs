@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use max_team_core::event::{End, Ending, Event, Outcome};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
-use max_team_core::message::Principal;
+use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
-use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, Scope, TeamHandle};
+use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, Scope, Spawn, TeamHandle};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -58,6 +58,8 @@ pub(crate) struct Headless {
     pub(crate) verbose: bool,
     /// Where lines go that somebody may read slowly.
     pub(crate) out: Out,
+    /// Teammates that begin before anything is said.
+    pub(crate) mates: Vec<Spawn>,
 }
 
 /// What a headless run is for.
@@ -120,6 +122,10 @@ impl Headless {
             }
         };
         let waits_for = command.is_some().then_some(key);
+        if !self.mates.is_empty() {
+            let mates = self.mates.clone();
+            self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await?;
+        }
         if let Some(command) = command {
             self.order(key, command).await?;
         }
@@ -131,7 +137,12 @@ impl Headless {
             self.refuse(session, asked, None, &mut tally).await?;
         }
         let stopped = if waits_for.is_some() || opened.continuing {
-            self.follow(session, waits_for, &mut notices, signals, &mut tally).await?
+            let stopped = self.follow(session, waits_for, &mut notices, signals, &mut tally).await?;
+            // What waited may have been for others than the lead.
+            if waits_for.is_none() && tally.ended.is_none() {
+                tally.ended.clone_from(&opened.last);
+            }
+            stopped
         } else {
             // Nothing was open: what `-c -p ""` goes on to is the answer that is already there.
             tally.ended = opened.last.clone();
@@ -291,6 +302,9 @@ impl Headless {
         }
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
+            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                talk(&self.lang.not_joined(&refused.why));
+            }
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A question that its asker no longer waits for gets no answer.
             Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),

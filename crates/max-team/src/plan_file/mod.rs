@@ -6,7 +6,7 @@
 
 mod place;
 mod reader;
-mod scalar;
+pub(crate) mod scalar;
 #[cfg(test)]
 mod tests;
 mod writer;

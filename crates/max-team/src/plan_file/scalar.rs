@@ -11,12 +11,12 @@ const OPENERS: &str = "-?:,[]{}#&*!|>'\"%@`=~<.+\\";
 const TAKEN: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
 
 /// On one line: plain, or in double quotes. `flow` is inside brackets, where commas part and braces close.
-pub(super) fn line(text: &str, flow: bool) -> String {
+pub(crate) fn line(text: &str, flow: bool) -> String {
     if is_plain(text, flow) { text.to_owned() } else { quoted(text) }
 }
 
 /// On lines of its own where that is nicer; `indent` is where the key stands.
-pub(super) fn block(text: &str, indent: usize) -> String {
+pub(crate) fn block(text: &str, indent: usize) -> String {
     let short = text.chars().count() <= LINE_MAX;
     let blockable = is_blockable(text);
     match (text.contains('\n'), short) {

@@ -17,6 +17,7 @@ use super::editor::Editor;
 use super::history::History;
 use super::link::Done;
 use super::markdown::{self, Piece, Stream};
+use super::mates::Known;
 use super::question::Matter;
 use super::rows::{Group, Look, Row};
 use super::search::Search;
@@ -126,6 +127,11 @@ impl Chat {
 
     pub(super) fn search(&self) -> Option<&Search> {
         self.search.as_ref()
+    }
+
+    /// The teammates that the draft may be for.
+    pub(super) fn names(&self) -> Vec<&Known> {
+        self.session.mates().matches(&self.editor.whole())
     }
 
     pub(super) fn completions(&self) -> Vec<slash::Entry> {

@@ -4,11 +4,12 @@
 //! with the lead's. A member is known from its first notice until its turn is over and whoever gave it the task has
 //! counted it.
 
-use max_team_core::event::{End, Event};
+use max_team_core::event::{End, Event, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::team::Settings;
 use max_team_runtime::{Delta, Origin};
 
+use super::mates::{Letter, letters};
 use super::rows::Row;
 use super::text::clean_line;
 use super::transcript::{Activity, Transcript};
@@ -33,6 +34,10 @@ pub(super) struct Mate {
     title: String,
     /// Whether it works beside the session, which is at rest without it.
     pub(super) aside: bool,
+    /// What it is painted in, if it is a teammate.
+    pub(super) color: Option<String>,
+    /// What it is writing to others.
+    letters: Vec<Letter>,
     transcript: Transcript,
     /// What its turn came to, once that is over.
     spent_nano: Option<u64>,
@@ -62,6 +67,14 @@ impl Mate {
             Activity::Paced { until_ms } => lang.pacing(wait(until_ms)),
             Activity::Stopping => lang.stopping().to_owned(),
         }
+    }
+
+    /// The row about a letter that is on its way now.
+    fn wrote(&mut self, done: &ToolDone) -> Option<Row> {
+        let index = self.letters.iter().position(|letter| letter.key == done.key)?;
+        let Letter { to, text, .. } = self.letters.swap_remove(index);
+        let color = self.color.clone().unwrap_or_default();
+        (!done.is_error).then(|| Row::Mail { from: self.name.clone(), color, to, text })
     }
 
     /// Who it is, and what it was called for.
@@ -106,7 +119,14 @@ impl Crew {
         self.mates.iter().filter(|mate| mate.spent_nano.is_none())
     }
 
-    /// Something happened to a member. Returns the row that is left of what the lead gave it to do.
+    /// What somebody is at who is no member of a plan, in a few words.
+    pub(super) fn title(&self, from: &Origin) -> Option<String> {
+        let mate = self.mates.iter().find(|mate| Some(mate.agent) == from.agent && mate.color.is_some())?;
+        Some(mate.title.clone()).filter(|title| !title.is_empty())
+    }
+
+    /// Something happened to a member. Returns the row that is left of what the lead gave it to do, or of what a teammate
+    /// wrote.
     pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
         let agent = from.agent?;
         // Only what begins something makes a member known: the ends of what was given up may come late.
@@ -122,8 +142,10 @@ impl Crew {
                 let mut transcript = Transcript::new(self.lang, self.settings.clone());
                 transcript.join(at_ms);
                 let (name, task) = (from.name.to_string(), from.task.clone());
-                let aside = from.aside;
-                self.mates.push(Mate { agent, name, task, title: String::new(), aside, transcript, spent_nano: None });
+                let (aside, color) = (from.aside, from.color.as_deref().map(str::to_owned));
+                let (title, letters) = (String::new(), Vec::new());
+                let spent_nano = None;
+                self.mates.push(Mate { agent, name, task, title, aside, color, letters, transcript, spent_nano });
                 self.mates.len() - 1
             }
         };
@@ -138,6 +160,12 @@ impl Crew {
         }
         let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
         drop(mate.transcript.event(at_ms, event));
+        if mate.color.is_some() {
+            mate.letters.extend(letters(event));
+        }
+        if let Event::ToolDone(done) = event {
+            return mate.wrote(done);
+        }
         let Event::TurnEnded(ended) = event else { return None };
         mate.spent_nano = Some(nano);
         if mate.task.is_some() {
@@ -147,6 +175,10 @@ impl Crew {
         let money = if nano > 0 { format!(" · {}", dollars(nano)) } else { String::new() };
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, End::Answered | End::Proposed);
+        if let Some(color) = mate.color {
+            let words = if ok { ended.text.clone() } else { told(ended, self.lang) };
+            return Some(Row::Mate { name: mate.name, color, words, figures, ok });
+        }
         Some(Row::Member { words: self.lang.member_done(&mate.called(), ok, &figures), ok })
     }
 
@@ -175,4 +207,11 @@ impl Crew {
     pub(super) fn clear(&mut self) {
         self.mates.clear();
     }
+}
+
+/// Why somebody has not done what it was at, and what it said about it.
+fn told(ended: &TurnEnded, lang: Lang) -> String {
+    let why = lang.end(&ended.end).unwrap_or_default();
+    let why = why.lines().next().unwrap_or_default();
+    format!("{why}\n{}", ended.text).trim().to_owned()
 }

@@ -136,9 +136,10 @@ impl Dialog {
     ) -> Vec<Line<'static>> {
         let mut title = vec![Span::styled("? ", look.theme.warning())];
         let who = clean_line(&question.by.title(look.lang));
+        let style = question.by.color.as_ref().map_or(look.theme.strong(), |color| look.theme.mate(color));
         match (&mut self.form, &question.matter) {
             (Form::Permit(panel), Matter::Permit(permit)) => {
-                title.push(Span::styled(format!("{who} "), look.theme.strong()));
+                title.push(Span::styled(format!("{who} "), style));
                 if permit.merges {
                     title.push(Span::raw(look.lang.has_changes().to_owned()));
                 } else {
@@ -149,7 +150,7 @@ impl Dialog {
                 panel.lines(Line::from(title), permit, rows, look)
             }
             (Form::Words(reply), Matter::Words(words)) => {
-                title.push(Span::styled(format!("{who} "), look.theme.strong()));
+                title.push(Span::styled(format!("{who} "), style));
                 title.push(Span::raw(look.lang.asks().to_owned()));
                 title.extend(more(count, look));
                 reply.lines(Line::from(title), words, rows, look)

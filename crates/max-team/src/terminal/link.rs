@@ -17,7 +17,7 @@ use max_team_core::policy::Answer;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
 use max_team_runtime::{
-    AgentRow, Command, Open, Opened, Order, RuntimeError, SessionRow, Status, Team, TeamHandle, Which,
+    AgentRow, Command, Open, Opened, Order, Roll, RuntimeError, SessionRow, Spawn, Status, Team, TeamHandle, Which,
 };
 use uuid::Uuid;
 
@@ -72,6 +72,15 @@ pub(super) enum Act {
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
     Status(Reason),
+    /// Write to teammates, or to the lead beside them.
+    Write {
+        to: Vec<String>,
+        text: String,
+    },
+    /// Let these teammates begin.
+    Recruit(Vec<Spawn>),
+    /// Who is on the team; whether it is to be shown.
+    Roll(bool),
     /// Who has worked here, and what the one who is meant has done.
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
@@ -110,6 +119,9 @@ pub(super) enum Done {
     Compacted(Outcome<()>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
+    Written { to: Vec<String>, text: String, outcome: Outcome<()> },
+    Recruited(Outcome<()>),
+    Roll { shown: bool, outcome: Outcome<Box<Roll>> },
     Shown { wanted: Option<String>, outcome: Outcome<Shown> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
     Opened { outcome: Outcome<Arrival>, news: News },
@@ -225,6 +237,12 @@ impl Desk {
                 Done::Configured(self.command(fresh(), command).await)
             }
             Act::Status(reason) => Done::Status { reason, outcome: self.handle.status(session).await.map(Box::new) },
+            Act::Write { to, text } => {
+                let command = Command::Write { session, to: to.clone(), text: text.clone() };
+                Done::Written { outcome: self.command(fresh(), command).await, to, text }
+            }
+            Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
+            Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => {

@@ -18,6 +18,7 @@ mod history;
 mod link;
 mod list;
 mod markdown;
+mod mates;
 mod panel;
 mod plain;
 mod plans;
@@ -42,10 +43,10 @@ use std::path::PathBuf;
 use max_team_core::event::End;
 use max_team_core::message::Principal;
 use max_team_core::plan::{Draft, Plan};
-use max_team_runtime::{Open, TeamHandle};
+use max_team_runtime::{Open, Spawn, TeamHandle};
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use session::Models;
+pub(crate) use session::{Models, Teams};
 #[cfg(test)]
 pub(crate) use tests::stage;
 
@@ -92,6 +93,10 @@ pub(crate) struct ChatOptions {
     pub(crate) objection: Option<String>,
     /// The session is gone with the program, so nobody is told how to come back.
     pub(crate) scratch: bool,
+    /// Teammates that begin before anything is said.
+    pub(crate) mates: Vec<Spawn>,
+    /// How `/team load` finds teams.
+    pub(crate) teams: Teams,
 }
 
 /// How a chat was left.
@@ -135,6 +140,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
         yes,
         objection,
         scratch,
+        mates,
+        teams,
     } = options;
     // First listen, then open: what happens in between is then heard, or in the journal, or both.
     let notices = handle.watch();
@@ -146,7 +153,11 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let place = cwd.display().to_string();
     let session = Session::new(lang, definition.name.clone(), settings, models, &opened);
     let mut session = session.with_team(team.clone()).with_keys(while_busy);
+    session.find_teams(teams);
     let mut begun = session.begin(&opened, events);
+    if !mates.is_empty() {
+        session.recruit(mates);
+    }
     begun.extend(first.into_iter().flat_map(|first| session.say(first)));
     if let Some((draft, source)) = propose {
         session.propose(draft, source);

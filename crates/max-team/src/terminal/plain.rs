@@ -193,7 +193,7 @@ impl<W: Write> Plain<W> {
                 self.print(vec![Item::Row(Row::Note(words))])?;
             }
             Some(Err(_)) | None => {
-                let items = self.session.say(text);
+                let items = self.session.speak(text, self.session.while_busy());
                 self.print(items)?;
             }
         }

@@ -36,6 +36,8 @@ pub(super) struct Asker {
     pub(super) name: String,
     /// The task that it is at.
     pub(super) task: Option<String>,
+    /// What it is painted in, if it is a teammate.
+    pub(super) color: Option<String>,
 }
 
 /// What a question is about.
@@ -140,8 +142,14 @@ impl Words {
 impl Questions {
     /// An agent asks.
     pub(super) fn ask(&mut self, from: &Origin, name: &str, asked: &QuestionAsked) {
-        let task = from.task.as_ref().map(|(_, task)| task.clone());
-        let by = Asker { agent: from.agent, name: name.to_owned(), task };
+        self.ask_at(from, name, None, asked);
+    }
+
+    /// The same of a teammate, with what it is at in a few words.
+    pub(super) fn ask_at(&mut self, from: &Origin, name: &str, title: Option<String>, asked: &QuestionAsked) {
+        let task = from.task.as_ref().map(|(_, task)| task.clone()).or(title);
+        let color = from.color.as_deref().map(str::to_owned);
+        let by = Asker { agent: from.agent, name: name.to_owned(), task, color };
         let matter = Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
         self.add(Question { key: asked.key.clone(), ..Question::new(asked.question, by, matter) });
     }

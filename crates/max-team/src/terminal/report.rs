@@ -5,7 +5,7 @@
 
 use max_team_core::plan::event::About;
 use max_team_core::team::Model;
-use max_team_runtime::{AgentRow, Mate, SessionRow, Status, Team};
+use max_team_runtime::{AgentRow, Enrolled, Mate, Roll, SessionRow, Status, Team};
 
 use super::crew::Crew;
 use super::plans::Plans;
@@ -39,7 +39,7 @@ const KEYS: [(&str, &str, &str); 12] = [
     ("Ctrl-D", "exit, when the draft is empty", "草稿为空时退出"),
     ("Up, Down", "move; take a queued message back; the history", "移动光标；取回排队的消息；翻阅历史"),
     ("Ctrl-R", "search the history", "搜索历史"),
-    ("Tab", "complete a command", "补全命令"),
+    ("Tab", "complete a command, or a name after @", "补全命令，或 @ 之后的姓名"),
     ("Shift-Tab", "change the mode", "切换模式"),
     ("Ctrl-T", "plans at work and tasks: short, full, hidden", "运行中的计划和任务：简短、完整、隐藏"),
     ("Ctrl-A E K U W, Alt-B F", "edit as in a shell", "与 shell 相同的编辑键"),
@@ -161,6 +161,31 @@ pub(super) fn team(lang: Lang, team: &Team, crew: &Crew) -> Row {
         (definition.name.clone(), about)
     };
     Row::Table(team.members.iter().map(row).collect())
+}
+
+/// The registry: who leads, and the teammates, with what they do and why somebody does nothing.
+pub(super) fn roll(lang: Lang, roll: &Roll, now_ms: i64) -> Row {
+    let row = |member: &Enrolled| {
+        let why = match &member.gone {
+            Some(gone) => Some(lang.ended_by(&gone.by, &gone.reason)),
+            None => lang.reason(&member.person),
+        };
+        let kind = if member.person.lead { lang.is_lead() } else { &member.kind };
+        let mut parts = vec![kind.to_owned(), member.color.clone(), lang.member_state(member).to_owned()];
+        parts.extend(why);
+        parts.push(lang.ago(since(member.last_at_ms, now_ms)));
+        if member.unread > 0 {
+            parts.push(lang.unread(member.unread));
+        }
+        parts.push(member.person.model.clone());
+        if member.person.nano > 0 {
+            parts.push(dollars(member.person.nano));
+        }
+        parts.push(super::text::cut(&member.title, PREVIEW_COLUMNS));
+        parts.retain(|part| !part.is_empty());
+        (member.person.name.clone(), parts.join(" · "))
+    };
+    Row::Table(roll.lead.iter().chain(&roll.mates).map(row).collect())
 }
 
 /// Those who were called, with what for.

@@ -24,6 +24,8 @@ const DIFF_LINES_MAX: usize = 24;
 const SAID_LINES_MAX: usize = 12;
 /// Tasks of a plan that is over that stay in the transcript.
 const SUMMARY_ROWS_MAX: usize = 12;
+/// Lines of what a teammate has come to that stay in the transcript.
+const MATE_LINES_MAX: usize = 12;
 /// Calls that took longer say how long.
 const SLOW_MS: u64 = 100;
 
@@ -72,6 +74,21 @@ pub(super) enum Row {
         words: String,
         ok: bool,
     },
+    /// A teammate's turn is over: what came of it.
+    Mate {
+        name: String,
+        color: String,
+        words: String,
+        figures: String,
+        ok: bool,
+    },
+    /// Somebody wrote to somebody.
+    Mail {
+        from: String,
+        color: String,
+        to: String,
+        text: String,
+    },
     /// A step of a plan.
     Step {
         sign: &'static str,
@@ -118,7 +135,9 @@ impl Row {
     pub(super) fn group(&self) -> Group {
         match self {
             Self::Said(_) => Group::User,
-            Self::Thought(_) | Self::Tool(_) | Self::Member { .. } => Group::Work,
+            Self::Thought(_) | Self::Tool(_) | Self::Member { .. } | Self::Mate { .. } | Self::Mail { .. } => {
+                Group::Work
+            }
             Self::Ended(_) | Self::Footer { .. } => Group::End,
             Self::Table(_) | Self::Sheet(_) | Self::Over(..) => Group::Report,
             _ => Group::Note,
@@ -158,6 +177,13 @@ impl Row {
             Self::Table(rows) => table(rows, look),
             Self::Member { words, ok: true } => marked("⏺", theme.good(), words, theme.faint(), look),
             Self::Member { words, ok: false } => marked("✗", theme.warning(), words, theme.warning(), look),
+            Self::Mate { name, color, words, figures, ok } => mate_lines(name, color, words, figures, *ok, look),
+            Self::Mail { from, color, to, text } => {
+                let room = look.columns.saturating_sub(text::width(from) + 2);
+                let words = text::cut(&format!(" → {}: {}", clean_line(to), clean_line(text)), room);
+                let from = Span::styled(clean_line(from), theme.mate(color));
+                vec![Line::from(vec![Span::styled("✉ ", theme.faint()), from, Span::styled(words, theme.faint())])]
+            }
             Self::Step { sign, bad, words } => {
                 let style = if *bad { theme.bad() } else { theme.faint() };
                 marked(sign, if *bad { theme.bad() } else { theme.warning() }, words, style, look)
@@ -253,6 +279,20 @@ fn hang(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
 
 fn marked(sign: &str, sign_style: Style, words: &str, style: Style, look: Look) -> Vec<Line<'static>> {
     hang(&[Span::styled(format!("{sign} "), sign_style), Span::styled(clean(words), style)], look.columns)
+}
+
+/// What a teammate has come to: its name in its colour, then its words.
+fn mate_lines(name: &str, color: &str, words: &str, figures: &str, ok: bool, look: Look) -> Vec<Line<'static>> {
+    let theme = look.theme;
+    let (sign, style) = if ok { ("⏺ ", theme.good()) } else { ("✗ ", theme.warning()) };
+    let mut lines = vec![Line::from(vec![
+        Span::styled(sign, style),
+        Span::styled(clean_line(name), theme.mate(color)),
+        Span::styled(format!(" · {figures}"), theme.faint()),
+    ])];
+    let told = text::wrap(&[Span::raw(clean(words.trim_end()))], look.columns.saturating_sub(2));
+    lines.extend(folded(told, MATE_LINES_MAX, look));
+    lines
 }
 
 fn wrapped(words: &str, style: Style, columns: usize) -> Vec<Line<'static>> {

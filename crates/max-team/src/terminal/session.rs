@@ -4,6 +4,7 @@
 //! user wants becomes orders ([`Session::take_acts`]). It draws nothing and waits for nothing. A message counts as
 //! sent only when the journal has it: until then its text is kept here, and comes back if it could not be sent.
 
+mod mates;
 mod queue;
 mod team;
 
@@ -18,6 +19,7 @@ use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status,
 use super::crew::Crew;
 use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
+use super::mates::Mates;
 use super::plans::Plans;
 use super::question::Questions;
 use super::report;
@@ -90,7 +92,11 @@ pub(super) struct Session {
     turns: usize,
     /// Skills that the user can ask for by name.
     skills: Vec<String>,
+    mates: Mates,
+    teams: Teams,
 }
+
+pub(crate) use mates::Teams;
 
 impl Session {
     pub(super) fn new(lang: Lang, who: String, settings: Settings, models: Models, opened: &Opened) -> Self {
@@ -121,6 +127,8 @@ impl Session {
             last: None,
             turns: 0,
             skills: opened.skills.clone(),
+            mates: Mates::default(),
+            teams: Teams::default(),
         }
     }
 
@@ -135,6 +143,10 @@ impl Session {
         self.status = None;
         self.last = None;
         self.acts.push(Act::Status(Reason::Footer));
+        self.mates.clear();
+        if opened.resumed {
+            self.acts.push(Act::Roll(false));
+        }
         self.lead = opened.agent;
         self.quiet = !opened.continuing;
         let mut items = self.replay(events);
@@ -280,6 +292,9 @@ impl Session {
 
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
         let mut items = self.transcript.event(at_ms, event);
+        if !self.replaying {
+            items.extend(self.hear_of_mates(from, event));
+        }
         match event {
             Event::Configured(configured) => self.settings = configured.settings.clone(),
             // A session that was opened earlier keeps its own lead.
@@ -376,6 +391,18 @@ impl Session {
             }
             Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
+            Done::Written { to, text, outcome: Ok(()) } => self.written(&to, text),
+            Done::Written { to, text, outcome: Err(error) } => {
+                self.returned.push(format!("@{} {text}", to.join(",")));
+                failed(&self.lang.runtime_failure(&error))
+            }
+            Done::Recruited(Ok(())) => Vec::new(),
+            Done::Recruited(Err(error)) => {
+                self.quiet = true;
+                failed(&error)
+            }
+            Done::Roll { shown, outcome: Ok(roll) } => self.enrolled(&roll, shown, now_ms),
+            Done::Roll { outcome: Err(error), .. } => failed(&error),
             Done::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
@@ -436,6 +463,8 @@ impl Session {
             Slash::Continue => vec![note(self.lang.nothing_to_continue().to_owned())],
             Slash::Plan => self.show_plan(),
             Slash::Team => self.show_team(),
+            Slash::Load(name) => self.load(name.as_deref()),
+            Slash::Send(argument) => self.send(argument.as_deref()),
             Slash::Show(wanted) => self.ask(Act::Show(wanted)),
             Slash::Stop(task) => self.stop(task),
             Slash::Inbox => self.show_inbox(),

@@ -21,6 +21,10 @@ pub(super) enum Slash {
     /// The plan, and the question about it.
     Plan,
     Team,
+    /// Let the teammates of a written team begin.
+    Load(Option<String>),
+    /// Write to somebody: whom, and what.
+    Send(Option<String>),
     /// What somebody who was called has done.
     Show(Option<String>),
     /// Stop the turn and the plan, or one task of it.
@@ -62,7 +66,7 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [Entry; 14] = [
+pub(super) const ENTRIES: [Entry; 15] = [
     entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
@@ -70,7 +74,13 @@ pub(super) const ENTRIES: [Entry; 14] = [
     entry("context", "", "what fills the model's window", "模型窗口的占用"),
     entry("compact", "[what to keep | undo]", "sum up what was said, to make room", "对已有对话作摘要以腾出空间"),
     entry("plan", "", "show the plan, and decide about it", "查看计划并作决定"),
-    entry("team", "", "who is on the team, and what they do", "团队成员及其状态"),
+    entry(
+        "team",
+        "[load NAME]",
+        "who is on the team, and what they do; or let a written team begin",
+        "团队成员及其状态；或让写下的团队开始",
+    ),
+    entry("send", "name words", "write to a teammate; so does @name words", "写信给队友；也可用 @姓名 内容"),
     entry("show", "[name]", "what somebody who was called has done", "查看被调用者的完整记录"),
     entry("stop", "[task]", "stop the turn and the plan, or one task of it", "停止当前任务和计划，或计划中的一个任务"),
     entry("continue", "", "go on with a turn that was interrupted", "继续被中断的任务"),
@@ -99,8 +109,12 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         },
         "resume" => Slash::Resume(argument),
         "plan" => Slash::Plan,
-        "team" | "agents" => Slash::Team,
-        "show" => Slash::Show(argument),
+        "team" | "agents" => match argument.as_deref().and_then(|argument| argument.strip_prefix("load")) {
+            Some(name) => Slash::Load(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
+            None => Slash::Team,
+        },
+        "send" => Slash::Send(argument),
+        "show" | "open" => Slash::Show(argument),
         "stop" => Slash::Stop(argument),
         "continue" => Slash::Continue,
         "inbox" => Slash::Inbox,

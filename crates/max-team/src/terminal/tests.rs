@@ -8,6 +8,7 @@ mod gate;
 mod glass;
 pub(super) mod house;
 mod list;
+mod mates;
 pub(crate) mod stage;
 mod team;
 

@@ -56,6 +56,22 @@ impl Theme {
         self.paint(Color::Yellow)
     }
 
+    /// Somebody of the team, in the colour they were given.
+    pub(super) fn mate(self, color: &str) -> Style {
+        let color = match color {
+            "blue" => Color::Blue,
+            "green" => Color::Green,
+            "yellow" => Color::Yellow,
+            "purple" => Color::Magenta,
+            "orange" => Color::LightRed,
+            "pink" => Color::LightMagenta,
+            "cyan" => Color::Cyan,
+            "red" => Color::Red,
+            _ => return self.strong(),
+        };
+        self.paint(color).add_modifier(Modifier::BOLD)
+    }
+
     /// The option that Enter takes.
     pub(super) fn chosen(self) -> Style {
         self.paint(Color::Cyan).add_modifier(Modifier::BOLD | Modifier::REVERSED)

@@ -8,6 +8,7 @@ use ratatui::text::{Line, Span};
 use super::board::Extent;
 use super::chat::{Chat, Hint};
 use super::markdown;
+use super::mates::Known;
 use super::report;
 use super::rows::{Group, Look, Row, call};
 use super::screen::View;
@@ -122,6 +123,13 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
             Line::from(vec![Span::raw(name), Span::raw(pad), Span::styled(about, look.theme.faint())])
         };
         return entries.iter().take(rows).map(draw).collect();
+    }
+    let names = chat.names();
+    if !names.is_empty() {
+        let draw = |mate: &&Known| {
+            Line::from(vec![Span::raw("  @"), Span::styled(clean_line(&mate.name), look.theme.mate(&mate.color))])
+        };
+        return names.iter().take(rows).map(draw).collect();
     }
     if rows == 0 {
         return Vec::new();
@@ -273,6 +281,16 @@ fn board(chat: &mut Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     lines
 }
 
+/// The teammates that have nothing to do.
+fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
+    let session = chat.session();
+    let is_busy = |name: &str| session.crew().busy().any(|mate| mate.name == name);
+    let idle: Vec<String> =
+        session.mates().iter().filter(|mate| !is_busy(&mate.name)).map(|mate| clean_line(&mate.name)).collect();
+    let words = format!("○ {}", look.lang.resting(&idle.join(", ")));
+    (!idle.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
+}
+
 /// What is not finished: the block being written, the tools that run, the thought, the message just sent.
 fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let session = chat.session();
@@ -288,7 +306,8 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     }
     let now_ms = chat.now_ms();
     for mate in session.crew().delegated().take(MEMBER_ROWS_MAX) {
-        let name = Span::styled(format!("⏺ {}: ", mate.called()), look.theme.faint());
+        let style = mate.color.as_ref().map_or(look.theme.faint(), |color| look.theme.mate(color));
+        let name = Span::styled(format!("⏺ {}: ", mate.called()), style);
         let used = match mate.tokens() {
             0 => String::new(),
             used => format!(" · {}", look.lang.so_many_tokens(&tokens(used))),
@@ -301,6 +320,7 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     if more > 0 {
         work.push(Line::from(Span::styled(format!("⏺ +{more} {}", look.lang.more()), look.theme.faint())));
     }
+    work.extend(resting(chat, look));
     let sent = match (session.queue(), transcript.is_busy()) {
         ([only], false) => Row::Said(only.text.clone()).lines(look),
         _ => Vec::new(),

@@ -211,6 +211,16 @@ impl Lang {
             RuntimeError::Memory(refusal) => self.memory_refusal(refusal),
             RuntimeError::Tasks(refusal) => self.list_refusal(refusal),
             RuntimeError::NoPlanTask(id) => format!("正在执行的计划中没有任务 `{id}`；用 `max-team tasks list` 查看"),
+            RuntimeError::NoReader { name, session, there } if there.is_empty() => {
+                format!("会话 `{session}` 中没有 `{name}`，也没有其他队友")
+            }
+            RuntimeError::NoReader { name, session, there } => {
+                format!("会话 `{session}` 中没有 `{name}`；有 {}", there.join("、"))
+            }
+            RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
+            RuntimeError::MailFull { name, max } => {
+                format!("`{name}` 有 {max} 封未读信件；未发送任何内容：请等它读完")
+            }
             RuntimeError::Root { path, detail } => format!("无法使用目录 `{path}`：{detail}"),
             _ => told(),
         }

@@ -228,3 +228,16 @@ fn demos_are_listed_and_known_by_name() {
     let ran = program.run(&["demo", "refaktor"]);
     assert!(ran.code == 2 && ran.err.contains("refactor"), "{ran:?}");
 }
+
+/// Teammates write to each other, one plans first, and both end by a handshake.
+#[test]
+fn teammates_do_what_they_say() {
+    let played = Played::new(&["teammates"], &[]);
+    played.says(&["✉ bob → alice: There is an empty line", "`sum.sh` adds up the sales."]);
+    assert!(played.file("docs/format.md").contains("price in cents"));
+    let sum = std::process::Command::new("sh").arg("sum.sh").current_dir(&played.root).output().unwrap();
+    assert_eq!(sum.stdout, b"950\n");
+    let entries = played.entries();
+    let ended: Vec<&Value> = entries.iter().filter(|entry| entry["event"] == "agent_ended").collect();
+    assert_eq!(ended.len(), 2, "{ended:?}");
+}

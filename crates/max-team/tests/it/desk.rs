@@ -159,7 +159,7 @@ fn a_plan_is_denied_with_a_reason() {
 }
 
 /// Follows the log until something has happened, about these words.
-fn wait_for(program: &Program, event: &str, words: &str) {
+pub(crate) fn wait_for(program: &Program, event: &str, words: &str) {
     let journal = Journal::open(program.home(), Options::default()).unwrap();
     let mut watch = journal.watch(0).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -25,6 +25,7 @@ mod files;
 mod hands;
 mod headless;
 mod interrupts;
+mod mates;
 mod memory;
 mod obeyed;
 mod plans;

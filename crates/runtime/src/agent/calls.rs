@@ -134,14 +134,23 @@ impl Agent {
     /// Whether somebody's copy is not there yet. It is made beside everything else, and the call is looked at again
     /// once it is; if it cannot be made, the call has failed.
     pub(super) fn is_preparing(&mut self, key: &str, by: &str, settings: &Settings) -> bool {
+        let unmade = self.unmade(by, settings);
+        let any = unmade.is_some();
+        unmade.into_iter().for_each(|worker| self.make_copy(key, worker));
+        any
+    }
+
+    /// Whoever is to work in a copy that is not there yet.
+    pub(super) fn unmade(&self, by: &str, settings: &Settings) -> Option<Worker> {
         if settings.permissions.copy.is_empty() {
-            return false;
+            return None;
         }
         let (id, project) = (worktree::id_of(settings), self.floor.root.clone());
         let worker = Worker { id, project, settings: settings.clone(), by: by.to_owned(), named: Vec::new() };
-        if worker.place(&self.floor.shared).is_ok() {
-            return false;
-        }
+        worker.place(&self.floor.shared).is_err().then_some(worker)
+    }
+
+    pub(super) fn make_copy(&mut self, key: &str, worker: Worker) {
         self.preparing.insert(key.to_owned());
         let (floor, cancel, key) = (Arc::clone(&self.floor), self.cancel.clone(), key.to_owned());
         self.flights.push(Box::pin(async move {
@@ -153,7 +162,6 @@ impl Agent {
             });
             Landed { flight, input }
         }));
-        true
     }
 
     /// Whom a call means, as they are for this caller, and how deep they then are.

@@ -32,6 +32,7 @@ use crate::handle::Origin;
 use crate::plan::cap;
 use crate::rows;
 use crate::skills::{self, Asked};
+use crate::team_tools;
 use crate::worktree::{self, Changed};
 
 impl Agent {
@@ -57,6 +58,7 @@ impl Agent {
                 Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
                 Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
                 Kind::ModeSetRequest => self.take_mode(&letter).await?,
+                Kind::TeamRequest => self.recruit(&letter).await?,
                 Kind::ShutdownApproved | Kind::ShutdownRejected if !self.lead => {
                     self.refuse(&letter, "it asked nobody to shut down").await?;
                 }
@@ -151,13 +153,21 @@ impl Agent {
 
     /// What a teammate's turn about its mail is a part of, and whether nobody waits for what comes of it.
     fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
-        let Some(engaged) = self.turn.engaged() else { return (None, false) };
+        let Some(engaged) = self.turn.engaged() else { return (self.spoken_to(letters), false) };
         let has_written = |who: &str| letters.iter().any(|letter| letter.from == who);
         let user = letters.iter().find(|letter| letter.kind == Kind::UserInput).map(|letter| letter.from.clone());
         let is_quiet = user.is_none() && !has_written(&engaged.reply_to);
         let reply_to = user.filter(|_| !has_written(&engaged.reply_to)).unwrap_or_else(|| engaged.reply_to.clone());
         // More than one attempt says that it had been done with what it was started for.
         (Some(Assignment { reply_to, attempt: engaged.attempt + 1, ..engaged.clone() }), is_quiet)
+    }
+
+    /// A user goes on with somebody whom an agent had called: what comes of it is for the user.
+    fn spoken_to(&self, letters: &[Envelope]) -> Option<Assignment> {
+        let letter = letters.iter().find(|letter| letter.kind == Kind::UserInput).filter(|_| !self.lead)?;
+        let given = self.floor.row_of(self.origin.agent?)?.assignment?;
+        let (reply_to, title) = (letter.from.clone(), team_tools::title(&text_at(&letter.body, "text")));
+        Some(Assignment { reply_to, title, attempt: given.attempt + 1, cache: None, ..given })
     }
 
     /// What the user asks for by the name of a skill, to be put behind their words.

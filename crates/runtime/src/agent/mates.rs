@@ -29,6 +29,7 @@ use crate::prompt::fill;
 use crate::rows::{InboxRow, MateRow};
 use crate::shared::now_ms;
 use crate::team_tools::{self, Act, Message, Spawn, Way};
+use crate::worktree::Worker;
 use crate::{rows, session};
 
 /// What a teammate is told first.
@@ -37,13 +38,13 @@ const TEAMMATE: &str = include_str!("../../../../prompts/teammate.md");
 const NAMES_TOLD_MAX: usize = 16;
 
 /// What became of one call that starts a teammate.
-enum Started {
+pub(super) enum Started {
     /// It begins with this commit.
     Now(Box<Guest>, String),
     /// Another process had let it begin.
     Before(String),
     /// A copy of the project is being made for it.
-    Later,
+    Later(Box<Worker>),
 }
 
 impl Agent {
@@ -63,7 +64,10 @@ impl Agent {
                 Err(words) => Err(words),
             };
             let (words, is_error) = match started {
-                Ok(Started::Later) => continue,
+                Ok(Started::Later(worker)) => {
+                    self.make_copy(&key, *worker);
+                    continue;
+                }
                 Ok(Started::Before(words)) => (words, false),
                 Ok(Started::Now(guest, words)) => {
                     names.extend(guest.assignment.life.mate().map(|mate| mate.name.clone()));
@@ -84,8 +88,8 @@ impl Agent {
         known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
     }
 
-    fn engage_mate(
-        &mut self,
+    pub(super) fn engage_mate(
+        &self,
         key: &str,
         spawn: &Spawn,
         new: &[String],
@@ -114,8 +118,8 @@ impl Agent {
             Err(words) => return Ok(Err(words)),
         };
         let mate = self.apart(id, mate, spawn.isolation.unwrap_or_default());
-        if self.is_preparing(key, &mate.definition.name, &mate.settings) {
-            return Ok(Ok(Started::Later));
+        if let Some(worker) = self.unmade(&mate.definition.name, &mate.settings) {
+            return Ok(Ok(Started::Later(Box::new(worker))));
         }
         let color = spawn.color.clone().filter(|color| name::misfit(color, "").is_none());
         let painted = || COLORS.get((ever + new.len()) % COLORS.len()).map(|color| (*color).to_owned());
@@ -368,11 +372,17 @@ impl Agent {
     }
 }
 
+/// What a teammate was started for, in the words of whoever did: what it was told first without what everybody is told.
+pub(crate) fn asked_of(told: &str) -> &str {
+    let head = TEAMMATE.split("{prompt}").next().and_then(|head| head.rsplit('}').next());
+    head.and_then(|head| told.split_once(head)).map_or(told, |(_, prompt)| prompt).trim_end()
+}
+
 fn started_words(name: &str) -> String {
     format!("`{name}` has begun. What it comes to is sent to you by itself: go on, or end your turn.")
 }
 
-fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
+pub(super) fn row_of(guest: &Guest) -> Option<(String, MateRow)> {
     let mate = guest.assignment.life.mate()?;
     Some((mate.name.clone(), MateRow { agent: guest.id, color: mate.color.clone(), claims: mate.claims, gone: None }))
 }

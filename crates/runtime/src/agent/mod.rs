@@ -23,6 +23,7 @@ mod newcomer;
 mod notes;
 mod parting;
 mod protocol;
+mod recruit;
 mod skills;
 mod steer;
 mod tasks;
@@ -60,6 +61,7 @@ use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
+pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 use steer::Steering;
 pub(crate) use steer::waits;
@@ -162,6 +164,8 @@ pub(crate) struct Agent {
     freed: CancellationToken,
     /// Calls for whom a copy is being made to work in.
     preparing: HashSet<String>,
+    /// Those whose copy was to be made for a user's letter.
+    tried: HashSet<String>,
     /// What has happened and was not told yet, and when.
     untold: Vec<(Word, Vec<Notice>)>,
     /// The task that was begun and whose plan does not know.
@@ -191,6 +195,7 @@ impl Agent {
         let mate = seat.turn.mate().map(|mate| mate.name.clone());
         let name = mate.or_else(|| seat.turn.identity().map(|(_, _, definition)| definition.name.clone()));
         let name = name.unwrap_or_default();
+        let color = seat.turn.mate().map(|mate| mate.color.as_str().into());
         let held = (seat.turn.ledger().reserved_nano, 0);
         let mut agent = Self {
             stream: session::agent_stream(seat.agent),
@@ -199,6 +204,7 @@ impl Agent {
                 name: name.into(),
                 lead: seat.lead,
                 aside: seat.aside,
+                color,
                 ..Origin::agent(seat.agent)
             }),
             lead: seat.lead,
@@ -223,6 +229,7 @@ impl Agent {
             delegated: HashMap::new(),
             freed: CancellationToken::new(),
             preparing: HashSet::new(),
+            tried: HashSet::new(),
             untold: Vec::new(),
             begun: None,
             skills: (0, Vec::new()),
@@ -401,7 +408,7 @@ impl Agent {
 
     fn activity(&self) -> Activity {
         if !self.turn.is_busy() {
-            return Activity::Idle;
+            return if self.preparing.is_empty() { Activity::Idle } else { Activity::Busy };
         }
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,

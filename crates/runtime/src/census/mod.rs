@@ -4,7 +4,9 @@
 //! It never writes, and what it says is as old as the moment it was asked.
 
 mod costs;
+mod mail;
 mod people;
+mod roll;
 mod trace;
 
 use max_team_core::event::Event;
@@ -21,7 +23,9 @@ use crate::rows::{self, AgentRow, PlanEndRow, PlanRow, event_of};
 use crate::session::{self, Sessions};
 
 pub use costs::Cost;
+pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
+pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
 /// Entries read from the journal at a time.
@@ -199,7 +203,10 @@ impl<'j> Census<'j> {
         let last = self.journal.read(&stream, before, 1)?;
         match last.first().map(|entry| &*entry.event) {
             None | Some("agent_started" | "turn_ended") => Ok(false),
-            Some("configured") => Ok(self.turn(agent)?.is_busy()),
+            // These come in the middle of a turn, and between two.
+            Some("configured" | "nudged" | "requested" | "responded" | "letter_refused" | "agent_ended") => {
+                Ok(self.turn(agent)?.is_busy())
+            }
             Some(_) => Ok(true),
         }
     }

@@ -9,6 +9,7 @@ use max_team_core::chat::Usage;
 use max_team_core::event::End;
 use max_team_core::id::{AgentId, PlanId, SessionId};
 use max_team_core::plan::{Plan, Status, TaskView, Waits};
+use max_team_core::policy::Deed;
 use max_team_core::turn::{Effect, Turn};
 use serde::{Deserialize, Serialize};
 
@@ -187,7 +188,7 @@ pub struct Person {
 }
 
 /// One session as it is looked at.
-struct Room<'c> {
+pub(super) struct Room<'c> {
     census: Census<'c>,
     row: SessionRow,
     pid: Option<u32>,
@@ -219,16 +220,24 @@ impl Census<'_> {
                 || !self.journal.pending_mail(&session::agent_stream(row.lead))?.is_empty();
             let shown = all && now_ms.saturating_sub(row.last_at_ms) <= RECENT_MS;
             if works || pid.is_some() || shown {
-                let room =
-                    Room { census: *self, row, pid, seen: HashSet::new(), people: Vec::new(), stops: Vec::new() };
-                people.extend(room.fill(all)?);
+                people.extend(Room::new(*self, row, pid).fill(all)?);
             }
         }
         Ok(people)
     }
 }
 
-impl Room<'_> {
+impl<'c> Room<'c> {
+    pub(super) fn new(census: Census<'c>, row: SessionRow, pid: Option<u32>) -> Self {
+        Self { census, row, pid, seen: HashSet::new(), people: Vec::new(), stops: Vec::new() }
+    }
+
+    /// One of them, by its own log.
+    pub(super) fn somebody(&self, row: &AgentRow, turn: &Turn, giver: &str) -> Result<Person, RuntimeError> {
+        let (state, reason, doing) = self.of_turn(row.agent, turn, giver)?;
+        Ok(self.run(Person { state, reason, doing, ..self.person(row, turn) }))
+    }
+
     fn fill(mut self, all: bool) -> Result<Vec<Person>, RuntimeError> {
         let agents = self.census.agents(self.row.session)?;
         if let Some(lead) = agents.iter().find(|agent| agent.agent == self.row.lead) {
@@ -323,16 +332,13 @@ impl Room<'_> {
                 continue;
             }
             let turn = self.census.turn(row.agent)?;
+            // A teammate that is no more is among those who have ended.
+            if turn.gone().is_some() {
+                continue;
+            }
             let person = self.person(row, &turn);
-            self.push(Person {
-                state: Standing::Ready,
-                reason: last(&turn),
-                plan: None,
-                task: None,
-                attempt: 0,
-                since_ms: None,
-                ..person
-            });
+            let (state, reason, _) = self.of_turn(row.agent, &turn, Reason::LEAD)?;
+            self.push(Person { state, reason, plan: None, task: None, attempt: 0, since_ms: None, ..person });
             self.seen.insert(row.agent);
         }
         Ok(())
@@ -356,6 +362,8 @@ impl Room<'_> {
         }
         let pending = turn.pending();
         let waits = |effect: &Effect| match effect {
+            // A plan is put before whoever gave it something to do.
+            Effect::Ask { action, .. } if action.deed == Deed::Propose => Some(giver.to_owned()),
             Effect::Ask { .. } => Some(Reason::YOU.to_owned()),
             Effect::RunTool { key, action, .. } => turn.call(key).and_then(|call| match call.tool.as_str() {
                 NEED_CLARIFY => Some(giver.to_owned()),
@@ -417,19 +425,24 @@ impl Room<'_> {
         }
     }
 
-    /// Somebody that nobody runs does nothing, whatever it was at.
     fn push(&mut self, mut person: Person) {
         let stops = |(plan, task): &(PlanId, Option<String>)| {
             person.plan == Some(*plan) && (task.is_none() || *task == person.task)
         };
         let doing = self.stops.iter().any(stops).then_some(Doing::Stopping);
+        person = self.run(person);
+        person.doing = doing.or(person.doing);
+        self.people.push(person);
+    }
+
+    /// Somebody that nobody runs does nothing, whatever it was at.
+    fn run(&self, mut person: Person) -> Person {
         if self.pid.is_none() {
             person.state = Standing::Stopped;
             let words = format!("nobody runs this session: max-team -r {}", self.row.session);
             (person.reason, person.doing) = (Some(Reason::Blocked(words)), None);
         }
-        person.doing = doing.or(person.doing);
-        self.people.push(person);
+        person
     }
 }
 

@@ -243,12 +243,22 @@ impl Floor {
 
     /// Somebody outside this process wrote something: everybody looks into their mailbox.
     pub(crate) fn ring_all(self: &Arc<Self>) {
-        let waiting: Vec<String> = lock(&self.chairs).keys().cloned().collect();
-        for address in waiting {
-            if self.shared.journal.pending_mail(&address).is_ok_and(|mail| !mail.is_empty()) {
+        // If it cannot be read now, the next one who writes rings again.
+        for address in self.shared.journal.mailboxes().unwrap_or_default() {
+            if self.is_taken(&address) || self.is_called_for(&address) {
                 self.ring(&address);
             }
         }
+    }
+
+    /// Whether a person has written to somebody of this session who has gone home.
+    pub(super) fn is_called_for(&self, address: &str) -> bool {
+        let journal = &self.shared.journal;
+        address.starts_with("agent/")
+            && post::session_at(journal, address) == Some(self.session)
+            && journal
+                .pending_mail(address)
+                .is_ok_and(|mail| mail.iter().any(|letter| letter.from.starts_with("user/")))
     }
 
     /// Tells a loop something that is not mail.

@@ -9,7 +9,6 @@ use max_team_core::id::AgentId;
 use super::Floor;
 use crate::error::RuntimeError;
 use crate::rows::{self, MateRow};
-use crate::session;
 use crate::shared::lock;
 
 /// Teammates by name; nothing as long as nobody has asked.
@@ -65,12 +64,14 @@ impl Floor {
         self.with_mates(|mates| drop(mates.insert(name.to_owned(), row)))
     }
 
-    /// Those for whom there is mail that nobody has read.
+    /// Those for whom there is mail that nobody has read: teammates, and whoever else a person has written to.
     pub(crate) fn mates_with_mail(&self) -> Result<Vec<AgentId>, RuntimeError> {
-        let journal = &self.shared.journal;
+        let there = self.teammates()?;
         let mut waiting = Vec::new();
-        for (_, agent) in self.teammates()? {
-            if !journal.pending_mail(&session::agent_stream(agent))?.is_empty() {
+        for address in self.shared.journal.mailboxes()? {
+            let agent = address.strip_prefix("agent/").and_then(|id| id.parse().ok());
+            let Some(agent) = agent.filter(|agent| *agent != self.lead) else { continue };
+            if there.iter().any(|(_, mate)| *mate == agent) || self.is_called_for(&address) {
                 waiting.push(agent);
             }
         }

@@ -5,36 +5,51 @@ use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_M
 use max_team_core::mates::word::Word;
 use max_team_core::policy::{Deed, Mode};
 use max_team_core::team::Isolation;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::call::{bounded, read};
 use super::{TeamTool, tool};
 
 /// A teammate that is to be started.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Spawn {
+pub struct Spawn {
+    /// What everybody calls it.
     pub name: String,
+    /// What it is there for.
     pub role: String,
+    /// What it does first.
     #[serde(alias = "task", alias = "description", alias = "message")]
     pub prompt: String,
+    /// The type of agent that it is; `None`: the one for everything.
     #[serde(rename = "type", alias = "subagent_type", alias = "agent_type", alias = "agent")]
     pub kind: Option<String>,
+    /// Another model than its type's.
     pub model: Option<String>,
+    /// How freely it acts, where that is stricter.
     #[serde(alias = "permission_mode")]
     pub mode: Option<Mode>,
+    /// Whether it plans first.
     #[serde(alias = "plan_mode_required")]
     pub plan_first: bool,
+    /// What it is painted in.
     pub color: Option<String>,
+    /// Where its changes go.
     pub isolation: Option<Isolation>,
+    /// Whether it takes tasks from the shared list by itself.
     #[serde(alias = "auto_claim")]
     pub claims: Option<bool>,
 }
 
 impl Spawn {
     pub(super) fn read(input: Value) -> Result<Self, String> {
-        let spawn: Self = read(SPAWN_TEAMMATE, input)?;
+        read::<Self>(SPAWN_TEAMMATE, input)?.checked()
+    }
+
+    /// The same, if it says what there is to do.
+    pub(crate) fn checked(self) -> Result<Self, String> {
+        let spawn = self;
         if spawn.prompt.trim().is_empty() {
             return Err("`prompt` is missing: a teammate sees nothing of this conversation".to_owned());
         }

@@ -11,6 +11,7 @@ mod limits;
 mod mates;
 mod memory;
 mod misfits;
+mod people;
 mod progress;
 mod questions;
 mod steer;

@@ -14,6 +14,7 @@ pub(super) async fn letters_wait_until_they_are_taken(journal: Journal) {
     let take = Commit { acks: vec![letter_id(3), letter_id(1)], ..fact("agent/max", "took them") };
     journal.commit(take.clone()).await.unwrap();
     assert_eq!(ids(&journal.pending_mail("user/ada").unwrap()), [letter_id(2)]);
+    assert_eq!(journal.mailboxes().unwrap(), ["user/ada"]);
     assert_eq!(journal.pending_mail("user/bob").unwrap(), []);
     let taken = journal.read("mail/user/ada", 2, 9).unwrap();
     assert_eq!((taken.len(), &*taken[0].event, &*taken[0].actor), (1, "acked", "test"));

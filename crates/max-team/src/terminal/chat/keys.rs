@@ -106,7 +106,8 @@ impl Chat {
             KeyCode::Up => self.older(),
             KeyCode::Down => self.newer(),
             KeyCode::Tab => {
-                if let Some(whole) = slash::complete(&self.editor.whole()) {
+                let draft = self.editor.whole();
+                if let Some(whole) = slash::complete(&draft).or_else(|| self.session.mates().complete(&draft)) {
                     self.editor.set(&whole);
                 }
             }
@@ -152,7 +153,7 @@ impl Chat {
                 self.editor.set(&text);
             }
             Some(Err(_)) | None => {
-                let items = self.session.say_by(text, how);
+                let items = self.session.speak(text, how);
                 self.show(items);
             }
         }

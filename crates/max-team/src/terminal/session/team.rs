@@ -123,12 +123,15 @@ impl Session {
     }
 
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
-        let mut items = Vec::new();
+        let mut items = self.hear_of_mates(from, event);
         match event {
             // Whoever works beside the session keeps nobody waiting.
             Event::TurnStarted(_) if from.aside => {}
             Event::TurnStarted(_) => self.quiet = false,
-            Event::QuestionAsked(asked) => self.questions.ask(from, &from.name, asked),
+            Event::QuestionAsked(asked) => {
+                let title = self.crew.title(from);
+                self.questions.ask_at(from, &from.name, title, asked);
+            }
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
             Event::TurnEnded(ended) => {
@@ -251,7 +254,8 @@ impl Session {
         self.sheet(id).into_iter().collect()
     }
 
-    pub(super) fn show_team(&self) -> Vec<Item> {
+    pub(super) fn show_team(&mut self) -> Vec<Item> {
+        self.acts.push(Act::Roll(true));
         let Some(team) = self.team.as_ref().filter(|team| !team.members.is_empty()) else {
             return vec![note(self.lang.no_team().to_owned())];
         };

@@ -327,7 +327,7 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
     })
 }
 
-fn answer(call: u32, parts: Vec<Part>) -> Event {
+pub(super) fn answer(call: u32, parts: Vec<Part>) -> Event {
     let answer = Answer {
         message: Message::assistant(parts),
         stop: Stop::EndTurn,

@@ -1,0 +1,197 @@
+//! `mail` and `send`: letters between agents, what became of each, and writing one, from any terminal.
+
+use std::fmt::Write as _;
+
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::time::rfc3339;
+use max_team_runtime::{Letter, Reader, RuntimeError, Sessions};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::desk::{self, Desk, stop};
+use super::table::{clip, short, table};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::headless::talk;
+use crate::setup::{self, Place};
+use crate::terminal::text::{clean, clean_line};
+use crate::words::Lang;
+
+/// Characters of a letter's words in the list.
+const TEXT_CHARS: usize = 120;
+
+pub(crate) fn run(place: &Place, command: &args::Mail) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    match command {
+        args::Mail::List { session, agent, state, all, json } => {
+            let session = this_session(&desk, place, session.as_deref())?;
+            let mut letters = desk.census().letters(session).map_err(stop)?;
+            letters.retain(|letter| {
+                let is_of = |name: &String| letter.from == *name || letter.to == *name;
+                (*all || !letter.is_control())
+                    && agent.as_ref().is_none_or(is_of)
+                    && state.as_ref().is_none_or(|state| letter.fate.name() == state)
+            });
+            let text = match (json, letters.is_empty()) {
+                (true, _) => format!("{}\n", Value::from(letters.iter().map(row).collect::<Vec<_>>())),
+                (false, true) => format!("{}\n", desk.lang.no_letters()),
+                (false, false) => {
+                    let rows: Vec<Vec<String>> = letters.iter().map(|letter| cells(letter, desk.lang)).collect();
+                    table(&desk.lang.mail_heads(), &rows)
+                }
+            };
+            super::print(&text)?;
+        }
+        args::Mail::Show { id, session, json } => {
+            let session = this_session(&desk, place, session.as_deref())?;
+            let found = desk.census().find_letter(session, id).map_err(stop)?;
+            let letter = found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_letter(id)))?;
+            let text = if *json { format!("{}\n", whole(&letter)) } else { shown(&letter, desk.lang) };
+            super::print(&text)?;
+        }
+        args::Mail::Send { words, session } => {
+            let Some((text, to)) = words.split_last() else { return Ok(Exit::Usage) };
+            return write(&desk, place, session.as_deref(), to, text);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn send(place: &Place, options: &args::Send) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    write(&desk, place, options.session.as_deref(), std::slice::from_ref(&options.name), &options.text)
+}
+
+fn write(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], text: &str) -> anyhow::Result<Exit> {
+    let (session, _) = session_of(desk, place, session, to)?;
+    let written =
+        desk::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
+    super::print(&format!("{}\n", desk.lang.sent_to(&names(&written.readers))))?;
+    match desk.owner(Some(session))? {
+        Some(_) => talk(desk.lang.read_at_next_turn()),
+        None => talk(&desk.lang.noted(Some(session))),
+    }
+    Ok(Exit::Ok)
+}
+
+/// A key for an order that is given once.
+pub(super) fn fresh() -> EnvelopeId {
+    EnvelopeId::new(Uuid::now_v7())
+}
+
+pub(super) fn names(readers: &[Reader]) -> String {
+    readers.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+/// The session that is meant: the named one, else the one last used here, else the one last used anywhere.
+pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> anyhow::Result<SessionId> {
+    if let Some(id) = given {
+        return Ok(setup::session(&desk.census(), id)?);
+    }
+    let sessions = Sessions::new(&desk.journal);
+    if let Ok(row) = sessions.latest(&place.cwd) {
+        return Ok(row.session);
+    }
+    let last = sessions.list(1).map_err(stop)?.into_iter().next();
+    Ok(last.map(|row| row.session).ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned()))?)
+}
+
+/// The session whose names are meant: the named one, else the one last used here if it has them, else the only one that runs and
+/// does.
+pub(super) fn session_of(
+    desk: &Desk,
+    place: &Place,
+    given: Option<&str>,
+    to: &[String],
+) -> anyhow::Result<(SessionId, Vec<Reader>)> {
+    let post = desk.post();
+    if let Some(id) = given {
+        let session = setup::session(&desk.census(), id)?;
+        return Ok((session, post.find_readers(session, to).map_err(stop)?));
+    }
+    let sessions = Sessions::new(&desk.journal);
+    let here = sessions.latest(&place.cwd).ok().map(|row| (row.session, post.find_readers(row.session, to)));
+    let refused = match here {
+        Some((session, Ok(readers))) => return Ok((session, readers)),
+        Some((_, Err(refused))) => Some(refused),
+        None => None,
+    };
+    let mut found = Vec::new();
+    for row in sessions.list(SESSIONS_MAX).map_err(stop)? {
+        if desk.owner(Some(row.session))?.is_some()
+            && let Ok(readers) = post.find_readers(row.session, to)
+        {
+            found.push((row.session, readers));
+        }
+    }
+    let name = to.join(", ");
+    match (found.len(), refused) {
+        (1, _) => Ok(found.remove(0)),
+        (0, Some(refused @ (RuntimeError::NoReader { .. } | RuntimeError::Gone { .. }))) => Err(stop(refused).into()),
+        (0, _) => Err(Stop::said(Exit::Failed, |lang| lang.nobody_has(&name)).into()),
+        _ => {
+            let ids: Vec<String> = found.iter().map(|(session, _)| short(session)).collect();
+            Err(Stop::said(Exit::Usage, |lang| lang.several_have(&name, &ids.join(", "))).into())
+        }
+    }
+}
+
+/// Sessions that are looked through for a name, last used first.
+const SESSIONS_MAX: usize = 64;
+
+fn cells(letter: &Letter, lang: Lang) -> Vec<String> {
+    let why = letter.fate.why().map(|why| format!("{why}: ")).unwrap_or_default();
+    vec![
+        short(&letter.envelope.id),
+        rfc3339(letter.envelope.sent_at_ms),
+        letter.from.clone(),
+        letter.to.clone(),
+        lang.letter_kind(letter.envelope.kind).to_owned(),
+        lang.letter_fate(&letter.fate).to_owned(),
+        clip(&clean_line(&format!("{why}{}", letter.text())), TEXT_CHARS),
+    ]
+}
+
+fn shown(letter: &Letter, lang: Lang) -> String {
+    let mut text = String::new();
+    let turn = letter.fate.turn().map(|turn| format!(" ({turn})")).unwrap_or_default();
+    let values = [
+        letter.envelope.id.to_string(),
+        rfc3339(letter.envelope.sent_at_ms),
+        format!("{} ({})", letter.from, letter.envelope.from),
+        format!("{} ({})", letter.to, letter.envelope.to),
+        letter.envelope.kind.name().to_owned(),
+        format!("{}{turn}", lang.letter_fate(&letter.fate)),
+    ];
+    for (head, value) in lang.mail_heads().iter().zip(&values) {
+        let _ = writeln!(text, "{head}: {}", clean_line(value));
+    }
+    if let Some(why) = letter.fate.why() {
+        let _ = writeln!(text, "{}", clean_line(why));
+    }
+    let _ = writeln!(text, "\n{}", clean(letter.text().trim_end()));
+    text
+}
+
+fn row(letter: &Letter) -> Value {
+    json!({
+        "id": letter.envelope.id,
+        "short": short(&letter.envelope.id),
+        "seq": letter.seq,
+        "sent": rfc3339(letter.envelope.sent_at_ms),
+        "from": letter.from,
+        "to": letter.to,
+        "kind": letter.envelope.kind,
+        "state": letter.fate.name(),
+        "turn": letter.fate.turn(),
+        "why": letter.fate.why(),
+        "text": letter.text(),
+    })
+}
+
+/// The same with all that it carries.
+fn whole(letter: &Letter) -> Value {
+    let mut value = row(letter);
+    value["envelope"] = json!(letter.envelope);
+    value
+}

@@ -1,0 +1,336 @@
+//! `team`: who is on the team of a session, ending them, their modes, and teams in files.
+
+use std::path::Path;
+
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::ledger::dollars;
+use max_team_core::time::rfc3339;
+use max_team_journal::Entry;
+use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll};
+use serde_json::{Value, json};
+
+use super::desk::{self, Desk, stop, until};
+use super::mail::{fresh, names, session_of, this_session};
+use super::table::{between, clip, money, short, table};
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::headless::talk;
+use crate::setup::Place;
+use crate::team_file::{self, TeamFile};
+use crate::words::Lang;
+
+/// Characters of what somebody is at.
+const TASK_CHARS: usize = 60;
+
+pub(crate) fn run(place: &Place, command: args::Team) -> anyhow::Result<Exit> {
+    match command {
+        args::Team::List { json } => {
+            list(place, json)?;
+            Ok(Exit::Ok)
+        }
+        args::Team::Load { name, prompt, session: None } => {
+            let talk = args::Talk { mates: Some(name), prompt, ..args::Talk::default() };
+            crate::talk::run(place, talk)
+        }
+        command => at_desk(place, &Desk::open(place)?, &command),
+    }
+}
+
+fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<Exit> {
+    match command {
+        args::Team::List { .. } => {}
+        args::Team::Show { session, json } => {
+            let roll = desk.census().roll(this_session(desk, place, session.as_deref())?).map_err(stop)?;
+            let text = if *json { format!("{}\n", registry(&roll)) } else { shown(&roll, desk.lang) };
+            super::print(&text)?;
+        }
+        args::Team::Shutdown { names, now, session } => {
+            let how = if *now { Parting::Told } else { Parting::Asked };
+            return shut_down(desk, place, session.as_deref(), names, how);
+        }
+        args::Team::Mode { name, mode, session } => {
+            let to = std::slice::from_ref(name);
+            let (session, _) = session_of(desk, place, session.as_deref(), to)?;
+            let written = desk::wait(async {
+                Ok(desk.post().set_mode(&desk.by, fresh(), session, to, *mode).await.map_err(stop)?)
+            })?;
+            super::print(&format!("{}\n", desk.lang.mode_set(&names(&written.readers), mode.name())))?;
+            tell_if_parked(desk, session)?;
+        }
+        args::Team::Save { name, session, user, force } => {
+            let roll = desk.census().roll(this_session(desk, place, session.as_deref())?).map_err(stop)?;
+            save(place, desk.lang, &roll, name, *user, *force)?;
+        }
+        args::Team::Load { name, prompt, session } => {
+            return load(desk, place, name, prompt.as_deref(), session.as_deref());
+        }
+        args::Team::Export { claude, session } => {
+            let session = this_session(desk, place, session.as_deref())?;
+            let (roll, letters) =
+                (desk.census().roll(session).map_err(stop)?, desk.census().letters(session).map_err(stop)?);
+            let file = export(&place.cwd.join(claude), &roll, &letters)?;
+            super::print(&format!("{}\n", desk.lang.exported(&file)))?;
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+/// What is done when somebody runs the session; if nobody does, the user is told how.
+fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
+    let parked = desk.owner(Some(session))?.is_none();
+    if parked {
+        talk(&desk.lang.noted(Some(session)));
+    }
+    Ok(parked)
+}
+
+fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], how: Parting) -> anyhow::Result<Exit> {
+    let (session, _) = session_of(desk, place, session, to)?;
+    desk::wait(async {
+        let mut watch = desk.watch()?;
+        let written = desk.post().part(&desk.by, fresh(), session, to, how).await.map_err(stop)?;
+        if tell_if_parked(desk, session)? {
+            return Ok(Exit::Ok);
+        }
+        let mut left: Vec<&Reader> = written.readers.iter().collect();
+        let heard = until(&mut watch, |entry| {
+            let Some(Event::AgentEnded(ended)) = entry.and_then(event) else { return Ok(None) };
+            if left.iter().any(|reader| reader.name == ended.name) {
+                left.retain(|reader| reader.name != ended.name);
+                super::print(&format!("{}\n", desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason)))?;
+            }
+            Ok(left.is_empty().then_some(()))
+        });
+        if heard.await?.is_none() {
+            let still: Vec<String> = left.iter().map(|reader| reader.name.clone()).collect();
+            talk(&format!("{}: {}", still.join(", "), desk.lang.asked_to_end()));
+        }
+        Ok(Exit::Ok)
+    })
+}
+
+fn event(entry: &Entry) -> Option<Event> {
+    serde_json::from_slice(entry.payload.as_deref()?).ok()
+}
+
+/// Asks whoever leads a session that is there to let these begin.
+fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: Option<&str>) -> anyhow::Result<Exit> {
+    let (team, warnings) = team_file::find(place, name)?;
+    warnings.iter().for_each(|warning| talk(warning));
+    let session = this_session(desk, place, session)?;
+    let roll = desk.census().roll(session).map_err(stop)?;
+    tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
+    desk::wait(async {
+        let mut watch = desk.watch()?;
+        let key = fresh();
+        desk.post().recruit(&desk.by, key, session, &team.members).await.map_err(stop)?;
+        if let Some(prompt) = prompt {
+            desk.post().write(&desk.by, fresh(), session, &["lead".to_owned()], prompt).await.map_err(stop)?;
+        }
+        if tell_if_parked(desk, session)? {
+            return Ok(Exit::Ok);
+        }
+        let mut refused = None;
+        let heard = until(&mut watch, |entry| {
+            if let Some(Event::LetterRefused(no)) = entry.and_then(event).filter(|_| refused.is_none())
+                && no.letter == key
+            {
+                refused = Some(no.why);
+            }
+            Ok(entry.is_some_and(|entry| is_taken(entry, key)).then_some(()))
+        });
+        let is_heard = heard.await?.is_some();
+        match (refused, is_heard) {
+            (Some(why), _) => Err(Stop::said(Exit::Failed, |lang| lang.not_joined(&why)).into()),
+            (None, true) => {
+                let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
+                super::print(&format!("{}\n", desk.lang.joined(&names.join(", "))))?;
+                Ok(Exit::Ok)
+            }
+            (None, false) => {
+                desk.owner(Some(session))?.iter().for_each(|owner| talk(&desk.lang.unheard(owner)));
+                Ok(Exit::Ok)
+            }
+        }
+    })
+}
+
+/// Whether an entry says that a letter was taken.
+fn is_taken(entry: &Entry, letter: EnvelopeId) -> bool {
+    let ids = entry.payload.as_deref().filter(|_| &*entry.event == "acked");
+    let ids: Option<Vec<EnvelopeId>> = ids.and_then(|payload| serde_json::from_slice(payload).ok());
+    ids.is_some_and(|ids| ids.contains(&letter))
+}
+
+/// A team that was written for another lead works for this one, too.
+pub(crate) fn tell_of_lead(team: &TeamFile, lead: Option<&str>, lang: Lang) {
+    if let (Some(wanted), Some(lead)) = (&team.lead, lead)
+        && wanted != lead
+    {
+        talk(&lang.other_lead(wanted, lead));
+    }
+}
+
+fn list(place: &Place, json: bool) -> anyhow::Result<()> {
+    let (all, lang) = (team_file::list(place), place.speaks());
+    let text = if json {
+        let row = |found: &team_file::Found| {
+            let team = found.team.as_ref().ok().map(|(team, _)| team);
+            json!({
+                "name": found.name(),
+                "file": found.shown,
+                "user": found.is_users,
+                "description": team.map(|team| team.description.as_str()),
+                "members": team.map(|team| &team.members),
+                "problem": found.team.as_ref().err(),
+            })
+        };
+        format!("{}\n", Value::from(all.iter().map(row).collect::<Vec<_>>()))
+    } else if all.is_empty() {
+        format!("{}\n", lang.no_teams())
+    } else {
+        let row = |found: &team_file::Found| {
+            let (members, about) = match &found.team {
+                Ok((team, _)) => {
+                    let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
+                    (names.join(", "), team.description.clone())
+                }
+                Err(words) => (String::new(), words.clone()),
+            };
+            vec![found.name().to_owned(), found.shown.clone(), members, about]
+        };
+        table(&lang.team_heads(), &all.iter().map(row).collect::<Vec<_>>())
+    };
+    super::print(&text)?;
+    all.iter().filter_map(|found| found.team.as_ref().ok()).for_each(|(_, warnings)| {
+        warnings.iter().for_each(|warning| talk(warning));
+    });
+    Ok(())
+}
+
+fn save(place: &Place, lang: Lang, roll: &Roll, name: &str, is_users: bool, force: bool) -> anyhow::Result<()> {
+    let path = team_file::place_of(place, name, is_users)?;
+    let shown = team_file::shown(place, &path);
+    let members: Vec<_> = roll.mates.iter().filter(|mate| mate.is_active()).map(|mate| mate.spawn.clone()).collect();
+    if members.is_empty() {
+        return Err(Stop::said(Exit::Failed, |lang| lang.nothing_to_save()).into());
+    }
+    let lead = roll.lead.as_ref().map(|lead| lead.person.name.clone());
+    let team = TeamFile { name: name.to_owned(), description: String::new(), lead, members };
+    let failed = |error: std::io::Error| Stop::new(Exit::Failed, format!("`{shown}` cannot be written: {error}"));
+    match put(&path, &team_file::write(&team), force) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
+            return Err(Stop::said(Exit::Usage, |lang| lang.team_exists(&shown)).into());
+        }
+        written => written.map_err(failed)?,
+    }
+    super::print(&format!("{}\n", lang.team_written(&shown, name)))?;
+    Ok(())
+}
+
+/// Puts a file there whole, or not at all; in place of another only if that is wanted.
+fn put(path: &Path, text: &str, force: bool) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)?;
+    let mut draft = tempfile::NamedTempFile::new_in(folder)?;
+    draft.write_all(text.as_bytes())?;
+    draft.as_file().sync_all()?;
+    let kept = if force { draft.persist(path) } else { draft.persist_noclobber(path) };
+    kept.map(drop).map_err(|error| error.error)
+}
+
+fn shown(roll: &Roll, lang: Lang) -> String {
+    let now_ms = desk::now_ms();
+    let mut rows: Vec<Vec<String>> = roll.lead.iter().map(|lead| cells(lead, now_ms, lang)).collect();
+    rows.extend(roll.mates.iter().map(|mate| cells(mate, now_ms, lang)));
+    let none = if roll.mates.is_empty() { format!("{}\n", lang.nobody_joined()) } else { String::new() };
+    format!(
+        "{} ({} {})\n{}{none}",
+        roll.name(),
+        lang.session_word(),
+        short(&roll.session),
+        table(&lang.roll_heads(), &rows)
+    )
+}
+
+fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
+    let person = &member.person;
+    let why = match &member.gone {
+        Some(gone) => Some(lang.ended_by(&gone.by, &gone.reason)),
+        None => lang.reason(person),
+    };
+    vec![
+        person.name.clone(),
+        if person.lead { lang.is_lead().to_owned() } else { member.kind.clone() },
+        member.color.clone(),
+        lang.member_state(member).to_owned(),
+        lang.ago(between(member.last_at_ms, now_ms)),
+        if member.unread > 0 { member.unread.to_string() } else { String::new() },
+        person.model.clone(),
+        if person.nano > 0 { money(person.nano) } else { String::new() },
+        clip(&member.title, TASK_CHARS),
+        why.unwrap_or_default(),
+    ]
+}
+
+/// The registry in the words that other programs have for it, with ours beside them.
+fn registry(roll: &Roll) -> Value {
+    let team = roll.name();
+    let id = |member: &Enrolled| format!("{}@{team}", member.person.name);
+    let row = |member: &Enrolled| {
+        json!({
+            "agentId": id(member),
+            "name": member.person.name,
+            "agentType": member.kind,
+            "color": member.color,
+            "isActive": member.is_active(),
+            "role": member.person.role,
+            "agent": member.person.agent,
+            "state": member.person.state,
+            "reason": member.person.reason,
+            "doing": member.person.doing,
+            "lastActivity": rfc3339(member.last_at_ms),
+            "unread": member.unread,
+            "task": member.title,
+            "model": member.person.model,
+            "costUsd": dollars(member.person.nano),
+            "ended": member.gone,
+        })
+    };
+    json!({
+        "name": team,
+        "session": roll.session,
+        "leadAgentId": roll.lead.as_ref().map(id),
+        "lead": roll.lead.as_ref().map(row),
+        "members": roll.mates.iter().map(row).collect::<Vec<_>>(),
+    })
+}
+
+/// Writes `teams/NAME/config.json` and an inbox for everybody; returns the first.
+fn export(folder: &Path, roll: &Roll, letters: &[Letter]) -> Result<String, Stop> {
+    let folder = folder.join("teams").join(roll.name());
+    let failed =
+        |error: std::io::Error| Stop::new(Exit::Failed, format!("`{}` cannot be written: {error}", folder.display()));
+    let pretty = |value: &Value| format!("{value:#}\n");
+    let config = folder.join("config.json");
+    put(&config, &pretty(&registry(roll)), true).map_err(failed)?;
+    for member in roll.lead.iter().chain(&roll.mates) {
+        let name = &member.person.name;
+        let inbox: Vec<Value> =
+            letters.iter().filter(|letter| letter.to == *name && !letter.is_control()).map(message).collect();
+        let file = folder.join("inboxes").join(format!("{name}.json"));
+        put(&file, &pretty(&Value::from(inbox)), true).map_err(failed)?;
+    }
+    Ok(config.display().to_string())
+}
+
+fn message(letter: &Letter) -> Value {
+    let is_read = letter.fate.turn().is_some() || matches!(letter.fate, max_team_runtime::Fate::Acted(_));
+    let color = letter.envelope.body.get("color").cloned();
+    json!({
+        "from": letter.from, "text": letter.text(), "timestamp": rfc3339(letter.envelope.sent_at_ms),
+        "read": is_read, "color": color,
+    })
+}

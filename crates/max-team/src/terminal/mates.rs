@@ -1,0 +1,159 @@
+//! The teammates as a face knows them: who is there, in which colour, and whom a line is for.
+//!
+//! They are known from what they do, and from the registry where they did it before we came.
+
+use max_team_core::event::{Event, Outcome};
+use max_team_core::mates::name::{Means, means};
+use max_team_core::mates::word::Word;
+use max_team_runtime::{Origin, Roll, SEND_MESSAGE};
+use serde_json::Value;
+
+/// Letters on their way that are remembered of one answer.
+const LETTERS_MAX: usize = 64;
+
+/// Everybody who is there, in the order they came.
+#[derive(Debug, Default)]
+pub(super) struct Mates {
+    there: Vec<Known>,
+}
+
+/// A teammate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) name: String,
+    pub(super) color: String,
+}
+
+/// Something that somebody writes to somebody, by the key of the call that does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Letter {
+    pub(super) key: String,
+    pub(super) to: String,
+    pub(super) text: String,
+}
+
+impl Mates {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Known> {
+        self.there.iter()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.there.clear();
+    }
+
+    /// Something happened to somebody: whoever begins is there, whoever ends is not.
+    pub(super) fn hear(&mut self, from: &Origin, event: &Event) {
+        let Some(color) = from.color.as_deref() else { return };
+        match event {
+            Event::AgentEnded(ended) => self.there.retain(|known| known.name != ended.name),
+            _ if self.there.iter().any(|known| *known.name == *from.name) => {}
+            Event::TurnStarted(_) => {
+                self.there.push(Known { name: from.name.to_string(), color: color.to_owned() });
+            }
+            _ => {}
+        }
+    }
+
+    /// As the registry has it.
+    pub(super) fn read(&mut self, roll: &Roll) {
+        let there = roll.mates.iter().filter(|mate| mate.is_active());
+        self.there = there.map(|mate| Known { name: mate.person.name.clone(), color: mate.color.clone() }).collect();
+    }
+
+    /// Whom a line that begins with `@` is for, and what it says; `None`: it is a message like any other.
+    pub(super) fn addressed(&self, line: &str, lead: &str) -> Option<(String, String)> {
+        let (name, words) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
+        self.means(name, lead).then(|| (name.to_owned(), words.trim().to_owned()))
+    }
+
+    /// Whether somebody is meant by a name.
+    pub(super) fn means(&self, name: &str, lead: &str) -> bool {
+        match means(name, lead) {
+            Means::Lead => true,
+            Means::Everybody => !self.there.is_empty(),
+            Means::Somebody(name) => self.there.iter().any(|known| known.name == name),
+        }
+    }
+
+    /// The names that a draft may become; nothing once there is more than a name.
+    pub(super) fn matches(&self, draft: &str) -> Vec<&Known> {
+        match draft.strip_prefix('@') {
+            Some(begun) if !begun.contains(char::is_whitespace) => {
+                self.there.iter().filter(|known| known.name.starts_with(begun)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// What Tab makes of a draft: the name, or as much as all candidates share.
+    pub(super) fn complete(&self, draft: &str) -> Option<String> {
+        let found = self.matches(draft);
+        let (first, rest) = found.split_first()?;
+        let shared = rest.iter().fold(first.name.as_str(), |shared, known| {
+            let same = shared.char_indices().zip(known.name.chars()).find(|((_, a), b)| a != b);
+            let end = same.map_or(shared.len().min(known.name.len()), |((at, _), _)| at);
+            shared.get(..end).unwrap_or_default()
+        });
+        let whole = format!("@{shared}");
+        if rest.is_empty() { Some(whole + " ") } else { Some(whole).filter(|whole| whole.len() > draft.len()) }
+    }
+}
+
+/// What an answer writes to others.
+pub(super) fn letters(event: &Event) -> Vec<Letter> {
+    let Event::LlmEnded(ended) = event else { return Vec::new() };
+    let Outcome::Done(answer) = &ended.outcome else { return Vec::new() };
+    let uses = answer.message.tool_uses().enumerate().take(LETTERS_MAX);
+    let sends = uses.filter(|(_, (_, name, _))| *name == SEND_MESSAGE);
+    sends.filter_map(|(index, (_, _, input))| letter(format!("{}.{index}", ended.call), input)).collect()
+}
+
+fn letter(key: String, input: &Value) -> Option<Letter> {
+    let to = match input.get("to")? {
+        Value::String(name) => name.clone(),
+        Value::Array(names) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(", "),
+        _ => return None,
+    };
+    let word = Word::read(input.get("message")?).ok()?;
+    let text = match (&word, word.text()) {
+        (Word::Text { .. }, text) => text.to_owned(),
+        (word, "") => word.kind().name().to_owned(),
+        (word, text) => format!("{}: {text}", word.kind().name()),
+    };
+    Some(Letter { key, to, text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mates(names: &[&str]) -> Mates {
+        let known = |name: &&str| Known { name: (*name).to_owned(), color: "blue".to_owned() };
+        Mates { there: names.iter().map(known).collect() }
+    }
+
+    #[test]
+    fn a_line_is_for_whoever_is_there() {
+        let mates = mates(&["alice", "bob"]);
+        let to = |line: &str| mates.addressed(line, "max");
+        assert_eq!(to("@alice use  tabs\nplease "), Some(("alice".into(), "use  tabs\nplease".into())));
+        assert_eq!(to("@team stop"), Some(("team".into(), "stop".into())));
+        assert_eq!(to("@max hello"), Some(("max".into(), "hello".into())));
+        for line in ["@src/main.rs is wrong", "@alice", "alice hi", "hi @alice there", "@carol hi"] {
+            assert_eq!(to(line), None, "{line}");
+        }
+        assert_eq!(Mates::default().addressed("@team hi", "max"), None, "nobody is there");
+    }
+
+    #[test]
+    fn tab_completes_a_name_as_far_as_it_is_clear() {
+        let mates = mates(&["alice", "alina", "张三", "张四"]);
+        let complete = |draft: &str| mates.complete(draft);
+        assert_eq!(complete("@a").as_deref(), Some("@ali"));
+        assert_eq!(complete("@ali"), None);
+        assert_eq!(complete("@alic").as_deref(), Some("@alice "));
+        assert_eq!(complete("@张三").as_deref(), Some("@张三 "));
+        assert_eq!(complete("@"), None);
+        assert_eq!(complete("@alice x"), None);
+    }
+}

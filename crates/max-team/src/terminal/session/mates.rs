@@ -1,0 +1,106 @@
+//! Teammates' part of a session: who is there, writing to them, letting more begin.
+
+use std::fmt;
+
+use max_team_core::event::Event;
+use max_team_core::message::Kind;
+use max_team_runtime::{Origin, Roll, Spawn};
+
+use super::super::link::Act;
+use super::super::mates::Mates;
+use super::super::report;
+use super::super::rows::Row;
+use super::super::transcript::Item;
+use super::{Session, note};
+use crate::config::choice::WhileBusy;
+
+/// How `/team load` finds a team: its members, and what is odd about it.
+pub(crate) struct Teams(pub(crate) Find);
+
+type Find = Box<dyn Fn(&str) -> anyhow::Result<(Vec<Spawn>, Vec<String>)> + Send>;
+
+impl Default for Teams {
+    fn default() -> Self {
+        Self(Box::new(|_| anyhow::bail!("there are no teams here")))
+    }
+}
+
+impl fmt::Debug for Teams {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Teams")
+    }
+}
+
+impl Session {
+    pub(in super::super) fn find_teams(&mut self, teams: Teams) {
+        self.teams = teams;
+    }
+
+    pub(in super::super) fn mates(&self) -> &Mates {
+        &self.mates
+    }
+
+    /// Says something to the lead, or writes it to whomever it begins with.
+    pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
+        match self.mates.addressed(&text, &self.who) {
+            // Whoever is talked to here anyway is simply talked to.
+            Some((to, text)) if to != self.who => {
+                self.acts.push(Act::Write { to: vec![to], text });
+                Vec::new()
+            }
+            _ => self.say_by(text, how),
+        }
+    }
+
+    /// `/send NAME WORDS`.
+    pub(super) fn send(&mut self, argument: Option<&str>) -> Vec<Item> {
+        match argument.and_then(|argument| argument.split_once(char::is_whitespace)) {
+            Some((to, text)) if !text.trim().is_empty() => {
+                self.ask(Act::Write { to: vec![to.to_owned()], text: text.trim().to_owned() })
+            }
+            _ => vec![note(self.lang.send_whom().to_owned())],
+        }
+    }
+
+    /// What was written is in the journal.
+    pub(super) fn written(&self, to: &[String], text: String) -> Vec<Item> {
+        let from = self.lang.you_word().to_owned();
+        vec![Item::Row(Row::Mail { from, color: String::new(), to: to.join(", "), text })]
+    }
+
+    pub(in super::super) fn recruit(&mut self, mates: Vec<Spawn>) {
+        self.quiet = false;
+        self.acts.push(Act::Recruit(mates));
+    }
+
+    /// `/team load NAME`.
+    pub(super) fn load(&mut self, name: Option<&str>) -> Vec<Item> {
+        let Some(name) = name else { return vec![note(self.lang.load_which().to_owned())] };
+        match (self.teams.0)(name) {
+            Ok((mates, warnings)) => {
+                self.recruit(mates);
+                warnings.into_iter().map(note).collect()
+            }
+            Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
+        }
+    }
+
+    /// The registry has come.
+    pub(super) fn enrolled(&mut self, roll: &Roll, shown: bool, now_ms: i64) -> Vec<Item> {
+        self.mates.read(roll);
+        let is_any = shown && !roll.mates.is_empty();
+        is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect()
+    }
+
+    /// What of an event is about the team itself.
+    pub(super) fn hear_of_mates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
+        self.mates.hear(from, event);
+        match event {
+            Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
+            Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
+            }
+            _ => Vec::new(),
+        }
+    }
+}

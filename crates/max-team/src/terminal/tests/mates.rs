@@ -1,0 +1,134 @@
+//! Teammates on the screen: who works, what they write, what they come to, and whom a line is for.
+
+use std::sync::Arc;
+
+use crossterm::event::KeyCode;
+use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
+use max_team_core::id::{AgentId, TurnId};
+use max_team_core::mates::{AgentEnded, Life, Teammate};
+use max_team_core::message::Assignment;
+use max_team_runtime::{Origin, RuntimeError};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::link::{Act, Done};
+use super::house::{asks, started, team};
+use super::stage::{self, Stage, edit};
+use crate::words::Lang;
+
+fn mate(number: u128, name: &str, color: &str) -> Arc<Origin> {
+    let agent = AgentId::new(Uuid::from_u128(number));
+    Arc::new(Origin { name: name.into(), color: Some(color.into()), ..Origin::agent(agent) })
+}
+
+fn begins(stage: &mut Stage, from: &Arc<Origin>, title: &str) {
+    let (name, color) = (from.name.to_string(), from.color.as_deref().unwrap().to_owned());
+    let life = Life::Teammate(Box::new(Teammate { name, color, ..Teammate::default() }));
+    let given = Assignment { title: title.into(), depth: 1, attempt: 1, life, ..Assignment::default() };
+    stage.event_from(from.clone(), started(Some(given)));
+    stage.event_from(from.clone(), stage::intent(1, 1));
+}
+
+/// One answer that writes to somebody, and that it was sent.
+fn writes(stage: &mut Stage, from: &Arc<Origin>, to: &str, text: &str) {
+    let part = stage::tool_use("send_message", json!({ "to": to, "message": text }));
+    stage.event_from(from.clone(), stage::answer(1, vec![part]));
+    stage.event_from(
+        from.clone(),
+        Event::ToolDone(ToolDone {
+            key: "1.0".into(),
+            content: Vec::new(),
+            is_error: false,
+            ending: Ending::Ran,
+            ms: 0,
+        }),
+    );
+}
+
+fn ends(stage: &mut Stage, from: &Arc<Origin>, text: &str) {
+    let Event::TurnEnded(ended) = stage::ended(End::Answered) else { panic!("no end") };
+    let turn = TurnId::new(Uuid::from_u128(4));
+    stage.event_from(from.clone(), Event::TurnEnded(TurnEnded { turn, text: text.into(), ..ended }));
+}
+
+fn stage(lang: Lang) -> Stage {
+    Stage::led(80, 24, false, lang, Some(team()), &stage::opened())
+}
+
+#[test]
+fn teammates_at_work() {
+    for (lang, name) in [(Lang::En, "mates_80x24"), (Lang::Zh, "chinese_mates_80x24")] {
+        let mut stage = stage(lang);
+        let (alice, bob) = (mate(11, "alice", "blue"), mate(12, "bob", "green"));
+        begins(&mut stage, &alice, "Make a schema");
+        begins(&mut stage, &bob, "Wait for alice");
+        writes(&mut stage, &alice, "bob", "users(id, name)");
+        stage.wait(1_000);
+        ends(&mut stage, &bob, "I wait.\n\nFor the schema.");
+        insta::assert_snapshot!(name, stage.glass.screen());
+    }
+}
+
+#[test]
+fn three_questions_wait_in_one_queue() {
+    let mut stage = stage(Lang::En);
+    for (number, name, color) in [(11, "ann", "blue"), (12, "ben", "green"), (13, "cat", "yellow")] {
+        let from = mate(number, name, color);
+        begins(&mut stage, &from, "Write your file");
+        stage.event_from(from, asks(number, "write_file", edit(&format!("{name}.txt"), "@@ -0,0 +1 @@\n+x\n")));
+    }
+    stage.wait(1_000);
+    insta::assert_snapshot!("mates_ask_80x24", stage.glass.screen());
+    stage.key(KeyCode::Char('y'));
+    stage.wait(1_000);
+    assert!(stage.glass.screen().contains("ben (task Write your file) wants to use write_file  (1 of 2 questions)"));
+    stage.key(KeyCode::Char('n'));
+    stage.wait(1_000);
+    stage.key(KeyCode::Char('y'));
+    let answered: Vec<bool> = stage
+        .acts
+        .iter()
+        .filter_map(|act| if let Act::Answer { answer, .. } = act { Some(answer.allow) } else { None })
+        .collect();
+    assert_eq!(answered, [true, false, true]);
+}
+
+#[test]
+fn a_line_that_names_somebody_is_for_them() {
+    let mut stage = stage(Lang::En);
+    let alice = mate(11, "alice", "blue");
+    begins(&mut stage, &alice, "Make a schema");
+    ends(&mut stage, &alice, "Made.");
+    stage.write("@al");
+    assert!(stage.glass.screen().contains("  @alice"), "{}", stage.glass.screen());
+    stage.key(KeyCode::Tab);
+    stage.say("use tabs");
+    let written = |act: &Act| matches!(act, Act::Write { to, text } if *to == ["alice"] && text == "use tabs");
+    assert!(stage.acts.iter().any(written), "{:?}", stage.acts);
+    let to = || vec!["alice".to_owned()];
+    stage.chat.done(Done::Written { to: to(), text: "use tabs".into(), outcome: Ok(()) });
+    stage.paint();
+    assert!(stage.glass.screen().contains("✉ you → alice: use tabs"), "{}", stage.glass.screen());
+    // What could not be sent comes back into the draft.
+    let full = RuntimeError::MailFull { name: "alice".into(), max: 1_000 };
+    stage.chat.done(Done::Written { to: to(), text: "again".into(), outcome: Err(full) });
+    stage.paint();
+    assert!(stage.glass.screen().contains("> @alice again"), "{}", stage.glass.screen());
+    stage.control('c');
+    stage.say("@src/main.rs is wrong");
+    assert!(stage.acts.iter().any(|act| matches!(act, Act::Say { text, .. } if text == "@src/main.rs is wrong")));
+    stage.say("/send alice");
+    assert!(stage.glass.screen().contains("say whom, and what"), "{}", stage.glass.screen());
+    stage.say("/team load web");
+    assert!(stage.glass.screen().contains("there are no teams here"), "{}", stage.glass.screen());
+    let gone = AgentEnded {
+        session: stage::session_id(),
+        name: "alice".into(),
+        by: "max".into(),
+        reason: "all is done".into(),
+        forced: false,
+    };
+    stage.event_from(alice, Event::AgentEnded(gone));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("alice has ended (by max: all is done)") && !screen.contains("at rest"), "{screen}");
+}

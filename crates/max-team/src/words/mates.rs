@@ -1,0 +1,175 @@
+//! The phrases of teammates and their mail.
+
+use max_team_core::message::Kind;
+use max_team_runtime::{Enrolled, Fate};
+
+use super::Lang;
+
+phrases! {
+    no_letters: "no letters; `--all` shows also what only keeps the team going", "没有信件；`--all` 还会列出只用于协调的信件";
+    no_teams: "no team is written down; `max-team team save NAME` writes the one of a session",
+        "还没有写下的团队；用 `max-team team save 名称` 写下某个会话的团队";
+    nobody_joined: "no teammates", "没有队友";
+    is_lead: "lead", "负责人";
+    is_gone: "ended", "已结束";
+    read_at_next_turn: "it is read when the next turn begins", "将在下一轮开始时读取";
+    asked_to_end: "asked; it ends once its work and its mail are done", "已请求；完成手头工作和信件后结束";
+    you_word: "you", "您";
+    load_which: "/team load NAME: the name of a team that is written down", "/team load 名称：已写下的团队的名称";
+    send_whom: "/send NAME WORDS, or @NAME WORDS: say whom, and what", "/send 姓名 内容，或 @姓名 内容：请写明对象和内容";
+}
+
+impl Lang {
+    pub(crate) fn mail_heads(self) -> [&'static str; 7] {
+        match self {
+            Self::En => ["ID", "SENT", "FROM", "TO", "KIND", "STATE", "TEXT"],
+            Self::Zh => ["ID", "发送时间", "发件人", "收件人", "类型", "状态", "内容"],
+        }
+    }
+
+    pub(crate) fn roll_heads(self) -> [&'static str; 10] {
+        match self {
+            Self::En => ["NAME", "TYPE", "COLOR", "STATE", "LAST", "UNREAD>", "MODEL", "COST>", "TASK", "WHY"],
+            Self::Zh => ["姓名", "类型", "颜色", "状态", "最近活动", "未读>", "模型", "花费>", "任务", "原因"],
+        }
+    }
+
+    pub(crate) fn team_heads(self) -> [&'static str; 4] {
+        match self {
+            Self::En => ["NAME", "FROM", "MEMBERS", "DESCRIPTION"],
+            Self::Zh => ["名称", "来源", "成员", "说明"],
+        }
+    }
+
+    pub(crate) fn letter_fate(self, fate: &Fate) -> &'static str {
+        match (self, fate) {
+            (Self::En, fate) => fate.name(),
+            (Self::Zh, Fate::Queued) => "排队",
+            (Self::Zh, Fate::Delivered) => "已送达",
+            (Self::Zh, Fate::Read(_)) => "已读",
+            (Self::Zh, Fate::Acted(_)) => "已处理",
+            (Self::Zh, Fate::Dead(_)) => "退回",
+            (Self::Zh, Fate::Refused(_)) => "拒收",
+        }
+    }
+
+    pub(crate) fn letter_kind(self, kind: Kind) -> &'static str {
+        match (self, kind) {
+            (Self::Zh, Kind::UserInput) => "用户",
+            (Self::Zh, Kind::Text) => "消息",
+            (Self::Zh, Kind::TaskAssign) => "任务",
+            (Self::Zh, Kind::TaskResult) => "结果",
+            (Self::Zh, Kind::PlanApprovalRequest) => "计划待批",
+            (Self::Zh, Kind::PlanApprovalResponse) => "计划答复",
+            (_, kind) => kind.name(),
+        }
+    }
+
+    pub(crate) fn member_state(self, member: &Enrolled) -> &'static str {
+        if member.is_active() { self.person_state(member.person.state) } else { self.is_gone() }
+    }
+
+    pub(crate) fn unread(self, count: usize) -> String {
+        say!(self, "{count} unread", "{count} 封未读")
+    }
+
+    /// Those who have nothing to do.
+    pub(crate) fn resting(self, names: &str) -> String {
+        say!(self, "at rest: {names}", "休息中：{names}")
+    }
+
+    /// Why somebody is no more.
+    pub(crate) fn ended_by(self, by: &str, reason: &str) -> String {
+        let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+        say!(self, "by {by}{why}", "由 {by} 结束{why}")
+    }
+
+    pub(crate) fn no_letter(self, id: &str) -> String {
+        say!(
+            self,
+            "there is no letter `{id}` in this session; `max-team mail list --all` shows those there are",
+            "此会话中没有信件 `{id}`；用 `max-team mail list --all` 查看"
+        )
+    }
+
+    pub(crate) fn sent_to(self, names: &str) -> String {
+        say!(self, "sent to {names}", "已发送给 {names}")
+    }
+
+    pub(crate) fn nobody_has(self, name: &str) -> String {
+        say!(
+            self,
+            "nobody is called `{name}` in any session that runs, or in the last one here; say which with --session",
+            "正在运行的会话和此处最近的会话中都没有 `{name}`；请用 --session 指定会话"
+        )
+    }
+
+    pub(crate) fn several_have(self, name: &str, sessions: &str) -> String {
+        say!(
+            self,
+            "`{name}` is in several sessions: {sessions}; say which with --session",
+            "多个会话中都有 `{name}`：{sessions}；请用 --session 指定"
+        )
+    }
+
+    pub(crate) fn mode_set(self, names: &str, mode: &str) -> String {
+        say!(self, "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}")
+    }
+
+    pub(crate) fn joined(self, names: &str) -> String {
+        say!(self, "{names}: begun", "{names}：已开始")
+    }
+
+    pub(crate) fn not_joined(self, why: &str) -> String {
+        say!(self, "not started: {why}", "未能开始：{why}")
+    }
+
+    pub(crate) fn team_written(self, file: &str, name: &str) -> String {
+        say!(
+            self,
+            "{file} is written; `max-team --team {name}` starts with it",
+            "已写入 {file}；用 `max-team --team {name}` 从它开始"
+        )
+    }
+
+    pub(crate) fn team_exists(self, file: &str) -> String {
+        say!(self, "`{file}` is there already; --force replaces it", "`{file}` 已存在；用 --force 替换")
+    }
+
+    pub(crate) fn no_team_file(self, name: &str, names: &str) -> String {
+        match names {
+            "" => say!(self, "there is no team `{name}`, nor any other", "没有团队 `{name}`，也没有其他团队"),
+            _ => say!(self, "there is no team `{name}`; there are {names}", "没有团队 `{name}`；有 {names}"),
+        }
+    }
+
+    pub(crate) fn no_team_name(self, name: &str) -> String {
+        say!(
+            self,
+            "`{name}` cannot be the name of a team: use letters, digits, `-`, `_` and `.`",
+            "`{name}` 不能作为团队名称：请使用字母、数字、`-`、`_` 和 `.`"
+        )
+    }
+
+    pub(crate) fn nothing_to_save(self) -> String {
+        say!(self, "this session has no teammates to write down", "此会话没有可写下的队友")
+    }
+
+    pub(crate) fn exported(self, file: &str) -> String {
+        say!(self, "{file} is written, with an inbox for each", "已写入 {file}，每位成员各有一个收件箱")
+    }
+
+    pub(crate) fn other_lead(self, wanted: &str, lead: &str) -> String {
+        say!(
+            self,
+            "this team was written for the lead `{wanted}`; `{lead}` leads here",
+            "此团队是为负责人 `{wanted}` 写的；这里由 `{lead}` 负责"
+        )
+    }
+
+    /// What somebody is told about the one that ended.
+    pub(crate) fn mate_ended(self, name: &str, by: &str, reason: &str) -> String {
+        let how = self.ended_by(by, reason);
+        say!(self, "{name} has ended ({how})", "{name} 已结束（{how}）")
+    }
+}

@@ -1,0 +1,275 @@
+//! Teammates as people see them: letters and what became of each, writing to somebody from another terminal, teams in files, and
+//! several who ask at once.
+
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
+use serde_json::{Value, json};
+
+use crate::chat::Terminal;
+use crate::desk::wait_for;
+use crate::program::{Program, Ran, finish};
+
+fn ok(ran: Ran) -> Ran {
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran
+}
+
+/// Whether a request is a teammate's.
+fn is(request: &Recorded, name: &str) -> bool {
+    request.user_texts().first().is_some_and(|text| text.starts_with(&format!("You are `{name}`")))
+}
+
+fn spawn(name: &str, prompt: &str) -> Value {
+    json!({ "name": name, "role": "helper", "prompt": prompt })
+}
+
+/// A lead with alice and bob. Alice writes to bob; whoever is written to answers with the words.
+fn pair() -> ModelServer {
+    ModelServer::start(Script::new().when(|request| {
+        let last = request.last_user();
+        Some(if is(request, "alice") {
+            match request.tool_results() {
+                0 => Reply::new().tool("m1", "send_message", json!({ "to": "bob", "message": "users(id)" })),
+                _ if last.contains("use tabs") => Reply::text("Tabs it is."),
+                _ => Reply::text("The schema is made."),
+            }
+        } else if is(request, "bob") {
+            Reply::text(if request.contains("users(id)") { "Got it." } else { "I wait." })
+        } else if request.tool_results() == 0 && request.user_texts().len() == 1 {
+            let (alice, bob) = (spawn("alice", "Make a schema."), spawn("bob", "Wait for alice."));
+            Reply::new().tool("s1", "spawn_teammate", alice).tool("s2", "spawn_teammate", bob)
+        } else if last.contains("how far") {
+            Reply::text("Half way.")
+        } else {
+            Reply::text("Noted.")
+        })
+    }))
+}
+
+fn letters(program: &Program, words: &[&str]) -> Vec<Value> {
+    let ran = ok(program.run(&[&["mail", "list", "--json"], words].concat()));
+    ran.json().as_array().unwrap().clone()
+}
+
+/// From, to, kind and state of each.
+fn told(letters: &[Value]) -> Vec<String> {
+    let line = |letter: &Value| {
+        let text = |key: &str| letter[key].as_str().unwrap().to_owned();
+        format!("{} → {} {} {}", text("from"), text("to"), text("kind"), text("state"))
+    };
+    letters.iter().map(line).collect()
+}
+
+#[test]
+fn letters_are_listed_with_what_became_of_them() {
+    let server = pair();
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    let all = letters(&program, &[]);
+    for wanted in [
+        "user → max user_input acted",
+        "max → alice task_assign acted",
+        "max → bob task_assign acted",
+        "alice → bob text acted",
+        "alice → max task_result acted",
+        "bob → max task_result acted",
+    ] {
+        assert!(told(&all).iter().any(|line| line == wanted), "{wanted}: {:?}", told(&all));
+    }
+    let seqs: Vec<u64> = all.iter().map(|letter| letter["seq"].as_u64().unwrap()).collect();
+    assert!(seqs.is_sorted() && all.iter().all(|letter| letter["turn"].is_string()), "{all:?}");
+    let task = all.iter().find(|letter| letter["to"] == "alice" && letter["kind"] == "task_assign").unwrap();
+    assert_eq!(task["text"], "Make a schema.", "what everybody is told is left out");
+    assert!(!told(&all).iter().any(|line| line.contains("idle")), "only with --all");
+    assert!(told(&letters(&program, &["--all"])).iter().any(|line| line == "bob → max idle_notification acted"));
+    let bobs = letters(&program, &["--agent", "bob", "--state", "acted"]);
+    assert!(bobs.len() >= 3 && bobs.iter().all(|letter| letter["from"] == "bob" || letter["to"] == "bob"), "{bobs:?}");
+    let table = ok(program.run(&["mail", "list"])).out;
+    assert!(table.starts_with("ID") && table.contains("users(id)"), "{table}");
+    let mail = all.iter().find(|letter| letter["text"] == "users(id)").unwrap();
+    let shown = ok(program.run(&["mail", "show", mail["short"].as_str().unwrap()])).out;
+    assert!(shown.contains("FROM: alice (agent/agt_") && shown.contains("STATE: acted (trn_"), "{shown}");
+    assert_eq!(program.run(&["mail", "show", "nope"]).code, 1);
+    let zh = program.variable("LC_ALL", "zh_CN.UTF-8");
+    assert!(ok(zh.run(&["mail", "list"])).out.contains("已处理"));
+    assert!(ok(zh.run(&["team", "show"])).out.contains("负责人"));
+}
+
+#[test]
+fn somebody_is_written_to_while_nobody_runs_the_session() {
+    let server = pair();
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    let sent = ok(program.run(&["send", "alice", "use tabs"]));
+    assert!(sent.out == "sent to alice\n" && sent.err.contains("nobody runs the session"), "{sent:?}");
+    assert_eq!(told(&letters(&program, &["--state", "queued"])), ["user → alice user_input queued"]);
+    let nobody = program.run(&["send", "carol", "hi"]);
+    assert!(nobody.code == 1 && nobody.err.contains("`alice`, `bob`"), "{nobody:?}");
+    ok(program.run(&["-c", "-p", ""]));
+    let after = letters(&program, &["--agent", "user"]);
+    assert!(told(&after).contains(&"user → alice user_input acted".to_owned()), "{:?}", told(&after));
+    let answer = after.iter().find(|letter| letter["from"] == "alice").unwrap();
+    assert_eq!((&answer["text"], &answer["state"]), (&json!("Tabs it is."), &json!("delivered")));
+    // The lead by its name, and everybody at once.
+    ok(program.run(&["send", "max", "how far are you?"]));
+    let ran = ok(program.run(&["-c", "-p", ""]));
+    assert_eq!(ran.out, "Half way.\n", "{ran:?}");
+    let all = ok(program.run(&["mail", "send", "team", "well done"]));
+    assert_eq!(all.out, "sent to alice, bob, max\n");
+    ok(program.run(&["-c", "-p", ""]));
+    // One who is no more is not written to.
+    ok(program.run(&["team", "shutdown", "alice", "--now"]));
+    ok(program.run(&["-c", "-p", ""]));
+    let gone = program.run(&["send", "alice", "hi"]);
+    assert!(gone.code == 1 && gone.err.contains("`alice` is no more (by owner at cli)"), "{gone:?}");
+    assert!(told(&letters(&program, &["--all"])).iter().any(|line| line == "alice → max teammate_terminated acted"));
+}
+
+#[test]
+fn the_registry_is_shown_saved_and_exported() {
+    let server = pair();
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    let team = ok(program.run(&["team", "show", "--json"])).json();
+    let name = team["name"].as_str().unwrap();
+    assert_eq!(team["leadAgentId"], json!(format!("max@{name}")));
+    let alice = &team["members"][0];
+    assert_eq!(alice["agentId"], json!(format!("alice@{name}")));
+    assert_eq!(
+        (&alice["name"], &alice["agentType"], &alice["color"]),
+        (&json!("alice"), &json!("general"), &json!("blue"))
+    );
+    assert_eq!((&alice["isActive"], &alice["unread"]), (&json!(true), &json!(0)));
+    let shown = ok(program.run(&["team", "show"])).out;
+    assert!(shown.contains("alice") && shown.contains("Wait for alice."), "{shown}");
+    assert!(ok(program.run(&["ps", "--all"])).out.contains("bob"));
+
+    let saved = ok(program.run(&["team", "save", "web"]));
+    assert!(saved.out.contains(".max-team/teams/web.yaml"), "{saved:?}");
+    let text = program.read(".max-team/teams/web.yaml");
+    assert!(text.contains("- name: alice\n") && text.contains("prompt: Make a schema."), "{text}");
+    assert_eq!(program.run(&["team", "save", "web"]).code, 2, "nothing is overwritten");
+    ok(program.run(&["team", "save", "web", "--force"]));
+    let listed = ok(program.run(&["team", "list"])).out;
+    assert!(listed.contains("web") && listed.contains("alice, bob"), "{listed}");
+
+    ok(program.run(&["team", "export", "--claude", "out"]));
+    let config: Value = serde_json::from_str(&program.read(&format!("out/teams/{name}/config.json"))).unwrap();
+    assert_eq!(config["members"][1]["name"], "bob");
+    let inbox: Value = serde_json::from_str(&program.read(&format!("out/teams/{name}/inboxes/bob.json"))).unwrap();
+    let letter = inbox.as_array().unwrap().iter().find(|letter| letter["text"] == "users(id)").unwrap();
+    assert_eq!((&letter["from"], &letter["read"]), (&json!("alice"), &json!(true)));
+}
+
+/// The lead is held up by its model; alice has nothing to do and is woken by what somebody writes at another terminal.
+#[test]
+fn one_at_rest_is_woken_from_another_terminal() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "alice") {
+            Reply::text(if request.last_user().contains("ping") { "pong" } else { "Ready." })
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Wait."))
+        } else {
+            Reply::text("Done.").gate_before(&held)
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    wait_for(&program, "turn_ended", "Ready.");
+    let sent = ok(program.run(&["send", "alice", "ping"]));
+    assert!(sent.err.contains("it is read when the next turn begins"), "{sent:?}");
+    wait_for(&program, "turn_ended", "pong");
+    // Its mode is set, and it ends when it is asked to, while its lead is still at it.
+    assert!(ok(program.run(&["team", "mode", "alice", "plan"])).out.contains("alice: plan"));
+    let ended = ok(program.run(&["team", "shutdown", "alice"]));
+    assert!(ended.out.contains("alice has ended (by owner at cli)"), "{ended:?}");
+    gate.open();
+    ok(finish(child));
+    let journal = program.journal();
+    let plan = journal.iter().any(|entry| entry["event"] == "configured" && entry.to_string().contains("\"plan\""));
+    assert!(plan, "the mode was set");
+}
+
+const WEB: &str = "description: two for the web\nlead: max\nmembers:\n  - {name: alice, role: backend, prompt: Make a schema., \
+    mode: bypassPermissions}\n  - {name: bob, prompt: Wait for alice., type: explore}\n";
+
+#[test]
+fn a_written_team_begins_with_the_first_message() {
+    let server = pair();
+    let program = Program::team(&server).file(".max-team/teams/web.yaml", WEB);
+    let ran = ok(program.run(&["--team", "web", "-p", "how far are you?"]));
+    assert!(ran.err.contains("`mode: bypassPermissions` is held back"), "{ran:?}");
+    let lead = server.requests().into_iter().find(|request| request.contains("how far")).unwrap();
+    assert!(lead.contains("The user has started teammates for you: `alice` (backend), `bob`."), "{}", lead.body);
+    let team = ok(program.run(&["team", "show", "--json"])).json();
+    let kinds: Vec<&str> = (0..2).map(|at| team["members"][at]["agentType"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["general", "explore"]);
+    // Nobody begins twice, and what cannot begin is told.
+    let again = ok(program.run(&["-c", "--team", "web", "-p", "how far?"]));
+    assert!(again.err.contains("not started: `alice`: `alice` is there already"), "{again:?}");
+    let program = program.file("odd.yaml", "members:\n  - {name: carl, prompt: p, type: wizard}\n");
+    let odd = ok(program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]));
+    assert!(odd.err.contains("there is no type `wizard`"), "{odd:?}");
+    let none = program.run(&["--team", "wbe", "-p", "hi"]);
+    assert!(none.code == 2 && none.err.contains("there are web"), "{none:?}");
+    // A session that nobody runs gets its team when it goes on.
+    let program = program.file("more.yaml", "members:\n  - {name: dora, prompt: Wait.}\n");
+    let session = team["session"].as_str().unwrap();
+    let noted = ok(program.run(&["team", "load", "more.yaml", "--session", session]));
+    assert!(noted.err.contains("nobody runs the session"), "{noted:?}");
+    ok(program.run(&["-c", "-p", ""]));
+    assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
+}
+
+/// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
+#[test]
+fn of_three_questions_none_is_lost() {
+    let server = ModelServer::start(Script::new().when(|request| {
+        let name = ["ann", "ben", "cat"].into_iter().find(|name| is(request, name));
+        Some(match (name, request.tool_results()) {
+            (Some(name), 0) => {
+                let file = json!({ "path": format!("{name}.txt"), "content": "x" });
+                Reply::new().tool("w1", "write_file", file)
+            }
+            (Some(name), _) => Reply::text(format!("{name} is through.")),
+            (None, 0) => ["ann", "ben", "cat"].into_iter().fold(Reply::new(), |reply, name| {
+                reply.tool(format!("s-{name}"), "spawn_teammate", spawn(name, "Write your file."))
+            }),
+            (None, _) => Reply::text("They are at it."),
+        })
+    }));
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("1 of 3 questions");
+    let asked = ok(program.run(&["inbox", "--json"])).json();
+    let of = |name: &str| {
+        let found = asked.as_array().unwrap().iter().find(|row| row["who"] == name).unwrap();
+        found["short"].as_str().unwrap().to_owned()
+    };
+    ok(program.run(&["approve", &of("cat")]));
+    wait_for(&program, "turn_ended", "cat is through.");
+    terminal.wait("1 of 2 questions");
+    assert!(terminal.screen().contains("(task Write your file.)"), "{}", terminal.screen());
+    terminal.answer("y");
+    terminal.wait("is through.");
+    terminal.answer("y");
+    wait_for(&program, "turn_ended", "ann is through.");
+    wait_for(&program, "turn_ended", "ben is through.");
+    for name in ["ann", "ben", "cat"] {
+        assert_eq!(program.read(&format!("{name}.txt")), "x");
+    }
+    assert_eq!(ok(program.run(&["inbox", "--json"])).json(), json!([]));
+    terminal.keys(&["@an", "Tab"]);
+    terminal.wait("@ann ");
+    terminal.keys(&["thanks", "Enter"]);
+    terminal.wait("you → ann: thanks");
+    wait_for(&program, "mailed", "thanks");
+    terminal.keys(&["/team", "Enter"]);
+    terminal.wait("lead");
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+}

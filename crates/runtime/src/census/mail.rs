@@ -1,0 +1,283 @@
+//! The letters of a session, and what became of each.
+//!
+//! A letter waits in its reader's mailbox until a commit of the reader's takes it; which turn that was for, the reader's own
+//! stream says. What is in nobody's mailbox because its reader began with it in hand is told from there, too.
+
+use std::collections::{BTreeSet, HashMap};
+
+use max_team_core::chat::Part;
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, SessionId, TurnId};
+use max_team_core::message::{Address, Envelope, Kind};
+use max_team_journal::Entry;
+use serde_json::{Value, json};
+
+use super::{Census, PAGE, only};
+use crate::agent::{asked_of, text_at};
+use crate::error::RuntimeError;
+use crate::plan::plan_stream;
+use crate::rows::{self, PlanRow, event_of};
+use crate::session;
+
+/// What became of a letter.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fate {
+    /// It waits, and nobody runs the session.
+    Queued,
+    /// It lies before whoever it is for.
+    Delivered,
+    /// It is being acted on, in this turn.
+    Read(TurnId),
+    /// It was; in this turn, if it took one.
+    Acted(Option<TurnId>),
+    /// It came back: why.
+    Dead(String),
+    /// It was not accepted: why.
+    Refused(String),
+}
+
+impl Fate {
+    /// All names, in the order in which a letter goes through them.
+    pub const NAMES: [&str; 6] = ["queued", "delivered", "read", "acted", "dead", "refused"];
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Delivered => "delivered",
+            Self::Read(_) => "read",
+            Self::Acted(_) => "acted",
+            Self::Dead(_) => "dead",
+            Self::Refused(_) => "refused",
+        }
+    }
+
+    /// The turn that it was read in.
+    pub fn turn(&self) -> Option<TurnId> {
+        match self {
+            Self::Read(turn) => Some(*turn),
+            Self::Acted(turn) => *turn,
+            _ => None,
+        }
+    }
+
+    /// Why it was not read.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Dead(why) | Self::Refused(why) => Some(why),
+            _ => None,
+        }
+    }
+}
+
+/// A letter, and what became of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Letter {
+    /// All that it says.
+    pub envelope: Envelope,
+    /// Its place in the log: between two who write to each other, the order in which it was written.
+    pub seq: u64,
+    /// Who wrote it, by name.
+    pub from: String,
+    /// Whom it is for, by name.
+    pub to: String,
+    /// What became of it.
+    pub fate: Fate,
+}
+
+impl Letter {
+    /// Its words.
+    pub fn text(&self) -> String {
+        text_at(&self.envelope.body, "text")
+    }
+
+    /// Whether it keeps the team going rather than say anything: who rests, who may do what, who ends.
+    pub fn is_control(&self) -> bool {
+        !matches!(
+            self.envelope.kind,
+            Kind::UserInput
+                | Kind::Text
+                | Kind::TaskAssign
+                | Kind::TaskResult
+                | Kind::TaskFailed
+                | Kind::NeedClarify
+                | Kind::PlanApprovalRequest
+                | Kind::PlanApprovalResponse
+        )
+    }
+}
+
+/// What a reader's stream says about what it was sent.
+#[derive(Default)]
+struct Reading {
+    turns: Vec<Taken>,
+    refused: HashMap<EnvelopeId, String>,
+}
+
+/// A turn, and the letters that began it.
+struct Taken {
+    turn: TurnId,
+    began: u64,
+    ended: Option<u64>,
+    letters: Vec<EnvelopeId>,
+}
+
+/// A mailbox: its letters, and when each was taken.
+#[derive(Default)]
+struct Mailbox {
+    letters: Vec<(u64, Envelope)>,
+    taken: HashMap<EnvelopeId, u64>,
+}
+
+impl Census<'_> {
+    /// Every letter of a session, in the order they were written.
+    pub fn letters(&self, session: SessionId) -> Result<Vec<Letter>, RuntimeError> {
+        let agents = self.agents(session)?;
+        let mut names: HashMap<Address, String> =
+            agents.iter().map(|row| (session::agent_stream(row.agent), row.name.clone())).collect();
+        for (_, plan) in rows::rows::<PlanRow>(self.journal, rows::PLAN)? {
+            if plan.session == session {
+                names.insert(plan_stream(plan.plan), "plan".to_owned());
+            }
+        }
+        let is_run = self.owner(session)?.is_some();
+        let (mut found, mut dead) = (Vec::new(), HashMap::new());
+        for address in names.keys() {
+            let mut mailbox = self.mailbox(address)?;
+            let reading = self.reading(address, &mut mailbox)?;
+            for (seq, envelope) in mailbox.letters {
+                if let Some(letter) = returned(&envelope) {
+                    dead.insert(letter, text_at(&envelope.body, "text"));
+                }
+                let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
+                found.push((seq, envelope, fate));
+            }
+        }
+        let users: BTreeSet<Address> =
+            found.iter().map(|(_, envelope, _)| &envelope.from).filter(|from| is_user(from)).cloned().collect();
+        for user in users {
+            let letters = self.mailbox(&user)?.letters.into_iter();
+            // Whom the user reads is theirs to know: what lies before them is delivered.
+            let own = letters.filter(|(_, envelope)| names.contains_key(&envelope.from));
+            found.extend(own.map(|(seq, envelope)| (seq, envelope, Fate::Delivered)));
+        }
+        let name = |address: &str| match names.get(address) {
+            Some(name) => name.clone(),
+            None => address.strip_prefix("user/").map_or(address, |_| "user").to_owned(),
+        };
+        let told = |(seq, envelope, fate): (u64, Envelope, Fate)| {
+            let fate = dead.get(&envelope.id).map_or(fate, |why| Fate::Dead(why.clone()));
+            Letter { from: name(&envelope.from), to: name(&envelope.to), envelope, seq, fate }
+        };
+        let mut letters: Vec<Letter> = found.into_iter().map(told).collect();
+        letters.sort_by_key(|letter| letter.seq);
+        Ok(letters)
+    }
+
+    /// The letter of that id, or the only one whose id begins or ends so.
+    pub fn find_letter(&self, session: SessionId, text: &str) -> Result<Option<Letter>, RuntimeError> {
+        let letters = self.letters(session)?;
+        let id: Option<EnvelopeId> = only(letters.iter().map(|letter| letter.envelope.id.to_string()), text)?;
+        Ok(letters.into_iter().find(|letter| Some(letter.envelope.id) == id))
+    }
+
+    fn mailbox(&self, address: &str) -> Result<Mailbox, RuntimeError> {
+        let mut mailbox = Mailbox::default();
+        self.entries(&format!("mail/{address}"), |entry| {
+            if &*entry.event == "acked" {
+                let ids = entry.payload.as_deref().and_then(|payload| serde_json::from_slice(payload).ok());
+                let ids: Vec<EnvelopeId> = ids.unwrap_or_default();
+                mailbox.taken.extend(ids.into_iter().map(|id| (id, entry.seq)));
+            } else if entry.payload.is_some()
+                && let Event::Mailed(envelope) = event_of(entry)?
+            {
+                mailbox.letters.push((entry.seq, envelope));
+            }
+            Ok(())
+        })?;
+        Ok(mailbox)
+    }
+
+    /// What a reader did with its letters; the one that it began with in hand joins those of its mailbox.
+    fn reading(&self, address: &str, mailbox: &mut Mailbox) -> Result<Reading, RuntimeError> {
+        let mut reading = Reading::default();
+        let names = ["turn_started", "turn_ended", "letter_refused"];
+        self.entries(address, |entry| {
+            if !names.contains(&&*entry.event) {
+                return Ok(());
+            }
+            match event_of(entry)? {
+                Event::TurnStarted(started) => {
+                    let is_first = reading.turns.is_empty();
+                    let is_known = mailbox.letters.iter().any(|(_, letter)| letter.id == started.envelope);
+                    if let Some(given) = started.assignment.as_ref().filter(|_| is_first && !is_known) {
+                        let letter = in_hand(address, &given.reply_to, started.envelope, &started.input, entry.at_ms);
+                        mailbox.letters.push((entry.seq, letter));
+                    }
+                    let letters = std::iter::once(started.envelope).chain(started.letters).collect();
+                    reading.turns.push(Taken { turn: started.turn, began: entry.seq, ended: None, letters });
+                }
+                Event::TurnEnded(ended) => {
+                    let turn = reading.turns.iter_mut().rfind(|taken| taken.turn == ended.turn);
+                    turn.into_iter().for_each(|taken| taken.ended = Some(entry.seq));
+                }
+                Event::LetterRefused(refused) => drop(reading.refused.insert(refused.letter, refused.why)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        Ok(reading)
+    }
+
+    fn entries(
+        &self,
+        stream: &str,
+        mut look: impl FnMut(&Entry) -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
+        let mut after = 0;
+        loop {
+            let entries = self.journal.read(stream, after, PAGE)?;
+            let Some(last) = entries.last() else { return Ok(()) };
+            after = last.stream_seq;
+            entries.iter().try_for_each(&mut look)?;
+        }
+    }
+}
+
+impl Reading {
+    fn fate(&self, letter: EnvelopeId, taken: Option<&u64>, is_run: bool) -> Fate {
+        if let Some(why) = self.refused.get(&letter) {
+            return Fate::Refused(why.clone());
+        }
+        let began = self.turns.iter().find(|turn| turn.letters.contains(&letter));
+        // Whoever looks into its mailbox in the middle of a turn reads there.
+        let during = |taken: &u64| {
+            let is_in = |turn: &&Taken| turn.began < *taken && turn.ended.is_none_or(|ended| *taken <= ended);
+            self.turns.iter().find(is_in)
+        };
+        match (began.or_else(|| taken.and_then(during)), taken) {
+            (Some(Taken { turn, ended: None, .. }), _) => Fate::Read(*turn),
+            (Some(Taken { turn, .. }), _) => Fate::Acted(Some(*turn)),
+            (None, Some(_)) => Fate::Acted(None),
+            (None, None) if is_run => Fate::Delivered,
+            (None, None) => Fate::Queued,
+        }
+    }
+}
+
+fn is_user(address: &str) -> bool {
+    address.starts_with("user/")
+}
+
+/// The letter that another says has come back.
+fn returned(envelope: &Envelope) -> Option<EnvelopeId> {
+    let letter = envelope.body.get("letter").filter(|_| envelope.kind == Kind::Undelivered)?;
+    letter.as_str()?.parse().ok()
+}
+
+fn in_hand(address: &str, from: &str, id: EnvelopeId, input: &[Part], sent_at_ms: i64) -> Envelope {
+    let words = input.iter().find_map(|part| if let Part::Text { text } = part { Some(asked_of(text)) } else { None });
+    let body: Value = json!({ "text": words.unwrap_or_default() });
+    let (from, to) = (from.to_owned(), address.to_owned());
+    Envelope { id, from, to, kind: Kind::TaskAssign, body, reply_to: None, cause: None, sent_at_ms }
+}

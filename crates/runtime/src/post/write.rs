@@ -1,0 +1,297 @@
+//! What people write to those who work for them: words, the wish that somebody ends or works otherwise, more teammates.
+//!
+//! Whoever it is for reads it when its next turn begins, or is woken by it; if nobody runs the session, it waits there. Who
+//! is meant is settled before anything is written, so that a name that nobody has is told to whoever mistook it.
+
+use max_team_core::event::{Event, Said};
+use max_team_core::id::{AgentId, EnvelopeId, SessionId};
+use max_team_core::limits::{CALL_TEXT_BYTES_MAX, MAIL_WAITING_MAX, MATES_LOADED_MAX, MESSAGE_BYTES_MAX, QUEUE_MAX};
+use max_team_core::mates::name::{self, Means};
+use max_team_core::message::{Envelope, Kind, Principal};
+use max_team_core::policy::Mode;
+use max_team_journal::{Commit, Strength};
+use serde_json::{Value, json};
+
+use super::{Post, person};
+use crate::agent::derived;
+use crate::census::Census;
+use crate::error::RuntimeError;
+use crate::rows::{self, AgentRow, MateRow};
+use crate::session::{self, SessionRow, Sessions};
+use crate::shared::{append, commit_at, now_ms};
+use crate::team_tools::Spawn;
+
+/// Somebody who is written to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reader {
+    /// What they are called.
+    pub name: String,
+    /// Who they are.
+    pub agent: AgentId,
+    /// Whether they lead the session.
+    pub lead: bool,
+}
+
+impl Reader {
+    /// Their mailbox.
+    pub fn address(&self) -> String {
+        session::agent_stream(self.agent)
+    }
+}
+
+/// What was written, once it is in the journal.
+#[derive(Debug, Clone)]
+pub struct Written {
+    /// To whom.
+    pub readers: Vec<Reader>,
+    /// What; nothing that had been written before under the same key.
+    pub letters: Vec<Envelope>,
+    /// That the lead was spoken to, as its session tells it.
+    pub(crate) said: Option<Event>,
+    pub(crate) at_ms: i64,
+}
+
+/// How somebody is to end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parting {
+    /// Once its work and its mail are done.
+    Asked,
+    /// At once.
+    Told,
+}
+
+impl Post<'_> {
+    /// Writes words to these. `team` is everybody; a lead is spoken to as in its chat.
+    pub async fn write(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        to: &[String],
+        text: &str,
+    ) -> Result<Written, RuntimeError> {
+        let row = Sessions::new(self.journal).row(session)?;
+        let readers = self.readers(&row, to)?;
+        self.write_to(by, key, &row, readers, text, false).await
+    }
+
+    /// Says something to the lead of a session; `wait`: once the turn that runs is over.
+    pub(crate) async fn say(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        text: &str,
+        wait: bool,
+    ) -> Result<Written, RuntimeError> {
+        let row = Sessions::new(self.journal).row(session)?;
+        let lead = Reader { name: String::new(), agent: row.lead, lead: true };
+        self.write_to(by, key, &row, vec![lead], text, wait).await
+    }
+
+    async fn write_to(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        row: &SessionRow,
+        readers: Vec<Reader>,
+        text: &str,
+        wait: bool,
+    ) -> Result<Written, RuntimeError> {
+        let at_ms = now_ms();
+        let (mut commit, mut said) = (commit_at(at_ms), None);
+        for reader in &readers {
+            let max = if reader.lead { MESSAGE_BYTES_MAX } else { CALL_TEXT_BYTES_MAX };
+            if text.len() > max {
+                return Err(RuntimeError::TooLong { bytes: text.len(), max });
+            }
+            let (id, body) = match reader.lead {
+                true if wait => (key, json!({ "text": text, "wait": true })),
+                true => (key, json!({ "text": text })),
+                false => (of(key, reader), json!({ "text": text, "by": person(by) })),
+            };
+            // The same order came twice: it was acknowledged, and is again.
+            if self.journal.has_mail(id)? {
+                continue;
+            }
+            self.has_room(reader)?;
+            commit.sends.push(letter(by, id, reader, Kind::UserInput, body));
+            if reader.lead {
+                let (text, by, cwd) = (text.to_owned(), by.clone(), row.cwd.clone());
+                said = Some(Event::Said(Said { envelope: key, text, by, cwd }));
+            }
+        }
+        if let Some(said) = &said {
+            let stream = session::stream(row.session);
+            commit.projections.extend(rows::project(&stream, at_ms, said));
+            commit.appends.push(append(&stream, said, &by.address())?);
+        }
+        let letters = self.keep(commit).await?;
+        Ok(Written { readers, letters, said, at_ms })
+    }
+
+    /// Lets teammates come to an end.
+    pub async fn part(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        to: &[String],
+        how: Parting,
+    ) -> Result<Written, RuntimeError> {
+        let kind = if how == Parting::Told { Kind::Shutdown } else { Kind::ShutdownRequest };
+        let body = json!({ "by": person(by), "end": true });
+        self.order(by, key, session, to, kind, &body).await
+    }
+
+    /// Lets teammates work in another mode; nobody is freer than the session is.
+    pub async fn set_mode(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        to: &[String],
+        mode: Mode,
+    ) -> Result<Written, RuntimeError> {
+        self.order(by, key, session, to, Kind::ModeSetRequest, &json!({ "mode": mode })).await
+    }
+
+    /// The same letter to teammates, whose lead is not meant.
+    async fn order(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        to: &[String],
+        kind: Kind,
+        body: &Value,
+    ) -> Result<Written, RuntimeError> {
+        let row = Sessions::new(self.journal).row(session)?;
+        let mut readers = self.readers(&row, to)?;
+        readers.retain(|reader| !reader.lead);
+        let mates = rows::mates_of(&session.to_string());
+        let known: Vec<MateRow> = rows::rows(self.journal, &mates)?.into_iter().map(|(_, row)| row).collect();
+        let is_mate = |reader: &Reader| known.iter().any(|mate| mate.agent == reader.agent);
+        if let Some(other) = readers.iter().find(|reader| !is_mate(reader)) {
+            return Err(self.nobody(&row, &other.name)?);
+        }
+        let Some(_) = readers.first() else { return Err(self.nobody(&row, &to.join(", "))?) };
+        let at_ms = now_ms();
+        let mut commit = commit_at(at_ms);
+        for reader in &readers {
+            let id = of(key, reader);
+            if !self.journal.has_mail(id)? {
+                commit.sends.push(letter(by, id, reader, kind, body.clone()));
+            }
+        }
+        let letters = self.keep(commit).await?;
+        Ok(Written { readers, letters, said: None, at_ms })
+    }
+
+    /// Asks the lead of a session to let these begin. It looks at them like at those whom its model wants; what becomes of it is
+    /// in its stream.
+    pub async fn recruit(
+        &self,
+        by: &Principal,
+        key: EnvelopeId,
+        session: SessionId,
+        mates: &[Spawn],
+    ) -> Result<Written, RuntimeError> {
+        if mates.len() > MATES_LOADED_MAX {
+            let words = format!("a team of {} is more than begin at once: at most {MATES_LOADED_MAX}", mates.len());
+            return Err(RuntimeError::Plan(words));
+        }
+        let row = Sessions::new(self.journal).row(session)?;
+        let lead = Reader { name: String::new(), agent: row.lead, lead: true };
+        let at_ms = now_ms();
+        let mut commit = commit_at(at_ms);
+        if !self.journal.has_mail(key)? {
+            commit.sends.push(letter(by, key, &lead, Kind::TeamRequest, json!({ "mates": mates, "by": person(by) })));
+        }
+        let letters = self.keep(commit).await?;
+        Ok(Written { readers: vec![lead], letters, said: None, at_ms })
+    }
+
+    /// It reaches people's work: it must not be forgotten.
+    async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
+        let letters = commit.sends.clone();
+        if !letters.is_empty() {
+            commit.strength = Strength::Full;
+            self.journal.commit(commit).await?;
+        }
+        Ok(letters)
+    }
+
+    fn has_room(&self, reader: &Reader) -> Result<(), RuntimeError> {
+        let address = reader.address();
+        if !reader.lead {
+            let is_full = self.journal.count_mail(&address)? >= MAIL_WAITING_MAX;
+            let full = RuntimeError::MailFull { name: reader.name.clone(), max: MAIL_WAITING_MAX };
+            return if is_full { Err(full) } else { Ok(()) };
+        }
+        let queued = self.journal.pending_mail(&address)?;
+        let waiting = queued.iter().filter(|letter| letter.kind == Kind::UserInput).count();
+        if waiting >= QUEUE_MAX { Err(RuntimeError::QueueFull(QUEUE_MAX)) } else { Ok(()) }
+    }
+
+    /// Whom names mean in a session.
+    pub fn find_readers(&self, session: SessionId, to: &[String]) -> Result<Vec<Reader>, RuntimeError> {
+        self.readers(&Sessions::new(self.journal).row(session)?, to)
+    }
+
+    fn readers(&self, row: &SessionRow, to: &[String]) -> Result<Vec<Reader>, RuntimeError> {
+        let agents = Census::new(self.journal).agents(row.session)?;
+        let lead = agents.iter().find(|agent| agent.agent == row.lead);
+        let lead =
+            Reader { name: lead.map_or_else(String::new, |lead| lead.name.clone()), agent: row.lead, lead: true };
+        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
+        let mate = |name: &str, row: &MateRow| Reader { name: name.to_owned(), agent: row.agent, lead: false };
+        let mut readers: Vec<Reader> = Vec::new();
+        for to in to {
+            match name::means(to, &lead.name) {
+                Means::Lead => readers.push(lead.clone()),
+                Means::Everybody => {
+                    let there = mates.iter().rev().filter(|(_, row)| row.gone.is_none());
+                    readers.extend(there.map(|(name, row)| mate(name, row)));
+                    readers.push(lead.clone());
+                }
+                Means::Somebody(name) => match mates.iter().find(|(known, _)| known == name) {
+                    Some((_, MateRow { gone: Some(gone), .. })) => {
+                        let (name, by, reason) = (name.to_owned(), gone.by.clone(), gone.reason.clone());
+                        return Err(RuntimeError::Gone { name, by, reason });
+                    }
+                    Some((name, row)) => readers.push(mate(name, row)),
+                    None => match agents.iter().rfind(|agent| was_called(agent) && agent.is(name)) {
+                        Some(agent) => readers.push(Reader { name: agent.handle(), agent: agent.agent, lead: false }),
+                        None => return Err(self.nobody(row, name)?),
+                    },
+                },
+            }
+        }
+        let mut seen = std::collections::HashSet::new();
+        readers.retain(|reader| seen.insert(reader.agent));
+        Ok(readers)
+    }
+
+    /// Nobody of that name is there, but these are.
+    fn nobody(&self, row: &SessionRow, name: &str) -> Result<RuntimeError, RuntimeError> {
+        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
+        let there = mates.into_iter().rev().filter(|(_, row)| row.gone.is_none()).map(|(name, _)| name);
+        Ok(RuntimeError::NoReader { name: name.to_owned(), session: row.session, there: there.collect() })
+    }
+}
+
+/// Whether somebody was given one thing to do, outside any plan, and is no teammate: it goes on when it is spoken to.
+fn was_called(row: &AgentRow) -> bool {
+    row.assignment.as_ref().is_some_and(|given| given.plan.is_none() && given.life.mate().is_none())
+}
+
+/// The same letter has the same id, however often it is sent.
+fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
+    derived(&[key.to_string().as_bytes(), reader.address().as_bytes(), b"written"])
+}
+
+fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
+    let (from, to) = (by.address(), reader.address());
+    Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms: now_ms() }
+}

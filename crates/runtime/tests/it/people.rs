@@ -1,0 +1,132 @@
+//! What people do to a team from outside: write, let more begin, end somebody; and what became of each letter.
+
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::message::{Envelope, Kind, Principal, Role};
+use max_team_journal::{Commit, Journal};
+use max_team_runtime::{Census, Command, Fate, Letter, Order, Parting, Post, RuntimeError, Spawn, TeamHandle, Which};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::calls::say;
+use super::crashes::check_rest;
+use super::mates::leading;
+use super::team::rest;
+use super::{house_of, project};
+
+const ALICE: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: alice, role: backend, prompt: Make a schema.}}]
+  - text: At it.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  alice: [{text: Made.}, {text: Tabs it is., given: use tabs, otherwise: No.}, {text: More.}]
+  bob: [{text: Here.}, {text: Again.}]
+"#;
+
+fn by() -> Principal {
+    Principal { door: "test".into(), user: "ada".into(), role: Role::Owner }
+}
+
+fn key(number: u128) -> EnvelopeId {
+    EnvelopeId::new(Uuid::from_u128(number))
+}
+
+async fn order(team: &TeamHandle, number: u128, command: Command) -> Result<(), RuntimeError> {
+    team.command(Order { by: by(), cwd: String::new(), key: key(number), command }).await
+}
+
+fn letters(journal: &Journal, session: SessionId) -> Vec<Letter> {
+    Census::new(journal).letters(session).unwrap()
+}
+
+fn fate_of(journal: &Journal, session: SessionId, text: &str) -> Fate {
+    letters(journal, session).into_iter().find(|letter| letter.text() == text).unwrap().fate
+}
+
+#[tokio::test]
+async fn words_for_a_teammate_are_read_once_and_answered_to_the_user() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), ALICE);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let write = || Command::Write { session, to: vec!["alice".into()], text: "use tabs".into() };
+    order(&team, 7, write()).await.unwrap();
+    order(&team, 7, write()).await.unwrap();
+    rest(&mut notices).await;
+    let all = letters(&journal, session);
+    let sent: Vec<&Letter> = all.iter().filter(|letter| letter.text() == "use tabs").collect();
+    assert!(matches!(sent.as_slice(), [one] if matches!(one.fate, Fate::Acted(Some(_)))), "{sent:?}");
+    let answer = all.iter().find(|letter| letter.text() == "Tabs it is.").unwrap();
+    assert_eq!((answer.from.as_str(), answer.to.as_str(), &answer.fate), ("alice", "user", &Fate::Delivered));
+    for (to, wanted) in [("carol", "there are `alice`"), ("alcie", "there is nobody `alcie`")] {
+        let refused = order(&team, 8, Command::Write { session, to: vec![to.into()], text: "hi".into() }).await;
+        assert!(refused.as_ref().is_err_and(|error| error.to_string().contains(wanted)), "{refused:?}");
+    }
+    check_rest(&journal);
+}
+
+#[tokio::test]
+async fn teammates_that_a_user_wants_begin_once() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), ALICE);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let spawn = |name: &str, kind: Option<&str>| Spawn {
+        name: name.into(),
+        prompt: "Be there.".into(),
+        kind: kind.map(str::to_owned),
+        ..Spawn::default()
+    };
+    let mates = vec![spawn("bob", None), spawn("alice", None), spawn("carl", Some("wizard"))];
+    order(&team, 9, Command::Team { session, mates: mates.clone() }).await.unwrap();
+    rest(&mut notices).await;
+    order(&team, 9, Command::Team { session, mates }).await.unwrap();
+    let roll = Census::new(&journal).roll(session).unwrap();
+    let names: Vec<&str> = roll.mates.iter().map(|mate| mate.person.name.as_str()).collect();
+    assert_eq!(names, ["alice", "bob"]);
+    assert_eq!(roll.mates[1].spawn.prompt, "Be there.");
+    let request = letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == Kind::TeamRequest);
+    let why = request.unwrap().fate.why().unwrap().to_owned();
+    assert!(why.contains("`alice` is there already") && why.contains("there is no type `wizard`"), "{why}");
+    check_rest(&journal);
+}
+
+#[tokio::test]
+async fn what_nobody_will_read_comes_back() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), ALICE);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    team.close(session).await;
+    let post = Post::new(&journal);
+    let alice = || vec!["alice".to_owned()];
+    let written = post.part(&by(), key(1), session, &alice(), Parting::Told).await.unwrap();
+    let fate = |id| letters(&journal, session).into_iter().find(|letter| letter.envelope.id == id).unwrap().fate;
+    assert_eq!(fate(written.letters[0].id), Fate::Queued);
+    let open = leading(Which::Id(session));
+    team.open(by(), folder.path(), open).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(fate(written.letters[0].id), Fate::Acted(None));
+    // Somebody has written before they could know: it is sent back, also to one who has gone home.
+    let late = Envelope {
+        id: key(2),
+        kind: Kind::UserInput,
+        body: json!({ "text": "too late" }),
+        ..written.letters[0].clone()
+    };
+    journal.commit(Commit { sends: vec![late], ..Commit::default() }).await.unwrap();
+    rest(&mut notices).await;
+    let fate = fate_of(&journal, session, "too late");
+    assert!(matches!(&fate, Fate::Dead(why) if why.contains("it is no more")), "{fate:?}");
+    let gone = post.write(&by(), key(3), session, &alice(), "hello?").await;
+    assert!(matches!(gone, Err(RuntimeError::Gone { .. })), "{gone:?}");
+    let lead = post.part(&by(), key(4), session, &["max".to_owned()], Parting::Asked).await;
+    assert!(matches!(lead, Err(RuntimeError::NoReader { .. })), "{lead:?}");
+    check_rest(&journal);
+}
