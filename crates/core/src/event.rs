@@ -16,7 +16,7 @@ use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId, TurnId};
 use crate::ledger::Charge;
 use crate::mates::requests::{Requested, Responded};
-use crate::mates::{AgentEnded, CommandBegun, CommandOver, LetterRefused};
+use crate::mates::{AgentEnded, CommandBegun, CommandOver, Granted, LetterRefused};
 use crate::memory::{MemoryForgotten, MemoryHanded, MemorySet, Recall};
 use crate::message::{Assignment, Envelope, Principal};
 use crate::plan::Task;
@@ -91,6 +91,8 @@ pub enum Event {
     LetterRefused(LetterRefused),
     /// The agent is no more (agent stream).
     AgentEnded(AgentEnded),
+    /// It may do what a person has allowed one of its team for the session (agent stream).
+    Granted(Granted),
     /// A command of the agent's runs on in the background (agent stream).
     CommandBegun(CommandBegun),
     /// It is over (agent stream).
@@ -194,6 +196,7 @@ impl Event {
             Self::Responded(_) => "responded",
             Self::LetterRefused(_) => "letter_refused",
             Self::AgentEnded(_) => "agent_ended",
+            Self::Granted(_) => "granted",
             Self::CommandBegun(_) => "command_begun",
             Self::CommandOver(_) => "command_over",
             Self::PlanProposed(_) => "plan_proposed",

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{EnvelopeId, SessionId};
 use crate::message::{Address, Kind};
+use crate::policy::Grant;
 
 /// How long somebody lives who was given something to do.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -77,6 +78,15 @@ pub struct AgentEnded {
     /// Whether it was not asked, or did not answer in time.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub forced: bool,
+}
+
+/// What a person has allowed one of a team for the session, the others may (agent stream).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Granted {
+    /// What.
+    pub grants: Vec<Grant>,
+    /// Whom it was said to.
+    pub asker: String,
 }
 
 /// A command runs on in the background (agent stream).

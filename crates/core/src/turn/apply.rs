@@ -86,6 +86,13 @@ impl Turn {
             Event::Requested(asked) => self.requests.ask(asked),
             Event::Responded(responded) => self.requests.close(responded),
             Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
+            Event::Granted(granted) => {
+                for grant in &granted.grants {
+                    if !self.grants.contains(grant) {
+                        self.grants.push(grant.clone());
+                    }
+                }
+            }
             Event::CommandBegun(begun) => self.commands.push(begun.clone()),
             Event::CommandOver(over) => self.commands.retain(|known| known.id != over.id),
             // The rest belongs to other streams.
@@ -251,7 +258,7 @@ impl Turn {
     }
 
     /// What a "yes, always" to a question comes to.
-    fn granted(&self, asked: QuestionId, until: Until) -> Vec<Grant> {
+    pub(super) fn granted(&self, asked: QuestionId, until: Until) -> Vec<Grant> {
         let Phase::Working(calls) = &self.phase else { return Vec::new() };
         let found = calls.iter().find_map(|call| match &call.status {
             Status::Asked { question, action, memory, .. } if *question == asked => Some((action.deed, memory)),

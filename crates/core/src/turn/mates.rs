@@ -1,11 +1,12 @@
 //! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
 
 use super::{Phase, Status, Turn};
+use crate::event::QuestionAnswered;
 use crate::id::QuestionId;
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
 use crate::message::{Assignment, Envelope, Kind};
-use crate::policy::{Action, Deed};
+use crate::policy::{Action, By, Deed, Grant, Until};
 
 impl Turn {
     /// Whether a turn can begin, as far as its agent is concerned.
@@ -26,6 +27,13 @@ impl Turn {
     /// That it is no more, if so.
     pub fn gone(&self) -> Option<&AgentEnded> {
         self.gone.as_ref()
+    }
+
+    /// What a person allows with an answer for as long as the session is, whoever asked.
+    pub fn shared_grants(&self, answered: &QuestionAnswered) -> Vec<Grant> {
+        let QuestionAnswered { question, answer } = answered;
+        let is_shared = answer.allow && answer.always && answer.until == Until::Session;
+        if is_shared && matches!(answer.by, By::Person(_)) { self.granted(*question, answer.until) } else { Vec::new() }
     }
 
     /// Its commands that run in the background, as far as it was written down.

@@ -147,6 +147,7 @@ impl Agent {
                     extra.sends.extend(self.stopping_apart(&interrupted.by));
                     stopped_by = Some(&interrupted.by);
                 }
+                Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),
                 Event::Steered(steered) => extra.acks.extend(&steered.envelopes),
                 Event::TurnStarted(started) => {
                     assignment = started.assignment.as_ref();

@@ -58,6 +58,7 @@ impl Agent {
                 Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
                 Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
                 Kind::ModeSetRequest => self.take_mode(&letter).await?,
+                Kind::TeamPermissionUpdate => self.take_grants(&letter).await?,
                 Kind::TeamRequest => self.recruit(&letter).await?,
                 Kind::ShutdownApproved | Kind::ShutdownRejected if !self.lead => {
                     self.refuse(&letter, "it asked nobody to shut down").await?;

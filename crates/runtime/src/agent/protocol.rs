@@ -3,11 +3,11 @@
 //! What is not accepted (an answer to nothing, to something else, from somebody else, too late) is written down with the
 //! reason and changes nothing.
 
-use max_team_core::event::Event;
-use max_team_core::id::{EnvelopeId, QuestionId};
-use max_team_core::mates::LetterRefused;
+use max_team_core::event::{Event, QuestionAnswered};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId};
 use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::requests::Responded;
+use max_team_core::mates::{Granted, LetterRefused};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::policy::{Answer, Mode};
 use max_team_core::team::{Definition, Settings};
@@ -20,6 +20,7 @@ use super::mail::{derived, text_at};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
+use crate::session;
 use crate::shared::now_ms;
 
 /// Who ends what did not end by itself.
@@ -141,6 +142,39 @@ impl Agent {
         let definition = Definition { mode: Some(mode), ..self.frame.definition().clone() };
         let events = self.become_(definition)?;
         self.commit(events, Extra::acks(vec![letter.id])).await
+    }
+
+    /// The letters that tell the other teammates what a person has allowed this one for the session.
+    pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
+        let grants = if self.turn.mate().is_some() { self.turn.shared_grants(answered) } else { Vec::new() };
+        if grants.is_empty() {
+            return Ok(Vec::new());
+        }
+        let others = self.floor.teammates()?.into_iter().filter(|(_, agent)| self.origin.agent != Some(*agent));
+        let letter = |(_, agent): (String, AgentId)| {
+            let to = session::agent_stream(agent);
+            Envelope {
+                id: derived(&[answered.question.to_string().as_bytes(), to.as_bytes(), b"granted"]),
+                from: self.stream.clone(),
+                to,
+                kind: Kind::TeamPermissionUpdate,
+                body: json!({ "grants": grants, "asker": &*self.origin.name }),
+                reply_to: None,
+                cause: None,
+                sent_at_ms: at_ms,
+            }
+        };
+        Ok(others.map(letter).collect())
+    }
+
+    /// What a person has allowed a colleague for the session, it may too, as far as it may do such things at all.
+    pub(super) async fn take_grants(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        match Granted::deserialize(&letter.body) {
+            Ok(granted) if self.turn.mate().is_some() => {
+                self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await
+            }
+            _ => self.refuse(letter, "it grants nothing that could be understood").await,
+        }
     }
 
     /// A plan was approved: it is carried out, as freely as others of its type work.

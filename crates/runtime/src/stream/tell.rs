@@ -62,6 +62,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
             let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
             vec![What::Agent { state: Standing::Stopped, reason: None, message }]
         }
+        Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
         Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
         Event::CommandOver(of) => status(format!("{} is over", of.id)),
         Event::ItemAdded(of) => status(format!("task #{} is added: {}", of.id, of.text.subject)),
