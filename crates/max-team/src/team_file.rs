@@ -136,7 +136,7 @@ mod tests {
             color: Some("blue".into()),
             isolation: Some(Isolation::Worktree),
             claims: Some(true),
-            ..spawn("alice", "Make a schema.\n\n- users\n- orders\n")
+            ..spawn("alice", "Make a schema.\n\n- users\n- orders")
         };
         let members = vec![alice, spawn("张三", "no: \"quotes\" # here")];
         TeamFile { name: "web".into(), description: "for the shop".into(), lead: Some("max".into()), members }

@@ -192,6 +192,8 @@ fn row(letter: &Letter) -> Value {
 /// The same with all that it carries.
 fn whole(letter: &Letter) -> Value {
     let mut value = row(letter);
-    value["envelope"] = json!(letter.envelope);
+    if let Some(fields) = value.as_object_mut() {
+        fields.insert("envelope".to_owned(), json!(letter.envelope));
+    }
     value
 }

@@ -391,18 +391,7 @@ impl Session {
             }
             Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
-            Done::Written { to, text, outcome: Ok(()) } => self.written(&to, text),
-            Done::Written { to, text, outcome: Err(error) } => {
-                self.returned.push(format!("@{} {text}", to.join(",")));
-                failed(&self.lang.runtime_failure(&error))
-            }
-            Done::Recruited(Ok(())) => Vec::new(),
-            Done::Recruited(Err(error)) => {
-                self.quiet = true;
-                failed(&error)
-            }
-            Done::Roll { shown, outcome: Ok(roll) } => self.enrolled(&roll, shown, now_ms),
-            Done::Roll { outcome: Err(error), .. } => failed(&error),
+            done @ (Done::Written { .. } | Done::Recruited(_) | Done::Roll { .. }) => self.mates_done(done, now_ms),
             Done::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),

@@ -127,7 +127,8 @@ fn what_a_model_is_offered() {
     assert_eq!(program.run(&["-p", "hi"]).code, 0);
     assert_eq!(program.run(&["-p", "hi", "--solo"]).code, 0);
     let requests = server.requests();
-    assert_eq!(tools(&requests[0]), "TaskCreate TaskGet TaskList TaskUpdate agent ask_user send_message task");
+    let want = "TaskCreate TaskGet TaskList TaskUpdate agent ask_user check_inbox send_message spawn spawn_teammate spawned task";
+    assert_eq!(tools(&requests[0]), want);
     assert!(requests[0].body["system"].to_string().contains("Never hand understanding on"));
     let kinds = |request: &Recorded| {
         let tools = request.body["tools"].as_array().unwrap().clone();

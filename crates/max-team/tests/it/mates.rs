@@ -266,7 +266,7 @@ fn of_three_questions_none_is_lost() {
     terminal.keys(&["@an", "Tab"]);
     terminal.wait("@ann ");
     terminal.keys(&["thanks", "Enter"]);
-    terminal.wait("you → ann: thanks");
+    terminal.wait("→ ann: thanks");
     wait_for(&program, "mailed", "thanks");
     terminal.keys(&["/team", "Enter"]);
     terminal.wait("lead");

@@ -87,6 +87,11 @@ impl Census<'_> {
                 roll.mates.push(enrolled);
             }
         }
+        // Those who began together have no order of their own.
+        roll.mates.sort_by(|one, other| {
+            let key = |mate: &Enrolled| (mate.person.since_ms, mate.person.name.clone());
+            key(one).cmp(&key(other))
+        });
         Ok(roll)
     }
 

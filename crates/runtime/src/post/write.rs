@@ -251,8 +251,10 @@ impl Post<'_> {
             match name::means(to, &lead.name) {
                 Means::Lead => readers.push(lead.clone()),
                 Means::Everybody => {
-                    let there = mates.iter().rev().filter(|(_, row)| row.gone.is_none());
-                    readers.extend(there.map(|(name, row)| mate(name, row)));
+                    let there = mates.iter().filter(|(_, row)| row.gone.is_none());
+                    let mut all: Vec<Reader> = there.map(|(name, row)| mate(name, row)).collect();
+                    all.sort_by(|one, other| one.name.cmp(&other.name));
+                    readers.extend(all);
                     readers.push(lead.clone());
                 }
                 Means::Somebody(name) => match mates.iter().find(|(known, _)| known == name) {
@@ -276,8 +278,10 @@ impl Post<'_> {
     /// Nobody of that name is there, but these are.
     fn nobody(&self, row: &SessionRow, name: &str) -> Result<RuntimeError, RuntimeError> {
         let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
-        let there = mates.into_iter().rev().filter(|(_, row)| row.gone.is_none()).map(|(name, _)| name);
-        Ok(RuntimeError::NoReader { name: name.to_owned(), session: row.session, there: there.collect() })
+        let there = mates.into_iter().filter(|(_, row)| row.gone.is_none()).map(|(name, _)| name);
+        let mut there: Vec<String> = there.collect();
+        there.sort_unstable();
+        Ok(RuntimeError::NoReader { name: name.to_owned(), session: row.session, there })
     }
 }
 

@@ -282,3 +282,92 @@ async fn tasks_are_taken_by_who_rests_or_given_to_one() {
     assert!(lines.len() == 2 && format!("{lines:?}").matches("Completed").count() == 2, "{lines:?}");
     check_rest(&journal);
 }
+
+const ALLOWED: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: writer, prompt: Write.}}
+      - {tool: spawn_teammate, input: {name: ben, role: writer, prompt: Wait.}}
+  - text: They are at it.
+  - text: Well.
+  - text: Well.
+  - text: Well.
+members:
+  ann:
+    - parts: [{tool: write_file, input: {path: ann.txt, content: a}}]
+    - parts: [{tool: send_message, input: {to: ben, message: your turn}}]
+    - text: Written.
+  ben:
+    - text: Waiting.
+    - parts: [{tool: write_file, input: {path: ben.txt, content: b}}]
+    - text: Written too.
+"#;
+
+#[tokio::test]
+async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), ALLOWED);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting && heard.names().contains(&"question_asked"), "{:?}", heard.names());
+    let [pending] = max_team_runtime::Post::new(&journal).inbox().unwrap().try_into().unwrap();
+    assert_eq!(pending.who, "ann");
+    let answer = max_team_core::policy::Answer { always: true, ..super::yes() };
+    let always = max_team_runtime::Command::Answer { session, question: pending.row.question, answer };
+    super::order(&team, always).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting, "{:?}", heard.names());
+    assert_eq!(heard.names().iter().filter(|name| **name == "question_asked").count(), 0, "{:?}", heard.names());
+    let granted = heard.events.iter().find_map(|(who, event)| match event {
+        Event::Granted(granted) => Some((who.as_str(), granted.asker.as_str())),
+        _ => None,
+    });
+    assert_eq!(granted, Some(("ben", "ann")));
+    assert_eq!(std::fs::read_to_string(folder.path().join("ben.txt")).unwrap(), "b");
+    check_rest(&journal);
+}
+
+const REFUSES: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: ann, role: worker, prompt: Work.}}]
+  - text: Started.
+  - parts: [{tool: send_message, input: {to: ann, message: {type: plan_approval_response, request_id: nope, approve: true}}}]
+  - text: Well.
+members:
+  ann: [{text: Done.}]
+"#;
+
+#[tokio::test]
+async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), REFUSES);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    let [_, nothing] = came_to(&heard, "max");
+    assert!(nothing.1 && nothing.0.contains("it waits for no answer to `nope`"), "{nothing:?}");
+    // Somebody sends one all the same, to the teammate itself.
+    let ann = started(&journal, GENERAL)[0].agent;
+    let letter = max_team_core::message::Envelope {
+        id: max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7()),
+        from: "user/somebody".into(),
+        to: format!("agent/{ann}"),
+        kind: Kind::PermissionResponse,
+        body: serde_json::json!({ "question": max_team_core::id::QuestionId::new(uuid::Uuid::now_v7()), "answer": super::yes() }),
+        reply_to: None,
+        cause: None,
+        sent_at_ms: 0,
+    };
+    journal.commit(max_team_journal::Commit { sends: vec![letter], ..Default::default() }).await.unwrap();
+    super::order(&team, max_team_runtime::Command::Write { session, to: vec!["ann".into()], text: "hi".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    let refused = heard.events.iter().find_map(|(who, event)| match event {
+        Event::LetterRefused(refused) => Some((who.as_str(), refused.kind, refused.why.as_str())),
+        _ => None,
+    });
+    let (who, kind, why) = refused.unwrap();
+    assert_eq!((who, kind), ("ann", Kind::PermissionResponse));
+    assert!(why.contains("nothing waits for this answer"), "{why}");
+    check_rest(&journal);
+}

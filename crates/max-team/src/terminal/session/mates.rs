@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::message::Kind;
 use max_team_runtime::{Origin, Roll, Spawn};
 
-use super::super::link::Act;
+use super::super::link::{Act, Done};
 use super::super::mates::Mates;
 use super::super::report;
 use super::super::rows::Row;
@@ -45,25 +45,48 @@ impl Session {
         match self.mates.addressed(&text, &self.who) {
             // Whoever is talked to here anyway is simply talked to.
             Some((to, text)) if to != self.who => {
-                self.acts.push(Act::Write { to: vec![to], text });
+                self.write(to, text);
                 Vec::new()
             }
             _ => self.say_by(text, how),
         }
     }
 
+    fn write(&mut self, to: String, text: String) {
+        // Somebody will have something to do.
+        self.quiet = false;
+        self.acts.push(Act::Write { to: vec![to], text });
+    }
+
     /// `/send NAME WORDS`.
     pub(super) fn send(&mut self, argument: Option<&str>) -> Vec<Item> {
         match argument.and_then(|argument| argument.split_once(char::is_whitespace)) {
             Some((to, text)) if !text.trim().is_empty() => {
-                self.ask(Act::Write { to: vec![to.to_owned()], text: text.trim().to_owned() })
+                self.write(to.to_owned(), text.trim().to_owned());
+                Vec::new()
             }
             _ => vec![note(self.lang.send_whom().to_owned())],
         }
     }
 
+    /// What became of an order about teammates.
+    pub(super) fn mates_done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
+        let failed = match done {
+            Done::Written { to, text, outcome: Ok(()) } => return self.written(&to, text),
+            Done::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
+            Done::Written { to, text, outcome: Err(error) } => {
+                self.returned.push(format!("@{} {text}", to.join(",")));
+                error
+            }
+            Done::Recruited(Err(error)) | Done::Roll { outcome: Err(error), .. } => error,
+            _ => return Vec::new(),
+        };
+        self.quiet = true;
+        vec![Item::Row(Row::Error(self.lang.runtime_failure(&failed)))]
+    }
+
     /// What was written is in the journal.
-    pub(super) fn written(&self, to: &[String], text: String) -> Vec<Item> {
+    fn written(&self, to: &[String], text: String) -> Vec<Item> {
         let from = self.lang.you_word().to_owned();
         vec![Item::Row(Row::Mail { from, color: String::new(), to: to.join(", "), text })]
     }
@@ -86,7 +109,7 @@ impl Session {
     }
 
     /// The registry has come.
-    pub(super) fn enrolled(&mut self, roll: &Roll, shown: bool, now_ms: i64) -> Vec<Item> {
+    fn enrolled(&mut self, roll: &Roll, shown: bool, now_ms: i64) -> Vec<Item> {
         self.mates.read(roll);
         let is_any = shown && !roll.mates.is_empty();
         is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect()
