@@ -23,6 +23,7 @@ mod faults;
 mod files;
 mod hands;
 mod headless;
+mod mates;
 mod memory;
 mod obeyed;
 mod plans;
