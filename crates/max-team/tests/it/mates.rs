@@ -129,7 +129,13 @@ fn a_hundred_at_rest_cost_nothing() {
         std::thread::park_timeout(Duration::from_secs(1));
         (ticks(&pid) - before.0, server.count() - before.1)
     };
-    assert!((0..20).any(|_| second() == (0, 0)), "it does not come to rest");
+    // One quiet second may only mean that the machine had no time for it.
+    let mut quiet = 0;
+    let rests = |_| {
+        quiet = if second() == (0, 0) { quiet + 1 } else { 0 };
+        quiet == 3
+    };
+    assert!((0..60).any(rests), "it does not come to rest");
     let rest: Vec<(u64, usize)> = (0..3).map(|_| second()).collect();
     assert!(rest.iter().map(|(ticks, _)| ticks).sum::<u64>() <= 1, "ticks and calls per second: {rest:?}");
     assert!(rest.iter().all(|(_, calls)| *calls == 0), "{rest:?}");
@@ -166,8 +172,9 @@ fn six(request: &Recorded, mark: &str) -> Option<Reply> {
     })
 }
 
-/// Six teammates with mail under way, two questions and a command that runs on; killed after so many requests.
-fn six_survive_a_kill_after(requests: usize) {
+/// Six teammates with mail under way, two questions and a command that runs on; killed once there were so many requests
+/// and so many questions.
+fn six_survive_a_kill_after(requests: usize, questions: usize) {
     let mark = mark();
     let script = {
         let mark = mark.clone();
@@ -179,13 +186,13 @@ fn six_survive_a_kill_after(requests: usize) {
     let mut terminal = Terminal::open(&program, &allow);
     terminal.wait("or give a task");
     terminal.keys(&["go", "Enter"]);
-    assert!(soon(|| server.count() >= requests), "{} requests", server.count());
+    let open = || program.run(&["inbox", "--json"]).json().as_array().unwrap().len();
+    assert!(soon(|| server.count() >= requests && (questions == 0 || open() >= questions)), "{}", server.count());
     terminal.kill();
     assert!(soon(|| !runs(&mark)), "a command outlives its owner");
     // What was asked is there while nobody runs, and nothing else is.
-    let asked = program.run(&["inbox", "--json"]).json();
     let known = program.journal().iter().filter(|entry| entry["event"] == "question_asked").count();
-    assert_eq!(asked.as_array().unwrap().len(), known, "{asked}");
+    assert!(open() == known && known >= questions, "{known}: {:?}", program.run(&["inbox"]));
     std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
     let _terminal = Terminal::open(&program, &[&["-c"], allow.as_slice()].concat());
     let answer = || {
@@ -213,15 +220,15 @@ fn six_survive_a_kill_after(requests: usize) {
 
 #[test]
 fn six_survive_a_kill_as_they_begin() {
-    six_survive_a_kill_after(3);
+    six_survive_a_kill_after(3, 0);
 }
 
 #[test]
 fn six_survive_a_kill_in_the_middle() {
-    six_survive_a_kill_after(9);
+    six_survive_a_kill_after(9, 0);
 }
 
 #[test]
 fn six_survive_a_kill_while_two_of_them_ask() {
-    six_survive_a_kill_after(14);
+    six_survive_a_kill_after(12, 2);
 }
