@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # What Max Team costs by itself, as ratios against a minimal client in the same run.
-# scripts/bench.sh [version|first|first-million|rss|turn|journal|steps|plan|teammates|handoff|search|walls|judge|defs] [--json]
+# scripts/bench.sh [version|first|first-million|rss|turn|journal|steps|plan|teammates|handoff|mail|search|walls|judge|defs] [--json] [--messages N] [--kills N]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-target}"

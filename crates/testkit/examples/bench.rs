@@ -1,6 +1,6 @@
 //! What the product costs by itself, held against a minimal client in the same run. Started by `scripts/bench.sh`.
 //!
-//! `bench --bin PATH --examples FOLDER [NAME] [--json]`; the folder has the built examples of the workspace. The model is the scripted server in this process,
+//! `bench --bin PATH --examples FOLDER [NAME] [--json] [--messages N] [--kills N]`; the folder has the built examples of the workspace. The model is the scripted server in this process,
 //! so arrival times and the client's start share one clock. Medians; one line per benchmark; exit 1 if a bar is missed.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
@@ -26,6 +26,8 @@ const SPAWNS: usize = 41;
 const TURNS: usize = 50;
 const RUNS: usize = 9;
 const REQUEST_BYTES: usize = 80_000;
+const MESSAGES: usize = 10_000;
+const KILLS: usize = 10;
 
 struct Bench {
     bin: PathBuf,
@@ -33,28 +35,34 @@ struct Bench {
     scratch: tempfile::TempDir,
     json: bool,
     missed: bool,
+    /// How much mail the bench of that name sends, and how often it kills.
+    messages: usize,
+    kills: usize,
 }
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let (mut paths, mut name, mut json) = ([const { None }; 2], None, false);
+    let (mut messages, mut kills) = (MESSAGES, KILLS);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bin" => paths[0] = args.next(),
             "--examples" => paths[1] = args.next(),
             "--json" => json = true,
+            "--messages" => messages = args.next().unwrap().parse().unwrap(),
+            "--kills" => kills = args.next().unwrap().parse().unwrap(),
             _ => name = Some(arg),
         }
     }
     let [Some(bin), Some(examples)] = paths else {
-        eprintln!("usage: bench --bin PATH --examples FOLDER [NAME] [--json]");
+        eprintln!("usage: bench --bin PATH --examples FOLDER [NAME] [--json] [--messages N] [--kills N]");
         return ExitCode::from(2);
     };
     let scratch = tempfile::tempdir().unwrap();
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
-    let mut bench = Bench { bin, examples, scratch, json, missed: false };
+    let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 14] = [
+    let steps: [(&str, Step); 15] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
@@ -65,6 +73,7 @@ fn main() -> ExitCode {
         ("plan", makespan::plan),
         ("teammates", mates::teammates),
         ("handoff", mates::handoff::handoff),
+        ("mail", mates::mail),
         ("search", tree::search),
         ("walls", walls::walls),
         ("judge", judge::judge),
@@ -99,8 +108,8 @@ impl Bench {
             _ => String::new(),
         };
         let verdict = if ok { "ok    " } else { "MISSED" };
-        let of_bar = ours / bar;
-        println!("{verdict} {name:<22} {ours:>9.3} {unit} ({of_bar:.2} of the bar, {bar} {unit}){against}  {extra}");
+        let of_bar = if bar > 0.0 { format!("{:.2} of the bar, ", ours / bar) } else { "bar: ".to_owned() };
+        println!("{verdict} {name:<22} {ours:>9.3} {unit} ({of_bar}{bar} {unit}){against}  {extra}");
     }
 
     /// A row for what could not be measured; it misses no bar.

@@ -30,6 +30,7 @@ mod reply;
 mod script;
 mod server;
 mod signal;
+mod storm;
 mod wire;
 
 pub use gate::Gate;
@@ -37,4 +38,5 @@ pub use record::Recorded;
 pub use reply::Reply;
 pub use script::Script;
 pub use server::ModelServer;
+pub use storm::{Calm, Storm};
 pub use wire::Dialect;

@@ -98,10 +98,14 @@ impl Terminal {
         self.output.read_to_end(&mut rest).unwrap();
     }
 
+    /// The process that runs in it.
+    pub(crate) fn pid(&self) -> String {
+        self.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]).trim().to_owned()
+    }
+
     /// `kill -9` of what runs in it.
     pub(crate) fn kill(&mut self) {
-        let pid = self.tmux(&["display-message", "-p", "-t", "chat", "#{pane_pid}"]);
-        assert!(Command::new("kill").args(["-9", pid.trim()]).status().unwrap().success());
+        assert!(Command::new("kill").args(["-9", &self.pid()]).status().unwrap().success());
         self.wait_end();
     }
 }

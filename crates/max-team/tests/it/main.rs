@@ -26,6 +26,7 @@ mod hands;
 mod headless;
 mod interrupts;
 mod mates;
+mod mates_killed;
 mod memory;
 mod obeyed;
 mod plans;

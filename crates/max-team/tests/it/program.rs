@@ -87,13 +87,22 @@ impl Program {
         self.prefixed(&[], arguments)
     }
 
+    /// The same for the lead and the team that come with the program.
+    pub(crate) fn team_command(&self, arguments: &[&str]) -> Command {
+        self.started(&[], arguments, false)
+    }
+
     /// The same under another program (`strace …`).
     pub(crate) fn prefixed(&self, prefix: &[&str], arguments: &[&str]) -> Command {
+        self.started(prefix, arguments, self.solo)
+    }
+
+    fn started(&self, prefix: &[&str], arguments: &[&str], solo: bool) -> Command {
         let binary = Self::binary().to_str().unwrap();
         let whom = ["--version", "--help", "--solo", "--agent", "--agents"];
         let talks = arguments.iter().all(|word| !whom.contains(word))
             && arguments.first().is_none_or(|first| first.starts_with('-') || first.contains(' '));
-        let solo = (self.solo && talks).then_some("--solo");
+        let solo = (solo && talks).then_some("--solo");
         let mut words = prefix.iter().copied().chain([binary]).chain(solo).chain(arguments.iter().copied());
         let mut command = Command::new(words.next().unwrap());
         command

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use max_team_testkit::{ModelServer, Recorded, Reply, Script};
+use max_team_testkit::{ModelServer, Recorded, Reply, Script, Storm};
 use serde_json::{Value, json};
 
 use crate::{Bench, children_cpu, median};
@@ -69,6 +69,23 @@ pub(crate) fn teammates(bench: &mut Bench) {
     bench.report("teammates", wall, "s", WALL_S_BAR, Some(floor_wall), more);
     bench.report("teammates-cpu", cpu, "s", CPU_S_BAR, Some(floor(|cost| cost.cpu)), json!({}));
     bench.report("teammates-rss", rss, "MB", RSS_MB_BAR, None, json!({}));
+}
+
+/// Bench `mail`: letters among a hundred agents while the program is killed again and again. It counts what went wrong.
+pub(crate) fn mail(bench: &mut Bench) {
+    let home = bench.scratch.path().join("mail");
+    let storm = Storm { agents: 100, messages: bench.messages, at_once: 50, kills: bench.kills, seed: 7 };
+    let calm = storm.run(|url, first| {
+        let mut command = bench.program(&home, url);
+        command.args(if first { &["-p", "Start them."][..] } else { &["-c", "-p", ""][..] });
+        command
+    });
+    let calm = calm.unwrap();
+    let more = json!({
+        "once": calm.told, "never": calm.lost, "twice": calm.twice, "out_of_order": calm.disordered,
+        "kills": calm.kills, "requests": calm.requests, "wall_s": calm.seconds, "agents": storm.agents,
+    });
+    bench.report("mail", (calm.lost + calm.twice + calm.disordered) as f64, "letters wrong", 0.0, None, more);
 }
 
 fn ours(bench: &Bench, run: usize) -> (Cost, Parts) {
