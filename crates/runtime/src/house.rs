@@ -194,7 +194,7 @@ impl House {
         // Last, so that nobody says that there is nothing to do before everybody sits.
         if let Some(place) = place {
             let agent = Agent::new(Arc::clone(floor), seat, &place.bell);
-            floor.spawn(stream, Box::pin(agent.run(place.controls)));
+            floor.spawn(stream, Box::new(agent).run(place.controls));
         }
         // Others may answer what is asked here, or stop it.
         self.listen();

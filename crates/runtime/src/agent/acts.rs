@@ -46,7 +46,7 @@ impl Agent {
         let acts = self.launch();
         let any = !acts.is_empty();
         for key in acts {
-            self.act(key).await?;
+            Box::pin(self.act(key)).await?;
         }
         Ok(any)
     }

@@ -54,6 +54,8 @@ impl Agent {
         if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
             return Ok(());
         }
+        // Whoever is ready decides first: what many decide in one pass shares a transaction, and its writer is woken once.
+        tokio::task::yield_now().await;
         let at_ms = now_ms();
         let Written { commit, replies, answered } = self.write(&events, extra, at_ms)?;
         let word = self.floor.shared.herald.word();
@@ -81,8 +83,8 @@ impl Agent {
         commit.actor.clone_from(&actor);
         let (mut replies, mut answered) = (Vec::new(), None);
         // A turn may end in the same decision that begins it, before anybody knows whose it was.
-        let mut assignment = self.turn.assignment().cloned();
-        let mut stopped_by = self.turn.stopped_by().map(str::to_owned);
+        let mut assignment = self.turn.assignment();
+        let mut stopped_by = self.turn.stopped_by();
         for event in events {
             commit.appends.push(append(&self.stream, event, &actor)?);
             commit.projections.extend(rows::project(&self.stream, at_ms, event));
@@ -90,9 +92,9 @@ impl Agent {
             match event {
                 Event::Interrupted(interrupted) => {
                     extra.sends.extend(self.stopping(&interrupted.by));
-                    stopped_by = Some(interrupted.by.clone());
+                    stopped_by = Some(&interrupted.by);
                 }
-                Event::TurnStarted(started) => assignment.clone_from(&started.assignment),
+                Event::TurnStarted(started) => assignment = started.assignment.as_ref(),
                 Event::TurnEnded(over) => {
                     if self.lead && !self.turn.is_compacting() {
                         let whole = over.end == End::Answered;
@@ -100,8 +102,8 @@ impl Agent {
                         // The answer is about to be shown.
                         commit.strength = Strength::Full;
                     }
-                    if let Some(given) = &assignment {
-                        extra.sends.push(self.result_letter(given, over, stopped_by.as_deref(), at_ms));
+                    if let Some(given) = assignment {
+                        extra.sends.push(self.result_letter(given, over, stopped_by, at_ms));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }

@@ -3,30 +3,26 @@
 //! A flight is started once, whatever `pending` says in between; it knows its name so that a second look does not
 //! start it again. Nothing here writes to the journal.
 
-use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
-use max_team_core::policy::{Action, Class, Deed, Rules, Settled, judge};
+use max_team_core::policy::{Action, Class, Deed, Settled};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Gate, Output, Progress, Registry, Store, ToolError};
+use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
 use crate::shared::now_ms;
-use crate::skills::{self, State};
 use crate::worktree;
 
 /// Calls that are looked at on the loop's own thread; more of them are worth another one.
 const LOOKED_AT_ONCE_MAX: usize = 4;
-/// Skills whose folders one agent can read.
-const SKILL_FOLDERS_MAX: usize = 32;
 
 /// What an effect is called while it is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -213,7 +209,9 @@ impl Agent {
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
         let (registry, mut cx) = (Arc::clone(&self.frame.registry), self.context());
         cx.progress = self.progress(&key);
-        cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
+        if cx.walls.attended != attended {
+            cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
+        }
         let cancel = self.cancel.clone();
         Box::pin(async move {
             let started = Instant::now();
@@ -229,58 +227,6 @@ impl Agent {
             let ms = millis(started);
             Landed { flight, input: Some(Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }) }
         })
-    }
-
-    fn context(&mut self) -> Cx {
-        let cx = self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel);
-        let folders = self.skill_folders();
-        let loaded = folders.iter().map(|(_, folder)| folder.clone());
-        let reads = cx.walls.reads.iter().cloned().chain(loaded).collect();
-        Cx {
-            background: Arc::clone(&self.background),
-            gate: self.gate(),
-            walls: Arc::new(Walls { reads, ..Walls::clone(&cx.walls) }),
-            folders: folders.into(),
-            stores: self.stores().into(),
-            session: self.floor.session.to_string().into(),
-            ..cx
-        }
-    }
-
-    /// The folders of its own: what its session shares, and what is kept under its name in this project.
-    fn stores(&self) -> [Store; 2] {
-        let (home, floor) = (&self.floor.shared.home, &self.floor);
-        [Store::files(home, floor.session), Store::data(home, &floor.root, &self.frame.definition().name)]
-    }
-
-    /// Judges as the machine does, for what a tool does beyond its call.
-    fn gate(&self) -> Gate {
-        let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
-        Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
-    }
-
-    /// The folders of the skills that the conversation has brought in, as far as they lie outside the project. It
-    /// follows from the history, so it is the same after a crash.
-    fn skill_folders(&mut self) -> Vec<(String, PathBuf)> {
-        let (seen, names) = &mut self.skills;
-        let history = self.turn.history();
-        let fresh = history.get(*seen..).unwrap_or_default();
-        for name in skills::loaded(fresh, self.lead) {
-            if !names.contains(&name) && names.len() < SKILL_FOLDERS_MAX {
-                names.push(name);
-            }
-        }
-        *seen = (*seen).min(history.len()) + skills::looked_at(fresh);
-        let errand = self.turn.assignment().and_then(|given| given.skill.as_ref());
-        names.extend(errand.filter(|name| !names.contains(name)).cloned());
-        if names.is_empty() {
-            return Vec::new();
-        }
-        let root = self.frame.root();
-        let catalogue = self.floor.shared.skills.of(root);
-        let usable = names.iter().filter_map(|name| catalogue.get(name)).filter(|skill| skill.state == State::Ready);
-        let outside = usable.filter_map(|skill| Some((format!("@skill/{}", skill.name), skill.folder.clone()?)));
-        outside.filter(|(_, folder)| !folder.starts_with(root)).collect()
     }
 
     /// Where a tool says how far it is: to every face that keeps up.

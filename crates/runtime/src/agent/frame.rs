@@ -8,6 +8,7 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use max_team_core::context::instructions::Instructions;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::policy::Sight;
@@ -32,12 +33,11 @@ const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     root: PathBuf,
-    surroundings: String,
-    definition: Definition,
+    definition: Arc<Definition>,
     settings: Arc<Settings>,
     pub(super) registry: Arc<Registry>,
     /// Whom it may call, as its tools say.
-    callees: Vec<Callee>,
+    callees: Arc<[Callee]>,
     beneath: Arc<Root>,
     /// What its commands read besides the folder.
     reads: Vec<PathBuf>,
@@ -48,8 +48,8 @@ pub(crate) struct Frame {
     tools: Arc<[ToolSpec]>,
     /// The two as they are sent, for whoever is told the same.
     heads: Arc<Mutex<HashMap<Dialect, Arc<Head>>>>,
-    files: Vec<(String, usize)>,
-    notes: Vec<String>,
+    /// The instruction files, as they were last read.
+    read: Arc<Instructions>,
     /// What it uses skills with, if it does.
     hand: Option<Arc<Hand>>,
     /// Whether others can work for it.
@@ -112,11 +112,10 @@ impl Frame {
         let settings_blob = settings_blob(&settings);
         let mut frame = Self {
             root: root.to_path_buf(),
-            surroundings: shared.surroundings.clone(),
-            definition,
+            definition: Arc::new(definition),
             settings: Arc::new(settings),
             registry: Arc::new(registry),
-            callees,
+            callees: callees.into(),
             beneath,
             reads: Vec::new(),
             occupied: None,
@@ -124,8 +123,7 @@ impl Frame {
             system: Arc::from(""),
             tools,
             heads: Arc::default(),
-            files: Vec::new(),
-            notes: Vec::new(),
+            read: Arc::default(),
             hand,
             delegates: true,
             blobs: [Blob::new(Vec::new()), tools_blob, settings_blob],
@@ -175,7 +173,7 @@ impl Frame {
         system.push_str(&format!(
             "\n\n# Surroundings\n\nWorking directory: {}\n{}\n",
             self.root.display(),
-            self.surroundings
+            shared.surroundings
         ));
         if Store::TOOLS.iter().any(|tool| self.registry.get(tool).is_some()) {
             system.push_str(&format!("\n{FOLDERS}"));
@@ -192,18 +190,18 @@ impl Frame {
             *instructions = Blob::new(system.as_bytes().to_vec());
             (self.system, self.heads) = (Arc::from(system), Arc::default());
         }
-        (self.files, self.notes) = (read.files.clone(), read.notes.clone());
+        self.read = read;
     }
 
     /// Others may be called from now on; the tools that call say so. One that had nobody to call has no such tool.
     pub(crate) fn may_call(&mut self, callees: Vec<Callee>) {
-        if self.callees == callees || self.callees.is_empty() {
+        if *self.callees == *callees || self.callees.is_empty() {
             return;
         }
         let mut registry = (*self.registry).clone();
         offer(&mut registry, &callees);
         self.equip(registry);
-        self.callees = callees;
+        self.callees = callees.into();
     }
 
     /// Tools are taken away while it works.
@@ -214,7 +212,7 @@ impl Frame {
         let mut registry = (*self.registry).clone();
         tools.iter().for_each(|tool| registry.remove(tool));
         // Nor is it handed on to whoever is called.
-        self.definition.tools.retain(|tool| !tools.contains(tool));
+        Arc::make_mut(&mut self.definition).tools.retain(|tool| !tools.contains(tool));
         if let Some(hand) = self.hand.take() {
             let left = hand.tools.iter().filter(|tool| !tools.contains(tool)).cloned().collect();
             let (shell, wish) = (registry.get("run_shell").cloned(), Mutex::new(lock(&hand.wish).clone()));
@@ -326,6 +324,11 @@ impl Frame {
         &self.definition
     }
 
+    /// The folder that its tools reach into.
+    pub(super) fn beneath(&self) -> &Arc<Root> {
+        &self.beneath
+    }
+
     /// What the tools of one agent work with.
     pub(crate) fn context(&self, shared: &Shared, agent: Option<AgentId>, cancel: &CancellationToken) -> Cx {
         let sight = Sight::under(&self.settings.constraints, &self.settings.permissions);
@@ -359,11 +362,11 @@ impl Frame {
     }
 
     pub(crate) fn files(&self) -> &[(String, usize)] {
-        &self.files
+        &self.read.files
     }
 
     pub(crate) fn notes(&self) -> &[String] {
-        &self.notes
+        &self.read.notes
     }
 }
 

@@ -10,6 +10,7 @@ mod cache;
 mod calls;
 mod commit;
 mod compact;
+mod cx;
 mod flight;
 mod frame;
 mod mail;
@@ -126,6 +127,7 @@ pub(crate) struct Agent {
     flights: FuturesUnordered<flight::Future>,
     in_flight: HashSet<Flight>,
     wire: Option<flight::Wire>,
+    cx: Option<Box<cx::Known>>,
     cancel: CancellationToken,
     bell: Arc<Notify>,
     /// Its commands that run on by themselves; they end with this loop.
@@ -162,6 +164,8 @@ pub(crate) struct Agent {
     redefined: Option<Box<Redefined>>,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
+    /// The floor's rules that its settings are known to keep to.
+    followed: Option<u64>,
 }
 
 impl Agent {
@@ -187,6 +191,7 @@ impl Agent {
             flights: FuturesUnordered::new(),
             in_flight: HashSet::new(),
             wire: None,
+            cx: None,
             cancel: CancellationToken::new(),
             bell: Arc::clone(bell),
             background: Arc::default(),
@@ -206,6 +211,7 @@ impl Agent {
             look_back: seat.lead,
             redefined: None,
             resumed: seat.resumed,
+            followed: None,
             floor,
         };
         agent.know_task();
@@ -237,13 +243,13 @@ impl Agent {
         }
     }
 
-    /// The same for one that is boxed already: it is too large to be moved about.
-    fn run_boxed(self: Box<Self>, controls: mpsc::Receiver<Control>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-        Box::pin((*self).run(controls))
+    /// Runs until it is told to stop, has nothing more to do, or the journal fails. It stays where it is: a loop that holds
+    /// an agent by value has room for two of them.
+    pub(crate) fn run(self: Box<Self>, controls: mpsc::Receiver<Control>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.live(controls))
     }
 
-    /// Runs until it is told to stop, has nothing more to do, or the journal fails.
-    pub(crate) async fn run(mut self, mut controls: mpsc::Receiver<Control>) {
+    async fn live(mut self: Box<Self>, mut controls: mpsc::Receiver<Control>) {
         let worked = self.work(&mut controls).await;
         self.tell().await;
         if let Err(error) = worked {
@@ -276,9 +282,10 @@ impl Agent {
         let mut told = None;
         loop {
             if mail {
-                self.take_mail(std::mem::take(&mut all)).await?;
+                // What is seldom done is not kept room for.
+                Box::pin(self.take_mail(std::mem::take(&mut all))).await?;
                 while self.put_off && !self.turn.is_asking() {
-                    self.take_mail(true).await?;
+                    Box::pin(self.take_mail(true)).await?;
                 }
                 mail = false;
             }
@@ -299,7 +306,7 @@ impl Agent {
             }
             let activity = self.activity();
             if activity == Activity::Idle && std::mem::take(&mut self.look_back) {
-                self.hand_over().await?;
+                Box::pin(self.hand_over()).await?;
             }
             if told != Some(activity) {
                 told = Some(activity);
@@ -392,6 +399,7 @@ impl Agent {
 
     /// Works under other settings from now on.
     async fn configure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
+        self.followed = None;
         self.frame.configure(&settings);
         self.floor.rebind(&self.stream, &settings);
         let events = self.decide(Input::Configure(Box::new(settings)));
@@ -415,12 +423,19 @@ impl Agent {
     /// A member is as free as its session, its definition and its caller are now, not as they were when the task began:
     /// what has become stricter holds from the next judgement on.
     async fn follow(&mut self) -> Result<(), RuntimeError> {
+        let rules = self.floor.rules();
+        if self.followed == Some(rules) {
+            return Ok(());
+        }
         let Some(settings) = self.turn.settings().filter(|_| !self.lead) else { return Ok(()) };
         let lost = self.floor.lost(self.frame.definition(), self.caller.as_deref());
         self.frame.lose(&lost);
         match self.floor.settings_now(self.frame.definition(), settings, self.caller.as_deref())? {
             Some(settings) => self.configure(settings).await,
-            None => Ok(()),
+            None => {
+                self.followed = Some(rules);
+                Ok(())
+            }
         }
     }
 

@@ -80,7 +80,7 @@ impl Newcomer {
     /// The commit is through.
     pub(crate) fn begin(mut self, floor: &Arc<Floor>) {
         if let Some((agent, controls)) = self.seated.take() {
-            floor.spawn(session::agent_stream(self.id), agent.run_boxed(controls));
+            floor.spawn(session::agent_stream(self.id), agent.run(controls));
         }
     }
 }

@@ -29,12 +29,14 @@ impl Floor {
             former.extend(known.members.iter().cloned().map(|mate| (mate.definition.name.clone(), mate)));
             *team = Some(Arc::new(Team { members, experts, ..(**known).clone() }));
         }
+        self.rules_changed();
         team.clone()
     }
 
     /// The same as before after all.
     pub(crate) fn restore(&self, team: Option<Arc<Team>>) {
         *lock(&self.team) = team;
+        self.rules_changed();
     }
 
     /// Whoever owns a task: a member, or somebody who was one when the task was planned.
@@ -116,6 +118,7 @@ impl Floor {
         let mut bonds = lock(&self.bonds);
         if bonds.get(address).is_none_or(|known| **known != *settings) {
             bonds.insert(address.to_owned(), Arc::new(settings.clone()));
+            self.rules_changed();
         }
     }
 

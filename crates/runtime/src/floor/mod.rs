@@ -12,7 +12,7 @@ mod seats;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use max_team_core::hash::Hash;
@@ -58,6 +58,8 @@ pub(crate) struct Floor {
     frames: Mutex<HashMap<String, Frame>>,
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
+    /// Counts the changes of what members and those who were called work under.
+    rules: AtomicU64,
     /// Members who have left since, by name.
     former: Mutex<HashMap<String, Mate>>,
     /// Calls that are being made for everybody who makes them.
@@ -95,6 +97,7 @@ impl Floor {
             paths: Paths::default(),
             frames: Mutex::new(HashMap::new()),
             bonds: Mutex::new(HashMap::new()),
+            rules: AtomicU64::new(0),
             former: Mutex::new(HashMap::new()),
             claims: Mutex::new(HashMap::new()),
             chairs: Mutex::new(HashMap::new()),
@@ -123,6 +126,16 @@ impl Floor {
         for mate in lock(&self.former).values_mut() {
             mate.settings.mode = mate.definition.mode_in(mode);
         }
+        self.rules_changed();
+    }
+
+    /// How often what others work under has changed. Whoever has looked since the last time knows what holds now.
+    pub(crate) fn rules(&self) -> u64 {
+        self.rules.load(Ordering::Acquire)
+    }
+
+    fn rules_changed(&self) {
+        self.rules.fetch_add(1, Ordering::AcqRel);
     }
 
     /// A member by name.

@@ -33,7 +33,7 @@ impl Floor {
         let seated = self.prepare_agent(agent, None).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
         match seated {
             Ok(agent) => {
-                self.spawn(address, Box::pin(agent.run(place.controls)));
+                self.spawn(address, Box::new(agent).run(place.controls));
                 Ok(())
             }
             Err(error @ (RuntimeError::Root { .. } | RuntimeError::Definition { .. })) => {

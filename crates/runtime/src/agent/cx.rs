@@ -1,0 +1,99 @@
+//! What the tools of an agent work with.
+//!
+//! It follows from settings, grants and the skills that a conversation has brought in, and is made again when one of them
+//! has changed: a call costs no more because an agent is bound by many rules.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use max_team_core::policy::{Grant, Rules, judge};
+use max_team_core::team::Settings;
+use max_team_tools::command::Walls;
+use max_team_tools::{Cx, Gate, Store};
+
+use super::{Agent, Frame};
+use crate::skills::{self, State};
+
+/// Skills whose folders one agent can read.
+const SKILL_FOLDERS_MAX: usize = 32;
+
+/// What tools work with, and what it was made from.
+pub(super) struct Known {
+    settings: Arc<Settings>,
+    grants: Vec<Grant>,
+    folders: Vec<(String, PathBuf)>,
+    cx: Cx,
+}
+
+impl Known {
+    fn is_of(&self, frame: &Frame, grants: &[Grant], folders: &[(String, PathBuf)]) -> bool {
+        Arc::ptr_eq(&self.settings, frame.settings())
+            && Arc::ptr_eq(&self.cx.root, frame.beneath())
+            && self.grants == grants
+            && self.folders == folders
+    }
+}
+
+impl Agent {
+    pub(super) fn context(&mut self) -> Cx {
+        let folders = self.skill_folders();
+        let fits = self.cx.take().filter(|known| known.is_of(&self.frame, self.turn.grants(), &folders));
+        let known = fits.unwrap_or_else(|| self.made_of(folders));
+        let cx = Cx { cancel: self.cancel.clone(), ..known.cx.clone() };
+        self.cx = Some(known);
+        cx
+    }
+
+    fn made_of(&self, folders: Vec<(String, PathBuf)>) -> Box<Known> {
+        let cx = self.frame.context(&self.floor.shared, self.origin.agent, &self.cancel);
+        let loaded = folders.iter().map(|(_, folder)| folder.clone());
+        let reads = cx.walls.reads.iter().cloned().chain(loaded).collect();
+        let cx = Cx {
+            background: Arc::clone(&self.background),
+            gate: self.gate(),
+            walls: Arc::new(Walls { reads, ..Walls::clone(&cx.walls) }),
+            folders: folders.clone().into(),
+            stores: self.stores().into(),
+            session: self.floor.session.to_string().into(),
+            ..cx
+        };
+        let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
+        Box::new(Known { settings, grants, folders, cx })
+    }
+
+    /// The folders of its own: what its session shares, and what is kept under its name in this project.
+    fn stores(&self) -> [Store; 2] {
+        let (home, floor) = (&self.floor.shared.home, &self.floor);
+        [Store::files(home, floor.session), Store::data(home, &floor.root, &self.frame.definition().name)]
+    }
+
+    /// Judges as the machine does, for what a tool does beyond its call.
+    fn gate(&self) -> Gate {
+        let (settings, grants) = (Arc::clone(self.frame.settings()), self.turn.grants().to_vec());
+        Gate::new(move |tool, action| judge(&Rules { grants: &grants, ..settings.rules() }, tool, action))
+    }
+
+    /// The folders of the skills that the conversation has brought in, as far as they lie outside the project. It
+    /// follows from the history, so it is the same after a crash.
+    fn skill_folders(&mut self) -> Vec<(String, PathBuf)> {
+        let (seen, names) = &mut self.skills;
+        let history = self.turn.history();
+        let fresh = history.get(*seen..).unwrap_or_default();
+        for name in skills::loaded(fresh, self.lead) {
+            if !names.contains(&name) && names.len() < SKILL_FOLDERS_MAX {
+                names.push(name);
+            }
+        }
+        *seen = (*seen).min(history.len()) + skills::looked_at(fresh);
+        let errand = self.turn.assignment().and_then(|given| given.skill.as_ref());
+        names.extend(errand.filter(|name| !names.contains(name)).cloned());
+        if names.is_empty() {
+            return Vec::new();
+        }
+        let root = self.frame.root();
+        let catalogue = self.floor.shared.skills.of(root);
+        let usable = names.iter().filter_map(|name| catalogue.get(name)).filter(|skill| skill.state == State::Ready);
+        let outside = usable.filter_map(|skill| Some((format!("@skill/{}", skill.name), skill.folder.clone()?)));
+        outside.filter(|(_, folder)| !folder.starts_with(root)).collect()
+    }
+}
