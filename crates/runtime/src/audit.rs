@@ -18,6 +18,7 @@ use max_team_core::event::Event;
 use max_team_core::message::Envelope;
 use max_team_core::time::rfc3339;
 use rustix::fs::OFlags;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::handle::Origin;
@@ -58,6 +59,16 @@ enum Item {
     Letter(Envelope),
 }
 
+/// One line.
+#[derive(Serialize)]
+struct Line<'l> {
+    ts: String,
+    #[serde(rename = "type")]
+    kind: &'l str,
+    agent: &'l str,
+    data: &'l Value,
+}
+
 /// Appends to one file, opened when the first line comes.
 #[derive(Debug)]
 struct Writer {
@@ -69,7 +80,7 @@ struct Writer {
 
 impl Writer {
     fn write(&mut self, items: Vec<Item>, left_out: u64) {
-        let mut text = String::new();
+        let mut text = Vec::new();
         let mut last_ms = 0;
         for item in items {
             match item {
@@ -96,17 +107,22 @@ impl Writer {
             self.file = self.open().ok();
         }
         if let Some(file) = self.file.as_mut()
-            && file.write_all(text.as_bytes()).is_err()
+            && file.write_all(&text).is_err()
         {
             // Perhaps it was rotated away or the disk is full: the next line tries again.
             self.file = None;
         }
     }
 
-    fn line(&self, text: &mut String, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: &Value) {
-        if level >= self.options.level {
-            let line = json!({ "ts": rfc3339(at_ms), "type": kind, "agent": agent, "data": data });
-            text.push_str(&format!("{line}\n"));
+    fn line(&self, text: &mut Vec<u8>, level: AuditLevel, at_ms: i64, kind: &str, agent: &str, data: &Value) {
+        if level < self.options.level {
+            return;
+        }
+        let start = text.len();
+        let line = Line { ts: rfc3339(at_ms), kind, agent, data };
+        match serde_json::to_writer(&mut *text, &line) {
+            Ok(()) => text.push(b'\n'),
+            Err(_) => text.truncate(start),
         }
     }
 

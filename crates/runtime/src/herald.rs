@@ -103,19 +103,20 @@ impl Herald {
 
     async fn speak(&self) {
         let _alone = self.speaking.lock().await;
+        let mut watchers = None;
         while let Some(said) = self.next() {
+            let watchers = watchers.get_or_insert_with(|| lock(&self.watchers).clone());
             for notice in said {
-                self.hand_over(notice).await;
+                self.hand_over(notice, watchers).await;
             }
         }
     }
 
-    async fn hand_over(&self, notice: Notice) {
+    async fn hand_over(&self, notice: Notice, watchers: &[mpsc::Sender<Notice>]) {
         if let (Some(audit), Notice::Event { from, at_ms, event, .. }) = (&self.audit, &notice) {
             audit.event(from, *at_ms, event);
         }
-        let watchers = lock(&self.watchers).clone();
-        for watcher in &watchers {
+        for watcher in watchers {
             if watcher.send(notice.clone()).await.is_err() {
                 lock(&self.watchers).retain(|watcher| !watcher.is_closed());
             }
