@@ -360,7 +360,9 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
         sent_at_ms: 0,
     };
     journal.commit(max_team_journal::Commit { sends: vec![letter], ..Default::default() }).await.unwrap();
-    super::order(&team, max_team_runtime::Command::Write { session, to: vec!["ann".into()], text: "hi".into() }).await.unwrap();
+    super::order(&team, max_team_runtime::Command::Write { session, to: vec!["ann".into()], text: "hi".into() })
+        .await
+        .unwrap();
     let heard = rest(&mut notices).await;
     let refused = heard.events.iter().find_map(|(who, event)| match event {
         Event::LetterRefused(refused) => Some((who.as_str(), refused.kind, refused.why.as_str())),
