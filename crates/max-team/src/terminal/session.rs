@@ -238,6 +238,8 @@ impl Session {
 
     pub(super) fn answer(&mut self, question: QuestionId, answer: Answer) {
         self.questions.answered_here(question);
+        // Something comes of it.
+        self.quiet = false;
         self.acts.push(Act::Answer { question, answer });
     }
 
@@ -271,8 +273,9 @@ impl Session {
                 self.crew.delta(from, delta, now_ms);
                 Vec::new()
             }
-            Notice::Idle { session, .. } if *session == self.id => {
-                self.quiet = true;
+            Notice::Idle { session, waiting } if *session == self.id => {
+                // Whoever waited for an answer that was given since goes on.
+                self.quiet = !waiting || self.questions.all().next().is_some();
                 self.seen.clear();
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()
@@ -330,6 +333,7 @@ impl Session {
             let rules = self.questions.rules_sent(answered.question);
             self.acts.extend((!rules.is_empty()).then_some(Act::Remember(rules)));
         }
+        self.quiet &= self.replaying;
         let elsewhere = self.questions.answered(answered.question) && !self.replaying;
         let By::Person(place) = &answered.answer.by else { return None };
         let lang = self.lang;
@@ -356,6 +360,7 @@ impl Session {
                 items
             }
             Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
+                self.quiet = true;
                 // Somebody was faster, or nobody asks any more: asking again would help nobody.
                 if let RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) = error {
                     self.questions.answered(question);

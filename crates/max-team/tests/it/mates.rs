@@ -273,3 +273,26 @@ fn of_three_questions_none_is_lost() {
     terminal.keys(&["C-d"]);
     terminal.wait_end();
 }
+
+/// Somebody whom the lead had called, and who is no teammate, goes on with what the user says; the answer is the user's.
+#[test]
+fn one_who_was_called_before_is_spoken_to() {
+    let server = ModelServer::start(Script::new().when(|request| {
+        Some(if request.user_texts().first().is_some_and(|text| text == "Look around.") {
+            Reply::text(if request.last_user().contains("tell me more") { "There is a cellar." } else { "A house." })
+        } else if request.tool_results() == 0 {
+            let call = json!({ "description": "look", "prompt": "Look around.", "type": "explore" });
+            Reply::new().tool("a1", "agent", call)
+        } else {
+            Reply::text("It is a house.")
+        })
+    }));
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    assert!(ok(program.run(&["send", "explore", "tell me more"])).out.starts_with("sent to explore-"));
+    ok(program.run(&["-c", "-p", ""]));
+    let answer = letters(&program, &["--agent", "user"]).pop().unwrap();
+    assert_eq!((&answer["from"], &answer["text"]), (&json!("explore"), &json!("There is a cellar.")));
+    let stranger = program.run(&["team", "shutdown", "explore"]);
+    assert!(stranger.code == 1 && stranger.err.contains("nor any other teammate"), "{stranger:?}");
+}
