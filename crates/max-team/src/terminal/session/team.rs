@@ -297,10 +297,12 @@ impl Session {
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
-            if plans.is_empty() && !self.is_busy() {
+            // Whoever works for a lead that rests is stopped like the lead is.
+            let is_at_work = self.is_busy() || (plans.is_empty() && self.is_team_at_work());
+            if plans.is_empty() && !is_at_work {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }
-            if self.is_busy() {
+            if is_at_work {
                 self.interrupt();
             } else if plans.is_empty() {
                 return vec![note(self.lang.nothing_runs().to_owned())];
