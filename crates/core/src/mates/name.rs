@@ -24,9 +24,9 @@ pub enum Means<'a> {
 pub fn means<'a>(name: &'a str, lead: &str) -> Means<'a> {
     let name = name.trim();
     let is = |known: &&str| known.eq_ignore_ascii_case(name);
-    if EVERYBODY.iter().any(|known| is(&known)) {
+    if EVERYBODY.iter().any(&is) {
         Means::Everybody
-    } else if name == lead || LEAD.iter().any(|known| is(&known)) {
+    } else if name == lead || LEAD.iter().any(is) {
         Means::Lead
     } else {
         Means::Somebody(name)
