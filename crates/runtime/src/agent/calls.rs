@@ -396,7 +396,9 @@ impl Agent {
 
     /// What those have spent whom this turn has called, and whom they have: it was spent for whoever waits for the turn.
     pub(super) fn spent_by_called(&self) -> Result<Vec<Charge>, RuntimeError> {
-        if !SPAWNING.iter().any(|tool| self.frame.registry.get(tool).is_some()) {
+        // A teammate only writes with `send_message`; looking at everybody's costs at each of its ends would cost the most.
+        let writes = |tool: &str| tool == SEND_MESSAGE && self.turn.mate().is_some();
+        if !SPAWNING.iter().any(|tool| !writes(tool) && self.frame.registry.get(tool).is_some()) {
             return Ok(Vec::new());
         }
         let census = Census::new(&self.floor.shared.journal);

@@ -112,8 +112,9 @@ impl Excuse<'_> {
             "output": "", "error": self.why, "end": end, "spent": self.spent, "ms": self.spent.ms,
             "by": self.name,
         });
-        if self.is_mate {
-            (body["mate"], body["from"], body["reason"]) = (json!(self.name), json!(self.name), json!("failed"));
+        if let Some(fields) = body.as_object_mut().filter(|_| self.is_mate) {
+            let more = [("mate", self.name), ("from", self.name), ("reason", "failed")];
+            fields.extend(more.map(|(key, value)| (key.to_owned(), json!(value))));
         }
         Envelope {
             id: derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
