@@ -265,6 +265,11 @@ pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 pub const MATES_MAX: usize = 1_024;
 /// Tasks of one agent that run in the background at once.
 pub const BACKGROUND_TASKS_MAX: usize = 32;
+/// Loops of a session with which those teammates stay seated that have nothing to do; with more they go home and are
+/// seated again when there is mail.
+pub const MATES_SEATED_MAX: usize = 128;
+/// Milliseconds that whoever was asked to shut down has at least once the program has been started again.
+pub const SHUTDOWN_RESUMED_MS: i64 = 30_000;
 /// Teammates that a user lets begin at once.
 pub const MATES_LOADED_MAX: usize = 64;
 /// Characters of a teammate's name.

@@ -33,6 +33,9 @@ pub(crate) const INBOX: &str = "inbox";
 /// Questions that were answered, and by whom.
 pub(crate) const ANSWERED: &str = "answered";
 
+/// Commands in the background that are not known to be over, by agent and id.
+pub(crate) const COMMANDS: &str = "commands";
+
 /// The agents of a session.
 pub(crate) fn agents_of(session: &str) -> String {
     format!("agents/{session}")
@@ -268,6 +271,8 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             rows.push(delete(INBOX, stream));
             rows
         }
+        Event::CommandBegun(begun) => put(COMMANDS, &format!("{agent}/{}", begun.id), at_ms, &begun.name),
+        Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {
             let Ok(id) = agent.parse() else { return Vec::new() };
             let row = MateRow { agent: id, color: String::new(), claims: false, gone: Some(ended.clone()) };

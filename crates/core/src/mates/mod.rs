@@ -58,6 +58,12 @@ pub struct Teammate {
     /// Whether it takes tasks from the shared list when it has nothing else to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub claims: bool,
+    /// Whether it was to plan first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub plans: bool,
+    /// Whether it was to work in a copy of the project, whatever its type says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub apart: bool,
 }
 
 /// The colours that teammates are given in turn.

@@ -45,7 +45,8 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
     if !name.chars().all(fits) || !name.starts_with(char::is_alphanumeric) {
         return Some(format!("`{name}` is no name: use letters, digits, `-`, `_` and `.`"));
     }
-    let is_taken = name.eq_ignore_ascii_case(USER) || means(name, lead) != Means::Somebody(name);
+    let is_leads = name.to_lowercase() == lead.to_lowercase();
+    let is_taken = is_leads || name.eq_ignore_ascii_case(USER) || means(name, lead) != Means::Somebody(name);
     is_taken.then(|| format!("`{name}` means somebody else already"))
 }
 
@@ -70,11 +71,11 @@ mod tests {
 
     #[test]
     fn what_cannot_be_a_name_is_told() {
-        for name in ["alice", "a.b-c_2", "张三", "Max"] {
+        for name in ["alice", "a.b-c_2", "张三", "Maxi"] {
             assert_eq!(misfit(name, "max"), None, "{name}");
         }
         let long = "x".repeat(MATE_NAME_CHARS_MAX + 1);
-        for name in ["", "max", "lead", "USER", "team", "*", "a b", "-a", "a/b", "a\"b", "<a>", long.as_str()] {
+        for name in ["", "max", "Max", "lead", "USER", "team", "*", "a b", "-a", "a/b", "a\"b", "<a>", long.as_str()] {
             assert!(misfit(name, "max").is_some(), "{name}");
         }
     }

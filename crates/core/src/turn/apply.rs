@@ -4,7 +4,7 @@ use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
-use crate::event::{Configured, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
+use crate::event::{AgentStarted, Configured, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
@@ -14,18 +14,7 @@ impl Turn {
     /// Folds one event of the agent's stream in.
     pub fn apply(&mut self, event: &Event) {
         match event {
-            Event::AgentStarted(started) => {
-                self.identity = Some(Identity {
-                    agent: started.agent,
-                    session: started.session,
-                    definition: started.definition.clone(),
-                    mate: started.assignment.clone().filter(|given| given.life.mate().is_some()).map(Box::new),
-                });
-                if let Some(settings) = &started.settings {
-                    self.ledger.cap_nano = settings.budget_nano;
-                    self.settings = Some((**settings).clone());
-                }
-            }
+            Event::AgentStarted(started) => self.start(started),
             Event::Configured(configured) => self.reconfigure(configured),
             Event::TurnStarted(started) => {
                 let current = Current::new(started.turn, started.assignment.clone());
@@ -83,20 +72,21 @@ impl Turn {
                 self.phase = Phase::Idle;
                 self.last = Some(ended.clone());
             }
-            Event::Requested(asked) => self.requests.ask(asked),
-            Event::Responded(responded) => self.requests.close(responded),
-            Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
-            Event::Granted(granted) => {
-                for grant in &granted.grants {
-                    if !self.grants.contains(grant) {
-                        self.grants.push(grant.clone());
-                    }
-                }
-            }
-            Event::CommandBegun(begun) => self.commands.push(begun.clone()),
-            Event::CommandOver(over) => self.commands.retain(|known| known.id != over.id),
-            // The rest belongs to other streams.
-            _ => {}
+            // The rest is the team's, or belongs to other streams.
+            _ => self.apply_team(event),
+        }
+    }
+
+    fn start(&mut self, started: &AgentStarted) {
+        self.identity = Some(Identity {
+            agent: started.agent,
+            session: started.session,
+            definition: started.definition.clone(),
+            mate: started.assignment.clone().filter(|given| given.life.mate().is_some()).map(Box::new),
+        });
+        if let Some(settings) = &started.settings {
+            self.ledger.cap_nano = settings.budget_nano;
+            self.settings = Some((**settings).clone());
         }
     }
 

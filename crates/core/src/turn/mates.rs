@@ -1,7 +1,7 @@
 //! What a turn knows of its agent as one of a team: who it is, what it has asked of others, whether it is still there.
 
 use super::{Phase, Status, Turn};
-use crate::event::QuestionAnswered;
+use crate::event::{Event, QuestionAnswered};
 use crate::id::QuestionId;
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun, Teammate};
@@ -12,6 +12,25 @@ impl Turn {
     /// Whether a turn can begin, as far as its agent is concerned.
     pub(super) fn can_begin(&self) -> bool {
         self.settings.is_some() && self.gone.is_none()
+    }
+
+    /// Folds an event in that is about its agent as one of a team.
+    pub(super) fn apply_team(&mut self, event: &Event) {
+        match event {
+            Event::Requested(asked) => self.requests.ask(asked),
+            Event::Responded(responded) => self.requests.close(responded),
+            Event::AgentEnded(ended) => self.gone = Some(ended.clone()),
+            Event::Granted(granted) => {
+                for grant in &granted.grants {
+                    if !self.grants.contains(grant) {
+                        self.grants.push(grant.clone());
+                    }
+                }
+            }
+            Event::CommandBegun(begun) => self.commands.push(begun.clone()),
+            Event::CommandOver(over) => self.commands.retain(|known| known.id != over.id),
+            _ => {}
+        }
     }
 
     /// Who it is as a teammate, if it is one.

@@ -4,7 +4,7 @@ use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_journal::{Entry, Watch, WorkerInfo};
-use max_team_runtime::{Found, Sessions};
+use max_team_runtime::{Found, Person, Sessions, Standing};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -86,7 +86,11 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
     let plans = census.open_plans(Some(session)).map_err(stop)?;
-    let busy = census.turn(lead).map_err(stop)?.is_busy();
+    // Whoever works for a lead that rests is stopped through it.
+    let people = census.people(desk::now_ms(), false).map_err(stop)?;
+    let is_at_work =
+        |person: &Person| person.session == session && person.state == Standing::Busy && person.plan.is_none();
+    let busy = census.turn(lead).map_err(stop)?.is_busy() || people.iter().any(is_at_work);
     if plans.is_empty() && !busy {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }

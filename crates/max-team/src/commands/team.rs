@@ -18,6 +18,7 @@ use crate::exit::{Exit, Stop};
 use crate::headless::talk;
 use crate::setup::Place;
 use crate::team_file::{self, TeamFile};
+use crate::terminal::text::clean_line;
 use crate::words::Lang;
 
 /// Characters of what somebody is at.
@@ -95,10 +96,12 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
         }
         let mut left: Vec<&Reader> = written.readers.iter().collect();
         let heard = until(&mut watch, |entry| {
-            let Some(Event::AgentEnded(ended)) = entry.and_then(event) else { return Ok(None) };
-            if left.iter().any(|reader| reader.name == ended.name) {
-                left.retain(|reader| reader.name != ended.name);
-                super::print(&format!("{}\n", desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason)))?;
+            let Some(entry) = entry else { return Ok(None) };
+            let Some(Event::AgentEnded(ended)) = event(entry) else { return Ok(None) };
+            if left.iter().any(|reader| reader.address() == entry.stream) {
+                left.retain(|reader| reader.address() != entry.stream);
+                let words = desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason);
+                super::print(&format!("{}\n", clean_line(&words)))?;
             }
             Ok(left.is_empty().then_some(()))
         });

@@ -341,6 +341,17 @@ impl Session {
         elsewhere.then(|| note(format!("{what} ({place})")))
     }
 
+    /// An answer could not be given.
+    fn unanswered(&mut self, question: QuestionId, error: &RuntimeError) {
+        self.quiet = true;
+        // Somebody was faster, or nobody asks any more: asking again would help nobody.
+        if let RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) = error {
+            self.questions.answered(question);
+        } else {
+            self.questions.reopen(question);
+        }
+    }
+
     /// What became of an order.
     pub(super) fn done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = |error: &dyn fmt::Display| vec![Item::Row(Row::Error(error.to_string()))];
@@ -360,13 +371,7 @@ impl Session {
                 items
             }
             Done::Answered { question, outcome: Err(error) } | Done::Decided { question, outcome: Err(error) } => {
-                self.quiet = true;
-                // Somebody was faster, or nobody asks any more: asking again would help nobody.
-                if let RuntimeError::Answered { .. } | RuntimeError::NoQuestion(_) = error {
-                    self.questions.answered(question);
-                } else {
-                    self.questions.reopen(question);
-                }
+                self.unanswered(question, &error);
                 failed(&error)
             }
             Done::Plan { plan, outcome: Ok(read) } => self.plan_read(plan, *read, now_ms),

@@ -308,7 +308,9 @@ impl Agent {
         self.floor.bind(&self.stream, self.frame.settings());
         // More than one attempt says that it had been done with what it was started for.
         let title = team_tools::title(text);
-        let assignment = Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, cache: None, ..given };
+        let life = Life::Call;
+        let assignment =
+            Assignment { task: key.to_owned(), attempt: given.attempt + 1, title, cache: None, life, ..given };
         let letter = self.assigning(child, &assignment, text, b"message");
         if self.floor.shared.journal.has_mail(letter.id)? {
             self.floor.seat_agent(child)?;

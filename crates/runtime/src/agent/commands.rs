@@ -8,6 +8,8 @@ use max_team_core::event::Event;
 use max_team_core::mates::{CommandBegun, CommandOver};
 use max_team_core::turn::Input;
 
+use max_team_tools::shell::Known;
+
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 
@@ -18,11 +20,12 @@ impl Agent {
             return Vec::new();
         }
         let written = self.turn.commands();
-        let new = self
-            .background
-            .known()
-            .into_iter()
-            .filter(|known| !known.is_over && !written.iter().any(|begun| begun.id == known.id));
+        // One that is over before anybody looked is told like the others.
+        let is_new = |known: &Known| {
+            let is_told = known.is_over && known.is_seen;
+            !is_told && written.iter().all(|begun| begun.id != known.id)
+        };
+        let new = self.background.known().into_iter().filter(is_new);
         new.map(|known| Event::CommandBegun(CommandBegun { id: known.id, name: known.name })).collect()
     }
 

@@ -15,9 +15,9 @@ use super::{Agent, Newcomer, SNAPSHOT_VERSION};
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Notice};
 use crate::herald::Word;
-use crate::rows;
 use crate::shared::{append, commit_at, now_ms};
 use crate::tasks::Change;
+use crate::{rows, session};
 
 /// What goes into a commit besides the agent's own events.
 #[derive(Default)]
@@ -96,6 +96,7 @@ impl Agent {
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         let mut newcomers = Vec::new();
         for Guest { id, mate, assignment, letter } in guests {
+            commit.expect.push((session::agent_stream(id), Expect::At(0)));
             let settings = mate.settings.clone();
             let newcomer = Newcomer::welcome(&self.floor, id, &mate, settings, assignment, &letter, &mut commit)?;
             if newcomer.as_ref().is_some_and(Newcomer::has_begun) {

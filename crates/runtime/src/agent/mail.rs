@@ -19,7 +19,7 @@ use max_team_core::plan::Budget;
 use max_team_core::policy::{Action, Deed};
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -35,63 +35,35 @@ use crate::skills::{self, Asked};
 use crate::team_tools;
 use crate::worktree::{self, Changed};
 
+/// What has come, by what becomes of it.
+#[derive(Default)]
+struct Sorted {
+    /// Begins a turn.
+    said: Option<Envelope>,
+    /// Begins one, together with others.
+    news: Vec<Envelope>,
+    /// Is only told with others.
+    notes: Vec<Envelope>,
+    /// Ends its reader.
+    ends: Vec<Envelope>,
+    /// Needs nothing more.
+    seen: Vec<EnvelopeId>,
+}
+
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
-        let (mut news, mut notes, mut ends, mut seen) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut said = None;
         self.put_off &= !all;
         let all = all | std::mem::take(&mut self.noted);
+        let mut sorted = Sorted::default();
         for letter in self.floor.mail(&self.stream, all)? {
             if self.turn.gone().is_some() {
                 self.send_back(&letter).await?;
-                continue;
-            }
-            match letter.kind {
-                _ if parting::is_end(&letter) => {
-                    if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
-                        self.put_aside(&letter);
-                    }
-                    ends.push(letter);
-                }
-                Kind::UserInput if self.turn.is_busy() => self.put_by(&letter),
-                Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
-                Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
-                Kind::ModeSetRequest => self.take_mode(&letter).await?,
-                Kind::TeamPermissionUpdate => self.take_grants(&letter).await?,
-                Kind::TeamRequest => self.recruit(&letter).await?,
-                Kind::ShutdownApproved | Kind::ShutdownRejected if !self.lead => {
-                    self.refuse(&letter, "it asked nobody to shut down").await?;
-                }
-                Kind::ShutdownApproved => drop(self.take_response(&letter).await?),
-                Kind::ShutdownRejected => {
-                    // It counts at once, and is told when there is a turn for it.
-                    if self.turn.requests().is_accepted(letter.id) || self.take_response(&letter).await? {
-                        news.push(letter);
-                    }
-                }
-                Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
-                    self.ask_user(&letter).await?;
-                }
-                Kind::TaskResult if is_stopped(&letter) => notes.push(letter),
-                _ if self.is_news(&letter) => news.push(letter),
-                Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
-                Kind::Shutdown if self.lead && !self.turn.is_busy() => {
-                    let by = text_at(&letter.body, "by");
-                    self.stop_apart(&by).await?;
-                    seen.push(letter.id);
-                }
-                Kind::Shutdown => {
-                    let by = text_at(&letter.body, "by");
-                    self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
-                }
-                Kind::UserInput | Kind::TaskAssign if said.is_none() && !self.turn.is_busy() => said = Some(letter),
-                Kind::TeammateTerminated | Kind::Undelivered => notes.push(letter),
-                Kind::TaskAssign => self.left_over = true,
-                // That somebody waits or rests is known from its own stream; nobody who knows us writes the others.
-                _ => seen.push(letter.id),
+            } else {
+                self.sort(letter, &mut sorted).await?;
             }
         }
+        let Sorted { said, news, mut notes, ends, seen } = sorted;
         self.commit(Vec::new(), Extra::acks(seen)).await?;
         // Somebody who speaks is answered before what else has come.
         let (first, rest) = if said.is_some() { (said.into_iter().collect(), news) } else { (news, Vec::new()) };
@@ -102,6 +74,68 @@ impl Agent {
         }
         self.noted = !notes.is_empty();
         self.part(ends).await
+    }
+
+    /// Carries a letter out, or says what becomes of it.
+    async fn sort(&mut self, letter: Envelope, sorted: &mut Sorted) -> Result<(), RuntimeError> {
+        match letter.kind {
+            _ if parting::is_end(&letter) => {
+                if self.turn.is_busy() && letter.kind == Kind::ShutdownRequest {
+                    self.put_aside(&letter);
+                }
+                sorted.ends.push(letter);
+            }
+            Kind::UserInput if self.turn.is_busy() => self.put_by(&letter),
+            Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
+            Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
+            Kind::ModeSetRequest => self.take_mode(&letter).await?,
+            Kind::TeamPermissionUpdate => self.take_grants(&letter).await?,
+            Kind::TeamRequest => self.recruit(&letter).await?,
+            Kind::ShutdownApproved | Kind::ShutdownRejected if !self.lead => {
+                self.refuse(&letter, "it asked nobody to shut down").await?;
+            }
+            Kind::ShutdownApproved => drop(self.take_response(&letter).await?),
+            Kind::ShutdownRejected => {
+                // It counts at once, and is told when there is a turn for it.
+                if self.turn.requests().is_accepted(letter.id) || self.take_response(&letter).await? {
+                    sorted.news.push(letter);
+                }
+            }
+            Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
+                self.ask_user(&letter).await?;
+            }
+            Kind::TaskResult if is_stopped(&letter) => sorted.notes.push(letter),
+            _ if self.is_news(&letter) => sorted.news.push(letter),
+            Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
+            Kind::Shutdown if self.lead && !self.turn.is_busy() => {
+                let by = text_at(&letter.body, "by");
+                self.stop_apart(&by).await?;
+                sorted.seen.push(letter.id);
+            }
+            Kind::Shutdown => {
+                let by = text_at(&letter.body, "by");
+                self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
+            }
+            Kind::UserInput | Kind::TaskAssign if sorted.said.is_none() && !self.turn.is_busy() => {
+                sorted.said = Some(letter)
+            }
+            Kind::TeammateTerminated | Kind::Undelivered => sorted.notes.push(letter),
+            // One at a time: each begins a turn of its own.
+            Kind::UserInput | Kind::TaskAssign => self.left_over = true,
+            // That somebody waits or rests is known from its own stream.
+            Kind::IdleNotification | Kind::PermissionRequest | Kind::SandboxPermissionRequest => {
+                sorted.seen.push(letter.id)
+            }
+            // Nobody who knows us writes this to an agent.
+            Kind::PlanApprovalRequest
+            | Kind::PlanApprovalResponse
+            | Kind::TaskUpdate
+            | Kind::TaskFailed
+            | Kind::NeedClarify
+            | Kind::AllTasksDone
+            | Kind::ShutdownRequest => sorted.seen.push(letter.id),
+        }
+        Ok(())
     }
 
     /// Begins a turn about what has come, as much of it as one turn is told; what came beside it is told too.
@@ -299,8 +333,8 @@ impl Agent {
         };
         let mut body = json!({ "from": &*self.origin.name, "tool": asked.tool, "target": asked.action.target });
         if kind == Kind::PlanApprovalRequest {
-            body["question"] = json!(asked.question);
-            body["text"] = json!(asked.action.preview);
+            add(&mut body, "question", &asked.question);
+            add(&mut body, "text", &asked.action.preview);
         }
         Envelope {
             id: derived(&[self.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
@@ -355,9 +389,9 @@ impl Agent {
         });
         if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
             let handle = rows::handle(&self.origin.name, agent);
-            body["mate"] = json!(handle);
-            body["from"] = json!(handle);
-            body["stopped"] = json!(ended.end == End::Interrupted);
+            add(&mut body, "mate", &handle);
+            add(&mut body, "from", &handle);
+            add(&mut body, "stopped", &(ended.end == End::Interrupted));
         }
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
@@ -385,7 +419,7 @@ impl Agent {
             "spent": self.spent(ended),
         });
         if !quiet {
-            body["text"] = json!(text);
+            add(&mut body, "text", &text);
         }
         Envelope {
             id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
@@ -471,6 +505,13 @@ fn outcome(ended: &TurnEnded) -> (bool, String) {
         End::Budget => failed("the budget was used up"),
         End::Interrupted => failed("it was stopped"),
         End::Failed { detail, .. } | End::Broken { detail } => (false, detail.clone()),
+    }
+}
+
+/// Adds a field to what a letter says.
+pub(super) fn add(body: &mut Value, name: &str, value: &impl Serialize) {
+    if let Some(fields) = body.as_object_mut() {
+        fields.insert(name.to_owned(), json!(value));
     }
 }
 

@@ -3,7 +3,7 @@
 //! A teammate begins to exist in the commit that says so to the lead's model; all that one answer starts are in one. A letter
 //! is in the journal with the result of the call that wrote it.
 
-use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
+use max_team_core::calling::hands::{EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
@@ -14,14 +14,14 @@ use max_team_core::mates::word::Word;
 use max_team_core::mates::{COLORS, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::{Answer, By, Mode};
-use max_team_core::team::{Definition, Settings};
+use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::Input;
 use serde_json::{Value, json};
 
 use super::acts::Done;
 use super::commit::Guest;
 use super::flight::Flight;
-use super::mail::derived;
+use super::mail::{add, derived};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -46,6 +46,9 @@ pub(super) enum Started {
     /// A copy of the project is being made for it.
     Later(Box<Worker>),
 }
+
+/// Whom a letter of the team is for, by name.
+type Readers = Option<Vec<(String, AgentId)>>;
 
 impl Agent {
     pub(super) fn is_spawn(&self, key: &str) -> bool {
@@ -101,10 +104,12 @@ impl Agent {
         if let Some(why) = name::misfit(name, &self.origin.name) {
             return Ok(Err(why));
         }
-        let known = self.floor.teammate(name)?.filter(|known| known.gone.is_none());
+        let known = self.floor.teammate(name)?;
+        // Whoever began for this call before began once, whatever became of it.
         if known.as_ref().is_some_and(|known| known.agent == id) {
             return Ok(Ok(Started::Before(started_words(name))));
         }
+        let known = known.filter(|known| known.gone.is_none());
         if known.is_some() || new.iter().any(|other| other == name) {
             let words = format!("`{name}` is there already: write to it with `send_message`, or choose another name");
             return Ok(Err(words));
@@ -128,6 +133,8 @@ impl Agent {
             role: team_tools::title(&spawn.role),
             color: color.or_else(painted).unwrap_or_default(),
             claims: spawn.claims.unwrap_or_default(),
+            plans: spawn.plans(),
+            apart: spawn.isolation == Some(Isolation::Worktree),
         };
         let text = self.told_first(&who, &spawn.prompt);
         let assignment = Assignment {
@@ -200,7 +207,7 @@ impl Agent {
     }
 
     /// Whom a letter of the team is for; `None`: for nobody of it.
-    fn readers(&self, message: &Message) -> Result<Result<Option<Vec<(String, AgentId)>>, String>, RuntimeError> {
+    fn readers(&self, message: &Message) -> Result<Result<Readers, String>, RuntimeError> {
         let mut readers: Vec<(String, AgentId)> = Vec::new();
         let lead = self.floor.lead_name();
         for to in &message.to {
@@ -305,7 +312,7 @@ impl Agent {
         let mate = self.turn.mate();
         let mut body = json!({ "text": word.text(), "from": &*self.origin.name });
         if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
-            body["color"] = json!(color);
+            add(&mut body, "color", &color);
         }
         let mut reply_to = None;
         match word {
@@ -327,10 +334,10 @@ impl Agent {
                 };
                 let by = By::Lead(self.origin.name.to_string());
                 let answer = Answer { comment: feedback.clone(), ..Answer::new(*approve, by) };
-                body["question"] = json!(asked.question);
-                body["answer"] = json!(answer);
+                add(&mut body, "question", &asked.question);
+                add(&mut body, "answer", &answer);
             }
-            Word::ModeSetRequest { mode } => body["mode"] = json!(mode),
+            Word::ModeSetRequest { mode } => add(&mut body, "mode", &mode),
             // It goes with a change of the list.
             Word::TaskAssignment { .. } => {}
         }
@@ -341,12 +348,16 @@ impl Agent {
     pub(super) fn inbox(&mut self) -> Result<Done, RuntimeError> {
         let mut told = Vec::new();
         let mut acks = Vec::new();
-        // Whatever is not told here is looked at again once the turn is over.
+        let mail = self.floor.mail(&self.stream, true)?;
+        // Whatever is not told here is looked at again at once, and once the turn is over.
         self.left_over = true;
+        self.floor.ring(&self.stream);
         let mut bytes = 0_usize;
-        for letter in self.floor.mail(&self.stream, true)? {
+        for letter in mail {
             let is_end = letter.kind == Kind::ShutdownRequest;
-            let is_told = self.is_news(&letter) && !matches!(letter.kind, Kind::TaskAssign | Kind::UserInput);
+            // A no counts when it is taken, not when it is told.
+            let is_later = matches!(letter.kind, Kind::TaskAssign | Kind::UserInput | Kind::ShutdownRejected);
+            let is_told = self.is_news(&letter) && !is_later;
             if !is_end && !is_told {
                 continue;
             }
@@ -364,11 +375,6 @@ impl Agent {
         }
         let words = told.join("\n\n");
         Ok(Done { extra: Extra::acks(acks), ..Done::said(words) })
-    }
-
-    /// Whether this is somebody who has a mailbox to look into.
-    pub(super) fn has_inbox(&self) -> bool {
-        self.frame.registry.get(CHECK_INBOX).is_some()
     }
 }
 

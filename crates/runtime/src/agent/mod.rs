@@ -39,6 +39,7 @@ use max_team_core::chat::Usage;
 use max_team_core::event::{Event, Outcome};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
+use max_team_core::limits::{MATES_SEATED_MAX, SHUTDOWN_RESUMED_MS};
 use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::policy::Deed;
 use max_team_core::team::{Definition, Model, Settings};
@@ -184,6 +185,8 @@ pub(crate) struct Agent {
     look_back: bool,
     /// What it is from the next turn on.
     redefined: Option<Box<Redefined>>,
+    /// Nobody is ended for not having answered before: who was stopped with the program has had no time.
+    patient_ms: i64,
     /// Set until this process has run something itself: what is pending then was left open by another one.
     resumed: bool,
     /// The floor's rules that its settings are known to keep to.
@@ -239,6 +242,7 @@ impl Agent {
             put_off: false,
             look_back: seat.lead,
             redefined: None,
+            patient_ms: if seat.resumed { now_ms().saturating_add(SHUTDOWN_RESUMED_MS) } else { 0 },
             resumed: seat.resumed,
             followed: None,
             floor,
@@ -313,15 +317,9 @@ impl Agent {
         let mut told = None;
         loop {
             if mail {
-                let was_busy = self.turn.is_busy();
-                // What is seldom done is not kept room for.
-                Box::pin(self.take_mail(std::mem::take(&mut all))).await?;
-                while self.put_off && !self.turn.is_asking() {
-                    Box::pin(self.take_mail(true)).await?;
-                }
                 mail = false;
-                // A letter may have ended the turn: what was put by is then next.
-                if let Some(next) = self.after(was_busy) {
+                // What is seldom done is not kept room for.
+                if let Some(next) = Box::pin(self.take_all_mail(std::mem::take(&mut all))).await? {
                     (mail, all) = next;
                     continue;
                 }
@@ -352,18 +350,16 @@ impl Agent {
             if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
                 continue;
             }
-            // Its commands end with it.
-            let can_leave = activity == Activity::Idle && !self.lead && !(self.stays() && self.background.is_running());
-            if can_leave && self.floor.leave(&self.stream, controls).await {
+            if activity == Activity::Idle && self.can_leave() && self.floor.leave(&self.stream, controls).await {
                 return Ok(());
             }
             let was_busy = self.turn.is_busy();
-            let due = due(self.turn.requests().next_ms());
+            let due = due(self.turn.requests().next_ms().map(|until_ms| until_ms.max(self.patient_ms)));
             tokio::select! {
                 biased;
                 control = controls.recv() => match control {
                     None | Some(Control::Stop) => return Ok(()),
-                    Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.stop_apart(&by).await?,
+                    Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
                     Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
                     Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
                     Some(Control::Redefine(next)) => self.redefined = Some(next),
@@ -380,6 +376,26 @@ impl Agent {
             }
             (mail, all) = self.after(was_busy).unwrap_or((mail, all));
         }
+    }
+
+    /// Takes what is in the mailbox; whether to look again, and how.
+    async fn take_all_mail(&mut self, all: bool) -> Result<Option<(bool, bool)>, RuntimeError> {
+        let was_busy = self.turn.is_busy();
+        self.take_mail(all).await?;
+        while self.put_off && !self.turn.is_asking() {
+            self.take_mail(true).await?;
+        }
+        // A turn may be over in the decision that begins it: what it left is then next.
+        while self.left_over && !self.turn.is_busy() {
+            let head = self.head;
+            self.left_over = false;
+            self.take_mail(true).await?;
+            if self.head == head {
+                break;
+            }
+        }
+        // A letter may have ended the turn: what was put by is then next.
+        Ok(self.after(was_busy))
     }
 
     /// Once a turn is over: whatever of it is still under way is over too, and what was said meanwhile is next.
@@ -404,6 +420,26 @@ impl Agent {
         });
         self.step(unmade.unwrap_or(Input::Recovered), Extra::default()).await?;
         Ok(!self.turn.is_busy())
+    }
+
+    /// Whoever speaks and says stop at once means what they have just said.
+    async fn interrupt_idle(&mut self, by: String) -> Result<(), RuntimeError> {
+        Box::pin(self.take_mail(true)).await?;
+        if self.turn.is_busy() {
+            return self.step(Input::Interrupt { by }, Extra::default()).await;
+        }
+        self.stop_apart(&by).await
+    }
+
+    /// Whether it may go home once it has nothing to do. A lead stays; commands in the background end with their agent; and a
+    /// teammate that is likely to be written to again keeps what it knows at hand, as long as there are not too many.
+    fn can_leave(&self) -> bool {
+        let is_warm = self.turn.mate().is_some()
+            && self.turn.gone().is_none()
+            && self.frame.settings().permissions.copy.is_empty()
+            && self.floor.seated() <= MATES_SEATED_MAX;
+        let has_commands = self.stays() && !self.turn.commands().is_empty();
+        !(self.lead || is_warm || has_commands)
     }
 
     fn activity(&self) -> Activity {

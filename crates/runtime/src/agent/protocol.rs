@@ -49,13 +49,32 @@ impl Agent {
         if letter.kind == Kind::UserInput && self.turn.mate().is_some() {
             return format!("The user writes to you:\n\n{text}");
         }
-        if from.is_empty() || !self.has_inbox() {
+        if letter.kind == Kind::ShutdownRequest {
+            let from = if from.is_empty() { "user" } else { &from };
+            let request = letter.id.to_string();
+            let about = About { from, kind: Some(letter.kind), request: &request, ..About::default() };
+            let words = format!(
+                "You are asked to come to an end. {text}\nFinish what you are at: you end with this turn. If you cannot, say so to \
+                 `lead` with `shutdown_response`."
+            );
+            return wrapped(about, &words);
+        }
+        let is_mail = matches!(
+            letter.kind,
+            Kind::Text
+                | Kind::TaskResult
+                | Kind::TaskAssign
+                | Kind::PlanApprovalRequest
+                | Kind::ShutdownRejected
+                | Kind::TeammateTerminated
+                | Kind::Undelivered
+        );
+        if from.is_empty() || !is_mail {
             return text;
         }
         let (color, question) = (text_at(&letter.body, "color"), text_at(&letter.body, "question"));
         let request = match letter.kind {
             Kind::PlanApprovalRequest => question,
-            Kind::ShutdownRequest => letter.id.to_string(),
             _ => String::new(),
         };
         let about = About { from: &from, color: &color, kind: Some(letter.kind), request: &request };
@@ -97,7 +116,11 @@ impl Agent {
 
     /// Nobody waits any more: whoever was asked to end, and did not, is ended.
     pub(super) async fn overdue(&mut self) -> Result<(), RuntimeError> {
-        let overdue: Vec<_> = self.turn.requests().overdue(now_ms()).cloned().collect();
+        let now = now_ms();
+        if now < self.patient_ms {
+            return Ok(());
+        }
+        let overdue: Vec<_> = self.turn.requests().overdue(now).cloned().collect();
         let (mut events, mut sends) = (Vec::new(), Vec::new());
         for asked in overdue {
             events.push(Event::Responded(Responded {
@@ -139,6 +162,11 @@ impl Agent {
         let Some(mode) = letter.body.get("mode").and_then(|mode| Mode::deserialize(mode).ok()) else {
             return self.refuse(letter, "it names no mode").await;
         };
+        let known = self.frame.definition().mode_in(self.frame.settings().mode);
+        // What a person has set, or its lead before, only a person loosens: a model could be talked into it.
+        if is_lead && mode != known && !mode.is_stricter(known) {
+            return self.refuse(letter, "a lead only makes it stricter; the user can loosen it").await;
+        }
         let definition = Definition { mode: Some(mode), ..self.frame.definition().clone() };
         let events = self.become_(definition)?;
         self.commit(events, Extra::acks(vec![letter.id])).await
@@ -146,7 +174,9 @@ impl Agent {
 
     /// The letters that tell the other teammates what a person has allowed this one for the session.
     pub(super) fn sharing(&self, answered: &QuestionAnswered, at_ms: i64) -> Result<Vec<Envelope>, RuntimeError> {
-        let grants = if self.turn.mate().is_some() { self.turn.shared_grants(answered) } else { Vec::new() };
+        // What was allowed in a copy is looked at once more when it is merged; in the project it would not be.
+        let is_here = self.turn.mate().is_some() && self.frame.settings().permissions.copy.is_empty();
+        let grants = if is_here { self.turn.shared_grants(answered) } else { Vec::new() };
         if grants.is_empty() {
             return Ok(Vec::new());
         }
@@ -169,8 +199,9 @@ impl Agent {
 
     /// What a person has allowed a colleague for the session, it may too, as far as it may do such things at all.
     pub(super) async fn take_grants(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        let is_mates = self.floor.teammates()?.iter().any(|(_, agent)| session::agent_stream(*agent) == letter.from);
         match Granted::deserialize(&letter.body) {
-            Ok(granted) if self.turn.mate().is_some() => {
+            Ok(granted) if self.turn.mate().is_some() && is_mates => {
                 self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await
             }
             _ => self.refuse(letter, "it grants nothing that could be understood").await,

@@ -5,6 +5,8 @@ use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::mates::AgentEnded;
+use max_team_core::policy::Mode;
+use max_team_core::team::Isolation;
 
 use super::people::{Person, Reason, Room};
 use super::{Census, Standing};
@@ -130,9 +132,12 @@ impl Census<'_> {
             role: row.role.clone(),
             kind: Some(definition.name.clone()).filter(|kind| kind != GENERAL),
             model: turn.settings().map(|settings| settings.model.name.clone()),
-            mode: definition.mode,
+            mode: if who.is_some_and(|who| who.plans) { Some(Mode::Plan) } else { definition.mode },
             color: who.map(|who| who.color.clone()),
-            isolation: Some(definition.isolation).filter(|isolation| !isolation.is_none()),
+            isolation: match who.is_some_and(|who| who.apart) {
+                true => Some(Isolation::Worktree),
+                false => Some(definition.isolation).filter(|isolation| !isolation.is_none()),
+            },
             claims: who.map(|who| who.claims).filter(|claims| *claims),
             ..Spawn::default()
         };

@@ -13,7 +13,7 @@ use std::time::Duration;
 use max_team_core::id::AgentId;
 use max_team_core::limits::CONTROLS_MAX;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_journal::{Commit, Submitted};
+use max_team_journal::{Commit, Expect, Submitted};
 use tokio::sync::{Notify, mpsc};
 
 use super::Floor;
@@ -69,6 +69,16 @@ impl Floor {
     /// Whether somebody who sits there waits for a person.
     pub(crate) fn is_waiting(&self, address: &str) -> bool {
         lock(&self.chairs).get(address).is_some_and(|chair| chair.activity == Activity::Waiting)
+    }
+
+    /// How many sit here.
+    pub(crate) fn seated(&self) -> usize {
+        lock(&self.chairs).len()
+    }
+
+    /// Whether somebody who sits there is at work.
+    pub(crate) fn is_working(&self, address: &str) -> bool {
+        lock(&self.chairs).get(address).is_some_and(|chair| chair.activity == Activity::Busy)
     }
 
     /// Whether somebody sits there.
@@ -173,12 +183,14 @@ impl Floor {
     /// The first half of a commit: it waits in the journal's queue, behind all that were handed in before it.
     pub(crate) async fn hand_in(self: &Arc<Self>, commit: Commit) -> Result<HandedIn, RuntimeError> {
         let letters = commit.sends.clone();
+        // One that others may refuse is not spoken of before it is stored.
+        let is_sure = commit.expect.len() <= 1 || commit.expect.iter().skip(1).all(|(_, at)| *at == Expect::At(0));
         let submitted = self.shared.journal.submit(commit).await?;
         let mut later = Vec::new();
         for letter in letters {
             self.shared.herald.letter(&letter);
             let address = letter.to.clone();
-            if !self.rings(&address, Some(letter)) {
+            if !is_sure || !self.rings(&address, Some(letter)) {
                 later.push(address);
             }
         }

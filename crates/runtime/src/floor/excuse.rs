@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use max_team_core::event::End;
+use max_team_core::event::{End, Event};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Left;
-use max_team_core::mates::parting;
+use max_team_core::mates::{AgentEnded, Life, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
 use max_team_core::tasks::{Doer, Why};
@@ -24,6 +24,7 @@ use super::{Activity, Floor};
 use crate::agent::{Control, derived, text_at};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
+use crate::rows::MateRow;
 use crate::shared::{append, commit_at, now_ms};
 use crate::{rows, session, team_tools};
 
@@ -68,12 +69,26 @@ impl Floor {
         let waiting = mail.iter().filter(|letter| letter.kind == Kind::TaskAssign).filter_map(given);
         let current = turn.assignment().filter(|_| turn.is_busy()).cloned();
         let is_mate = mate.is_some();
-        let excuse = Excuse { address: &address, name: &name, is_mate, why, spent: spent(&turn), at_ms };
+        let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Life::Background);
+        let excuse = Excuse { address: &address, name: &name, is_mate: is_apart, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
         if is_mate {
-            let words =
-                mail.iter().filter(|letter| letter.kind != Kind::TaskAssign && parting::comes_back(letter.kind));
-            commit.sends.extend(words.map(|letter| excuse.returned(letter)));
+            let is_missed = |letter: &&Envelope| given(letter).is_none() && parting::comes_back(letter.kind);
+            commit.sends.extend(mail.iter().filter(is_missed).map(|letter| excuse.returned(letter)));
+        }
+        let mut events = events;
+        // One that cannot work any more can still be ended.
+        if let Some((mate, letter)) = mate.zip(mail.iter().find(|letter| parting::is_end(letter))) {
+            let by = Some(text_at(&letter.body, "by")).filter(|by| !by.is_empty());
+            let by = by.unwrap_or_else(|| text_at(&letter.body, "from"));
+            let (session, reason) = (self.session, why.to_owned());
+            let ended = AgentEnded { session, name: mate.name.clone(), by, reason, forced: true };
+            let row = MateRow { agent, color: String::new(), claims: false, gone: Some(ended.clone()) };
+            let event = Event::AgentEnded(ended);
+            commit.appends.push(append(&address, &event, &commit.actor)?);
+            commit.projections.extend(rows::project(&address, at_ms, &event));
+            events.push(event);
+            self.know_mate(&mate.name, row)?;
         }
         let origin = Arc::new(Origin { name: name.as_str().into(), ..Origin::agent(agent) });
         // Before anybody hears that it is over: whoever does may take up what it held.

@@ -66,12 +66,20 @@ impl Floor {
 
     /// Those for whom there is mail that nobody has read: teammates, and whoever else a person has written to.
     pub(crate) fn mates_with_mail(&self) -> Result<Vec<AgentId>, RuntimeError> {
-        let there = self.teammates()?;
+        // Also of those that are no more: what they were written goes back.
+        let there: Vec<AgentId> = self.with_mates(|mates| mates.values().map(|row| row.agent).collect())?;
         let mut waiting = Vec::new();
         for address in self.shared.journal.mailboxes()? {
             let agent = address.strip_prefix("agent/").and_then(|id| id.parse().ok());
             let Some(agent) = agent.filter(|agent| *agent != self.lead) else { continue };
-            if there.iter().any(|(_, mate)| *mate == agent) || self.is_called_for(&address) {
+            if there.contains(&agent) || self.is_called_for(&address) {
+                waiting.push(agent);
+            }
+        }
+        // Those whose commands ended with the last process are told.
+        for (key, _) in rows::rows::<String>(&self.shared.journal, rows::COMMANDS)? {
+            let agent = key.split_once('/').and_then(|(agent, _)| agent.parse().ok());
+            if let Some(agent) = agent.filter(|agent| there.contains(agent) && !waiting.contains(agent)) {
                 waiting.push(agent);
             }
         }

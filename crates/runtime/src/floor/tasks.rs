@@ -46,7 +46,7 @@ impl Floor {
         let mut left = anybodys.len();
         for (name, agent) in claimers {
             let address = session::agent_stream(agent);
-            if self.is_taken(&address) {
+            if self.is_working(&address) {
                 continue;
             }
             let is_meant = meant.iter().any(|item| item.state.owner == name);

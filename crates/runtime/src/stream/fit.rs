@@ -13,7 +13,8 @@ impl What {
     /// Within its bounds; whether something had to be cut.
     pub(super) fn fit(mut self) -> (Self, bool) {
         let cut = match &mut self {
-            Self::Status { message, .. } | Self::Mail { message, .. } => bound(message, STREAM_TEXT_BYTES_MAX),
+            Self::Status { message, .. } => hide(message, STREAM_TEXT_BYTES_MAX),
+            Self::Mail { message, .. } => bound(message, STREAM_TEXT_BYTES_MAX),
             Self::ToolStart { tool_args, target, .. } => {
                 hide(tool_args, STREAM_ARGS_BYTES_MAX) | hide(target, STREAM_ARGS_BYTES_MAX)
             }

@@ -41,36 +41,12 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         Event::QuestionAsked(of) => asked(of),
         Event::QuestionAnswered(of) => vec![answered(of), busy()],
         Event::TaskDrafted(task) => status(format!("task `{}` is written down", task.id)),
-        Event::CompactionAsked(_) => status("what was said so far is to be summed up".to_owned()),
-        Event::Compacted(of) => {
-            let (before, after) = of.messages;
-            status(format!("{before} messages are told in {after} from now on"))
+        Event::CompactionAsked(_) | Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => {
+            status(compaction(event))
         }
-        Event::CompactionFailed(of) => status(format!("there is no summary: {}", of.detail)),
-        Event::Uncompacted(_) => status("the last summary counts no more".to_owned()),
         Event::Interrupted(of) => status(format!("stopped by {}", of.by)),
         Event::TurnEnded(ended) => over(bench, ended),
         Event::Steered(steered) => status(format!("is told on its way: {}", preview(&words(&steered.input)))),
-        Event::Requested(asked) => status(format!("{} is sent to {}", asked.kind.name(), asked.to)),
-        Event::Responded(of) => status(match of.kind {
-            Some(kind) => format!("{} has come", kind.name()),
-            None => "no answer came in time".to_owned(),
-        }),
-        Event::LetterRefused(of) => status(format!("{} of {} is refused: {}", of.kind.name(), of.from, of.why)),
-        Event::AgentEnded(of) => {
-            let forced = if of.forced { ", forced" } else { "" };
-            let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
-            vec![What::Agent { state: Standing::Stopped, reason: None, message }]
-        }
-        Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
-        Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
-        Event::CommandOver(of) => status(format!("{} is over", of.id)),
-        Event::ItemAdded(of) => status(format!("task #{} is added: {}", of.id, of.text.subject)),
-        Event::ItemWritten(of) => status(format!("task #{} says: {}", of.id, of.text.subject)),
-        Event::ItemMoved(of) => {
-            let owner = Some(of.state.owner.as_str()).filter(|owner| !owner.is_empty()).unwrap_or("nobody");
-            status(format!("task #{} is {}, of {owner}", of.id, of.state.status.name()))
-        }
         Event::Mailed(letter) => vec![mail(letter)],
         Event::PlanProposed(_)
         | Event::PlanEdited(_)
@@ -96,6 +72,16 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::TaskSkipped(_)
         | Event::TaskCancelled(_)
         | Event::TaskStopped(_) => plan.map_or_else(Vec::new, |plan| self::plan::of_task(plan, event)),
+        Event::Requested(_)
+        | Event::Responded(_)
+        | Event::LetterRefused(_)
+        | Event::AgentEnded(_)
+        | Event::Granted(_)
+        | Event::CommandBegun(_)
+        | Event::CommandOver(_)
+        | Event::ItemAdded(_)
+        | Event::ItemWritten(_)
+        | Event::ItemMoved(_) => team(bench, event),
         // What was said goes by mail, an answer is the end of its turn, a plan that was submitted is proposed.
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         // What agents know, and what they work under.
@@ -105,6 +91,47 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::MemoryHanded(_)
         | Event::CacheKept(_)
         | Event::CacheCleared(_) => Vec::new(),
+    }
+}
+
+/// What becomes of what is old.
+fn compaction(event: &Event) -> String {
+    match event {
+        Event::CompactionAsked(_) => "what was said so far is to be summed up".to_owned(),
+        Event::Compacted(of) => {
+            let (before, after) = of.messages;
+            format!("{before} messages are told in {after} from now on")
+        }
+        Event::CompactionFailed(of) => format!("there is no summary: {}", of.detail),
+        _ => "the last summary counts no more".to_owned(),
+    }
+}
+
+/// What teammates ask, and what becomes of the list that all share.
+fn team(bench: &Bench, event: &Event) -> Vec<What> {
+    let status = |message: String| vec![said(bench, message)];
+    match event {
+        Event::Requested(asked) => status(format!("{} is sent to {}", asked.kind.name(), asked.to)),
+        Event::Responded(of) => status(match of.kind {
+            Some(kind) => format!("{} has come", kind.name()),
+            None => "no answer came in time".to_owned(),
+        }),
+        Event::LetterRefused(of) => status(format!("{} of {} is refused: {}", of.kind.name(), of.from, of.why)),
+        Event::AgentEnded(of) => {
+            let forced = if of.forced { ", forced" } else { "" };
+            let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
+            vec![What::Agent { state: Standing::Stopped, reason: None, message }]
+        }
+        Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
+        Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
+        Event::CommandOver(of) => status(format!("{} is over", of.id)),
+        Event::ItemAdded(of) => status(format!("task #{} is added: {}", of.id, of.text.subject)),
+        Event::ItemWritten(of) => status(format!("task #{} says: {}", of.id, of.text.subject)),
+        Event::ItemMoved(of) => {
+            let owner = Some(of.state.owner.as_str()).filter(|owner| !owner.is_empty()).unwrap_or("nobody");
+            status(format!("task #{} is {}, of {owner}", of.id, of.state.status.name()))
+        }
+        _ => Vec::new(),
     }
 }
 

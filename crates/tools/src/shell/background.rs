@@ -198,7 +198,10 @@ impl Jobs {
             )));
         }
         while self.known.len() >= BACKGROUND_KNOWN_MAX {
-            let Some(id) = self.known.values().find(|job| job.is_over()).map(|job| job.id) else { break };
+            // Whoever has not seen how one ended is still to be told, within reason.
+            let is_crowded = self.known.len() >= 2 * BACKGROUND_KNOWN_MAX;
+            let is_done = |job: &&Arc<Running>| job.is_over() && (is_crowded || lock(&job.state).seen);
+            let Some(id) = self.known.values().find(is_done).map(|job| job.id) else { break };
             if let Some(note) = self.known.remove(&id).and_then(|job| job.note.clone()) {
                 let _ = fs::remove_file(note);
             }

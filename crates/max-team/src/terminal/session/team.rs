@@ -298,7 +298,7 @@ impl Session {
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
             // Whoever works for a lead that rests is stopped like the lead is.
-            let is_at_work = self.is_busy() || (plans.is_empty() && self.is_team_at_work());
+            let is_at_work = self.is_busy() || self.crew.busy().any(|mate| !mate.aside);
             if plans.is_empty() && !is_at_work {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }
