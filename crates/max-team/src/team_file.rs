@@ -60,10 +60,11 @@ pub(crate) fn find(place: &Place, name: &str) -> Result<(TeamFile, Vec<String>),
     found.team.clone().map_err(|words| Stop::new(Exit::Config, words))
 }
 
-/// Every team that is written down; of two with one name the project's counts and comes first.
+/// Every team that is written down; of two with one name the user's own counts and comes first: what came with a project
+/// does not take the place of what they trust.
 pub(crate) fn list(place: &Place) -> Vec<Found> {
-    let mut all = folder(place, &place.cwd.join(PROJECT), Standing::Project);
-    all.extend(folder(place, &place.home.join("teams"), Standing::Trusted));
+    let mut all = folder(place, &place.home.join("teams"), Standing::Trusted);
+    all.extend(folder(place, &place.cwd.join(PROJECT), Standing::Project));
     all
 }
 

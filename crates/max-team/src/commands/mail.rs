@@ -1,5 +1,7 @@
 //! `mail` and `send`: letters between agents, what became of each, and writing one, from any terminal.
 
+use std::path::PathBuf;
+
 use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
@@ -83,17 +85,17 @@ pub(super) fn names(readers: &[Reader]) -> String {
     readers.iter().map(|reader| reader.name.as_str()).collect::<Vec<_>>().join(", ")
 }
 
-/// The session that is meant: the named one, else the one last used here, else the one last used anywhere.
+/// The session that is meant: the named one, else the one last used here. Never another project's, of whose team nobody spoke.
 pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> anyhow::Result<SessionId> {
     if let Some(id) = given {
         return Ok(setup::session(&desk.census(), id)?);
     }
-    let sessions = Sessions::new(&desk.journal);
-    if let Ok(row) = sessions.latest(&place.cwd) {
-        return Ok(row.session);
-    }
-    let last = sessions.list(1).map_err(stop)?.into_iter().next();
-    Ok(last.map(|row| row.session).ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned()))?)
+    Ok(Sessions::new(&desk.journal).latest(&root(place)?).map_err(stop)?.session)
+}
+
+/// Where sessions of this project are filed.
+fn root(place: &Place) -> Result<PathBuf, Stop> {
+    setup::project_root(place, &place.settings(None, Vec::new())?)
 }
 
 /// The session whose names are meant: the named one, else the one last used here if it has them, else the only one that runs and
@@ -110,9 +112,11 @@ pub(super) fn session_of(
         return Ok((session, post.find_readers(session, to).map_err(stop)?));
     }
     let sessions = Sessions::new(&desk.journal);
-    let here = sessions.latest(&place.cwd).ok().map(|row| (row.session, post.find_readers(row.session, to)));
+    let here = sessions.latest(&root(place)?).ok().map(|row| (row.session, post.find_readers(row.session, to)));
     let refused = match here {
         Some((session, Ok(readers))) => return Ok((session, readers)),
+        // Whoever is no more here is not looked for elsewhere.
+        Some((_, Err(gone @ RuntimeError::Gone { .. }))) => return Err(stop(gone).into()),
         Some((_, Err(refused))) => Some(refused),
         None => None,
     };

@@ -133,7 +133,7 @@ impl Headless {
             let asked = self.handle.plan(*plan)?.asked().next().map(|(question, _)| question);
             tally.plans.push((*plan, asked, None));
         }
-        for asked in &opened.asked {
+        for asked in opened.asked.iter().filter(|asked| asked.action.deed != Deed::Propose) {
             self.refuse(session, asked, None, &mut tally).await?;
         }
         let stopped = if waits_for.is_some() || opened.continuing {
@@ -309,7 +309,8 @@ impl Headless {
             // A question that its asker no longer waits for gets no answer.
             Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
-            Event::QuestionAsked(asked) if !from.lead => {
+            // A teammate's plan is its lead's to answer.
+            Event::QuestionAsked(asked) if !from.lead && asked.action.deed != Deed::Propose => {
                 let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
                 let (by, memory) = (from.name.to_string(), asked.memory.clone());
                 self.refuse(session, &Asked { question, tool, action, by, memory }, None, tally).await?;

@@ -373,3 +373,46 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
     assert!(why.contains("nothing waits for this answer"), "{why}");
     check_rest(&journal);
 }
+
+const QUEUED: &str = "answers: [{text: One.}, {text: Two.}, {text: Three.}]";
+
+#[tokio::test]
+async fn of_several_messages_that_wait_each_is_answered() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), QUEUED);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    for text in ["a", "b"] {
+        super::order(&team, max_team_runtime::Command::Queue { session, text: text.into() }).await.unwrap();
+    }
+    while inputs(&journal, "max").len() < 3 {
+        rest(&mut notices).await;
+    }
+    assert_eq!(inputs(&journal, "max"), ["do it", "a", "b"]);
+    check_rest(&journal);
+    // The same if nobody was there when they came.
+    team.shutdown().await.unwrap();
+}
+
+const GOES_ON: &str = r#"
+answers:
+  - parts: [{tool: spawn, input: {description: look, prompt: Look., type: explore}}]
+  - text: I go on.
+  - parts: [{tool: send_message, input: {to: explore, message: And now?}}]
+  - text: Done.
+members:
+  explore: [{text: One.}, {text: Two.}]
+"#;
+
+#[tokio::test]
+async fn somebody_who_worked_in_the_background_is_gone_on_with() {
+    let folder = project();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), GOES_ON);
+    let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.last_words().text, "Done.");
+    let [_, second] = came_to(&heard, "max");
+    assert!(second.0.starts_with("Two.") && !second.1, "{second:?}");
+    check_rest(&journal);
+}
