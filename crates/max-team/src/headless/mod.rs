@@ -39,6 +39,8 @@ use vigil::Vigil;
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
 /// What it is told when a turn that was stopped is to go on.
 pub(crate) const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
+/// How long a reader is waited for by somebody who was told to stop.
+const STOPPED_WAIT: Duration = Duration::from_secs(1);
 /// How long those who work beside a session are waited for once its answer is out.
 const SETTLE_MAX: Duration = Duration::from_secs(60);
 
@@ -85,10 +87,13 @@ pub(crate) enum Task {
 impl Headless {
     pub(crate) async fn run(self, open: Open, mut signals: Signals) -> anyhow::Result<Exit> {
         let exit = self.answer(open, &mut signals).await;
-        // What is left of the lines is waited for, unless somebody insists.
+        // What is left of the lines is waited for, unless somebody insists: who was told to stop does not wait for a reader.
+        let is_stopped = matches!(exit, Ok(Exit::Terminated));
+        let patience = if is_stopped { STOPPED_WAIT } else { Duration::MAX };
         let closed = tokio::select! {
             closed = self.out.close() => closed,
             _ = signals.next() => Ok(()),
+            () = tokio::time::sleep(patience) => Ok(()),
         };
         let exit = exit?;
         closed?;

@@ -324,7 +324,10 @@ impl Agent {
                     continue;
                 }
             }
-            while self.launch_and_act().await? {}
+            while self.launch_and_act().await? {
+                // What was done to the team is heard before what comes of it.
+                self.tell().await;
+            }
             self.resumed = false;
             // A flight begins when it is first looked at.
             let landed = self.flights.next().now_or_never().flatten();
