@@ -176,6 +176,8 @@ pub(crate) enum Command {
     Events(Events),
     /// What one agent did and does, a line each
     Logs(Logs),
+    /// Follow one agent as it works: what it did, then what it does, until Ctrl-C
+    Attach(Logs),
     /// Who is on the team of a session; teams in files
     #[command(subcommand)]
     Team(Team),

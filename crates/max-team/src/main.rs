@@ -124,6 +124,10 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Ps(options)) => return commands::ps::run(&Place::here()?, &options),
         Some(Command::Events(options)) => return commands::stream::events(&Place::here()?, &options),
         Some(Command::Logs(options)) => return commands::stream::logs(&Place::here()?, &options),
+        Some(Command::Attach(mut options)) => {
+            options.reading.follow = true;
+            return commands::stream::logs(&Place::here()?, &options);
+        }
         Some(Command::Team(command)) => return commands::team::run(&Place::here()?, command),
         Some(Command::Mail(command)) => return commands::mail::run(&Place::here()?, &command),
         Some(Command::Send(options)) => return commands::mail::send(&Place::here()?, &options),

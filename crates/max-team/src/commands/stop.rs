@@ -17,8 +17,8 @@ use crate::setup::Place;
 /// What is to be stopped.
 struct Targets {
     plans: Vec<PlanId>,
-    /// The lead of a session that is stopped as a whole.
-    lead: Option<(SessionId, AgentId)>,
+    /// The lead of a session that is stopped as a whole, or somebody in it; and what they are called here.
+    lead: Option<(SessionId, AgentId, String)>,
 }
 
 pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
@@ -33,7 +33,7 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
-        if let Some((_, lead)) = targets.lead {
+        if let Some((_, lead, _)) = targets.lead {
             desk.post().interrupt(&desk.by, key(), lead).await.map_err(stop)?;
         }
         for plan in &targets.plans {
@@ -43,15 +43,10 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
                 Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
             }
         }
-        if let Some((session, lead)) = targets.lead {
-            match desk.owner(Some(session))? {
-                None => talk(&format!(
-                    "{} {}: {}",
-                    desk.lang.session_word(),
-                    short(&session),
-                    desk.lang.noted(Some(session))
-                )),
-                Some(owner) => lead_told(&desk, &mut watch, session, lead, &owner).await?,
+        if let Some((session, lead, what)) = &targets.lead {
+            match desk.owner(Some(*session))? {
+                None => talk(&format!("{what}: {}", desk.lang.noted(Some(*session)))),
+                Some(owner) => lead_told(&desk, &mut watch, *lead, what, &owner).await?,
             }
         }
         Ok(Exit::Ok)
@@ -81,7 +76,14 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
         }
         Some(Found::Session(session)) => session,
         None => {
-            return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
+            // Somebody by name: a teammate, or whoever was called.
+            let Some(row) = census.find_agent(None, id).map_err(stop)? else {
+                return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
+            };
+            if !census.turn(row.agent).map_err(stop)?.is_busy() {
+                return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&row.handle())).into());
+            }
+            return Ok(Targets { plans: Vec::new(), lead: Some((row.session, row.agent, row.handle())) });
         }
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
@@ -94,7 +96,8 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
     if plans.is_empty() && !busy {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
-    Ok(Targets { plans, lead: busy.then_some((session, lead)) })
+    let what = format!("{} {}", desk.lang.session_word(), short(&session));
+    Ok(Targets { plans, lead: busy.then_some((session, lead, what)) })
 }
 
 fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> {
@@ -146,8 +149,8 @@ fn is_given_up(entry: &Entry, task: &str) -> bool {
 async fn lead_told(
     desk: &Desk,
     watch: &mut Watch,
-    session: SessionId,
     lead: AgentId,
+    what: &str,
     owner: &WorkerInfo,
 ) -> anyhow::Result<()> {
     let stream = format!("agent/{lead}");
@@ -157,10 +160,9 @@ async fn lead_told(
     });
     match heard.await? {
         Some(()) => {
-            let (word, how) = (desk.lang.session_word(), desk.lang.stopped_row());
-            super::print(&format!("{word} {} {how}\n", short(&session)))?;
+            super::print(&format!("{what} {}\n", desk.lang.stopped_row()))?;
         }
-        None => talk(&format!("{} {}: {}", desk.lang.session_word(), short(&session), desk.lang.unheard(owner))),
+        None => talk(&format!("{what}: {}", desk.lang.unheard(owner))),
     }
     Ok(())
 }

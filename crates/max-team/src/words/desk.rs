@@ -326,6 +326,10 @@ impl Lang {
         say!(self, "session {session} does nothing", "会话 {session} 没有在做任何事")
     }
 
+    pub(crate) fn agent_rests(self, name: &str) -> String {
+        say!(self, "{name} does nothing", "{name} 没有在做任何事")
+    }
+
     pub(crate) fn no_task_in_it(self, name: &str, names: &str) -> String {
         say!(self, "there is no task `{name}` in it; there are {names}", "其中没有任务 `{name}`；有 {names}")
     }
