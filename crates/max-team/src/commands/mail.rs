@@ -90,7 +90,19 @@ pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> a
     if let Some(id) = given {
         return Ok(setup::session(&desk.census(), id)?);
     }
-    Ok(Sessions::new(&desk.journal).latest(&root(place)?).map_err(stop)?.session)
+    last_used(desk, place)
+}
+
+/// The session of this project that runs, else the one last used.
+fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId> {
+    let (sessions, root) = (Sessions::new(&desk.journal), root(place)?);
+    let here = root.display().to_string();
+    for row in sessions.list(SESSIONS_MAX).map_err(stop)?.into_iter().filter(|row| row.cwd == here) {
+        if desk.owner(Some(row.session))?.is_some() {
+            return Ok(row.session);
+        }
+    }
+    Ok(sessions.latest(&root).map_err(stop)?.session)
 }
 
 /// Where sessions of this project are filed.
@@ -112,7 +124,7 @@ pub(super) fn session_of(
         return Ok((session, post.find_readers(session, to).map_err(stop)?));
     }
     let sessions = Sessions::new(&desk.journal);
-    let here = sessions.latest(&root(place)?).ok().map(|row| (row.session, post.find_readers(row.session, to)));
+    let here = last_used(desk, place).ok().map(|session| (session, post.find_readers(session, to)));
     let refused = match here {
         Some((session, Ok(readers))) => return Ok((session, readers)),
         // Whoever is no more here is not looked for elsewhere.

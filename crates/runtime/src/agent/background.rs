@@ -8,11 +8,12 @@ use max_team_core::id::AgentId;
 use max_team_core::limits::BACKGROUND_TASKS_MAX;
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::turn::Input;
 use serde_json::json;
 
 use super::acts::Done;
 use super::commit::Guest;
-use super::mail::derived;
+use super::mail::{derived, text_at};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -140,7 +141,11 @@ impl Agent {
             given.is_some_and(|given| !given.life.is_call() && given.plan.is_none())
         };
         let at_ms = now_ms();
-        let stopped = working.into_iter().map(|(agent, _)| agent).filter(|agent| is_apart(*agent)).map(|agent| {
+        let resting = self.floor.with_commands().unwrap_or_default();
+        let mut all: Vec<AgentId> = working.into_iter().map(|(agent, _)| agent).chain(resting).collect();
+        all.sort_unstable();
+        all.dedup();
+        let stopped = all.into_iter().filter(|agent| is_apart(*agent)).map(|agent| {
             let to = session::agent_stream(agent);
             Envelope {
                 id: derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
@@ -154,6 +159,13 @@ impl Agent {
             }
         });
         stopped.collect()
+    }
+
+    /// Somebody has said that everything is to stop: the turn that runs, and what it left running.
+    pub(super) async fn stop_all(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
+        self.background.stop_all();
+        let by = text_at(&letter.body, "by");
+        self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await
     }
 
     /// Stops whatever is done for this lead while it rests.

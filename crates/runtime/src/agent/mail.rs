@@ -67,7 +67,9 @@ impl Agent {
         self.commit(Vec::new(), Extra::acks(seen)).await?;
         // Somebody who speaks is answered before what else has come.
         let (first, rest) = if said.is_some() { (said.into_iter().collect(), news) } else { (news, Vec::new()) };
-        let waits = self.turn.is_busy() && !first.is_empty();
+        // Whoever is told to end at once begins nothing more: what it was written goes back.
+        let is_ending = ends.iter().any(|letter| letter.kind == Kind::Shutdown);
+        let waits = (self.turn.is_busy() || is_ending) && !first.is_empty();
         self.left_over |= waits || !rest.is_empty();
         if !waits && !first.is_empty() {
             self.begin_with(first, std::mem::take(&mut notes)).await?;
@@ -112,6 +114,7 @@ impl Agent {
                 self.stop_apart(&by).await?;
                 sorted.seen.push(letter.id);
             }
+            Kind::Shutdown if is_stopped(&letter) => self.stop_all(&letter).await?,
             Kind::Shutdown => {
                 let by = text_at(&letter.body, "by");
                 self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
@@ -379,7 +382,7 @@ impl Agent {
         let own = self.is_own_short(ended.short);
         if let Some(mate) = self.turn.mate() {
             let is_stopped = ended.end == End::Interrupted;
-            let said = Said { mate, ok, text: &text, quiet: quiet && ok || is_stopped };
+            let said = Said { mate, ok, text: &text, quiet: quiet && (ok || is_stopped) };
             return self.mates_letter(assignment, ended, &said, at_ms);
         }
         let mut body = json!({
@@ -416,7 +419,7 @@ impl Agent {
         };
         let mut body = json!({
             "mate": mate.name, "from": mate.name, "color": mate.color, "reason": if ok { "done" } else { "failed" },
-            "spent": self.spent(ended),
+            "spent": self.spent(ended), "stopped": ended.end == End::Interrupted,
         });
         if !quiet {
             add(&mut body, "text", &text);

@@ -34,6 +34,9 @@ use crate::{rows, session};
 
 /// What a teammate is told first.
 const TEAMMATE: &str = include_str!("../../../../prompts/teammate.md");
+/// What one is told that plans first.
+const PLANS_FIRST: &str = "You plan first: look around, change nothing, and put what you mean to do before your lead with \
+    `exit_plan_mode`. Once it is approved, carry it out.";
 /// Names that are told to whoever has mistaken one.
 const NAMES_TOLD_MAX: usize = 16;
 
@@ -136,7 +139,9 @@ impl Agent {
             plans: spawn.plans(),
             apart: spawn.isolation == Some(Isolation::Worktree),
         };
-        let text = self.told_first(&who, &spawn.prompt);
+        let prompt =
+            if who.plans { format!("{}\n\n{PLANS_FIRST}", spawn.prompt.trim_end()) } else { spawn.prompt.clone() };
+        let text = self.told_first(&who, &prompt);
         let assignment = Assignment {
             reply_to: self.stream.clone(),
             task: key.to_owned(),

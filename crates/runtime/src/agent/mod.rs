@@ -441,7 +441,7 @@ impl Agent {
             && self.turn.gone().is_none()
             && self.frame.settings().permissions.copy.is_empty()
             && self.floor.seated() <= MATES_SEATED_MAX;
-        let has_commands = self.stays() && !self.turn.commands().is_empty();
+        let has_commands = self.stays() && self.turn.gone().is_none() && !self.turn.commands().is_empty();
         !(self.lead || is_warm || has_commands)
     }
 
@@ -542,7 +542,10 @@ impl Agent {
     async fn land(&mut self, landed: Landed) -> Result<(), RuntimeError> {
         self.in_flight.remove(&landed.flight);
         if let Flight::Tool(key) = &landed.flight {
-            self.preparing.remove(key);
+            if self.preparing.remove(key) && !self.turn.is_busy() {
+                // Whoever waits for the copy is looked at again, also if its letter was read a moment too early.
+                self.floor.ring(&self.stream);
+            }
             if landed.input.is_some() {
                 self.is_over(key);
             }

@@ -77,12 +77,19 @@ impl Floor {
             }
         }
         // Those whose commands ended with the last process are told.
-        for (key, _) in rows::rows::<String>(&self.shared.journal, rows::COMMANDS)? {
-            let agent = key.split_once('/').and_then(|(agent, _)| agent.parse().ok());
-            if let Some(agent) = agent.filter(|agent| there.contains(agent) && !waiting.contains(agent)) {
+        for agent in self.with_commands()? {
+            if !waiting.contains(&agent) {
                 waiting.push(agent);
             }
         }
         Ok(waiting)
+    }
+
+    /// Teammates with commands in the background.
+    pub(crate) fn with_commands(&self) -> Result<Vec<AgentId>, RuntimeError> {
+        let there: Vec<AgentId> = self.teammates()?.into_iter().map(|(_, agent)| agent).collect();
+        let rows = rows::rows::<String>(&self.shared.journal, rows::COMMANDS)?;
+        let agents = rows.iter().filter_map(|(key, _)| key.split_once('/')?.0.parse().ok());
+        Ok(agents.filter(|agent| there.contains(agent)).collect())
     }
 }

@@ -138,6 +138,14 @@ impl Background {
         lock(&self.0).known.values().map(known).collect()
     }
 
+    /// Ends all of them; whoever wanted that need not be told.
+    pub fn stop_all(&self) {
+        for job in lock(&self.0).known.values().filter(|job| !job.is_over()) {
+            lock(&job.state).seen = true;
+            job.cancel.cancel();
+        }
+    }
+
     /// Whether one of them runs.
     pub fn is_running(&self) -> bool {
         lock(&self.0).known.values().any(|job| !job.is_over())
