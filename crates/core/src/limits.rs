@@ -261,6 +261,8 @@ pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 
+/// Turns in a row that a teammate begins for nobody but colleagues; then it rests until its lead or the user writes.
+pub const ECHOES_MAX: u32 = 50;
 /// Teammates of one session that are there at once.
 pub const MATES_MAX: usize = 1_024;
 /// Tasks of one agent that run in the background at once.

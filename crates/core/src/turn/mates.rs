@@ -60,6 +60,11 @@ impl Turn {
         &self.commands
     }
 
+    /// Turns since somebody other than a colleague wanted something of it.
+    pub fn echoes(&self) -> u32 {
+        self.echoes
+    }
+
     /// What it has asked of others.
     pub fn requests(&self) -> &Requests {
         &self.requests

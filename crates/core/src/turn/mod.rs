@@ -62,6 +62,9 @@ pub struct Turn {
     /// What it has asked of others by letter.
     #[serde(default, skip_serializing_if = "Requests::is_empty")]
     requests: Requests,
+    /// Turns since somebody other than a colleague wanted something of it.
+    #[serde(default)]
+    echoes: u32,
     /// Its commands that run in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     commands: Vec<CommandBegun>,

@@ -104,7 +104,15 @@ impl Panel {
         }
         let all = Choice::among(permit);
         if let Some(choice) = Choice::of(key.code, permit.merges) {
-            return all.contains(&choice).then(|| self.answer(choice, String::new()));
+            if !all.contains(&choice) {
+                return None;
+            }
+            // What holds for longer than this once takes a second key: the first letter of a message is no promise.
+            if choice.until().is_some() {
+                self.choice = choice;
+                return None;
+            }
+            return Some(self.answer(choice, String::new()));
         }
         match key.code {
             KeyCode::Enter => return Some(self.answer(self.choice, String::new())),

@@ -111,6 +111,7 @@ fn a_conversation_at_120x40() {
     stage.wait(1_000);
     insta::assert_snapshot!("question_120x40", stage.glass.screen());
     stage.key(KeyCode::Char('a'));
+    stage.key(KeyCode::Enter);
     stage.key(KeyCode::PageDown);
     insta::assert_snapshot!("second_question_120x40", stage.glass.screen());
 }

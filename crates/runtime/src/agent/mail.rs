@@ -12,7 +12,7 @@ use max_team_core::event::{End, Event, QuestionAsked, Short, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
-use max_team_core::limits::MAIL_TOLD_BYTES_MAX;
+use max_team_core::limits::{ECHOES_MAX, MAIL_TOLD_BYTES_MAX};
 use max_team_core::mates::{Life, Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
@@ -74,7 +74,7 @@ impl Agent {
         if !waits && !first.is_empty() {
             self.begin_with(first, std::mem::take(&mut notes)).await?;
         }
-        self.noted = !notes.is_empty();
+        self.noted |= !notes.is_empty();
         self.part(ends).await
     }
 
@@ -152,7 +152,37 @@ impl Agent {
             }
             told.push(letter);
         }
+        let (_, is_quiet) = self.occasion(&told);
+        if is_quiet && self.turn.echoes() >= ECHOES_MAX {
+            return self.rest_from_echoes().await;
+        }
         self.begin(&told).await
+    }
+
+    /// Colleagues go on writing to each other and nobody wants anything of it: it leaves its mail unread, and its lead is told.
+    async fn rest_from_echoes(&mut self) -> Result<(), RuntimeError> {
+        self.noted = true;
+        let Some((engaged, mate)) = self.turn.engaged().zip(self.turn.mate()) else { return Ok(()) };
+        let text = format!(
+            "`{}` has worked for colleagues {ECHOES_MAX} times in a row without a word from you or the user. It leaves its mail \
+             unread until one of you writes to it.",
+            mate.name
+        );
+        let letter = Envelope {
+            id: derived(&[self.stream.as_bytes(), &self.head.to_be_bytes(), b"echoes"]),
+            from: self.stream.clone(),
+            to: engaged.reply_to.clone(),
+            kind: Kind::TaskResult,
+            body: json!({ "mate": mate.name, "from": mate.name, "color": mate.color, "reason": "blocked", "text": text }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: crate::shared::now_ms(),
+        };
+        // It is said once, however many write.
+        if self.floor.shared.journal.has_mail(letter.id)? {
+            return Ok(());
+        }
+        self.commit(Vec::new(), Extra::send(letter)).await
     }
 
     /// What begins a turn, with everything fresh.

@@ -9,9 +9,9 @@ use max_team_core::mates::letter::{About, wrapped};
 use max_team_core::mates::requests::Responded;
 use max_team_core::mates::{Granted, LetterRefused};
 use max_team_core::message::{Envelope, Kind};
-use max_team_core::policy::{Answer, Mode};
+use max_team_core::policy::{Answer, By, Mode, Rules, Verdict, judge};
 use max_team_core::team::{Definition, Settings};
-use max_team_core::turn::Input;
+use max_team_core::turn::{Effect, Input};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -202,10 +202,27 @@ impl Agent {
         let is_mates = self.floor.teammates()?.iter().any(|(_, agent)| session::agent_stream(*agent) == letter.from);
         match Granted::deserialize(&letter.body) {
             Ok(granted) if self.turn.mate().is_some() && is_mates => {
-                self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await
+                let asker = granted.asker.clone();
+                self.commit(vec![Event::Granted(granted)], Extra::acks(vec![letter.id])).await?;
+                self.answer_by_grant(&asker).await
             }
             _ => self.refuse(letter, "it grants nothing that could be understood").await,
         }
+    }
+
+    /// What it asks may be allowed by now.
+    async fn answer_by_grant(&mut self, asker: &str) -> Result<(), RuntimeError> {
+        let asked = self.turn.pending().into_iter().find_map(|effect| match effect {
+            Effect::Ask { question, tool, action, .. } => Some((question, tool, action)),
+            _ => None,
+        });
+        let Some((question, tool, action)) = asked else { return Ok(()) };
+        let rules = Rules { grants: self.turn.grants(), ..self.frame.settings().rules() };
+        if judge(&rules, &tool, &action).verdict != Verdict::Allow {
+            return Ok(());
+        }
+        let by = By::Rule(format!("what `{asker}` was allowed for the session"));
+        self.step(Input::Answered { question, answer: Answer::new(true, by) }, Extra::default()).await
     }
 
     /// A plan was approved: it is carried out, as freely as others of its type work.

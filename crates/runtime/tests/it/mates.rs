@@ -416,3 +416,33 @@ async fn somebody_who_worked_in_the_background_is_gone_on_with() {
     assert!(second.0.starts_with("Two.") && !second.1, "{second:?}");
     check_rest(&journal);
 }
+
+#[tokio::test]
+async fn two_who_only_answer_each_other_come_to_rest() {
+    let folder = project();
+    let journal = Journal::memory();
+    let answers = |to: &str| {
+        let turn = format!(
+            "    - parts: [{{tool: send_message, input: {{to: {to}, message: and you?}}}}]\n    - text: Asked.\n"
+        );
+        turn.repeat(max_team_core::limits::ECHOES_MAX as usize + 10)
+    };
+    let spawn = |name: &str| {
+        format!("      - {{tool: spawn_teammate, input: {{name: {name}, role: talker, prompt: Talk.}}}}\n")
+    };
+    let lead = "  - text: Well.\n".repeat(8);
+    let script = format!(
+        "answers:\n  - parts:\n{}{}{lead}members:\n  ann:\n{}  ben:\n{}",
+        spawn("ann"),
+        spawn("ben"),
+        answers("ben"),
+        answers("ann")
+    );
+    let team = house_of(&journal, folder.path(), &script);
+    let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    let heard = rest(&mut notices).await;
+    let told = inputs(&journal, "max").join("\n");
+    assert!(told.contains("leaves its mail unread until one of you writes to it."), "{told}");
+    let turns = ended(&heard, "ann").len();
+    assert!((50..=60).contains(&turns), "{turns}");
+}
