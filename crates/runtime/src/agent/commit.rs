@@ -19,6 +19,9 @@ use crate::shared::{append, commit_at, now_ms};
 use crate::tasks::Change;
 use crate::{rows, session};
 
+/// Loops of a session from which on their commits are worth being gathered.
+const CROWD_MIN: usize = 16;
+
 /// What goes into a commit besides the agent's own events.
 #[derive(Default)]
 pub(super) struct Extra {
@@ -87,8 +90,11 @@ impl Agent {
             // Before its answer: whoever reads that may take up what it held.
             self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.origin)).await?;
         }
-        // Whoever is ready decides first: what many decide in one pass shares a transaction, and its writer is woken once.
-        tokio::task::yield_now().await;
+        // Of many, whoever is ready decides first: what they decide in one pass shares a transaction, and its writer is woken
+        // once. A few would only wait for each other.
+        if self.floor.seated() > CROWD_MIN {
+            tokio::task::yield_now().await;
+        }
         let at_ms = now_ms();
         let mut extra = extra;
         let guests = std::mem::take(&mut extra.guests);
