@@ -317,8 +317,8 @@ impl Lang {
     pub(crate) fn no_plan_or_session(self, id: &str) -> String {
         say!(
             self,
-            "there is no plan or session `{id}`; see `max-team plans list` and `max-team sessions list`",
-            "没有计划或会话 `{id}`；请看 `max-team plans list` 和 `max-team sessions list`"
+            "there is no plan, session or agent `{id}`; see `max-team plans list`, `max-team sessions list` and `max-team ps`",
+            "没有计划、会话或智能体 `{id}`；请看 `max-team plans list`、`max-team sessions list` 和 `max-team ps`"
         )
     }
 

@@ -114,7 +114,13 @@ impl Agent {
     /// The same where it was decided by a stream that others write to; `false`: somebody else was first, nothing has
     /// happened, and it is to be decided anew.
     pub(super) async fn end_first(&mut self, key: &str, done: Done) -> Result<bool, RuntimeError> {
-        match self.end_act(key, done).await {
+        let committed = self.end_act(key, done).await;
+        self.was_first(committed)
+    }
+
+    /// Whether a commit that was decided by a stream of others was the first to be; one that was not has not happened.
+    pub(super) fn was_first(&mut self, committed: Result<(), RuntimeError>) -> Result<bool, RuntimeError> {
+        match committed {
             Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
                 // What was decided was not stored, so nothing is held for it.
                 self.purse.settle(std::mem::take(&mut self.held), (0, 0));

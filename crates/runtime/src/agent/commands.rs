@@ -3,10 +3,8 @@
 //! That one began is written down with the result of the call that began it, that it is over with the turn that is told so. One
 //! that was running when its process ended is over too; how, nobody knows.
 
-use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::mates::{CommandBegun, CommandOver};
-use max_team_core::turn::Input;
 
 use max_team_tools::shell::Known;
 
@@ -59,11 +57,8 @@ impl Agent {
         }
         let begins = !told.is_empty();
         if begins {
-            let begin = self.beginning(&[]);
-            let Input::Begin { turn, envelope, assignment, recall, .. } = begin else { return Ok(false) };
             let words = format!("What you had left running in the background is over:\n\n{}", told.join("\n\n"));
-            let (input, letters) = (vec![Part::text(words)], Vec::new());
-            let begin = Input::Begin { turn, envelope, input, assignment, recall, letters, quiet: false };
+            let begin = self.beginning_about(words);
             self.follow().await?;
             events.extend(self.decide(begin));
         }

@@ -219,6 +219,15 @@ impl Agent {
         }
     }
 
+    /// The same for something that came by no letter, and that somebody waits for.
+    pub(super) fn beginning_about(&mut self, words: String) -> Input {
+        let mut begin = self.beginning(&[]);
+        if let Input::Begin { input, quiet, .. } = &mut begin {
+            (*input, *quiet) = (vec![Part::text(words)], false);
+        }
+        begin
+    }
+
     /// What a teammate's turn about its mail is a part of, and whether nobody waits for what comes of it.
     fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
         let Some(engaged) = self.turn.engaged() else { return (self.spoken_to(letters), false) };

@@ -3,7 +3,6 @@
 //! A change is committed together with the call's result: a crash neither loses nor repeats it, and whoever is told that
 //! it has a task has it. Who may do what is decided in `core::tasks` alone.
 
-use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::AgentId;
 use max_team_core::limits::LIST_WRITE_TRIES_MAX;
@@ -11,8 +10,6 @@ use max_team_core::mates::word::Word;
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::did_you_mean;
 use max_team_core::tasks::{Doer, Input, Item, Move, Update};
-use max_team_core::turn::Input as Turned;
-use max_team_journal::JournalError;
 use serde_json::json;
 
 use super::acts::Done;
@@ -56,31 +53,18 @@ impl Agent {
         }
         for _ in 0..LIST_WRITE_TRIES_MAX {
             let Some((item, change)) = self.floor.claim_next(&self.doer())? else { return Ok(false) };
-            let begin = self.beginning(&[]);
-            let Turned::Begin { turn, envelope, assignment, recall, .. } = begin else { return Ok(false) };
-            let input = vec![Part::text(format!("You have taken {}", told_task(&item)))];
-            let begin = Turned::Begin { turn, envelope, input, assignment, recall, letters: Vec::new(), quiet: false };
+            let begin = self.beginning_about(format!("You have taken {}", told_task(&item)));
             self.follow().await?;
             let events = self.decide(begin);
             let mut extra = Extra::default();
             extra.change(change);
-            if self.first(events, extra).await? {
+            let committed = self.commit(events, extra).await;
+            if self.was_first(committed)? {
                 self.know_task();
                 return Ok(true);
             }
         }
         Ok(false)
-    }
-
-    /// Commits what was decided by what the list was; `false`: somebody else has changed it since.
-    async fn first(&mut self, events: Vec<Event>, extra: Extra) -> Result<bool, RuntimeError> {
-        match self.commit(events, extra).await {
-            Err(RuntimeError::Journal(JournalError::Conflict { stream, .. })) if stream != self.stream => {
-                self.purse.settle(std::mem::take(&mut self.held), (0, 0));
-                Ok(false)
-            }
-            ended => ended.map(|()| true),
-        }
     }
 
     /// A lead gives a task of the list to a teammate: the list and the letter in one commit with the call's result.
