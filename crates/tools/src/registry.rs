@@ -186,6 +186,19 @@ impl Registry {
         tool.call(cx, input, intent, resumed).map(|output| output.bounded(cx)).map_err(ToolError::bounded)
     }
 
+    /// The same if it is over at once.
+    pub fn run_at_once(
+        &self,
+        cx: &Cx,
+        name: &str,
+        input: &Value,
+        intent: &Action,
+    ) -> Option<Result<Output, ToolError>> {
+        let tool = self.get(name).filter(|tool| tool.spec().class == Class::Pure)?;
+        let ran = tool.at_once(cx, input, intent)?;
+        Some(ran.map(|output| output.bounded(cx)).map_err(ToolError::bounded))
+    }
+
     fn unknown(&self, name: &str) -> String {
         let name = clip(name, 80);
         let like = match nearest(&name, self.entries.keys().map(String::as_str)).first() {

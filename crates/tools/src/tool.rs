@@ -46,6 +46,12 @@ pub trait Tool: Send + Sync + fmt::Debug {
         self.spec().class
     }
 
+    /// Does it if that takes no longer than a look and waits for nothing, so that no other thread is worth it. `None`: it
+    /// is to be called. Only what changes nothing is ever done so.
+    fn at_once(&self, _: &Cx, _: &Value, _: &Action) -> Option<Result<Output, ToolError>> {
+        None
+    }
+
     /// Does it. `intent` is the action that was judged: if the world has moved on since, the call is refused rather
     /// than adapted. `resumed` says that an earlier process may already have done it, wholly or in part. Blocking.
     fn call(&self, cx: &Cx, args: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError>;

@@ -19,6 +19,7 @@ pub struct Typed<A> {
     spec: Spec,
     action: fn(&Cx, &A) -> Result<Action, ToolError>,
     call: fn(&Cx, A, &Action, bool) -> Result<Output, ToolError>,
+    at_once: fn(&Cx, &A, &Action) -> Option<Result<Output, ToolError>>,
 }
 
 impl<A: DeserializeOwned + JsonSchema> Typed<A> {
@@ -29,7 +30,13 @@ impl<A: DeserializeOwned + JsonSchema> Typed<A> {
         action: fn(&Cx, &A) -> Result<Action, ToolError>,
         call: fn(&Cx, A, &Action, bool) -> Result<Output, ToolError>,
     ) -> Self {
-        Self { spec: Spec::of::<A>(name, class), action, call }
+        Self { spec: Spec::of::<A>(name, class), action, call, at_once: |_, _, _| None }
+    }
+
+    /// The same tool where some calls are over as soon as they are looked at.
+    #[must_use]
+    pub fn or_at_once(self, at_once: fn(&Cx, &A, &Action) -> Option<Result<Output, ToolError>>) -> Self {
+        Self { at_once, ..self }
     }
 }
 
@@ -54,6 +61,10 @@ impl<A: DeserializeOwned> Tool for Typed<A> {
 
     fn action(&self, cx: &Cx, args: &Value) -> Result<Action, ToolError> {
         (self.action)(cx, &A::deserialize(args).map_err(|err| misfit(&self.spec, &err))?)
+    }
+
+    fn at_once(&self, cx: &Cx, args: &Value, intent: &Action) -> Option<Result<Output, ToolError>> {
+        (self.at_once)(cx, &A::deserialize(args).ok()?, intent)
     }
 
     fn call(&self, cx: &Cx, args: Value, intent: &Action, resumed: bool) -> Result<Output, ToolError> {

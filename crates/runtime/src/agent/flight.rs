@@ -3,6 +3,7 @@
 //! A flight is started once, whatever `pending` says in between; it knows its name so that a second look does not
 //! start it again. Nothing here writes to the journal.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -218,8 +219,14 @@ impl Agent {
         let cancel = self.cancel.clone();
         Box::pin(async move {
             let started = Instant::now();
-            let ran = tokio::task::spawn_blocking(move || registry.run(&cx, &tool, input, &action, resumed)).await;
-            let ran = ran.unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}"))));
+            let brief = || registry.run_at_once(&cx, &tool, &input, &action);
+            // A call that breaks here breaks there, too, and is told then.
+            let ran = match catch_unwind(AssertUnwindSafe(brief)).ok().flatten() {
+                Some(ran) => ran,
+                None => tokio::task::spawn_blocking(move || registry.run(&cx, &tool, input, &action, resumed))
+                    .await
+                    .unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}")))),
+            };
             let interrupted = cancel.is_cancelled() && ran.is_err();
             let (output, fatal) = match ran {
                 Ok(output) => (output, None),

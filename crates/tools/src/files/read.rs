@@ -3,6 +3,7 @@
 //! Never reads more than it shows and a little ahead, however large the file is; never changes anything. Files that
 //! have other names (hard links) are told to the gate apart, for those names may lie outside the root.
 
+use std::fs::File;
 use std::io::{self, BufReader, Cursor, Read};
 
 use base64::Engine as _;
@@ -46,7 +47,7 @@ pub struct ReadFile {
 
 /// The tool.
 pub(crate) fn read_file() -> Typed<ReadFile> {
-    Typed::new("read_file", Class::Pure, action, call)
+    Typed::new("read_file", Class::Pure, action, call).or_at_once(at_once)
 }
 
 fn action(cx: &Cx, args: &ReadFile) -> Result<Action, ToolError> {
@@ -90,31 +91,67 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     }
     let place = cx.named(&args.path)?;
     let at = cx.look(&place)?;
-    let cx = &*at;
+    read(&at, &place, &args, open(&at, &place, intent)?)
+}
+
+/// A small text is there before another thread would begin to read it.
+fn at_once(cx: &Cx, args: &ReadFile, intent: &Action) -> Option<Result<Output, ToolError>> {
+    if !matches!(cx.shelved(&args.path), Ok(None)) {
+        return None;
+    }
+    let place = cx.named(&args.path).ok()?;
+    let at = cx.look(&place).ok()?;
+    let begun = open(&at, &place, intent).ok().filter(|begun| begun.is_brief())?;
+    Some(read(&at, &place, args, begun))
+}
+
+/// A file of which the first bytes have been read.
+struct Begun {
+    file: File,
+    whole: u64,
+    head: Vec<u8>,
+}
+
+impl Begun {
+    /// Whether nothing of it is left to be read, and nobody else has to look at it.
+    fn is_brief(&self) -> bool {
+        self.whole < HEAD_BYTES as u64 && self.head.len() < HEAD_BYTES && document::kind(&self.head).is_none()
+    }
+}
+
+fn open(cx: &Cx, place: &Place, intent: &Action) -> Result<Begun, ToolError> {
     let opened = cx.open_file(place.as_path())?;
-    still_as_judged(cx, &place, &opened, intent)?;
+    still_as_judged(cx, place, &opened, intent)?;
     let whole = opened.size();
     let mut file = opened.file;
-    let failed = |err: io::Error| match cx.check() {
-        Err(stopped) => stopped,
-        Ok(()) => cx.root.trouble("read", place.as_path(), super::slot::errno(&err)),
-    };
-
     // One more than there is, so that the end is seen at once.
     let room = usize::try_from(whole).unwrap_or(HEAD_BYTES).saturating_add(1).min(HEAD_BYTES);
     let mut head = Vec::with_capacity(room);
-    (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(failed)?;
+    (&mut file).take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(|err| failed(cx, place, &err))?;
+    Ok(Begun { file, whole, head })
+}
+
+fn failed(cx: &Cx, place: &Place, err: &io::Error) -> ToolError {
+    match cx.check() {
+        Err(stopped) => stopped,
+        Ok(()) => cx.root.trouble("read", place.as_path(), super::slot::errno(err)),
+    }
+}
+
+fn read(cx: &Cx, place: &Place, args: &ReadFile, begun: Begun) -> Result<Output, ToolError> {
+    let Begun { file, whole, head } = begun;
+    let failed = |err: io::Error| failed(cx, place, &err);
     if head.is_empty() {
         return Ok(Output::text(format!("[`{place}` is empty]")));
     }
     if let Some(media_type) = picture(&head) {
-        return show_picture(&place, media_type, whole, Cursor::new(head).chain(file)).map_err(failed)?;
+        return show_picture(place, media_type, whole, Cursor::new(head).chain(file)).map_err(failed)?;
     }
-    let wanted = Wanted::new(&args);
+    let wanted = Wanted::new(args);
     if let Some(kind) = document::kind(&head) {
-        let text = document::text(cx, Cursor::new(head).chain(file)).map_err(|err| within(&place, err))?;
+        let text = document::text(cx, Cursor::new(head).chain(file)).map_err(|err| within(place, err))?;
         let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
-        return wanted.show(&place, whole, &found, Some(&format!("the text of {kind}")));
+        return wanted.show(place, whole, &found, Some(&format!("the text of {kind}")));
     }
     if let Some(decode) = utf16(&head) {
         if whole > WRITE_BYTES_MAX {
@@ -124,10 +161,10 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
         file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes).map_err(failed)?;
         let text = decode(bytes.get(2..).unwrap_or_default());
         let found = window(text.as_bytes(), wanted.offset, wanted.limit, &cx.cancel).map_err(failed)?;
-        return wanted.show(&place, whole, &found, Some("the file is UTF-16, shown decoded"));
+        return wanted.show(place, whole, &found, Some("the file is UTF-16, shown decoded"));
     }
     if head.contains(&0) {
-        return Err(binary(&place, whole, &head));
+        return Err(binary(place, whole, &head));
     }
     let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
     let found = if head.len() < HEAD_BYTES {
@@ -138,9 +175,9 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     };
     let found = found.map_err(failed)?;
     if found.has_nul || found.invalid > INVALID_MAX + found.seen / 10 {
-        return Err(binary(&place, whole, &head));
+        return Err(binary(place, whole, &head));
     }
-    wanted.show(&place, whole, &found, None)
+    wanted.show(place, whole, &found, None)
 }
 
 /// What went wrong, with the file that it went wrong in.
