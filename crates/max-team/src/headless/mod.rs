@@ -327,8 +327,9 @@ impl Headless {
             _ => {}
         }
         if !from.lead {
-            let called = tally.of_call(from, at_ms, event);
-            return called.map_or(Ok(()), |line| self.emit_stream(|| line));
+            let is_told = self.format == Format::StreamJson;
+            let called = is_told.then(|| tally.of_call(from, at_ms, event)).flatten();
+            return called.map_or(Ok(()), |line| self.print_line(&line));
         }
         match event {
             Event::TurnStarted(_) => tally.rounds = 0,

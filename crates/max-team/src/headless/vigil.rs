@@ -2,6 +2,8 @@
 //!
 //! It only keeps the time; whoever has it says something when it is due.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use max_team_core::event::Event;
@@ -16,14 +18,16 @@ const AGAIN: Duration = Duration::from_secs(30);
 /// Calls that are under way.
 #[derive(Debug, Default)]
 pub(super) struct Vigil {
-    calls: Vec<Call>,
+    calls: HashMap<Option<AgentId>, Call>,
+    /// No silence is long enough before; those that ended since may have been the ones it was for.
+    look: Option<Instant>,
 }
 
 #[derive(Debug)]
 struct Call {
-    agent: Option<AgentId>,
-    who: String,
-    model: String,
+    who: Arc<str>,
+    /// Provider and name.
+    model: [String; 2],
     heard: Instant,
     due: Instant,
 }
@@ -41,41 +45,41 @@ impl Vigil {
     pub(super) fn hear(&mut self, from: &Origin, event: &Event, now: Instant) {
         match event {
             Event::LlmIntent(intent) => {
-                self.forget(from);
-                let model = format!("{}/{}", intent.model.provider, intent.model.name);
-                let who = from.name.to_string();
-                self.calls.push(Call { agent: from.agent, who, model, heard: now, due: now + FIRST });
+                let model = [intent.model.provider.clone(), intent.model.name.clone()];
+                let due = now + FIRST;
+                self.calls.insert(from.agent, Call { who: Arc::clone(&from.name), model, heard: now, due });
+                self.look = Some(self.look.map_or(due, |look| look.min(due)));
             }
-            Event::LlmEnded(_) | Event::TurnEnded(_) => self.forget(from),
+            Event::LlmEnded(_) | Event::TurnEnded(_) => drop(self.calls.remove(&from.agent)),
             _ => {}
         }
     }
 
-    fn forget(&mut self, from: &Origin) {
-        self.calls.retain(|call| call.agent != from.agent);
-    }
-
     /// A piece of an answer has come.
     pub(super) fn delta(&mut self, from: &Origin, now: Instant) {
-        for call in self.calls.iter_mut().filter(|call| call.agent == from.agent) {
+        if let Some(call) = self.calls.get_mut(&from.agent) {
             (call.heard, call.due) = (now, now + FIRST);
         }
     }
 
-    /// When the next silence is long enough.
+    /// When to look whether a silence is long enough.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.calls.iter().map(|call| call.due).min()
+        self.look
     }
 
-    /// Those that are; each is due again only much later.
+    /// Those that are, the longest first; each is due again only much later.
     pub(super) fn silences(&mut self, now: Instant) -> Vec<Silence> {
-        let due = self.calls.iter_mut().filter(|call| call.due <= now);
-        due.map(|call| {
-            call.due = now + AGAIN;
-            let seconds = now.duration_since(call.heard).as_secs();
-            Silence { who: call.who.clone(), model: call.model.clone(), seconds }
-        })
-        .collect()
+        let due = self.calls.values_mut().filter(|call| call.due <= now);
+        let mut silences: Vec<Silence> = due
+            .map(|call| {
+                call.due = now + AGAIN;
+                let seconds = now.duration_since(call.heard).as_secs();
+                Silence { who: call.who.to_string(), model: call.model.join("/"), seconds }
+            })
+            .collect();
+        silences.sort_by(|a, b| b.seconds.cmp(&a.seconds).then_with(|| a.who.cmp(&b.who)));
+        self.look = self.calls.values().map(|call| call.due).min();
+        silences
     }
 }
 

@@ -149,6 +149,11 @@ impl Frame {
         self
     }
 
+    /// Whether others can work for it.
+    pub(super) fn delegates(&self) -> bool {
+        self.delegates
+    }
+
     /// What it is always told from memory, if anything is.
     pub(crate) fn standing(&self) -> Option<&Standing> {
         self.standing.as_ref()

@@ -60,7 +60,7 @@ pub(crate) struct Floor {
     own_purses: Mutex<HashMap<AgentId, Arc<Purse>>>,
     pub paths: Paths,
     /// By name, and whether it is a teammate's.
-    frames: Mutex<HashMap<(String, bool), Frame>>,
+    frames: Mutex<HashMap<(String, bool, bool), Frame>>,
     /// What those who have called somebody work under now, by address.
     bonds: Mutex<HashMap<String, Arc<Settings>>>,
     /// Counts the changes of what members and those who were called work under.
@@ -224,15 +224,18 @@ impl Floor {
         }))
     }
 
-    /// What a member's requests carry, made once per member and settings.
-    pub(crate) fn frame(&self, mate: &Mate, settings: Settings) -> Result<Frame, RuntimeError> {
+    /// What a member's requests carry, made once per member and settings, and again for those who can have nobody work
+    /// for them.
+    pub(crate) fn frame(&self, mate: &Mate, settings: Settings, delegates: bool) -> Result<Frame, RuntimeError> {
         let mut frames = lock(&self.frames);
-        let key = (mate.definition.name.clone(), mate.definition.tools.iter().any(|tool| tool == CHECK_INBOX));
+        let is_mate = mate.definition.tools.iter().any(|tool| tool == CHECK_INBOX);
+        let key = (mate.definition.name.clone(), is_mate, delegates);
         if let Some(frame) = frames.get(&key).filter(|frame| *frame.definition() == mate.definition) {
             return Ok(frame.under(settings));
         }
         let callees = self.callees(&mate.definition, false);
         let frame = Frame::new(&self.shared, &self.root, mate.definition.clone(), settings, None, callees)?;
+        let frame = if delegates { frame } else { frame.left_alone(&self.shared) };
         frames.insert(key, frame.clone());
         Ok(frame)
     }
