@@ -43,6 +43,19 @@ pub struct Glob {
     folds: bool,
 }
 
+/// The letters of a path, part by part.
+pub(super) struct Spelt(Vec<Vec<char>>);
+
+impl Spelt {
+    /// With `folds`, letters of either case are alike.
+    pub(super) fn new(path: &str, folds: bool) -> Self {
+        let letters = |part: &str| -> Vec<char> {
+            if folds { part.chars().flat_map(char::to_lowercase).collect() } else { part.chars().collect() }
+        };
+        Self(path.split('/').map(letters).collect())
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     /// `**`: any number of parts.
@@ -97,18 +110,20 @@ impl Glob {
 
     /// Whether it names the file: the whole path if it has a `/`, else the last part.
     pub fn names(&self, path: &str) -> bool {
-        let path = self.folded(path);
-        let parts: Vec<&str> = path.split('/').collect();
+        let Spelt(parts) = Spelt::new(path, self.folds);
         let from = if self.is_anchored { 0 } else { parts.len().saturating_sub(1) };
         covers(self.exactly(), parts.get(from..).unwrap_or_default())
     }
 
     /// Whether it names the path or a folder that the path lies in: by any part, or from the root if it has a `/`.
     pub fn touches(&self, path: &str) -> bool {
-        let path = self.folded(path);
-        let parts: Vec<&str> = path.split('/').collect();
+        self.touches_spelt(&Spelt::new(path, self.folds))
+    }
+
+    /// The same for a path that many patterns are held against; it is spelt as the pattern is, with `folds` or without.
+    pub(super) fn touches_spelt(&self, Spelt(parts): &Spelt) -> bool {
         if self.is_anchored {
-            covers(&self.beneath, &parts)
+            covers(&self.beneath, parts)
         } else {
             parts.iter().any(|part| covers(self.exactly(), std::slice::from_ref(part)))
         }
@@ -117,11 +132,7 @@ impl Glob {
     /// Whether it claims the path: one of plain letters is a path from the root and claims all beneath it, the others
     /// claim what they name.
     pub fn owns(&self, path: &str) -> bool {
-        if self.is_plain() {
-            covers(&self.beneath, &self.folded(path).split('/').collect::<Vec<_>>())
-        } else {
-            self.names(path)
-        }
+        if self.is_plain() { covers(&self.beneath, &Spelt::new(path, self.folds).0) } else { self.names(path) }
     }
 
     /// Whether it could touch a folder, or anything beneath it.
@@ -252,16 +263,15 @@ fn with(mut ranges: Vec<(char, char)>, range: (char, char)) -> Vec<(char, char)>
     ranges
 }
 
-fn covers(pattern: &[Part], path: &[&str]) -> bool {
+fn covers(pattern: &[Part], path: &[Vec<char>]) -> bool {
     fits(
         pattern,
         path,
         |part| *part == Part::Any,
-        |part, name| match part {
+        |part, letters| match part {
             Part::Any => true,
             Part::One(tokens) => {
-                let letters: Vec<char> = name.chars().collect();
-                fits(tokens, &letters, |token| *token == Token::Star, |token, letter| is_one(token, *letter))
+                fits(tokens, letters, |token| *token == Token::Star, |token, letter| is_one(token, *letter))
             }
         },
     )

@@ -4,11 +4,14 @@
 //! and rules once and then asked for every name. It knows names only: that a path leads nowhere else through a link is
 //! the business of whoever opens it.
 
-use super::pattern::Glob;
+use super::pattern::{Glob, Spelt};
 use super::rule::{List, Place, Rule, Subject, Tool, absolute};
 use super::{Permissions, guard};
 use crate::folder::Folder;
 use crate::team::Constraints;
+
+/// Blocked names are blocked in letters of either case.
+const FOLDS: bool = true;
 
 /// What can be seen.
 #[derive(Debug, Clone, Default)]
@@ -41,7 +44,7 @@ impl Sight {
     /// What these constraints leave to see.
     pub fn of(constraints: &Constraints) -> Self {
         let dirs: Vec<String> = constraints.allowed_dirs.iter().map(|dir| clean(dir)).collect();
-        let blocked = constraints.blocked_patterns.iter().map(|text| (text.clone(), Glob::new(text, true).ok()));
+        let blocked = constraints.blocked_patterns.iter().map(|text| (text.clone(), Glob::new(text, FOLDS).ok()));
         let dirs = if dirs.iter().any(String::is_empty) { Vec::new() } else { dirs };
         Self { dirs, blocked: blocked.collect(), ..Self::default() }
     }
@@ -192,10 +195,11 @@ impl Sight {
 
     fn blocks(&self, path: &str) -> Option<String> {
         // The root has no name that could be blocked.
-        if path.is_empty() {
+        if path.is_empty() || self.blocked.is_empty() {
             return None;
         }
-        let blocks = |glob: &Option<Glob>| glob.as_ref().is_none_or(|glob| glob.touches(path));
+        let path = Spelt::new(path, FOLDS);
+        let blocks = |glob: &Option<Glob>| glob.as_ref().is_none_or(|glob| glob.touches_spelt(&path));
         let (pattern, _) = self.blocked.iter().find(|(_, glob)| blocks(glob))?;
         Some(format!("the member's `blocked_patterns` (`{pattern}`)"))
     }
