@@ -16,8 +16,10 @@ pub(crate) const CHECK_LINES_MAX: usize = 100;
 pub(crate) const READERS_IDLE_MAX: usize = 2;
 /// Prepared statements kept per connection.
 pub(crate) const STATEMENTS_MAX: usize = 64;
-/// Memory for pages per connection.
+/// Memory for pages per connection that reads.
 pub(crate) const CACHE_KIB: i64 = 1_024;
+/// The same for the one that writes: what a large team changes all the time is not read again each time.
+pub(crate) const WRITER_CACHE_KIB: i64 = 4_096;
 /// Pages in the write-ahead log before they are moved into the database. A crash leaves at most about this much to be
 /// read again at the next start.
 pub(crate) const CHECKPOINT_PAGES: i64 = 2_000;

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::known::Known;
 use crate::error::JournalError;
-use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX};
+use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX, WRITER_CACHE_KIB};
 
 /// The database's name in its folder, and its write-ahead log's.
 pub(crate) const FILE: &str = "journal.db";
@@ -75,7 +75,7 @@ impl Db {
         db.run(|conn| {
             conn.execute_batch(&format!(
                 "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0; PRAGMA secure_delete = ON;
-                 PRAGMA journal_size_limit = {LOG_BYTES_KEPT};"
+                 PRAGMA journal_size_limit = {LOG_BYTES_KEPT}; PRAGMA cache_size = -{WRITER_CACHE_KIB};"
             ))
         })?;
         if let Some(pages) = pages_max {
