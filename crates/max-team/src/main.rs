@@ -39,6 +39,10 @@ use exit::{Exit, Stop};
 use setup::Place;
 use words::Lang;
 
+/// Every answer is taken apart into small pieces that soon go again, a thousand agents at once.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // Before anything else: a supervisor of a command is this program, too.
     if let Some(code) = max_team_sandbox::child() {

@@ -72,6 +72,8 @@ fn start(cx: &Cx) -> Result<Child, ToolError> {
     Command::new(program)
         .args(args)
         .env_clear()
+        // The reader may have a gigabyte of addresses; this program's allocator would set that much aside at its start.
+        .env("MIMALLOC_ARENA_RESERVE", "0")
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
