@@ -23,6 +23,7 @@ use crate::demo;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless, Out, Task};
 use crate::models::{self, Chosen};
+use crate::record;
 use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::stdin;
@@ -40,6 +41,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
     }
+    let record = talk.record.as_ref().map(|path| place.cwd.join(path));
+    record.iter().try_for_each(|path| record::check(path, false))?;
     let who = Who::read(&talk, place)?;
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
@@ -88,6 +91,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             verbose: talk.team.verbose,
             out: Out::default(),
             mates,
+            record,
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -162,6 +166,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         verbose: talk.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
+        record: None,
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -207,6 +212,7 @@ pub(crate) fn skill(
         verbose: options.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
+        record: None,
     };
     let limit = Duration::from_millis(contract.timeout_ms);
     drive(&house, |signals| async move {
@@ -222,6 +228,8 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let scenario = demo::scenario(options.name.as_deref())?;
+    let record = options.record.as_ref().map(|path| place.cwd.join(path));
+    record.iter().try_for_each(|path| record::check(path, false))?;
     let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
     let mut config = place.settings(None, setup::overrides(&talk, None))?;
     config.audit.enabled = false;
@@ -253,6 +261,10 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         ..Seating::at(root)
     };
     let exit = chat(&away, &config, &team, None, open, seating)?;
+    if let Some(path) = record {
+        let saved = record::save(&record::find(&away, None)?, &path, lang)?;
+        crate::commands::print(&format!("\n{saved}\n"))?;
+    }
     crate::commands::print(&format!("\n{outro}\n"))?;
     Ok(exit)
 }

@@ -24,6 +24,7 @@ use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
 use crate::memory::Remember;
+use crate::replay::Tape;
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
@@ -518,6 +519,11 @@ impl TeamHandle {
     /// What was said in a session, open or not.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         Sessions::new(&self.house.shared.journal).events(session)
+    }
+
+    /// All that the journal holds of a session, taken out of it.
+    pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
+        Tape::of(&self.house.shared.journal, session)
     }
 
     /// The copies of an open session in which something waits for the user.
