@@ -36,7 +36,7 @@ pub(crate) use files::{Files, Whose};
 pub(crate) use mates::{Mail, Send, Team};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
-pub(crate) use replay::Replay;
+pub(crate) use replay::{Compare, Fork, Replay};
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Events, Logs, Reading};
 pub(crate) use tasks::{Of, Tasks, Update};
@@ -198,6 +198,10 @@ pub(crate) enum Command {
     Trace(Trace),
     /// See a run again as it happened, offline; record it; hold it against the team of today (--strict)
     Replay(Box<Replay>),
+    /// Go on from any point of a run, in a session and a copy of the project of its own
+    Fork(Box<Fork>),
+    /// Where two runs parted, and what each came to: answers, tools, tokens, cost, time
+    Compare(Compare),
     /// What was spent, by agent, task, model, day or session
     Cost(Cost),
     /// Sessions of the journal

@@ -5,10 +5,12 @@ use std::io::{BufReader, BufWriter, Write};
 use std::path::Path;
 
 use max_team_core::id::SessionId;
+use max_team_core::team::{Place as Seat, Settings};
 use max_team_journal::{Journal, Options};
 use max_team_runtime::replay::Tape;
 use max_team_runtime::{Census, Sessions};
 
+use crate::args::{Talk, TeamFlags};
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
 use crate::words::Lang;
@@ -31,6 +33,15 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
         None => latest(&journal)?,
     };
     Tape::of(&journal, session).map_err(setup::failed)
+}
+
+/// How whoever led a run is talked to today: alone, if they had hands of their own, or with a team.
+pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(Talk, Settings), Stop> {
+    let (led, settings) = tape.led().map_err(setup::failed)?;
+    let is_alone = led.place != Seat::Lead;
+    let solo = is_alone && led.name == setup::solo().name;
+    let agent = (is_alone && !solo).then_some(led.name);
+    Ok((Talk { solo, agent, coordinator, team, ..Talk::default() }, settings))
 }
 
 /// The session last used.

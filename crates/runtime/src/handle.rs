@@ -16,6 +16,7 @@ use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
+use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -155,7 +156,7 @@ pub enum Command {
 }
 
 /// Which session to open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
     /// A new one.
@@ -166,6 +167,8 @@ pub enum Which {
     Id(SessionId),
     /// This one, with its last compaction taken back.
     Before(SessionId),
+    /// A new one that goes on from a point of another.
+    Fork(Box<Forked>),
 }
 
 /// How to open a session. A resumed one keeps its agent and history; the settings and its words are those given now.

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::TeamFlags;
+use max_team_runtime::replay::Point;
+
+use super::{Format, TeamFlags};
 
 #[derive(Debug, Clone, Args)]
 #[command(
@@ -40,6 +42,56 @@ pub(crate) struct Replay {
     pub(crate) coordinator: bool,
     #[command(flatten)]
     pub(crate) team: TeamFlags,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  max-team fork 3f2a9c01 --at last-turn --model opus     the last question again, with another model\n  \
+    max-team fork 3f2a9c01 --at 120 \"Try it without a cache\"  behind event 120 (`max-team replay` shows the numbers)\n  \
+    max-team fork run.jsonl --at turn:1 --edit \"Fix it in Rust\" -p"
+)]
+pub(crate) struct Fork {
+    /// The run: a session's id, its beginning or end, or a recorded file; it may be at work, and stays as it is
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Where to go on: behind the event of this number, or `end`; or before words of yours: `last-turn`, `turn:N`
+    #[arg(long, value_name = "EVENT", default_value = "end")]
+    pub(crate) at: Point,
+    /// Say this in the place of what you said there
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
+    pub(crate) edit: Option<String>,
+    /// Say this first; without it, before words of yours, those again
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Answer and exit, as `max-team -p` does (also where there is no terminal)
+    #[arg(short = 'p', long)]
+    pub(crate) print: bool,
+    /// How to print the answer of -p
+    #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
+    pub(crate) output_format: Format,
+    /// Work in the project itself, without a copy
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// The lead only coordinates
+    #[arg(long)]
+    pub(crate) coordinator: bool,
+    #[command(flatten)]
+    pub(crate) team: TeamFlags,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  max-team compare 3f2a9c01 77d01b2e    two sessions, by the ends of their ids\n  \
+    max-team compare before.jsonl after.jsonl --json")]
+pub(crate) struct Compare {
+    /// A run: a session's id, its beginning or end, or a recorded file
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+    /// Another
+    #[arg(value_name = "B")]
+    pub(crate) b: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 fn speed(text: &str) -> Result<f64, String> {

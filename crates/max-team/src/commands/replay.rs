@@ -25,6 +25,9 @@ const PAUSE_MAX: Duration = Duration::from_secs(5);
 const KINDS: [&str; 6] = ["turn", "ledger", "plan", "task", "mail", "row"];
 
 pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit> {
+    if options.strict {
+        return super::strict::run(place, options);
+    }
     let lang = place.speaks();
     if let Some(path) = &options.record {
         let path = place.cwd.join(path);

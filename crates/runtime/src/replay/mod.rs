@@ -4,14 +4,19 @@
 //! is read once and never written back. What is played runs in a journal of its own, in memory ([`Tape::replica`]), made
 //! from the entries alone; so nothing here can touch the user's journal, a project or a model.
 
+mod compare;
 mod file;
+mod fork;
 mod kept;
+mod strict;
 
 use std::collections::BTreeMap;
 
 use max_team_core::event::{Event, SessionOpened};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal};
 
 use crate::error::RuntimeError;
@@ -20,8 +25,11 @@ use crate::rows::{self, AgentRow, PlanRow, event_of, project_entry};
 use crate::stream::{Mark, Scope, StreamEvent, StreamReader};
 use crate::{session, tasks};
 
+pub use compare::{Comparison, Figures, Parting, Step};
 pub use file::{BadTape, TAPE_VERSION};
+pub use fork::{Fork, Point};
 pub use kept::Kept;
+pub use strict::{Call, Change, Piece};
 
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
@@ -125,6 +133,18 @@ impl Tape {
             }
         }
         Ok(texts)
+    }
+
+    /// Who led it, and what they first worked under.
+    pub fn led(&self) -> Result<(Definition, Settings), RuntimeError> {
+        let mut turn = Turn::new();
+        for (_, _, event) in self.events(self.lead)? {
+            turn.apply(&event);
+            if let (Some((_, _, definition)), Some(settings)) = (turn.identity(), turn.settings()) {
+                return Ok((definition.clone(), settings.clone()));
+            }
+        }
+        Err(RuntimeError::AgentStopped(format!("the run does not say what `{}` is", self.lead)))
     }
 
     /// How many entries it has.
