@@ -191,7 +191,7 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     let mut copied = None;
     let ready = Ready::read_in(place, &talk, |root| {
         // What cannot be gone on from is said before anything is made.
-        tape.fork(options.at, edits, root).map_err(setup::failed)?;
+        tape.fork(options.at, edits, root, false).map_err(setup::failed)?;
         if options.here {
             return Ok(root.to_path_buf());
         }
@@ -201,16 +201,17 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     })?;
     let Ready { config, chosen, root: work, seated: Seated { definition, settings, team, crew } } = ready;
     let lang = place.lang(&config);
-    let Forking { forked, words } = tape.fork(options.at, edits, &work).map_err(setup::failed)?;
+    let Forking { forked, words } = tape.fork(options.at, edits, &work, copied.is_some()).map_err(setup::failed)?;
     let first = options.edit.clone().or_else(|| options.prompt.clone()).or(words);
     let origin = (forked.session.to_string(), forked.seq);
     let open = Open { which: Which::Fork(Box::new(forked)), definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a fork")?;
-    house.remember(setup::remember(place, &config, &chosen, !options.print)?);
+    let chats = !options.print && is_terminal();
+    house.remember(setup::remember(place, &config, &chosen, chats)?);
     headless::talk(&lang.forked(&origin.0, origin.1, copied.as_deref(), &work.display().to_string()));
-    if !options.print && is_terminal() {
+    if chats {
         let crew = Some((crew, talk.ways(&config)));
         return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, ..Seating::at(work) });
     }

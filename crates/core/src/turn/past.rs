@@ -3,17 +3,20 @@
 //! The past itself is not rewritten: whoever goes on begins a stream of its own, with this as one of its first events.
 
 use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 
-use super::{Frame, Input, Now, Turn};
+use super::decide::ended;
+use super::tools::told;
+use super::{Phase, Status, Turn};
 use crate::chat::{Message, Part};
 use crate::context::summary::Compacted;
 use crate::context::{Weight, Window};
-use crate::event::TurnEnded;
-use crate::hash::Hash;
+use crate::event::{End, Ending, Event, TurnEnded};
 use crate::id::{AgentId, SessionId};
-use crate::ledger::Left;
 use crate::plan::Task;
+
+const NOT_RUN: &str = "Not run: the conversation goes on from here in another session.";
+const UNKNOWN: &str = "Outcome unknown: the conversation goes on from here in another session, and this ran in the earlier \
+                       one. Check before doing it again.";
 
 /// A conversation, without what it cost, whom it had at work, and what it was allowed.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -54,27 +57,20 @@ pub struct Forked {
 }
 
 impl Turn {
-    /// What somebody else could go on with. What is under way here is left open: there it is as after a crash, reported as
-    /// stopped or unknown, and done again by nobody.
+    /// What somebody else could go on with. What is under way here is left open; there it is as after a crash: reported as
+    /// not run or unknown, and done again by nobody.
     pub fn past(&self) -> Past {
         let mut turn = self.clone();
-        let nothing = Hash::default();
-        let frame = Frame { instructions: nothing, tools: nothing, settings: nothing, bytes: 0 };
-        let now = Now {
-            at_ms: 0,
-            jitter: 0,
-            fresh: Uuid::nil(),
-            frame,
-            compact: frame,
-            facts: String::new(),
-            steer: None,
-            left: Left::default(),
-            later: Left::default(),
-        };
-        for input in [Input::Interrupt { by: "fork".to_owned() }, Input::Recovered] {
-            for event in turn.decide(input, &now) {
-                turn.apply(&event);
-            }
+        if let Phase::Working(calls) = &self.phase {
+            let open = calls.iter().filter_map(|call| match &call.status {
+                Status::Open | Status::Asked { .. } => Some((call, Ending::Interrupted, NOT_RUN)),
+                Status::Intended { .. } => Some((call, Ending::Unknown, UNKNOWN)),
+                Status::Done { .. } => None,
+            });
+            open.for_each(|(call, ending, words)| turn.apply(&Event::ToolDone(told(call.key.clone(), ending, words))));
+        }
+        if let Some(current) = &self.current {
+            turn.apply(&Event::TurnEnded(ended(current, End::Interrupted, None)));
         }
         let starts = turn.weights.iter().enumerate().filter(|(_, weight)| weight.starts_turn);
         Past {

@@ -131,14 +131,14 @@ impl Tape {
             let mut names = BTreeMap::new();
             for (seq, at_ms, event) in self.events(*agent)? {
                 figures.count(&event, *agent == self.lead, &names);
-                let add = |(kind, text): (&'static str, String)| Step {
-                    seq,
-                    at_ms: since(began_ms, at_ms),
-                    kind,
-                    text: mask.text(&text),
+                let key = if let Event::ToolDone(done) = &event { Some(done.key.clone()) } else { None };
+                let add = |(kind, text): (&'static str, String)| {
+                    (key.clone(), Step { seq, at_ms: since(began_ms, at_ms), kind, text: mask.text(&text) })
                 };
                 steps.extend(said(&event, &mut names).into_iter().map(add));
             }
+            in_order(&mut steps);
+            let steps = steps.into_iter().map(|(_, step)| step).collect();
             voices.push(Voice { name: name.clone(), steps });
         }
         figures.answer = mask.text(&figures.answer);
@@ -213,6 +213,14 @@ fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static st
             vec![("end", serde_json::to_string(&ended.end).unwrap_or_default())]
         }
         _ => Vec::new(),
+    }
+}
+
+/// What was found side by side stands in the order in which it was asked for.
+fn in_order(steps: &mut [(Option<String>, Step)]) {
+    for found in steps.chunk_by_mut(|(one, _), (next, _)| one.is_some() && next.is_some()) {
+        let place = |key: &str| key.split('.').map(|part| part.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>();
+        found.sort_by_cached_key(|(key, _)| key.as_deref().map(place));
     }
 }
 

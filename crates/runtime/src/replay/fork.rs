@@ -59,9 +59,9 @@ pub struct Fork {
 }
 
 impl Tape {
-    /// What a session that works in `root` can begin with to go on from a point. `edit` goes back to before the words of the
+    /// What a session that works in `root` can begin with to go on from a point; `copied`, if that is a copy. `edit` goes back to before the words of the
     /// user that the point lies behind, for others in their place.
-    pub fn fork(&self, at: Point, edit: bool, root: &Path) -> Result<Fork, RuntimeError> {
+    pub fn fork(&self, at: Point, edit: bool, root: &Path, copied: bool) -> Result<Fork, RuntimeError> {
         let said = self.said()?;
         let events = self.events(self.lead)?;
         let words_of = |event: &Event| match event {
@@ -87,7 +87,9 @@ impl Tape {
         let mut turn = Turn::new();
         let past = events.iter().take_while(|(seq, ..)| *seq <= end);
         past.for_each(|(_, _, event)| turn.apply(event));
-        let note = fill(FORKED, &[("root", &root.display().to_string())]);
+        let place =
+            if copied { "a copy of the project as it was when this session began" } else { "the project as it is now" };
+        let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", place)]);
         let past = turn.past().noted(note.trim_end());
         let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
         Ok(Fork { forked, words: before.map(|(_, words)| words.clone()) })

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use max_team_core::calling::hands::{Caller, MATES, TASK};
+use max_team_core::calling::hands::{Caller, EXIT_PLAN_MODE, MATES, TASK};
 use max_team_core::event::{AgentStarted, Approval, Event, LlmIntent};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
@@ -199,10 +199,8 @@ impl Today<'_> {
         let mut settings = mate.settings.clone();
         settings.permissions.copy.clear();
         let definition = mate.definition.clone();
-        let frame = self.floor.frame_for(mate, settings)?;
         let depth = started.assignment.as_ref().map_or(0, |given| given.depth);
-        let shared = &self.house.shared;
-        Ok(Some((definition, if depth < self.floor.call_depth() { frame } else { frame.left_alone(shared) })))
+        Ok(Some((definition, self.floor.frame_for(mate, settings, depth)?)))
     }
 
     fn lead(&self, started: &AgentStarted) -> Result<(Definition, Frame), RuntimeError> {
@@ -286,9 +284,10 @@ impl Today<'_> {
         }
         mate.settings = mate.settings.bounded_by(caller.settings());
         mate.settings.structured = mate.definition.output.is_some();
-        if given.life.mate().is_some() {
+        if let Some(who) = given.life.mate() {
             let tools = &mut mate.definition.tools;
-            tools.extend(MATES.into_iter().chain(max_team_core::tasks::TOOLS).map(str::to_owned));
+            let plans = who.plans.then_some(EXIT_PLAN_MODE);
+            tools.extend(MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans).map(str::to_owned));
             tools.sort_unstable();
             tools.dedup();
             // What it was started with is whoever's wish who started it.
@@ -316,10 +315,13 @@ impl Today<'_> {
         changes.extend(tools_changed(then.map_or(b"[]".as_slice(), Vec::as_slice), &tools));
         let then = self.tape.texts.get(&intent.request.settings).and_then(|text| serde_json::from_slice(text).ok());
         let then: Map<String, Value> = then.unwrap_or_default();
-        let of = |text: &Value, place: &str| comparable(&pretty(text), place, &copy).into_owned();
+        let of = |value: &Value| {
+            let text = comparable(&pretty(value), &self.tape.cwd, &copy).into_owned();
+            comparable(&text, &self.floor.root.display().to_string(), "").into_owned()
+        };
         for name in names(&then, settings) {
-            let (was, is) = (then.get(&name).unwrap_or(&Value::Null), settings.get(&name).unwrap_or(&Value::Null));
-            let (was, is) = (of(was, &self.tape.cwd), of(is, &self.floor.root.display().to_string()));
+            let was = of(then.get(&name).unwrap_or(&Value::Null));
+            let is = of(settings.get(&name).unwrap_or(&Value::Null));
             if was != is {
                 changes.push(Change { piece: Piece::Settings, name, then: was, today: is });
             }
@@ -411,7 +413,9 @@ fn settings_today(today: &Settings, first: &Map<String, Value>, now: &Map<String
     // Where it works is the run's.
     let place = |name: &str| now.get("permissions")?.get(name)?.as_str();
     today.permissions.copy = place("copy").unwrap_or_default().to_owned();
-    today.permissions.root = place("root").unwrap_or_default().to_owned();
+    if place("root").is_none_or(str::is_empty) {
+        today.permissions.root.clear();
+    }
     let mut today = value(&today);
     for name in names(first, now) {
         if first.get(&name) != now.get(&name) {
