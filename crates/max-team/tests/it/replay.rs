@@ -214,3 +214,39 @@ fn two_runs_are_compared() {
     let chinese = program.variable("MAX_LANG", "zh").run(&["compare", &ids[1], &ids[0]]);
     said(&chinese, 0, &["第 3 步分开", "模型调用"]);
 }
+
+/// A whole team and teammates of today send what they sent a moment ago, also through plans, calls and letters.
+#[test]
+fn a_team_that_has_not_changed_sends_the_same() {
+    for demo in ["team", "teammates", "travel"] {
+        let kept = tempfile::tempdir().unwrap();
+        let program = Program::alone().variable("TMPDIR", kept.path().to_str().unwrap());
+        let ran = program.run(&["demo", demo, "--yes", "--keep", "--record", "run.jsonl"]);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        let root = ran.out.lines().next().unwrap().rsplit(' ').next().unwrap();
+        let tape = program.project().join("run.jsonl");
+        let strict = |program: &Program| {
+            let mut command = program.command(&["replay", "--strict", tape.to_str().unwrap()]);
+            finish(command.current_dir(root).spawn().unwrap())
+        };
+        said(&strict(&program), 0, &["Every one of them would be the same."]);
+        said(&program.run(&["replay", "run.jsonl"]), 0, &["byte for byte"]);
+        let chinese = program.variable("MAX_LANG", "zh");
+        said(&strict(&chinese), 0, &["每一次都会相同"]);
+    }
+}
+
+#[test]
+fn the_example_works() {
+    let program = Program::alone();
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/replay.sh");
+    let mut command = Command::new("sh");
+    command.arg(script).current_dir(program.project()).env("MAX_TEAM", Program::binary());
+    command.env("MAX_TEAM_HOME", program.home()).env("HOME", program.project()).env_remove("LANG").env_remove("LC_ALL");
+    let output = command.output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{out}");
+    for words in ["byte for byte", "would be the same", "+Answer in verse.", "exit code 1", "model calls"] {
+        assert!(out.contains(words), "`{words}`: {out}");
+    }
+}

@@ -4,6 +4,7 @@
 //! is read once and never written back. What is played runs in a journal of its own, in memory ([`Tape::replica`]), made
 //! from the entries alone; so nothing here can touch the user's journal, a project or a model.
 
+mod again;
 mod compare;
 mod file;
 mod fork;

@@ -14,18 +14,17 @@ use std::sync::Arc;
 use max_team_core::calling::hands::{Caller, EXIT_PLAN_MODE, MATES, TASK};
 use max_team_core::event::{AgentStarted, Approval, Event, LlmIntent};
 use max_team_core::hash::Hash;
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::memory::redact;
 use max_team_core::message::Assignment;
 use max_team_core::policy::{self, Action, Rules, Verdict};
 use max_team_core::team::{Definition, Settings};
-use max_team_core::turn::{Input, Now, STRUCTURED_OUTPUT, Turn};
+use max_team_core::turn::{Input, STRUCTURED_OUTPUT, Turn};
 use max_team_journal::Fence;
 use serde::Serialize;
 use serde_json::{Map, Value};
-use uuid::Uuid;
 
-use super::Tape;
+use super::{Tape, again};
 use crate::agent::{EXPERT, Frame};
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan, under};
@@ -110,6 +109,8 @@ struct Today<'a> {
     floor: Floor,
     /// Everybody of the run, as they began.
     began: HashMap<AgentId, AgentStarted>,
+    /// What plans would tell whoever they give tasks to, by letter.
+    tasks: HashMap<EnvelopeId, String>,
     /// The tools that calls were made with, by caller and key.
     tools: HashMap<(AgentId, String), String>,
 }
@@ -135,7 +136,8 @@ impl TeamHandle {
                 _ => {}
             }
         }
-        let today = Today { house: &self.house, tape, open, floor, began, tools };
+        let tasks = again::tasks(&floor, tape)?;
+        let today = Today { house: &self.house, tape, open, floor, began, tasks, tools };
         let mut calls = Vec::new();
         for agent in order {
             today.calls(agent, &mut calls)?;
@@ -153,7 +155,8 @@ impl Today<'_> {
         let name = mate.map_or(&started.definition.name, |mate| &mate.name).clone();
         let seated = self.seated(agent)?;
         let (mut turn, mut first, mut led_to) = (Turn::new(), None, Vec::new());
-        for (seq, _, event) in self.tape.events(agent)? {
+        let events = self.tape.events(agent)?;
+        for (index, (seq, _, event)) in events.iter().enumerate() {
             let recorded = turn.settings().map(value);
             let settings = match (&seated, recorded) {
                 (Some((_, frame)), Some(now)) => {
@@ -162,7 +165,17 @@ impl Today<'_> {
                 }
                 (_, now) => now.unwrap_or_default(),
             };
-            match &event {
+            if let Some((_, frame)) = &seated
+                && matches!(event, Event::LlmEnded(_) | Event::QuestionAnswered(_))
+            {
+                let today = again::under(&turn, typed(&settings));
+                let next = events.get(index + 1).map(|(_, _, next)| next);
+                led_to.extend(again::followed(&today, frame, event, next));
+            }
+            match event {
+                Event::TurnStarted(started) => {
+                    led_to.extend(again::begun(&started.input, self.tasks.get(&started.envelope)));
+                }
                 Event::LlmIntent(intent) => {
                     let mut changes = std::mem::take(&mut led_to);
                     match &seated {
@@ -170,7 +183,7 @@ impl Today<'_> {
                         None => changes.push(nobody(&started.definition)),
                     }
                     let (number, attempt) = (intent.call, intent.attempt);
-                    calls.push(Call { agent: name.clone(), number, attempt, seq, changes });
+                    calls.push(Call { agent: name.clone(), number, attempt, seq: *seq, changes });
                 }
                 Event::ToolIntent(intent) if matches!(intent.approval, Approval::Rule(_)) => {
                     led_to.extend(judged(&turn, &settings, &intent.tool, &intent.action, Verdict::Allow));
@@ -180,7 +193,7 @@ impl Today<'_> {
                 }
                 _ => {}
             }
-            turn.apply(&event);
+            turn.apply(event);
         }
         if let Some(call) = calls.iter_mut().rev().find(|call| call.agent == name) {
             // Nothing was called after it, and yet the run would have gone on otherwise.
@@ -342,23 +355,8 @@ fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String
     if intent.attempt > 1 {
         return None;
     }
-    let mut today = turn.clone();
-    let definition = None;
-    if let Ok(settings) = serde_json::from_value(Value::Object(settings.clone())) {
-        today.apply(&Event::Configured(max_team_core::event::Configured { settings, definition }));
-    }
-    let now = Now {
-        at_ms: 0,
-        jitter: 0,
-        fresh: Uuid::nil(),
-        frame: frame.address(),
-        compact: frame.compact_address(),
-        facts: String::new(),
-        steer: None,
-        left: Default::default(),
-        later: Default::default(),
-    };
-    let decided = today.decide(Input::Woke, &now);
+    let today = again::under(turn, typed(settings));
+    let decided = today.decide(Input::Woke, &again::now(frame));
     let made = decided.iter().find_map(|event| match event {
         Event::LlmIntent(made) => Some(made),
         _ => None,
@@ -385,7 +383,7 @@ fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String
 
 /// Whether something would be judged as it was.
 fn judged(turn: &Turn, settings: &Map<String, Value>, tool: &str, action: &Action, then: Verdict) -> Option<Change> {
-    let settings: Settings = serde_json::from_value(Value::Object(settings.clone())).ok()?;
+    let settings = typed(settings)?;
     let judgement = policy::judge(&Rules { grants: turn.grants(), ..settings.rules() }, tool, action);
     let name = format!("{tool} {}", action.target).trim_end().to_owned();
     let word = |verdict: Verdict| match verdict {
@@ -433,6 +431,10 @@ fn value(settings: &Settings) -> Map<String, Value> {
         Ok(Value::Object(members)) => members,
         _ => Map::new(),
     }
+}
+
+fn typed(settings: &Map<String, Value>) -> Option<Settings> {
+    serde_json::from_value(Value::Object(settings.clone())).ok()
 }
 
 fn names(one: &Map<String, Value>, other: &Map<String, Value>) -> Vec<String> {
