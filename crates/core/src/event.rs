@@ -29,6 +29,7 @@ use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
+use crate::turn::Forked;
 
 /// The version that entries are written with.
 pub const VERSION: u32 = 1;
@@ -49,6 +50,8 @@ pub enum Event {
     AgentStarted(AgentStarted),
     /// An agent works under these settings from now on (agent stream).
     Configured(Configured),
+    /// It goes on from another's past (agent stream).
+    Forked(Box<Forked>),
     /// A turn begins (agent stream).
     TurnStarted(TurnStarted),
     /// The turn that runs is told what the user has said meanwhile (agent stream).
@@ -175,6 +178,7 @@ impl Event {
             Self::Replied(_) => "replied",
             Self::AgentStarted(_) => "agent_started",
             Self::Configured(_) => "configured",
+            Self::Forked(_) => "forked",
             Self::TurnStarted(_) => "turn_started",
             Self::Steered(_) => "steered",
             Self::LlmIntent(_) => "llm_intent",

@@ -118,6 +118,14 @@ impl Journal {
         Self { engine: Engine::Memory(Arc::default()) }
     }
 
+    /// A journal in memory that holds a piece of another's log, with all that follows from it: to look at it without
+    /// touching the other. Entries get the numbers from 1 on, in the order given.
+    pub fn replica(log: Vec<Entry>, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Self, JournalError> {
+        let memory = Memory::of_log(log);
+        memory.rebuild(project)?;
+        Ok(Self { engine: Engine::Memory(Arc::new(memory)) })
+    }
+
     /// Opens the same journal once more, as another process would; also after this handle was closed.
     pub fn reopen(&self) -> Result<Self, JournalError> {
         let engine = match &self.engine {

@@ -13,7 +13,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, WorkerId};
 use max_team_core::limits::INLINE_BYTES_MAX;
 
-use crate::commit::{Commit, Committed, Projection};
+use crate::commit::{Append, Commit, Committed, Projection};
 use crate::entry::{Entry, Head};
 use crate::erase::Erase;
 use crate::error::JournalError;
@@ -187,6 +187,29 @@ impl Memory {
         self.closed.store(true, Ordering::Release);
         self.store.bell.ring();
         sealed
+    }
+
+    /// A store with these entries as its log, numbered and chained anew, and nothing derived from them yet.
+    pub(crate) fn of_log(entries: Vec<Entry>) -> Self {
+        let mut writes = Writes::default();
+        for (seq, entry) in (1..).zip(entries) {
+            let head = writes.heads.entry(entry.stream.clone()).or_default();
+            let is_erased = entry.payload.is_none();
+            let append = Append {
+                stream: entry.stream,
+                event: entry.event,
+                version: entry.version,
+                payload: entry.payload.unwrap_or_default(),
+                actor: entry.actor,
+                cause: entry.cause,
+            };
+            let mut linked = Entry::link(append, seq, entry.at_ms, head);
+            linked.payload = linked.payload.filter(|_| !is_erased);
+            writes.entries.push(linked);
+        }
+        let memory = Self::default();
+        memory.store.tables().write(writes);
+        memory
     }
 
     pub(crate) fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {

@@ -10,6 +10,7 @@ mod files;
 mod mates;
 mod memory;
 mod permissions;
+mod replay;
 mod skills;
 mod stream;
 mod tasks;
@@ -35,6 +36,7 @@ pub(crate) use files::{Files, Whose};
 pub(crate) use mates::{Mail, Send, Team};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
+pub(crate) use replay::{Compare, Fork, Replay};
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Events, Logs, Reading};
 pub(crate) use tasks::{Of, Tasks, Update};
@@ -121,6 +123,9 @@ pub(crate) struct Talk {
     /// Language of the interface
     #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
     pub(crate) lang: Option<String>,
+    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    #[arg(long, value_name = "FILE", requires = "print")]
+    pub(crate) record: Option<PathBuf>,
     /// Plans are approved as they come (`run --yes`)
     #[arg(skip)]
     pub(crate) yes_to_plans: bool,
@@ -191,6 +196,12 @@ pub(crate) enum Command {
     Plans(Plans),
     /// What happened when, as a tree: calls, tools, tokens, cost, and who allowed it
     Trace(Trace),
+    /// See a run again as it happened, offline; record it; hold it against the team of today (--strict)
+    Replay(Box<Replay>),
+    /// Go on from any point of a run, in a session and a copy of the project of its own
+    Fork(Box<Fork>),
+    /// Where two runs parted, and what each came to: answers, tools, tokens, cost, time
+    Compare(Compare),
     /// What was spent, by agent, task, model, day or session
     Cost(Cost),
     /// Sessions of the journal
@@ -301,6 +312,9 @@ pub(crate) struct Demo {
     /// Answer yes to everything: needs no terminal
     #[arg(long)]
     pub(crate) yes: bool,
+    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// No colours
     #[arg(long)]
     pub(crate) no_color: bool,

@@ -16,6 +16,7 @@ mod models;
 mod named;
 mod permissions;
 mod plan_file;
+mod record;
 mod setup;
 mod sheet;
 mod signals;
@@ -133,6 +134,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Send(options)) => return commands::mail::send(&Place::here()?, &options),
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
+        Some(Command::Replay(options)) => return commands::replay::run(&Place::here()?, &options),
+        Some(Command::Fork(options)) => return talk::fork(&Place::here()?, &options),
+        Some(Command::Compare(options)) => return commands::compare::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),
         Some(Command::Worktrees(command)) => return commands::worktrees::run(&Place::here()?, &command),
         Some(Command::Audit(command)) => return commands::audit::run(&Place::here()?, &command),

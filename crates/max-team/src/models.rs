@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::near::slips;
-use max_team_core::team::Model;
-use max_team_llm::{Catalog, Endpoint, Options, Provider, Router};
+use max_team_core::team::{Model, Settings};
+use max_team_llm::{Catalog, Endpoint, Options, Provider, Replay, Router};
 use serde_json::Value;
 
 use crate::config::{Config, Env};
@@ -107,6 +107,26 @@ pub(crate) fn choose(config: &Config, env: &Env) -> Result<Chosen, Stop> {
         None => return local(config, env, &catalog, named),
     };
     build(config, env, &catalog, &provider, named)
+}
+
+/// The models of a recorded run, as the catalogue has them now. No key is looked for: nobody is called.
+pub(crate) fn recorded(config: &Config, then: &Settings) -> Result<Chosen, Stop> {
+    let catalog = Arc::new(catalog(config)?);
+    let now = |model: &Model| {
+        let listed = catalog.models().find(|row| (&row.provider, &row.name) == (&model.provider, &model.name));
+        listed.map_or_else(|| model.clone(), |row| sized(row, config))
+    };
+    let model = match &config.llm.default_model {
+        Some(name) => {
+            let provider = config.llm.provider.as_deref().unwrap_or(&then.model.provider);
+            let found = catalog.resolve(name, Some(provider));
+            sized(found.map_err(|error| Stop::new(Exit::Config, error.to_string()))?, config)
+        }
+        None => now(&then.model),
+    };
+    let (fallback, fast) = (then.fallback.as_ref().map(now), then.compaction.model.as_ref().map(now));
+    let (key_source, router) = ("none".to_owned(), Router::replay(Replay::default()));
+    Ok(Chosen { model, fallback, fast, key_source, router, catalog })
 }
 
 /// The provider that is named, or implied by the model's name, an address, or a key.

@@ -4,25 +4,31 @@
 //! face ends, sessions are parked and the journal is closed before the program is.
 
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::plan::Draft;
-use max_team_core::team::Definition;
+use max_team_core::policy::Sight;
+use max_team_core::team::{Constraints, Definition};
 use max_team_llm::Router;
+use max_team_runtime::replay::{Fork as Forking, Tape};
 use max_team_runtime::skills::Contract;
 use max_team_runtime::{Open, Spawn, TeamHandle, Which};
+use max_team_tools::copy::{Copies, Copy, Order};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
-use crate::args::{Demo, Format, RunSkill, Talk};
+use crate::args::{Demo, Fork, Format, RunSkill, Talk};
 use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless, Out, Task};
 use crate::models::{self, Chosen};
+use crate::permissions;
+use crate::record;
 use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::stdin;
@@ -40,6 +46,8 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
     }
+    let record = talk.record.as_ref().map(|path| place.cwd.join(path));
+    record.iter().try_for_each(|path| record::check(path, false))?;
     let who = Who::read(&talk, place)?;
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
@@ -88,6 +96,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             verbose: talk.team.verbose,
             out: Out::default(),
             mates,
+            record,
         };
         return drive(&team, |signals| face.run(open, signals));
     }
@@ -118,11 +127,17 @@ pub(crate) struct Ready {
 impl Ready {
     /// Reads everything, and tells what is odd about it: to be done once.
     pub(crate) fn read(place: &Place, talk: &Talk) -> anyhow::Result<Self> {
+        Self::read_in(place, talk, |root| Ok(root.to_path_buf()))
+    }
+
+    /// The same for a team that works elsewhere than in the project: in the folder that is made for it, under the rules
+    /// that lie there.
+    fn read_in(place: &Place, talk: &Talk, made: impl FnOnce(&Path) -> Result<PathBuf, Stop>) -> anyhow::Result<Self> {
         let who = Who::read(talk, place)?;
         let config = place.settings(talk.team.config.as_deref(), setup::overrides(talk, who.model()))?;
         config.warnings.iter().for_each(|warning| headless::talk(warning));
         let chosen = models::choose(&config, &place.env)?;
-        let root = setup::project_root(place, &config)?;
+        let root = made(&setup::project_root(place, &config)?)?;
         let settings = setup::settings_for(&chosen, &config, false)?;
         let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
         let seated = who.seat(&chosen, &settings, talk.ways(&config))?;
@@ -162,8 +177,72 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         verbose: talk.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
+        record: None,
     };
     drive(&house, |signals| face.run(open, signals))
+}
+
+/// `fork`: goes on from a point of a run, in a session of its own and, unless somebody says otherwise, in a copy of the
+/// project. The run is only read.
+pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
+    let tape = record::find(place, Some(&options.run))?;
+    let (talk, _) = record::talk(&tape, options.team.clone(), options.coordinator)?;
+    let edits = options.edit.is_some();
+    let mut copied = None;
+    let ready = Ready::read_in(place, &talk, |root| {
+        // What cannot be gone on from is said before anything is made.
+        tape.fork(options.at, edits, root, false).map_err(setup::failed)?;
+        if options.here {
+            return Ok(root.to_path_buf());
+        }
+        let copy = copy(place, root, &tape)?;
+        copied = Some(copy.id().to_owned());
+        Ok(copy.root())
+    })?;
+    let Ready { config, chosen, root: work, seated: Seated { definition, settings, team, crew } } = ready;
+    let lang = place.lang(&config);
+    let Forking { forked, words } = tape.fork(options.at, edits, &work, copied.is_some()).map_err(setup::failed)?;
+    let first = options.edit.clone().or_else(|| options.prompt.clone()).or(words);
+    let origin = (forked.session.to_string(), forked.seq);
+    let open = Open { which: Which::Fork(Box::new(forked)), definition, settings, schema: None, team };
+    warm(&chosen.router, &chosen.model.provider);
+    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let house = setup::house(place, &config, journal, chosen.router.clone(), "a fork")?;
+    let chats = !options.print && is_terminal();
+    house.remember(setup::remember(place, &config, &chosen, chats)?);
+    headless::talk(&lang.forked(&origin.0, origin.1, copied.as_deref(), &work.display().to_string()));
+    if chats {
+        let crew = Some((crew, talk.ways(&config)));
+        return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, ..Seating::at(work) });
+    }
+    let face = Headless {
+        handle: house.clone(),
+        by: place.principal("headless"),
+        cwd: work,
+        task: Task::Say(first.unwrap_or_default()),
+        format: options.output_format,
+        partial: false,
+        key_source: chosen.key_source.clone(),
+        yes: false,
+        lang,
+        verbose: options.team.verbose,
+        out: Out::default(),
+        mates: Vec::new(),
+        record: None,
+    };
+    drive(&house, |signals| face.run(open, signals))
+}
+
+/// A copy of the project to go on in, with the rules that lie in it, whatever git thinks of them.
+fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
+    let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
+    let sight = Sight::under(&Constraints::default(), &rules);
+    let named = permissions::FILES.map(str::to_owned);
+    let (id, by) = (format!("fork_{}", Uuid::now_v7().simple()), format!("fork of {}", tape.session));
+    let at_ms = jiff::Timestamp::now().as_millisecond();
+    let order = Order { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
+    let made = Copies::within(&place.home).make(&order, &CancellationToken::new());
+    made.map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))
 }
 
 /// A skill with a contract, carried out by an agent that has the tools it takes and no others. Its answer is held to the
@@ -207,6 +286,7 @@ pub(crate) fn skill(
         verbose: options.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
+        record: None,
     };
     let limit = Duration::from_millis(contract.timeout_ms);
     drive(&house, |signals| async move {
@@ -222,6 +302,8 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let scenario = demo::scenario(options.name.as_deref())?;
+    let record = options.record.as_ref().map(|path| place.cwd.join(path));
+    record.iter().try_for_each(|path| record::check(path, false))?;
     let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
     let mut config = place.settings(None, setup::overrides(&talk, None))?;
     config.audit.enabled = false;
@@ -253,6 +335,10 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         ..Seating::at(root)
     };
     let exit = chat(&away, &config, &team, None, open, seating)?;
+    if let Some(path) = record {
+        let saved = record::save(&record::find(&away, None)?, &path, lang)?;
+        crate::commands::print(&format!("\n{saved}\n"))?;
+    }
     crate::commands::print(&format!("\n{outro}\n"))?;
     Ok(exit)
 }

@@ -58,6 +58,7 @@ mod desk;
 mod files;
 mod mates;
 mod memory;
+mod replay;
 mod run;
 mod skills;
 mod stream;

@@ -28,6 +28,17 @@ pub enum RuntimeError {
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),
+    /// No such point of a run.
+    #[error(
+        "there is no such point in `{session}`, in which the user spoke {turns} times; `max-team replay {session}` shows the \
+         numbers"
+    )]
+    NoPoint {
+        /// Of which.
+        session: SessionId,
+        /// How often the user spoke.
+        turns: usize,
+    },
     /// `-c` where nothing has been said yet.
     #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
     NothingToContinue(String),

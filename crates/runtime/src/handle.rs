@@ -16,6 +16,7 @@ use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::{Action, Answer, Memory};
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Constraints, Definition, Model, Settings};
+use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
@@ -24,6 +25,7 @@ use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
 use crate::memory::Remember;
+use crate::replay::Tape;
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
@@ -154,7 +156,7 @@ pub enum Command {
 }
 
 /// Which session to open.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
     /// A new one.
@@ -165,6 +167,8 @@ pub enum Which {
     Id(SessionId),
     /// This one, with its last compaction taken back.
     Before(SessionId),
+    /// A new one that goes on from a point of another.
+    Fork(Box<Forked>),
 }
 
 /// How to open a session. A resumed one keeps its agent and history; the settings and its words are those given now.
@@ -518,6 +522,11 @@ impl TeamHandle {
     /// What was said in a session, open or not.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
         Sessions::new(&self.house.shared.journal).events(session)
+    }
+
+    /// All that the journal holds of a session, taken out of it.
+    pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
+        Tape::of(&self.house.shared.journal, session)
     }
 
     /// The copies of an open session in which something waits for the user.

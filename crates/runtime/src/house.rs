@@ -100,8 +100,8 @@ impl House {
 
     pub(crate) async fn open(self: &Arc<Self>, by: Principal, cwd: &Path, open: Open) -> Result<Opened, RuntimeError> {
         let sessions = Sessions::new(&self.shared.journal);
-        let found = match open.which {
-            Which::New => None,
+        let found = match open.which.clone() {
+            Which::New | Which::Fork(_) => None,
             Which::Latest => Some(sessions.latest(cwd)?),
             Which::Id(session) | Which::Before(session) => Some(at(cwd, sessions.row(session)?)?),
         };
@@ -283,6 +283,9 @@ impl House {
             let definition = changed.then(|| Box::new(definition));
             events.push(Event::Configured(Configured { settings: settings.clone(), definition }));
         }
+        if let Which::Fork(forked) = &open.which {
+            events.push(Event::Forked(forked.clone()));
+        }
         if let Which::Before(_) = open.which {
             events.push(seat.turn.uncompact().ok_or(RuntimeError::NothingCompacted)?);
         }
@@ -410,7 +413,7 @@ impl House {
     }
 
     /// What the requests of a lead carry. One that only coordinates has nothing but what it does that with.
-    fn lead_frame(
+    pub(crate) fn lead_frame(
         &self,
         floor: &Floor,
         copy: Option<&Copy>,

@@ -22,6 +22,7 @@ mod plan;
 mod post;
 mod prompt;
 mod purse;
+pub mod replay;
 mod rows;
 mod session;
 mod shared;

@@ -48,6 +48,14 @@ pub(crate) fn id_of(settings: &Settings) -> String {
     folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
+/// The copy whose tree this is, if it is one's.
+pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
+    let id = root.parent()?.file_name()?.to_str()?;
+    let is_within = [Some(shared.home.clone()), shared.home.canonicalize().ok()];
+    is_within.iter().flatten().find(|home| root.starts_with(home))?;
+    copies(shared).find(id).ok().filter(|copy| copy.root() == root)
+}
+
 pub(crate) fn copies(shared: &Shared) -> Copies {
     Copies::within(&shared.home)
 }

@@ -16,6 +16,7 @@ impl Turn {
         match event {
             Event::AgentStarted(started) => self.start(started),
             Event::Configured(configured) => self.reconfigure(configured),
+            Event::Forked(forked) => self.inherit(&forked.past),
             Event::TurnStarted(started) => {
                 let current = Current::new(started.turn, started.assignment.clone());
                 self.current = Some(Current { quiet: started.quiet, ..current });

@@ -10,6 +10,7 @@ mod call;
 mod compact;
 mod decide;
 mod mates;
+mod past;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -33,6 +34,7 @@ use crate::plan::Task;
 use crate::policy::{Action, Answer, Class, Deed, Grant, Memory};
 use crate::team::{Definition, Settings};
 
+pub use past::{Forked, Past};
 pub use tools::{SETTLE, STRUCTURED_OUTPUT, SUBMIT_PLAN};
 
 /// The state of an agent's loop.

@@ -15,6 +15,7 @@ use crate::team::Model;
 mod compact;
 mod mates;
 mod merge;
+mod past;
 mod steer;
 
 fn id(n: u128) -> Uuid {

@@ -16,4 +16,5 @@ mod growth;
 mod make;
 mod nudges;
 mod owners;
+mod replica;
 mod tamper;

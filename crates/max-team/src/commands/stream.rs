@@ -3,7 +3,7 @@
 //! Every line goes out at once. A reader that went away ends it without a word; one that comes back goes on behind the last
 //! whole line it has.
 
-mod line;
+pub(super) mod line;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;

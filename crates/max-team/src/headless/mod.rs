@@ -25,6 +25,7 @@ use uuid::Uuid;
 
 use crate::args::Format;
 use crate::exit::{Exit, Stop};
+use crate::record;
 use crate::sheet;
 use crate::signals::Signals;
 use crate::stream_json;
@@ -62,6 +63,8 @@ pub(crate) struct Headless {
     pub(crate) out: Out,
     /// Teammates that begin before anything is said.
     pub(crate) mates: Vec<Spawn>,
+    /// Where the run is written down afterwards.
+    pub(crate) record: Option<PathBuf>,
 }
 
 /// What a headless run is for.
@@ -170,6 +173,9 @@ impl Headless {
                 () = tokio::time::sleep(SETTLE_MAX) => {}
                 _ = signals.next() => {}
             }
+        }
+        if let Some(path) = &self.record {
+            talk(&record::save(&self.handle.tape(session)?, path, self.lang)?);
         }
         Ok(exit)
     }

@@ -71,6 +71,14 @@ pub(crate) fn load(place: &Place, root: &Path, flags: &Flags<'_>) -> Result<Load
     Ok(loaded)
 }
 
+/// The files of a project that hold rules.
+pub(crate) const FILES: [&str; 4] = [
+    ".max-team/settings.json",
+    ".claude/settings.json",
+    ".max-team/settings.local.json",
+    ".claude/settings.local.json",
+];
+
 fn sources(place: &Place, root: &Path) -> Vec<Source> {
     let file = |scope, path: std::path::PathBuf, base: &Path| Source { scope, path, base: base.to_owned() };
     let mut all = vec![
@@ -79,10 +87,9 @@ fn sources(place: &Place, root: &Path) -> Vec<Source> {
     ];
     let theirs = place.env.user().map(|user| user.join(".claude"));
     all.extend(theirs.map(|folder| file(Scope::User, folder.join("settings.json"), &folder)));
-    for (scope, name) in [(Scope::Project, "settings.json"), (Scope::Local, "settings.local.json")] {
-        for folder in [".max-team", ".claude"] {
-            all.push(file(scope, root.join(folder).join(name), root));
-        }
+    for name in FILES {
+        let scope = if name.ends_with(".local.json") { Scope::Local } else { Scope::Project };
+        all.push(file(scope, root.join(name), root));
     }
     // A project in the user's own folder would find the user's files twice.
     let mut seen = Vec::new();

@@ -186,6 +186,9 @@ impl Lang {
         match error {
             RuntimeError::Journal(error) => self.journal_failure(error),
             RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
+            RuntimeError::NoPoint { session, turns } => {
+                format!("`{session}` 中没有这一点（用户共发言 {turns} 次）；用 `max-team replay {session}` 查看编号")
+            }
             RuntimeError::NothingToContinue(folder) => {
                 format!("`{folder}` 中没有可以继续的会话；请不加 `-c` 开始一个新会话")
             }

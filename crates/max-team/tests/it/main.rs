@@ -31,6 +31,7 @@ mod memory;
 mod obeyed;
 mod plans;
 mod program;
+mod replay;
 mod running;
 mod sessions;
 mod skills;

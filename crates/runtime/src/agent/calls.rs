@@ -41,7 +41,7 @@ use crate::worktree::{self, Worker};
 use crate::{beat, session};
 
 /// What an expert is told about the form of what it gets and gives.
-const EXPERT: &str = include_str!("../../../../prompts/expert.md");
+pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 
 /// Names of those who were called that are told to whoever has mistaken one.
 const NAMES_TOLD_MAX: usize = 16;

@@ -26,6 +26,7 @@ use crate::memory::{Memories, Standing, project_scope};
 use crate::shared::{Shared, lock};
 use crate::skills::{self, Asked, Hand, SKILL, SkillTool, Wish};
 use crate::team_tools::{self, Callee};
+use crate::worktree;
 
 /// What whoever works on files is told about folders of its own.
 const FOLDERS: &str = include_str!("../../../../prompts/folders.md");
@@ -131,7 +132,11 @@ impl Frame {
             standing: None,
         };
         frame.refresh(shared);
-        Ok(frame)
+        // A session of its own may work in a copy as a whole.
+        Ok(match worktree::around(shared, root) {
+            Some(copy) => frame.at_work_in(&copy),
+            None => frame,
+        })
     }
 
     /// The same for a lead that is told what is remembered, from its next turn on.
@@ -147,11 +152,6 @@ impl Frame {
             self.refresh(shared);
         }
         self
-    }
-
-    /// Whether others can work for it.
-    pub(super) fn delegates(&self) -> bool {
-        self.delegates
     }
 
     /// What it is always told from memory, if anything is.
@@ -310,6 +310,13 @@ impl Frame {
             settings: settings.hash,
             bytes: instructions.bytes.len(),
         }
+    }
+
+    /// The system text and the tools' schemas, of a call that sums up or of any other.
+    pub(crate) fn told(&self, sums_up: bool) -> (String, Vec<u8>) {
+        let ([instructions, tools, _], [summing, nothing]) = (&self.blobs, &self.compact);
+        let (instructions, tools) = if sums_up { (summing, nothing) } else { (instructions, tools) };
+        (String::from_utf8_lossy(&instructions.bytes).into_owned(), tools.bytes.to_vec())
     }
 
     /// The blobs that this process has not put into the journal yet.

@@ -58,6 +58,7 @@ use crate::shared::now_ms;
 use crate::{session, worktree};
 
 pub(crate) use acts::shown;
+pub(crate) use calls::EXPERT;
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;

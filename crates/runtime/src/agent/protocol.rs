@@ -242,7 +242,8 @@ impl Agent {
         let now = self.floor.settings_now(&definition, &settings, self.caller.as_deref())?;
         let settings = now.unwrap_or(settings);
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        self.frame = self.floor.frame_for(mate, settings.clone(), self.frame.delegates())?;
+        let depth = self.turn.engaged().or(self.turn.assignment()).map_or(0, |given| given.depth);
+        self.frame = self.floor.frame_for(mate, settings.clone(), depth)?;
         self.floor.rebind(&self.stream, &settings);
         Ok(self.decide(Input::Redefine(Box::new(definition), Box::new(settings))))
     }

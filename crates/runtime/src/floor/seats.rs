@@ -84,8 +84,7 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        let depth = given.as_ref().map_or(0, |given| given.depth);
-        let frame = self.frame_for(mate, settings, depth < self.call_depth())?;
+        let frame = self.frame_for(mate, settings, given.as_ref().map_or(0, |given| given.depth))?;
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
@@ -94,8 +93,9 @@ impl Floor {
         Ok(Seat { agent, head, turn, frame, purse, lead: agent == self.lead, caller, aside, resumed })
     }
 
-    /// What the requests of somebody carry, wherever it works.
-    pub(crate) fn frame_for(&self, mate: Mate, settings: Settings, delegates: bool) -> Result<Frame, RuntimeError> {
+    /// What the requests of somebody carry who is so many calls deep, wherever it works.
+    pub(crate) fn frame_for(&self, mate: Mate, settings: Settings, depth: u32) -> Result<Frame, RuntimeError> {
+        let delegates = depth < self.call_depth();
         if settings.permissions.copy.is_empty() {
             return self.frame(&mate, settings, delegates);
         }

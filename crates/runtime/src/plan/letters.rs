@@ -64,7 +64,7 @@ pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> (En
 }
 
 /// The letter that brings a task to its owner, who works in `root`.
-pub(super) fn assignment(
+pub(crate) fn assignment(
     floor: &Floor,
     root: &Path,
     plan: &Plan,

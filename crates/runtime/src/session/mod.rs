@@ -22,7 +22,7 @@ const LAST: &str = "session_last";
 /// What was last asked in each.
 const ASKED: &str = "session_asked";
 /// The session last used in each directory.
-const IN_DIRECTORY: &str = "session_in";
+pub(crate) const IN_DIRECTORY: &str = "session_in";
 /// Characters of the title and the preview.
 const PREVIEW_CHARS: usize = 80;
 /// Entries read from the journal at a time.

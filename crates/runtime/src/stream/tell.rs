@@ -29,6 +29,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
             let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
             vec![What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }]
         }
+        Event::Forked(of) => status(format!("goes on from {} behind {}", of.session, of.seq)),
         Event::TurnStarted(_) => vec![busy()],
         Event::LlmIntent(intent) => {
             let (iteration, model) = (bench.iteration, Some(intent.model.name.clone()));

@@ -14,7 +14,7 @@ const LINE_CHARS: usize = 160;
 const NAME_COLUMNS: usize = 10;
 
 /// The event in a line, or in several where it is an answer.
-pub(super) fn line(event: &StreamEvent, lang: Lang) -> String {
+pub(in crate::commands) fn line(event: &StreamEvent, lang: Lang) -> String {
     let who = event.agent.as_ref().map_or_else(|| whose(&event.what, lang), |who| who.name.clone());
     let who = clip(&clean_line(&who), NAME_COLUMNS * 2);
     let room = " ".repeat(NAME_COLUMNS.saturating_sub(width(&who)));

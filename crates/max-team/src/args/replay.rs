@@ -1,0 +1,100 @@
+//! `replay`, `fork` and `compare`: their flags.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use max_team_runtime::replay::Point;
+
+use super::{Format, TeamFlags};
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  max-team demo feature --yes --record run.jsonl   a run without a key, to look at\n  \
+    max-team replay run.jsonl                        what happened; nothing is called, nothing is touched\n  \
+    max-team replay --step 3f2a9c01                  a session by the end of its id, one event per Enter\n  \
+    max-team replay --strict run.jsonl               would the team of today send the same requests?"
+)]
+pub(crate) struct Replay {
+    /// The run: a session's id, its beginning or end, or a recorded file; the session last used without it
+    #[arg(value_name = "RUN")]
+    pub(crate) run: Option<String>,
+    /// So many times as fast as it was (in a terminal it is 1; elsewhere all of it comes at once)
+    #[arg(long, value_name = "X", value_parser = speed)]
+    pub(crate) speed: Option<f64>,
+    /// One event at a time: Enter for the next
+    #[arg(long, conflicts_with = "speed")]
+    pub(crate) step: bool,
+    /// As JSON, a line each
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Hold it against today's prompts, tools, definitions and rules: exit code 1 where a request would be another one
+    #[arg(long, conflicts_with_all = ["speed", "step", "record"])]
+    pub(crate) strict: bool,
+    /// Write the run into this file instead of playing it; what looks like a secret is left out
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
+    /// With --record: replace the file if there is one
+    #[arg(long, requires = "record")]
+    pub(crate) force: bool,
+    /// With --strict: the lead only coordinates, if it did then
+    #[arg(long, requires = "strict")]
+    pub(crate) coordinator: bool,
+    #[command(flatten)]
+    pub(crate) team: TeamFlags,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(
+    after_help = "Examples:\n  max-team fork 3f2a9c01 --at last-turn --model opus     the last question again, with another model\n  \
+    max-team fork 3f2a9c01 --at 120 \"Try it without a cache\"  behind event 120 (`max-team replay` shows the numbers)\n  \
+    max-team fork run.jsonl --at turn:1 --edit \"Fix it in Rust\" -p"
+)]
+pub(crate) struct Fork {
+    /// The run: a session's id, its beginning or end, or a recorded file; it may be at work, and stays as it is
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Where to go on: behind the event of this number, or `end`; or before words of yours: `last-turn`, `turn:N`
+    #[arg(long, value_name = "EVENT", default_value = "end")]
+    pub(crate) at: Point,
+    /// Say this in the place of what you said there
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
+    pub(crate) edit: Option<String>,
+    /// Say this first; without it, before words of yours, those again
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Answer and exit, as `max-team -p` does (also where there is no terminal)
+    #[arg(short = 'p', long)]
+    pub(crate) print: bool,
+    /// How to print the answer of -p
+    #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
+    pub(crate) output_format: Format,
+    /// Work in the project itself, without a copy
+    #[arg(long)]
+    pub(crate) here: bool,
+    /// The lead only coordinates
+    #[arg(long)]
+    pub(crate) coordinator: bool,
+    #[command(flatten)]
+    pub(crate) team: TeamFlags,
+}
+
+#[derive(Debug, Clone, Args)]
+#[command(after_help = "Examples:\n  max-team compare 3f2a9c01 77d01b2e    two sessions, by the ends of their ids\n  \
+    max-team compare before.jsonl after.jsonl --json")]
+pub(crate) struct Compare {
+    /// A run: a session's id, its beginning or end, or a recorded file
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+    /// Another
+    #[arg(value_name = "B")]
+    pub(crate) b: String,
+    /// As JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed = text.parse().ok().filter(|speed: &f64| speed.is_finite() && *speed > 0.0);
+    speed.ok_or_else(|| "it is a number above 0, for example 10 or 0.5".to_owned())
+}

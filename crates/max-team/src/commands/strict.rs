@@ -1,0 +1,104 @@
+//! `replay --strict`: would the team of today send what was sent then? A regression test for a team, offline.
+
+use max_team_runtime::replay::{Call, Change, Tape};
+use max_team_runtime::{Open, Which};
+use max_team_tools::diff;
+use serde_json::json;
+
+use super::desk::stop;
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::models;
+use crate::record;
+use crate::setup::{self, Place};
+use crate::team::{Seated, Who};
+use crate::terminal::text::clean;
+use crate::words::Lang;
+
+/// Lines of a diff that people are shown; `--json` has all of it.
+const DIFF_LINES_MAX: usize = 60;
+
+pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit> {
+    let tape = record::find(place, options.run.as_deref())?;
+    let calls = hold(place, options, &tape)?;
+    let diverged = calls.iter().filter(|call| !call.changes.is_empty()).count();
+    let lang = place.speaks();
+    let text = if options.json { lines(&tape, &calls, diverged) } else { told(&tape, &calls, lang) };
+    super::print(&text)?;
+    match diverged {
+        0 => Ok(Exit::Ok),
+        _ => Err(Stop::said(Exit::Failed, |lang| lang.diverged(diverged, calls.len())).into()),
+    }
+}
+
+/// Seats whoever would do it today, under the models of then, and looks at every call.
+fn hold(place: &Place, options: &args::Replay, tape: &Tape) -> anyhow::Result<Vec<Call>> {
+    let (talk, then) = record::talk(tape, options.team.clone(), options.coordinator)?;
+    let who = Who::read(&talk, place)?;
+    let mut config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
+    config.audit.enabled = false;
+    let chosen = models::recorded(&config, &then)?;
+    let root = setup::project_root(place, &config)?;
+    let settings = setup::settings_for(&chosen, &config, false)?;
+    let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
+    let Seated { definition, settings, team, .. } = who.seat(&chosen, &settings, talk.ways(&config))?;
+    let open = Open { which: Which::New, definition, settings, schema: None, team };
+    let replica = tape.replica().map_err(stop)?;
+    let house = setup::house(place, &config, replica, chosen.router.clone(), "a replay")?;
+    house.remember(setup::remember(place, &config, &chosen, true)?);
+    Ok(house.against(tape, &open, &root).map_err(stop)?)
+}
+
+/// A line per call, and one about all of them.
+fn lines(tape: &Tape, calls: &[Call], diverged: usize) -> String {
+    let mut text: String = calls.iter().map(|call| format!("{}\n", json!({ "type": "call", "call": call }))).collect();
+    let end = json!({
+        "type": "strict", "session": tape.session, "calls": calls.len(), "diverged": diverged, "equal": diverged == 0,
+        "model_calls": { "recorded": tape.calls(), "made": 0 },
+    });
+    text.push_str(&format!("{end}\n"));
+    text
+}
+
+/// What differs, each once, with the calls that it is in.
+fn told(tape: &Tape, calls: &[Call], lang: Lang) -> String {
+    let mut text = format!("{}\n", lang.strict_begins(&tape.session.to_string(), calls.len()));
+    let mut seen: Vec<(&str, &Change, Vec<u32>)> = Vec::new();
+    for call in calls {
+        for change in &call.changes {
+            match seen.iter_mut().find(|(agent, known, _)| *agent == call.agent && *known == change) {
+                Some((_, _, numbers)) => numbers.push(call.number),
+                None => seen.push((&call.agent, change, vec![call.number])),
+            }
+        }
+    }
+    for (agent, change, numbers) in &seen {
+        let name = if change.name.is_empty() { String::new() } else { format!(" {}", change.name) };
+        let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+        text.push_str(&format!("\n≠ {}{name}\n", lang.diverged_at(agent, &numbers.join(", "), change.piece.name())));
+        text.push_str(&shown(change, lang));
+    }
+    if seen.is_empty() {
+        text.push_str(&format!("{}\n", lang.strict_same()));
+    }
+    clean(&text).into_owned()
+}
+
+fn shown(change: &Change, lang: Lang) -> String {
+    let is_short = |text: &str| !text.contains('\n');
+    if is_short(&change.then) && is_short(&change.today) {
+        return format!("    - {}\n    + {}\n", change.then, change.today);
+    }
+    let whole = diff::unified(change.piece.name(), Some(&ended(&change.then)), &ended(&change.today));
+    let rows: Vec<&str> = whole.lines().collect();
+    let mut text: String = rows.iter().take(DIFF_LINES_MAX).map(|line| format!("    {line}\n")).collect();
+    if let Some(more) = rows.len().checked_sub(DIFF_LINES_MAX).filter(|more| *more > 0) {
+        text.push_str(&format!("    {}\n", lang.more_diff(more)));
+    }
+    text
+}
+
+/// With an end to its last line.
+fn ended(text: &str) -> String {
+    format!("{}\n", text.trim_end_matches('\n'))
+}

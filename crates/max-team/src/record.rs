@@ -1,0 +1,82 @@
+//! Runs in files: found, read and written.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Write};
+use std::path::Path;
+
+use max_team_core::id::SessionId;
+use max_team_core::team::{Place as Seat, Settings};
+use max_team_journal::{Journal, Options};
+use max_team_runtime::replay::Tape;
+use max_team_runtime::{Census, Sessions};
+
+use crate::args::{Talk, TeamFlags};
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::words::Lang;
+
+/// The run that somebody means: a file, or a session of the journal; the session last used without a name.
+pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
+    if let Some(file) = run.map(|run| place.cwd.join(run)).filter(|path| path.is_file()) {
+        return read(&file);
+    }
+    // Whoever only looks makes no journal.
+    let journal = Journal::find(&place.home, Options::default()).map_err(|error| match run {
+        Some(run) => Stop::said(Exit::Failed, |lang| lang.no_run(run)),
+        None => setup::stop(&error),
+    })?;
+    let session = match run {
+        Some(run) => {
+            let found = Census::new(&journal).find_session(run).map_err(setup::failed)?;
+            found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_run(run)))?
+        }
+        None => latest(&journal)?,
+    };
+    Tape::of(&journal, session).map_err(setup::failed)
+}
+
+/// How whoever led a run is talked to today: alone, if they had hands of their own, or with a team.
+pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(Talk, Settings), Stop> {
+    let (led, settings) = tape.led().map_err(setup::failed)?;
+    let is_alone = led.place != Seat::Lead;
+    let solo = is_alone && led.name == setup::solo().name;
+    let agent = (is_alone && !solo).then_some(led.name);
+    Ok((Talk { solo, agent, coordinator, team, ..Talk::default() }, settings))
+}
+
+/// The session last used.
+pub(crate) fn latest(journal: &Journal) -> Result<SessionId, Stop> {
+    let rows = Sessions::new(journal).list(1).map_err(setup::failed)?;
+    let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
+    rows.first().map(|row| row.session).ok_or_else(none)
+}
+
+fn read(path: &Path) -> Result<Tape, Stop> {
+    let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.bad_tape(&path.display().to_string(), &why));
+    let file = File::open(path).map_err(|error| bad(error.to_string()))?;
+    Tape::read(BufReader::new(file)).map_err(|error| bad(error.to_string()))
+}
+
+/// Whether a file may be written, before there is anything to write.
+pub(crate) fn check(path: &Path, force: bool) -> Result<(), Stop> {
+    if path.exists() && !force {
+        let name = path.display().to_string();
+        return Err(Stop::said(Exit::Usage, |lang| lang.tape_exists(&name)));
+    }
+    Ok(())
+}
+
+/// Writes a run down, all of it or nothing; words on what was done.
+pub(crate) fn save(tape: &Tape, path: &Path, lang: Lang) -> Result<String, Stop> {
+    let name = path.display().to_string();
+    let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.tape_unwritten(&name, &why));
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // Only its owner can read it: what was said is in it.
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| bad(error.to_string()))?;
+    let mut out = BufWriter::new(file.as_file_mut());
+    let redacted = tape.write(env!("CARGO_PKG_VERSION"), &mut out).map_err(|error| bad(error.to_string()))?;
+    out.flush().map_err(|error| bad(error.to_string()))?;
+    drop(out);
+    file.persist(path).map_err(|error| bad(error.to_string()))?;
+    Ok(lang.tape_written(&name, tape.len(), redacted))
+}

@@ -1,0 +1,158 @@
+//! The phrases of runs that are looked at again.
+
+use super::Lang;
+
+phrases! {
+    same_way: "Everybody did the same in both.", "两次运行中每个智能体的行为都相同。";
+    parted_never: "(nothing: it was done)", "（无：已结束）";
+    last_answer: "The last answer", "最后的答复";
+    answers_equal: "The last answer is the same in both.", "两次运行的最后答复相同。";
+    agents_word: "agents", "智能体";
+    turns_word: "turns", "轮次";
+    model_calls_word: "model calls", "模型调用";
+    failed_calls_word: "  without an answer", "  无答复";
+    tool_calls_word: "tool calls", "工具调用";
+    failed_tools_word: "  failed", "  失败";
+    tokens_in_word: "tokens in", "输入 token";
+    tokens_out_word: "tokens out", "输出 token";
+    cost_word: "cost", "费用";
+    model_time_word: "models' time", "模型耗时";
+    time_word: "time", "总耗时";
+    strict_same: "Every one of them would be the same.", "每一次都会相同。";
+    as_kept: "All of it is byte for byte what was kept.", "全部与保存的内容逐字节一致。";
+    run_goes_on: "The run goes on while it is looked at: what is kept of it was not compared.",
+        "该运行仍在进行：未与保存的内容比较。";
+}
+
+impl Lang {
+    pub(crate) fn no_run(self, run: &str) -> String {
+        say!(
+            self,
+            "`{run}` is neither a file nor a session; `max-team sessions list` shows those there are",
+            "`{run}` 既不是文件也不是会话；用 `max-team sessions list` 查看现有会话"
+        )
+    }
+
+    pub(crate) fn bad_tape(self, path: &str, why: &str) -> String {
+        say!(self, "`{path}` is no recorded run: {why}", "`{path}` 不是录制的运行：{why}")
+    }
+
+    pub(crate) fn tape_exists(self, path: &str) -> String {
+        say!(
+            self,
+            "`{path}` is there already; name another file, or give --force with `max-team replay RUN --record`",
+            "`{path}` 已存在；请换一个文件名，或使用 `max-team replay RUN --record FILE --force`"
+        )
+    }
+
+    pub(crate) fn tape_unwritten(self, path: &str, why: &str) -> String {
+        say!(self, "the run was not recorded in `{path}`: {why}", "运行未能录制到 `{path}`：{why}")
+    }
+
+    pub(crate) fn tape_written(self, path: &str, entries: usize, redacted: usize) -> String {
+        say!(
+            self,
+            "recorded in `{path}`: {entries} entries, {redacted} of them with something taken out that looked like a secret",
+            "已录制到 `{path}`：{entries} 条记录，其中 {redacted} 条去除了疑似密钥的内容"
+        )
+    }
+
+    pub(crate) fn replay_begins(self, session: &str, cwd: &str) -> String {
+        say!(
+            self,
+            "replay of {session} in {cwd}: no model is called, nothing is written",
+            "回放 {session}（{cwd}）：不调用模型，不写入任何内容"
+        )
+    }
+
+    pub(crate) fn replayed(self, entries: usize, calls: usize) -> String {
+        say!(
+            self,
+            "played {entries} entries; {calls} model calls are in them, and none was made",
+            "已回放 {entries} 条记录；其中有 {calls} 次模型调用，本次一次也未发起"
+        )
+    }
+
+    pub(crate) fn folded_counts(self, [turns, ledgers, plans, tasks, mail, rows]: [usize; 6]) -> String {
+        say!(
+            self,
+            "folded again: {turns} turn histories, {ledgers} ledgers, {plans} plans, {tasks} task rows, {mail} mailboxes, {rows} other rows",
+            "重新折叠：{turns} 份对话历史、{ledgers} 份账目、{plans} 个计划、{tasks} 条任务、{mail} 个信箱、{rows} 条其他记录"
+        )
+    }
+
+    pub(crate) fn strict_begins(self, session: &str, calls: usize) -> String {
+        say!(
+            self,
+            "{session}: {calls} recorded model calls, held against today's prompts, tools, definitions and rules; none was made",
+            "{session}：{calls} 次录制的模型调用，与当前的提示词、工具、定义和规则对照；未发起任何调用"
+        )
+    }
+
+    pub(crate) fn diverged_at(self, agent: &str, calls: &str, piece: &str) -> String {
+        say!(self, "{agent}, call {calls}: {piece}", "{agent}，第 {calls} 次调用：{piece}")
+    }
+
+    pub(crate) fn more_diff(self, lines: usize) -> String {
+        say!(self, "… {lines} more lines; `--json` has all of them", "……还有 {lines} 行；用 `--json` 查看全部")
+    }
+
+    pub(crate) fn diverged(self, diverged: usize, calls: usize) -> String {
+        say!(
+            self,
+            "diverged: {diverged} of {calls} recorded calls would be other ones today; if that is meant, record the run again",
+            "已偏离：{calls} 次录制的调用中有 {diverged} 次如今会不同；如属预期，请重新录制"
+        )
+    }
+
+    pub(crate) fn forked(self, session: &str, seq: u64, copy: Option<&str>, root: &str) -> String {
+        match copy {
+            Some(copy) => say!(
+                self,
+                "goes on from {session} behind event {seq}, in a copy of the project as it is now: {root}\n\
+                 `max-team worktrees show {copy}` shows what differs, `accept` takes it, `reject` drops the copy; \
+                 go on later with `cd {root} && max-team -c`",
+                "从 {session} 的第 {seq} 条记录之后继续，工作在项目当前状态的副本中：{root}\n\
+                 `max-team worktrees show {copy}` 查看差异，`accept` 采纳，`reject` 丢弃副本；\
+                 以后可用 `cd {root} && max-team -c` 继续"
+            ),
+            None => say!(
+                self,
+                "goes on from {session} behind event {seq}, in the project itself",
+                "从 {session} 的第 {seq} 条记录之后继续，直接在项目中工作"
+            ),
+        }
+    }
+
+    pub(crate) fn no_fork_copy(self, why: &str) -> String {
+        say!(
+            self,
+            "there is no copy of the project to go on in: {why}; --here goes on in the project itself",
+            "无法建立项目副本：{why}；用 --here 直接在项目中继续"
+        )
+    }
+
+    pub(crate) fn parted_at(self, agent: &str, step: usize) -> String {
+        say!(self, "They part at step {step} of {agent}:", "两次运行在 {agent} 的第 {step} 步分开：")
+    }
+
+    /// What a step of an agent was.
+    pub(crate) fn step_kind(self, kind: &str) -> &'static str {
+        let (en, zh) = match kind {
+            "told" => ("is told", "收到"),
+            "answer" => ("says", "答复"),
+            "tool" => ("calls", "调用"),
+            "result" => ("gets", "结果"),
+            _ => ("ends", "结束"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    pub(crate) fn not_as_kept(self, count: usize) -> String {
+        say!(
+            self,
+            "{count} of them are not what was kept; `max-team audit verify` checks the log, `max-team doctor --rebuild` makes the rows again",
+            "其中 {count} 项与保存的内容不一致；`max-team audit verify` 检查日志，`max-team doctor --rebuild` 重建记录"
+        )
+    }
+}

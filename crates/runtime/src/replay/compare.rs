@@ -1,0 +1,317 @@
+//! Two runs side by side: where they parted, and what each came to.
+//!
+//! Whoever works beside others is never at the same place twice, so what one agent did is held against what the same one
+//! did in the other run: by its name, its task and how many of them there were before. Ids and places, which are new in
+//! every run, do not count.
+
+use std::collections::BTreeMap;
+
+use max_team_core::chat::{Part, Usage};
+use max_team_core::event::{End, Event, Outcome, Steered, ToolDone, TurnStarted};
+use max_team_core::id::AgentId;
+use serde::Serialize;
+
+use super::Tape;
+use crate::error::RuntimeError;
+use crate::rows::{event_of, handle};
+
+/// Digits of an id behind its prefix.
+const ID_DIGITS: usize = 32;
+
+/// What an agent did or was told.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Step {
+    /// Its number in the journal.
+    pub seq: u64,
+    /// Milliseconds since the run began.
+    pub at_ms: u64,
+    /// `told`, `answer`, `tool`, `result` or `end`.
+    pub kind: &'static str,
+    /// What, without what is new in every run.
+    pub text: String,
+}
+
+/// Where two runs parted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Parting {
+    /// Who went another way.
+    pub agent: String,
+    /// At which of its steps, from 1.
+    pub step: usize,
+    /// What it did in the first; nothing if it was done there.
+    pub a: Option<Step>,
+    /// What it did in the second.
+    pub b: Option<Step>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct Figures {
+    /// Agents at work.
+    pub agents: usize,
+    /// Turns.
+    pub turns: usize,
+    /// Calls of models.
+    pub calls: usize,
+    /// Of those that ended without an answer.
+    pub failed_calls: usize,
+    /// Milliseconds that models took.
+    pub model_ms: u64,
+    /// Calls of tools, and how many of them failed, by tool.
+    pub tools: BTreeMap<String, (usize, usize)>,
+    /// Tokens.
+    pub usage: Usage,
+    /// Nano-dollars.
+    pub nano: u64,
+    /// Milliseconds from the first entry to the last.
+    pub ms: u64,
+    /// The last answer of its lead.
+    pub answer: String,
+}
+
+/// Two runs side by side.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Comparison {
+    /// Where they parted; nowhere, if everybody did the same.
+    pub parting: Option<Parting>,
+    /// The first.
+    pub a: Figures,
+    /// The second.
+    pub b: Figures,
+}
+
+/// What one agent did.
+struct Voice {
+    name: String,
+    steps: Vec<Step>,
+}
+
+impl Tape {
+    /// Holds it against another.
+    pub fn compare(&self, other: &Self) -> Result<Comparison, RuntimeError> {
+        let ((ours, a), (theirs, b)) = (self.voices()?, other.voices()?);
+        let mut partings: Vec<(u64, Parting)> = Vec::new();
+        for voice in &ours {
+            let same = theirs.iter().find(|other| other.name == voice.name);
+            partings.extend(parted(&voice.name, &voice.steps, same.map_or(&[], |other| &other.steps)));
+        }
+        for voice in theirs.iter().filter(|voice| ours.iter().all(|known| known.name != voice.name)) {
+            partings.extend(parted(&voice.name, &[], &voice.steps));
+        }
+        let first = partings.into_iter().min_by_key(|(at_ms, _)| *at_ms);
+        Ok(Comparison { parting: first.map(|(_, parting)| parting), a, b })
+    }
+
+    /// What everybody did, and what it came to.
+    fn voices(&self) -> Result<(Vec<Voice>, Figures), RuntimeError> {
+        let began_ms = self.entries.first().map_or(0, |entry| entry.at_ms);
+        let mut figures =
+            Figures { ms: since(began_ms, self.entries.last().map_or(0, |entry| entry.at_ms)), ..Figures::default() };
+        let mut order: Vec<(AgentId, String)> = Vec::new();
+        for entry in self.entries.iter().filter(|entry| entry.event == "agent_started") {
+            let Event::AgentStarted(started) = event_of(entry)? else { continue };
+            let given = started.assignment.as_ref();
+            let mate = given.and_then(|given| given.life.mate());
+            let name = mate.map_or(&started.definition.name, |mate| &mate.name);
+            // The name of a call's task is its key, which is the same in both if all before it was.
+            let task = given.filter(|given| mate.is_none() && given.plan.is_some()).map(|given| given.task.as_str());
+            let mut full = task.map_or_else(|| name.clone(), |task| format!("{name}/{task}"));
+            let before = order.iter().filter(|(_, known)| *known == full || known.starts_with(&format!("{full} #")));
+            let count = before.count();
+            if count > 0 {
+                full = format!("{full} #{}", count + 1);
+            }
+            order.push((started.agent, full));
+        }
+        figures.agents = order.len();
+        let mask = Mask::of(self, &order);
+        let mut voices = Vec::new();
+        for (agent, name) in &order {
+            let mut steps = Vec::new();
+            let mut names = BTreeMap::new();
+            for (seq, at_ms, event) in self.events(*agent)? {
+                figures.count(&event, *agent == self.lead, &names);
+                let key = if let Event::ToolDone(done) = &event { Some(done.key.clone()) } else { None };
+                let add = |(kind, text): (&'static str, String)| {
+                    (key.clone(), Step { seq, at_ms: since(began_ms, at_ms), kind, text: mask.text(&text) })
+                };
+                steps.extend(said(&event, &mut names).into_iter().map(add));
+            }
+            in_order(&mut steps);
+            let steps = steps.into_iter().map(|(_, step)| step).collect();
+            voices.push(Voice { name: name.clone(), steps });
+        }
+        figures.answer = mask.text(&figures.answer);
+        Ok((voices, figures))
+    }
+}
+
+impl Figures {
+    fn count(&mut self, event: &Event, leads: bool, names: &BTreeMap<String, String>) {
+        match event {
+            Event::ToolDone(done) if done.is_error => {
+                if let Some(tool) = names.get(&done.key) {
+                    self.tools.entry(tool.clone()).or_default().1 += 1;
+                }
+            }
+            Event::TurnStarted(_) => self.turns += 1,
+            Event::LlmIntent(_) => self.calls += 1,
+            Event::LlmEnded(ended) => {
+                self.model_ms = self.model_ms.saturating_add(ended.ms);
+                self.failed_calls += usize::from(!matches!(ended.outcome, Outcome::Done(_)));
+                if let Outcome::Done(answer) = &ended.outcome {
+                    for (_, tool, _) in answer.message.tool_uses() {
+                        self.tools.entry(tool.to_owned()).or_default().0 += 1;
+                    }
+                }
+            }
+            Event::TurnEnded(ended) => {
+                for charge in &ended.charges {
+                    self.usage += charge.usage;
+                    self.nano = self.nano.saturating_add(charge.nano);
+                }
+                if leads && !ended.text.is_empty() {
+                    self.answer.clone_from(&ended.text);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls of tools in all, and how many failed.
+    pub fn tool_calls(&self) -> (usize, usize) {
+        self.tools.values().fold((0, 0), |(calls, failed), (more, bad)| (calls + more, failed + bad))
+    }
+}
+
+/// What an event says about what its agent does.
+fn said(event: &Event, names: &mut BTreeMap<String, String>) -> Vec<(&'static str, String)> {
+    match event {
+        Event::TurnStarted(TurnStarted { input, .. }) | Event::Steered(Steered { input, .. }) => {
+            vec![("told", words(input))]
+        }
+        Event::Nudged(nudged) => vec![("told", nudged.text.clone())],
+        Event::LlmEnded(ended) => match &ended.outcome {
+            _ if ended.summary => Vec::new(),
+            Outcome::Done(answer) => {
+                let text = answer.message.text();
+                let uses = answer.message.tool_uses().enumerate().map(|(index, (_, tool, input))| {
+                    names.insert(max_team_core::turn::call_key(ended.call, index), tool.to_owned());
+                    ("tool", format!("{tool} {input}"))
+                });
+                let text = (!text.is_empty()).then_some(("answer", text));
+                text.into_iter().chain(uses).collect()
+            }
+            Outcome::Failed { detail, .. } => vec![("answer", detail.clone())],
+            Outcome::Cancelled { .. } | Outcome::Lost => Vec::new(),
+        },
+        Event::ToolDone(ToolDone { key, content, .. }) => {
+            let tool = names.get(key).cloned().unwrap_or_default();
+            vec![("result", format!("{tool}: {}", words(content)))]
+        }
+        Event::TurnEnded(ended) if ended.end != End::Answered => {
+            vec![("end", serde_json::to_string(&ended.end).unwrap_or_default())]
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// What was found side by side stands in the order in which it was asked for.
+fn in_order(steps: &mut [(Option<String>, Step)]) {
+    for found in steps.chunk_by_mut(|(one, _), (next, _)| one.is_some() && next.is_some()) {
+        let place = |key: &str| key.split('.').map(|part| part.parse::<u32>().unwrap_or(0)).collect::<Vec<_>>();
+        found.sort_by_cached_key(|(key, _)| key.as_deref().map(place));
+    }
+}
+
+/// Where two ways of one agent part, and when that was.
+fn parted(agent: &str, a: &[Step], b: &[Step]) -> Option<(u64, Parting)> {
+    let same = |(one, other): &(&Step, &Step)| (one.kind, &one.text) == (other.kind, &other.text);
+    let step = a.iter().zip(b).take_while(same).count();
+    let (a, b) = (a.get(step).cloned(), b.get(step).cloned());
+    let at_ms = [&a, &b].into_iter().flatten().map(|step| step.at_ms).min()?;
+    Some((at_ms, Parting { agent: agent.to_owned(), step: step + 1, a, b }))
+}
+
+fn words(parts: &[Part]) -> String {
+    let texts = parts.iter().filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None });
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn since(from_ms: i64, to_ms: i64) -> u64 {
+    u64::try_from(to_ms.saturating_sub(from_ms)).unwrap_or(0)
+}
+
+/// What is new in every run.
+struct Mask {
+    cwd: String,
+    /// What agents are known by, and their names.
+    handles: Vec<(String, String)>,
+}
+
+impl Mask {
+    fn of(tape: &Tape, agents: &[(AgentId, String)]) -> Self {
+        let short = |name: &str| name.split(['/', ' ']).next().unwrap_or_default().to_owned();
+        let handles = agents.iter().map(|(agent, name)| (handle(&short(name), *agent), short(name)));
+        Self { cwd: tape.cwd.clone(), handles: handles.collect() }
+    }
+
+    fn text(&self, text: &str) -> String {
+        let mut text = text.replace(&self.cwd, "<project>");
+        for (handle, name) in &self.handles {
+            text = text.replace(handle, name);
+        }
+        without_ids(&text)
+    }
+}
+
+/// `ses_0199…` becomes `ses_…`.
+fn without_ids(text: &str) -> String {
+    let (mut kept, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('_') {
+        let (before, after) = rest.split_at(at + 1);
+        kept.push_str(before);
+        let digits = after.bytes().take_while(u8::is_ascii_hexdigit).count();
+        rest = if digits == ID_DIGITS {
+            kept.push('…');
+            after.get(digits..).unwrap_or_default()
+        } else {
+            after
+        };
+    }
+    kept.push_str(rest);
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn steps(texts: &[&str]) -> Vec<Step> {
+        let step =
+            |(at, text): (usize, &&str)| Step { seq: 0, at_ms: at as u64, kind: "told", text: (*text).to_owned() };
+        texts.iter().enumerate().map(step).collect()
+    }
+
+    #[test]
+    fn ways_part_where_one_goes_on_alone() {
+        let table: [(&[&str], &[&str], Option<usize>); 4] = [
+            (&["a", "b"], &["a", "b"], None),
+            (&["a", "b"], &["a", "c"], Some(2)),
+            (&["a"], &["a", "c"], Some(2)),
+            (&[], &["c"], Some(1)),
+        ];
+        for (a, b, want) in table {
+            assert_eq!(parted("x", &steps(a), &steps(b)).map(|(_, parting)| parting.step), want, "{a:?} {b:?}");
+        }
+    }
+
+    #[test]
+    fn ids_do_not_count() {
+        let id = format!("pln_{}", "0a".repeat(16));
+        assert_eq!(
+            without_ids(&format!("Plan {id} is over; snake_case stays")),
+            "Plan pln_… is over; snake_case stays"
+        );
+    }
+}

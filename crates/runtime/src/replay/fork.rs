@@ -1,0 +1,130 @@
+//! Going on from any point of a run, in a session of its own.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::str::FromStr;
+
+use max_team_core::event::Event;
+use max_team_core::id::EnvelopeId;
+use max_team_core::turn::{Forked, Turn};
+
+use super::Tape;
+use crate::error::RuntimeError;
+use crate::prompt::fill;
+use crate::rows::event_of;
+
+/// What whoever goes on is told.
+const FORKED: &str = include_str!("../../../../prompts/forked.md");
+
+/// A point of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Point {
+    /// Where it is now.
+    #[default]
+    End,
+    /// Behind the entry of this number.
+    Behind(u64),
+    /// Before the last words of the user.
+    LastTurn,
+    /// Before their words of this number, from 1.
+    Turn(usize),
+}
+
+impl FromStr for Point {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |text: &str| text.parse().ok().filter(|number| *number > 0);
+        match text {
+            "end" => Ok(Self::End),
+            "last-turn" => Ok(Self::LastTurn),
+            _ => match text.strip_prefix("turn:") {
+                Some(turn) => number(turn).and_then(|turn| usize::try_from(turn).ok()).map(Self::Turn),
+                None => number(text.trim_start_matches('#')).map(Self::Behind),
+            }
+            .ok_or_else(|| {
+                "it is the number that `replay` and `events` show, `end`, `last-turn` or `turn:N`".to_owned()
+            }),
+        }
+    }
+}
+
+/// What a session can begin with that goes on from a run.
+#[derive(Debug, Clone)]
+pub struct Fork {
+    /// What it begins with.
+    pub forked: Forked,
+    /// What the user said at that point, if the point is before their words.
+    pub words: Option<String>,
+}
+
+impl Tape {
+    /// What a session that works in `root` can begin with to go on from a point; `copied`, if that is a copy. `edit` goes back to before the words of the
+    /// user that the point lies behind, for others in their place.
+    pub fn fork(&self, at: Point, edit: bool, root: &Path, copied: bool) -> Result<Fork, RuntimeError> {
+        let said = self.said()?;
+        let events = self.events(self.lead)?;
+        let words_of = |event: &Event| match event {
+            Event::TurnStarted(started) => said.get(&started.envelope).cloned(),
+            _ => None,
+        };
+        let turns: Vec<(u64, String)> =
+            events.iter().filter_map(|(seq, _, event)| Some((*seq, words_of(event)?))).collect();
+        let nowhere = || RuntimeError::NoPoint { session: self.session, turns: turns.len() };
+        let last = self.entries.last().map_or(0, |entry| entry.seq);
+        let first = self.entries.first().map_or(0, |entry| entry.seq);
+        // Before whose words, or behind which entry.
+        let (before, behind) = match at {
+            Point::End => (None, last),
+            Point::Behind(seq) if (first..=last).contains(&seq) => (None, seq),
+            Point::Behind(_) => return Err(nowhere()),
+            Point::LastTurn => (Some(turns.last().ok_or_else(nowhere)?), last),
+            Point::Turn(number) => (Some(turns.get(number.saturating_sub(1)).ok_or_else(nowhere)?), last),
+        };
+        let edited = || turns.iter().rev().find(|(seq, _)| *seq <= behind).ok_or_else(nowhere);
+        let before = if edit && before.is_none() { Some(edited()?) } else { before };
+        let end = before.map_or(behind, |(seq, _)| seq.saturating_sub(1));
+        let mut turn = Turn::new();
+        let past = events.iter().take_while(|(seq, ..)| *seq <= end);
+        past.for_each(|(_, _, event)| turn.apply(event));
+        let place =
+            if copied { "a copy of the project as it was when this session began" } else { "the project as it is now" };
+        let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", place)]);
+        let past = turn.past().noted(note.trim_end());
+        let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
+        Ok(Fork { forked, words: before.map(|(_, words)| words.clone()) })
+    }
+
+    /// What the user said, by the letter that carried it.
+    fn said(&self) -> Result<HashMap<EnvelopeId, String>, RuntimeError> {
+        let mut said = HashMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.event == "said") {
+            if let Event::Said(words) = event_of(entry)? {
+                said.insert(words.envelope, words.text);
+            }
+        }
+        Ok(said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_a_number_or_a_word() {
+        let table = [
+            ("end", Some(Point::End)),
+            ("last-turn", Some(Point::LastTurn)),
+            ("turn:2", Some(Point::Turn(2))),
+            ("#120", Some(Point::Behind(120))),
+            ("7", Some(Point::Behind(7))),
+            ("turn:0", None),
+            ("0", None),
+            ("yesterday", None),
+        ];
+        for (text, want) in table {
+            assert_eq!(text.parse::<Point>().ok(), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A run, taken out of the journal: looked at again, compared, held against the code of today.
+//!
+//! A [`Tape`] is everything that the log holds of one session, in order, with the texts that its requests were made of. It
+//! is read once and never written back. What is played runs in a journal of its own, in memory ([`Tape::replica`]), made
+//! from the entries alone; so nothing here can touch the user's journal, a project or a model.
+
+mod again;
+mod compare;
+mod file;
+mod fork;
+mod kept;
+mod strict;
+
+use std::collections::BTreeMap;
+
+use max_team_core::event::{Event, SessionOpened};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::Turn;
+use max_team_journal::{Entry, Journal};
+
+use crate::error::RuntimeError;
+use crate::plan::plan_stream;
+use crate::rows::{self, AgentRow, PlanRow, event_of, project_entry};
+use crate::stream::{Mark, Scope, StreamEvent, StreamReader};
+use crate::{session, tasks};
+
+pub use compare::{Comparison, Figures, Parting, Step};
+pub use file::{BadTape, TAPE_VERSION};
+pub use fork::{Fork, Point};
+pub use kept::Kept;
+pub use strict::{Call, Change, Piece};
+
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
+/// Looks at a run that goes on until what it is and what is kept of it belong together.
+const LOOKS_MAX: usize = 4;
+
+/// A run.
+#[derive(Debug, Clone)]
+pub struct Tape {
+    /// The session that it was.
+    pub session: SessionId,
+    /// Who led it.
+    pub lead: AgentId,
+    /// Where it worked.
+    pub cwd: String,
+    /// What happened, in order, with the numbers that it has in the journal.
+    entries: Vec<Entry>,
+    /// What requests were made of, under the names that intents have for it.
+    texts: BTreeMap<Hash, Vec<u8>>,
+    /// What was kept of it beside the log; nothing if it went on while it was looked at.
+    kept: Option<Kept>,
+}
+
+/// The agents and plans of a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Cast {
+    agents: Vec<AgentId>,
+    plans: Vec<PlanId>,
+}
+
+impl Cast {
+    /// Everybody whom the rows of a journal know.
+    fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
+        let agents = rows::rows::<AgentRow>(journal, &rows::agents_of(&session.to_string()))?;
+        let known = rows::rows::<PlanRow>(journal, rows::PLAN)?.into_iter().filter(|(_, row)| row.session == session);
+        let mine = session.to_string();
+        let open = rows::rows::<String>(journal, rows::PLAN_OPEN)?.into_iter().filter(|(_, of)| *of == mine);
+        let keys = known.map(|(key, _)| key).chain(open.map(|(key, _)| key));
+        let mut plans: Vec<PlanId> = keys.filter_map(|key| key.parse().ok()).collect();
+        plans.sort_unstable();
+        plans.dedup();
+        let mut agents: Vec<AgentId> = agents.into_iter().map(|(_, row)| row.agent).collect();
+        agents.sort_unstable();
+        Ok(Self { agents, plans })
+    }
+
+    /// Where they get mail.
+    fn addresses(&self) -> impl Iterator<Item = String> {
+        let agents = self.agents.iter().map(|agent| session::agent_stream(*agent));
+        agents.chain(self.plans.iter().map(|plan| plan_stream(*plan)))
+    }
+
+    /// Every stream of their session.
+    fn streams(&self, session: SessionId) -> Vec<String> {
+        let own = self.addresses().flat_map(|address| [format!("mail/{address}"), address]);
+        [session::stream(session), tasks::stream(session)].into_iter().chain(own).collect()
+    }
+}
+
+impl Tape {
+    /// Everything that a journal holds of a session. It may go on meanwhile: what is taken is how it was at one moment.
+    pub fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
+        let mut looks = 0;
+        loop {
+            let cast = Cast::of(journal, session)?;
+            let entries = read(journal, &cast.streams(session))?;
+            let (lead, cwd) = opened(&entries).ok_or_else(|| RuntimeError::NoSession(session.to_string()))?;
+            let mut tape = Self { session, lead, cwd, entries, texts: BTreeMap::new(), kept: None };
+            let kept = Kept::of(journal, &tape)?;
+            looks += 1;
+            // What was folded a moment later than it was read would be another run.
+            let is_still = Cast::of(journal, session)? == cast && tape.ends_at(journal, &cast)?;
+            if is_still || looks == LOOKS_MAX {
+                tape.kept = Some(kept).filter(|_| is_still);
+                tape.texts = tape.named(journal)?;
+                return Ok(tape);
+            }
+        }
+    }
+
+    /// Whether the journal holds no more of it.
+    fn ends_at(&self, journal: &Journal, cast: &Cast) -> Result<bool, RuntimeError> {
+        let mut held = 0;
+        for stream in cast.streams(self.session) {
+            held += journal.head(&stream)?;
+        }
+        Ok(held == self.entries.len() as u64)
+    }
+
+    /// The texts that its requests were made of.
+    fn named(&self, journal: &Journal) -> Result<BTreeMap<Hash, Vec<u8>>, RuntimeError> {
+        let mut texts = BTreeMap::new();
+        for entry in self.entries.iter().filter(|entry| entry.event == "llm_intent") {
+            let Event::LlmIntent(intent) = event_of(entry)? else { continue };
+            for hash in [intent.request.instructions, intent.request.tools, intent.request.settings] {
+                if !texts.contains_key(&hash)
+                    && let Some(text) = journal.blob(&hash)?
+                {
+                    texts.insert(hash, text);
+                }
+            }
+        }
+        Ok(texts)
+    }
+
+    /// Who led it, and what they first worked under.
+    pub fn led(&self) -> Result<(Definition, Settings), RuntimeError> {
+        let mut turn = Turn::new();
+        for (_, _, event) in self.events(self.lead)? {
+            turn.apply(&event);
+            if let (Some((_, _, definition)), Some(settings)) = (turn.identity(), turn.settings()) {
+                return Ok((definition.clone(), settings.clone()));
+            }
+        }
+        Err(RuntimeError::AgentStopped(format!("the run does not say what `{}` is", self.lead)))
+    }
+
+    /// How many entries it has.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether it has none; one that was read has some.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Calls of models that it made.
+    pub fn calls(&self) -> usize {
+        self.entries.iter().filter(|entry| entry.event == "llm_intent").count()
+    }
+
+    /// What is kept of it beside the log; nothing if it went on while it was looked at.
+    pub fn kept(&self) -> Option<&Kept> {
+        self.kept.as_ref()
+    }
+
+    /// A journal of its own that holds nothing but this run, and all that follows from it.
+    pub fn replica(&self) -> Result<Journal, RuntimeError> {
+        Ok(Journal::replica(self.entries.clone(), project_entry)?)
+    }
+
+    /// Plays it: what happened, as every face reads it, with the numbers that it has in the journal.
+    pub fn play(&self, replica: &Journal) -> Result<Vec<StreamEvent>, RuntimeError> {
+        let mut reader = StreamReader::open(replica, Scope::Session(self.session), Mark::default())?;
+        let mut events = Vec::new();
+        while let Some(mut event) = reader.try_next()? {
+            event.seq = self.number(event.seq);
+            events.push(event);
+        }
+        Ok(events)
+    }
+
+    /// The number in the journal of an entry of the replica.
+    fn number(&self, position: u64) -> u64 {
+        let index = usize::try_from(position).ok().and_then(|position| position.checked_sub(1));
+        index.and_then(|index| self.entries.get(index)).map_or(position, |entry| entry.seq)
+    }
+
+    /// What happened to one of its agents, each with its number in the journal.
+    pub(crate) fn events(&self, agent: AgentId) -> Result<Vec<(u64, i64, Event)>, RuntimeError> {
+        let stream = session::agent_stream(agent);
+        let own = self.entries.iter().filter(|entry| entry.stream == stream);
+        own.map(|entry| Ok((entry.seq, entry.at_ms, event_of(entry)?))).collect()
+    }
+}
+
+fn read(journal: &Journal, streams: &[String]) -> Result<Vec<Entry>, RuntimeError> {
+    let mut entries = Vec::new();
+    for stream in streams {
+        let mut after = 0;
+        loop {
+            let page = journal.read(stream, after, PAGE)?;
+            let Some(last) = page.last() else { break };
+            after = last.stream_seq;
+            entries.extend(page);
+        }
+    }
+    entries.sort_by_key(|entry| entry.seq);
+    Ok(entries)
+}
+
+/// Who leads a session, and where it works.
+fn opened(entries: &[Entry]) -> Option<(AgentId, String)> {
+    let opened = entries.iter().find(|entry| entry.event == "session_opened")?;
+    match event_of(opened) {
+        Ok(Event::SessionOpened(SessionOpened { lead, cwd, .. })) => Some((lead, cwd)),
+        _ => None,
+    }
+}

@@ -1,0 +1,494 @@
+//! A run, held against the code, the prompts, the definitions, the tools and the rules of today.
+//!
+//! Every agent of the run is seated again as it would be now, and gets what it got then, in the same order: letters, what
+//! models answered, what tools found, what people said. Before each recorded call its machine decides again what to send.
+//! So what a request is made of today (system text, tools, settings, the part of the history) really is made by what makes
+//! it, one agent at a time and without anything that could come in another order; and nothing is called or run. What an
+//! agent was told from memory and its notes, the date and the place are those of the run: they are no part of a team.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use max_team_core::calling::hands::{Caller, EXIT_PLAN_MODE, MATES, TASK};
+use max_team_core::event::{AgentStarted, Approval, Event, LlmIntent};
+use max_team_core::hash::Hash;
+use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::memory::redact;
+use max_team_core::message::Assignment;
+use max_team_core::policy::{self, Action, Rules, Verdict};
+use max_team_core::team::{Definition, Settings};
+use max_team_core::turn::{Input, STRUCTURED_OUTPUT, Turn};
+use max_team_journal::Fence;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Tape, again};
+use crate::agent::{EXPERT, Frame};
+use crate::error::RuntimeError;
+use crate::floor::{Floor, fold_plan, under};
+use crate::handle::{Mate, Open, TeamHandle};
+use crate::house::House;
+use crate::team_tools::DISPATCH_TASK;
+use crate::{memory, session};
+
+/// What stands for where a run worked.
+const PROJECT: &str = "<project>";
+/// Lines about the place and the day, which are the run's.
+const CIRCUMSTANCES: [&str; 3] = ["Working directory: ", "Platform: ", "Today: "];
+/// Sections about what was remembered, which is the run's, too; what follows them begins with the last.
+const REMEMBERED: [&str; 4] =
+    ["# How you speak\n", "# What is known about the user\n", "# Your notes\n", "# Surroundings\n"];
+
+/// What a call is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Piece {
+    /// Who makes it.
+    Definition,
+    /// The system text.
+    Instructions,
+    /// The tools' schemas.
+    Tools,
+    /// The settings.
+    Settings,
+    /// Which messages it carries, or whether it is made at all.
+    Messages,
+    /// Whether what led to it is allowed.
+    Rules,
+}
+
+impl Piece {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Definition => "definition",
+            Self::Instructions => "instructions",
+            Self::Tools => "tools",
+            Self::Settings => "settings",
+            Self::Messages => "messages",
+            Self::Rules => "rules",
+        }
+    }
+}
+
+/// Something that would be otherwise today.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Change {
+    /// Of what.
+    pub piece: Piece,
+    /// Of which of them: the tool, the setting; nothing if there is one.
+    pub name: String,
+    /// As it was recorded.
+    pub then: String,
+    /// As it is today.
+    pub today: String,
+}
+
+/// A recorded call of a model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Call {
+    /// Whose.
+    pub agent: String,
+    /// Its number among the calls of its agent, from 1.
+    pub number: u32,
+    /// Which attempt at it.
+    pub attempt: u32,
+    /// Its number in the journal.
+    pub seq: u64,
+    /// What would be otherwise.
+    pub changes: Vec<Change>,
+}
+
+/// Who there is today, for a run of then.
+struct Today<'a> {
+    house: &'a House,
+    tape: &'a Tape,
+    open: &'a Open,
+    floor: Floor,
+    /// Everybody of the run, as they began.
+    began: HashMap<AgentId, AgentStarted>,
+    /// What plans would tell whoever they give tasks to, by letter.
+    tasks: HashMap<EnvelopeId, String>,
+    /// The tools that calls were made with, by caller and key.
+    tools: HashMap<(AgentId, String), String>,
+}
+
+impl TeamHandle {
+    /// Holds a run against whoever would do it today in `root`: every recorded call, with what would be otherwise. The
+    /// house must stand over the run's replica.
+    pub fn against(&self, tape: &Tape, open: &Open, root: &Path) -> Result<Vec<Call>, RuntimeError> {
+        let shared = &self.house.shared;
+        let fence = Fence { resource: session::stream(tape.session), worker: shared.worker.id(), epoch: 0 };
+        let cap = crate::plan::cap(&open.settings);
+        let (root, team) = (root.to_path_buf(), open.team.clone());
+        let floor = Floor::new(Arc::clone(shared), tape.session, tape.lead, fence, root, team, cap);
+        let (mut began, mut tools, mut order) = (HashMap::new(), HashMap::new(), Vec::new());
+        for entry in &tape.entries {
+            let Some(agent) = entry.stream.strip_prefix("agent/").and_then(|id| id.parse().ok()) else { continue };
+            match crate::rows::event_of(entry)? {
+                Event::AgentStarted(started) => {
+                    order.push(agent);
+                    began.insert(agent, started);
+                }
+                Event::ToolIntent(intent) => drop(tools.insert((agent, intent.key), intent.tool)),
+                _ => {}
+            }
+        }
+        let tasks = again::tasks(&floor, tape)?;
+        let today = Today { house: &self.house, tape, open, floor, began, tasks, tools };
+        let mut calls = Vec::new();
+        for agent in order {
+            today.calls(agent, &mut calls)?;
+        }
+        calls.sort_by_key(|call| call.seq);
+        Ok(calls)
+    }
+}
+
+impl Today<'_> {
+    /// Every call of an agent.
+    fn calls(&self, agent: AgentId, calls: &mut Vec<Call>) -> Result<(), RuntimeError> {
+        let Some(started) = self.began.get(&agent) else { return Ok(()) };
+        let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
+        let name = mate.map_or(&started.definition.name, |mate| &mate.name).clone();
+        let seated = self.seated(agent)?;
+        let (mut turn, mut first, mut led_to) = (Turn::new(), None, Vec::new());
+        let events = self.tape.events(agent)?;
+        for (index, (seq, _, event)) in events.iter().enumerate() {
+            let recorded = turn.settings().map(value);
+            let settings = match (&seated, recorded) {
+                (Some((_, frame)), Some(now)) => {
+                    let first = first.get_or_insert_with(|| now.clone()).clone();
+                    settings_today(frame.settings(), &first, &now)
+                }
+                (_, now) => now.unwrap_or_default(),
+            };
+            if let Some((_, frame)) = &seated
+                && matches!(event, Event::LlmEnded(_) | Event::QuestionAnswered(_))
+            {
+                let today = again::under(&turn, typed(&settings));
+                let next = events.get(index + 1).map(|(_, _, next)| next);
+                led_to.extend(again::followed(&today, frame, event, next));
+            }
+            match event {
+                Event::TurnStarted(started) => {
+                    led_to.extend(again::begun(&started.input, self.tasks.get(&started.envelope)));
+                }
+                Event::LlmIntent(intent) => {
+                    let mut changes = std::mem::take(&mut led_to);
+                    match &seated {
+                        Some((_, frame)) => changes.extend(self.changes(&turn, intent, frame, &settings)),
+                        None => changes.push(nobody(&started.definition)),
+                    }
+                    let (number, attempt) = (intent.call, intent.attempt);
+                    calls.push(Call { agent: name.clone(), number, attempt, seq: *seq, changes });
+                }
+                Event::ToolIntent(intent) if matches!(intent.approval, Approval::Rule(_)) => {
+                    led_to.extend(judged(&turn, &settings, &intent.tool, &intent.action, Verdict::Allow));
+                }
+                Event::QuestionAsked(asked) => {
+                    led_to.extend(judged(&turn, &settings, &asked.tool, &asked.action, Verdict::Ask));
+                }
+                _ => {}
+            }
+            turn.apply(event);
+        }
+        if let Some(call) = calls.iter_mut().rev().find(|call| call.agent == name) {
+            // Nothing was called after it, and yet the run would have gone on otherwise.
+            call.changes.extend(led_to);
+        }
+        Ok(())
+    }
+
+    /// An agent as it would sit down now; nothing if there is nobody of its name.
+    fn seated(&self, agent: AgentId) -> Result<Option<(Definition, Frame)>, RuntimeError> {
+        let Some(started) = self.began.get(&agent) else { return Ok(None) };
+        if agent == self.tape.lead {
+            return self.lead(started).map(Some);
+        }
+        let Some(mate) = self.mate(agent, started)? else { return Ok(None) };
+        let mut settings = mate.settings.clone();
+        settings.permissions.copy.clear();
+        let definition = mate.definition.clone();
+        let depth = started.assignment.as_ref().map_or(0, |given| given.depth);
+        Ok(Some((definition, self.floor.frame_for(mate, settings, depth)?)))
+    }
+
+    fn lead(&self, started: &AgentStarted) -> Result<(Definition, Frame), RuntimeError> {
+        let given = &self.open.definition;
+        let is_same = (&given.name, given.place) == (&started.definition.name, started.definition.place);
+        let definition = if is_same { given } else { &started.definition };
+        let coordinates = self.open.team.as_ref().is_some_and(|team| team.coordinator);
+        // The shape that an answer must have comes with the prompt.
+        let schema = self.schema();
+        let settings = Settings { structured: schema.is_some(), ..self.open.settings.clone() };
+        self.house.lead_frame(&self.floor, None, definition.clone(), settings, schema, coordinates)
+    }
+
+    /// The shape that the lead's answer had to have.
+    fn schema(&self) -> Option<Value> {
+        let events = self.tape.events(self.tape.lead).ok()?;
+        let tools = events.iter().find_map(|(_, _, event)| match event {
+            Event::LlmIntent(intent) if intent.summary.is_none() => self.tape.texts.get(&intent.request.tools),
+            _ => None,
+        });
+        let all: Vec<Value> = serde_json::from_slice(tools?).ok()?;
+        let tool = all.into_iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(STRUCTURED_OUTPUT));
+        tool?.get("schema").cloned()
+    }
+
+    /// Somebody who works for others, as they would be started now.
+    fn mate(&self, agent: AgentId, started: &AgentStarted) -> Result<Option<Mate>, RuntimeError> {
+        let name = &started.definition.name;
+        let then = started.settings.as_deref();
+        let Some(given) = &started.assignment else { return Ok(None) };
+        if memory::is_aside(&started.definition) {
+            let remember = self.house.shared.remember.get();
+            return Ok(remember.and_then(|remember| memory::expert(remember, &self.open.settings)));
+        }
+        if let Some(plan) = given.plan {
+            let (plan, _) = fold_plan(&self.house.shared, plan)?;
+            let Some(mut mate) = self.floor.mate(name) else { return Ok(None) };
+            if let Some(then) = then {
+                // What a plan gives to whoever does a task.
+                mate.settings.owns.clone_from(&then.owns);
+                (mate.settings.budget_nano, mate.settings.budget_tokens) = (then.budget_nano, then.budget_tokens);
+                mate.settings.approved = then.approved;
+                if then.approved {
+                    mate.settings.mode = under(plan.approve(), mate.settings.mode);
+                }
+            }
+            return Ok(Some(mate));
+        }
+        let caller = given.reply_to.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
+        let Some(caller) = caller.filter(|caller| *caller != agent) else { return Ok(None) };
+        let Some((own, frame)) = self.seated(caller)? else { return Ok(None) };
+        let tool = self.tools.get(&(caller, given.task.clone())).map(String::as_str);
+        if given.skill.is_some() || started.definition.role == "skill" {
+            // Whoever carries a skill out is made by it at that moment, not written down anywhere.
+            return Ok(then.map(|then| Mate { definition: started.definition.clone(), settings: then.clone() }));
+        }
+        if tool == Some(DISPATCH_TASK) {
+            let mate = self.floor.mate(name);
+            return Ok(mate.map(|mate| Mate { settings: mate.settings.bounded_by(frame.settings()), ..mate }));
+        }
+        let leads = caller == self.tape.lead && self.floor.team().is_some_and(|team| !team.members.is_empty());
+        let hands =
+            Caller { tools: (!leads).then_some(own.tools.as_slice()), deeper: given.depth < self.floor.call_depth() };
+        let Some(mate) = self.floor.callee(name) else { return Ok(None) };
+        Ok(Some(self.hired(mate, hands, tool, &frame, given, then)))
+    }
+
+    /// Somebody who is called, as they are for this caller.
+    fn hired(
+        &self,
+        mate: Mate,
+        hands: Caller<'_>,
+        tool: Option<&str>,
+        caller: &Frame,
+        given: &Assignment,
+        then: Option<&Settings>,
+    ) -> Mate {
+        let mut mate = self.floor.called(mate, hands);
+        if tool == Some(TASK) && (!mate.definition.builtin || mate.definition.cache.is_some()) {
+            mate.definition.prompt = format!("{}\n\n{}", mate.definition.prompt.trim_end(), EXPERT);
+        }
+        mate.settings = mate.settings.bounded_by(caller.settings());
+        mate.settings.structured = mate.definition.output.is_some();
+        if let Some(who) = given.life.mate() {
+            let tools = &mut mate.definition.tools;
+            let plans = who.plans.then_some(EXIT_PLAN_MODE);
+            tools.extend(MATES.into_iter().chain(max_team_core::tasks::TOOLS).chain(plans).map(str::to_owned));
+            tools.sort_unstable();
+            tools.dedup();
+            // What it was started with is whoever's wish who started it.
+            if let Some(then) = then {
+                (mate.settings.mode, mate.settings.model) = (then.mode, then.model.clone());
+            }
+        }
+        mate
+    }
+
+    /// What of a call would be otherwise.
+    fn changes(&self, turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String, Value>) -> Vec<Change> {
+        let mut changes = Vec::new();
+        let copy = turn.settings().map(|settings| settings.permissions.copy.clone()).unwrap_or_default();
+        let is_summary = intent.summary.is_some();
+        let (instructions, tools) = frame.told(is_summary);
+        let lost = || "(it is not in the recording)".to_owned();
+        let then = self.then(&intent.request.instructions, &copy);
+        let today = comparable(&instructions, &self.floor.root.display().to_string(), "");
+        if then.as_deref() != Some(&*today) {
+            let (piece, name) = (Piece::Instructions, String::new());
+            changes.push(Change { piece, name, then: then.unwrap_or_else(lost), today: today.into_owned() });
+        }
+        let then = self.tape.texts.get(&intent.request.tools);
+        changes.extend(tools_changed(then.map_or(b"[]".as_slice(), Vec::as_slice), &tools));
+        let then = self.tape.texts.get(&intent.request.settings).and_then(|text| serde_json::from_slice(text).ok());
+        let then: Map<String, Value> = then.unwrap_or_default();
+        let of = |value: &Value| {
+            let text = comparable(&pretty(value), &self.tape.cwd, &copy).into_owned();
+            comparable(&text, &self.floor.root.display().to_string(), "").into_owned()
+        };
+        for name in names(&then, settings) {
+            let was = of(then.get(&name).unwrap_or(&Value::Null));
+            let is = of(settings.get(&name).unwrap_or(&Value::Null));
+            if was != is {
+                changes.push(Change { piece: Piece::Settings, name, then: was, today: is });
+            }
+        }
+        changes.extend(decided(turn, intent, frame, settings));
+        changes
+    }
+
+    /// A recorded text, as it can be compared.
+    fn then(&self, name: &Hash, copy: &str) -> Option<String> {
+        let text = String::from_utf8_lossy(self.tape.texts.get(name)?);
+        Some(comparable(&text, &self.tape.cwd, copy).into_owned())
+    }
+}
+
+/// Whether the machine would make the same call, with the same messages.
+fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String, Value>) -> Option<Change> {
+    if intent.attempt > 1 {
+        return None;
+    }
+    let today = again::under(turn, typed(settings));
+    let decided = today.decide(Input::Woke, &again::now(frame));
+    let made = decided.iter().find_map(|event| match event {
+        Event::LlmIntent(made) => Some(made),
+        _ => None,
+    });
+    let shape = |intent: &LlmIntent| {
+        let (window, upto) = (intent.request.window, intent.request.upto);
+        let what = if intent.summary.is_some() { "a summary" } else { "an answer" };
+        let tools = if intent.hand_back { ", without tools" } else { "" };
+        let elided = if window.elide > window.from {
+            format!(", results before {} left out", window.elide)
+        } else {
+            String::new()
+        };
+        format!("messages {}..{upto} for {what} of {}{tools}{elided}", window.from, intent.model.name)
+    };
+    let (then, is) = match (made, decided.first()) {
+        (Some(made), _) => (shape(intent), shape(made)),
+        (None, Some(other)) => (shape(intent), format!("no call, but `{}`", other.name())),
+        // The call follows from something that is not decided again by itself.
+        (None, None) => return None,
+    };
+    (then != is).then(|| Change { piece: Piece::Messages, name: String::new(), then, today: is })
+}
+
+/// Whether something would be judged as it was.
+fn judged(turn: &Turn, settings: &Map<String, Value>, tool: &str, action: &Action, then: Verdict) -> Option<Change> {
+    let settings = typed(settings)?;
+    let judgement = policy::judge(&Rules { grants: turn.grants(), ..settings.rules() }, tool, action);
+    let name = format!("{tool} {}", action.target).trim_end().to_owned();
+    let word = |verdict: Verdict| match verdict {
+        Verdict::Allow => "allowed",
+        Verdict::Ask => "asked about",
+        Verdict::Deny => "refused",
+    };
+    let today = || format!("{}, by {}", word(judgement.verdict), judgement.rule);
+    (judgement.verdict != then).then(|| Change {
+        piece: Piece::Rules,
+        name,
+        then: word(then).to_owned(),
+        today: today(),
+    })
+}
+
+fn nobody(definition: &Definition) -> Change {
+    let (then, today) = (format!("{} ({})", definition.name, definition.role), "nobody of that name".to_owned());
+    Change { piece: Piece::Definition, name: definition.name.clone(), then, today }
+}
+
+/// The settings of today, but for what was changed while the run went on: that came with the run.
+fn settings_today(today: &Settings, first: &Map<String, Value>, now: &Map<String, Value>) -> Map<String, Value> {
+    let mut today = today.clone();
+    // Where it works is the run's.
+    let place = |name: &str| now.get("permissions")?.get(name)?.as_str();
+    today.permissions.copy = place("copy").unwrap_or_default().to_owned();
+    if place("root").is_none_or(str::is_empty) {
+        today.permissions.root.clear();
+    }
+    let mut today = value(&today);
+    for name in names(first, now) {
+        if first.get(&name) != now.get(&name) {
+            match now.get(&name) {
+                Some(changed) => drop(today.insert(name, changed.clone())),
+                None => drop(today.remove(&name)),
+            }
+        }
+    }
+    today
+}
+
+fn value(settings: &Settings) -> Map<String, Value> {
+    match serde_json::to_value(settings) {
+        Ok(Value::Object(members)) => members,
+        _ => Map::new(),
+    }
+}
+
+fn typed(settings: &Map<String, Value>) -> Option<Settings> {
+    serde_json::from_value(Value::Object(settings.clone())).ok()
+}
+
+fn names(one: &Map<String, Value>, other: &Map<String, Value>) -> Vec<String> {
+    let mut names: Vec<String> = one.keys().chain(other.keys()).cloned().collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// The tools that there are more, less or in other words.
+fn tools_changed(then: &[u8], today: &[u8]) -> Vec<Change> {
+    let read = |bytes: &[u8]| -> BTreeMap<String, String> {
+        let all: Vec<Value> = serde_json::from_slice(bytes).unwrap_or_default();
+        let named = all.into_iter().filter_map(|tool| Some((tool.get("name")?.as_str()?.to_owned(), pretty(&tool))));
+        named.map(|(name, text)| (name, redact(&text).into_owned())).collect()
+    };
+    let (then, today) = (read(then), read(today));
+    let mut names: Vec<&String> = then.keys().chain(today.keys()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let of = |tools: &BTreeMap<String, String>, name: &String| tools.get(name).cloned().unwrap_or_default();
+    let changed = names.into_iter().filter(|name| then.get(*name) != today.get(*name));
+    changed
+        .map(|name| Change { piece: Piece::Tools, name: name.clone(), then: of(&then, name), today: of(&today, name) })
+        .collect()
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// A text without what is the run's own: where it worked and when, what was remembered, what looks like a secret.
+fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
+    let mut text = Cow::Borrowed(text);
+    let last = REMEMBERED.len() - 1;
+    for (index, heading) in REMEMBERED.iter().enumerate().take(last) {
+        let Some(from) = text.find(&format!("\n\n{heading}")) else { continue };
+        let rest = text.get(from + 2..).unwrap_or_default();
+        let next = REMEMBERED.iter().skip(index + 1).filter_map(|next| rest.find(&format!("\n\n{next}"))).min();
+        let to = next.map_or(text.len(), |next| from + 2 + next);
+        text = Cow::Owned(format!("{}{}", text.get(..from).unwrap_or_default(), text.get(to..).unwrap_or_default()));
+    }
+    let mut lines = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        match CIRCUMSTANCES.iter().find(|name| line.starts_with(**name)) {
+            Some(name) => lines.push_str(&format!("{name}…\n")),
+            None => lines.push_str(line),
+        }
+    }
+    // The longer of two that begin alike comes first.
+    let mut places = [copy, root];
+    places.sort_by_key(|place| std::cmp::Reverse(place.len()));
+    for place in places.into_iter().filter(|place| !place.is_empty()) {
+        lines = lines.replace(place, PROJECT);
+    }
+    Cow::Owned(redact(&lines).into_owned())
+}
