@@ -10,7 +10,7 @@ use max_team_runtime::StreamEvent;
 use max_team_runtime::replay::{Kept, Tape};
 use serde_json::json;
 
-use super::desk::stop;
+use super::desk::{self, stop};
 use super::stream::line::line;
 use super::table::between;
 use crate::args;
@@ -37,7 +37,7 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
         return Ok(Exit::Ok);
     }
     let tape = record::find(place, options.run.as_deref())?;
-    match play(&tape, options, lang) {
+    match desk::wait(play(&tape, options, lang)) {
         // Whoever read it has seen enough.
         Err(error) if error.downcast_ref::<io::Error>().is_some_and(is_broken_pipe) => Ok(Exit::Ok),
         played => played,
@@ -48,7 +48,7 @@ fn is_broken_pipe(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::BrokenPipe
 }
 
-fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result<Exit> {
+async fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result<Exit> {
     let replica = tape.replica().map_err(stop)?;
     let events = tape.play(&replica).map_err(stop)?;
     let speed = options.speed.or_else(|| io::stdout().is_terminal().then_some(1.0));
@@ -58,7 +58,7 @@ fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result<Exit>
     let mut before = None;
     for event in &events {
         match speed.filter(|_| !options.step) {
-            Some(speed) => std::thread::sleep(pause(before, event, speed)),
+            Some(speed) => tokio::time::sleep(pause(before, event, speed)).await,
             None if options.step && before.is_some() => enter()?,
             None => {}
         }

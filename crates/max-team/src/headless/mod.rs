@@ -165,9 +165,14 @@ impl Headless {
         self.emit_team(&mut tally)?;
         let exit = self.finish(&opened, &tally, started, stopped).await?;
         self.tell_of_copies(session).await?;
-        // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
         drop(notices);
-        if stopped.is_none() {
+        self.leave(session, stopped.is_none(), signals).await?;
+        Ok(exit)
+    }
+
+    /// The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
+    async fn leave(&self, session: SessionId, waits: bool, signals: &mut Signals) -> anyhow::Result<()> {
+        if waits {
             tokio::select! {
                 () = self.handle.settle(session) => {}
                 () = tokio::time::sleep(SETTLE_MAX) => {}
@@ -177,7 +182,7 @@ impl Headless {
         if let Some(path) = &self.record {
             talk(&record::save(&self.handle.tape(session)?, path, self.lang)?);
         }
-        Ok(exit)
+        Ok(())
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {

@@ -149,7 +149,8 @@ pub(crate) async fn chat(options: ChatOptions, shutdown: CancellationToken) -> a
     let definition = open.definition.clone();
     let team = open.team.clone();
     let opened = handle.open(by.clone(), &cwd, open).await?;
-    let events = if opened.resumed { handle.events(opened.session)? } else { Vec::new() };
+    let has_past = opened.resumed || !opened.history.is_empty();
+    let events = if has_past { handle.events(opened.session)? } else { Vec::new() };
     let place = cwd.display().to_string();
     let session = Session::new(lang, definition.name.clone(), settings, models, &opened);
     let mut session = session.with_team(team.clone()).with_keys(while_busy);

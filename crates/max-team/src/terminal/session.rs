@@ -176,7 +176,12 @@ impl Session {
                 current = index;
             }
             // What comes before the turns is about them, and is not shown itself.
-            if turn > skipped || matches!(event, Event::AgentStarted(_) | Event::Configured(_)) {
+            let is_before = match event {
+                Event::AgentStarted(_) | Event::Configured(_) => true,
+                Event::Forked(_) => skipped == 0,
+                _ => false,
+            };
+            if turn > skipped || is_before {
                 items.extend(self.apply(&lead, *at_ms, event));
             }
         }

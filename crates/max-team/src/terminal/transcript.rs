@@ -4,13 +4,14 @@
 //! when the answer is there, and whatever was missed is shown then. So a session replayed from its journal looks
 //! like one that was watched. It also knows what is going on right now. It neither draws nor sends anything.
 
-use max_team_core::chat::{Answer, Part, Usage};
+use max_team_core::chat::{Answer, Part, Role, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
 use max_team_core::ledger::{Charge, Price};
 use max_team_core::policy::{Action, Deed};
 use max_team_core::recovery::Failure;
 use max_team_core::team::Settings;
+use max_team_core::turn::Past;
 use max_team_runtime::Delta;
 use max_team_runtime::skills::SKILL;
 use serde_json::Value;
@@ -22,6 +23,8 @@ use crate::words::Lang;
 
 /// Characters of a tool's input that stand in for a target while nobody knows the action.
 const BRIEF_CHARS: usize = 60;
+/// Turns of another session's past that are shown.
+const PAST_TURNS_MAX: usize = 10;
 
 /// What comes out: a piece of the model's words, their end, or a row.
 #[derive(Debug, Clone, PartialEq)]
@@ -231,6 +234,7 @@ impl Transcript {
                 out.push(Item::Row(row));
                 self.turn = Some(Turn::new(at_ms));
             }
+            Event::Forked(forked) => out.extend(self.past(&forked.past)),
             Event::Steered(steered) => out.push(Item::Row(Row::Said(text_of(&steered.input)))),
             Event::CompactionAsked(_) => self.turn = Some(Turn::new(at_ms)),
             Event::Compacted(compacted) => {
@@ -261,6 +265,26 @@ impl Transcript {
             _ => {}
         }
         out
+    }
+
+    /// What was said before the session began to go on from it: the last of it.
+    fn past(&self, past: &Past) -> Vec<Item> {
+        let shown = past.turns.len().saturating_sub(PAST_TURNS_MAX);
+        let from = past.turns.get(shown).copied().unwrap_or(past.history.len());
+        let mut items = Vec::new();
+        if shown > 0 {
+            items.push(Item::Row(Row::Note(format!("… {}", self.lang.earlier_left_out()))));
+        }
+        for (index, message) in past.history.iter().enumerate().skip(from) {
+            let text = text_of(&message.parts);
+            match message.role {
+                Role::User if past.turns.contains(&index) => items.push(Item::Row(Row::Said(text))),
+                Role::Assistant if !text.is_empty() => items.extend([Item::Text(text), Item::TextEnd]),
+                _ => {}
+            }
+        }
+        items.push(Item::Row(Row::Note(self.lang.fork_goes_on().to_owned())));
+        items
     }
 
     fn called(&mut self, intent: &LlmIntent, out: &mut Vec<Item>) {

@@ -3,6 +3,7 @@
 use super::Lang;
 
 phrases! {
+    fork_goes_on: "from here on in a session of its own", "从此处起在独立的会话中继续";
     same_way: "Everybody did the same in both.", "两次运行中每个智能体的行为都相同。";
     parted_never: "(nothing: it was done)", "（无：已结束）";
     last_answer: "The last answer", "最后的答复";

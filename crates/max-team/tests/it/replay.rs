@@ -6,6 +6,7 @@ use std::process::Command;
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
+use crate::chat::Terminal;
 use crate::program::{Program, Ran, finish};
 
 /// A key that nobody has.
@@ -249,4 +250,22 @@ fn the_example_works() {
     for words in ["byte for byte", "would be the same", "+Answer in verse.", "exit code 1", "model calls"] {
         assert!(out.contains(words), "`{words}`: {out}");
     }
+}
+
+#[test]
+fn a_chat_goes_on_in_a_fork() {
+    let server = ModelServer::start([Reply::text("Hello Ada."), Reply::text("You are Ada.")]);
+    let program = Program::with(&server).variable("LANG", "C.UTF-8");
+    program.run(&["-p", "My name is Ada"]);
+    let mut terminal = Terminal::open(&program, &["fork", &sessions(&program)[0], "--here"]);
+    terminal.wait("or give a task");
+    let screen = terminal.screen();
+    assert!(screen.contains("> My name is Ada") && screen.contains("Hello Ada."), "{screen}");
+    assert!(screen.contains("from here on in a session of its own"), "{screen}");
+    terminal.keys(&["who am I?", "Enter"]);
+    terminal.wait("tokens in");
+    assert!(terminal.screen().contains("You are Ada."), "{}", terminal.screen());
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+    assert_eq!((sessions(&program).len(), server.count()), (2, 2));
 }

@@ -202,7 +202,7 @@ impl<'j> Census<'j> {
         let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { return Ok(false) };
         let last = self.journal.read(&stream, before, 1)?;
         match last.first().map(|entry| &*entry.event) {
-            None | Some("agent_started" | "turn_ended" | "agent_ended") => Ok(false),
+            None | Some("agent_started" | "forked" | "turn_ended" | "agent_ended") => Ok(false),
             // These come in the middle of a turn, and between two.
             Some(
                 "configured" | "nudged" | "requested" | "responded" | "letter_refused" | "granted" | "command_begun"

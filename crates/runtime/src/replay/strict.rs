@@ -152,7 +152,10 @@ impl Today<'_> {
     fn calls(&self, agent: AgentId, calls: &mut Vec<Call>) -> Result<(), RuntimeError> {
         let Some(started) = self.began.get(&agent) else { return Ok(()) };
         let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
-        let name = mate.map_or(&started.definition.name, |mate| &mate.name).clone();
+        let name = mate.map_or(&started.definition.name, |mate| &mate.name);
+        let task = started.assignment.as_ref().filter(|given| given.plan.is_some()).map(|given| &given.task);
+        let name = task.map_or_else(|| name.clone(), |task| format!("{name}/{task}"));
+        let before = calls.len();
         let seated = self.seated(agent)?;
         let (mut turn, mut first, mut led_to) = (Turn::new(), None, Vec::new());
         let events = self.tape.events(agent)?;
@@ -195,7 +198,7 @@ impl Today<'_> {
             }
             turn.apply(event);
         }
-        if let Some(call) = calls.iter_mut().rev().find(|call| call.agent == name) {
+        if let Some(call) = calls.iter_mut().skip(before).last() {
             // Nothing was called after it, and yet the run would have gone on otherwise.
             call.changes.extend(led_to);
         }
