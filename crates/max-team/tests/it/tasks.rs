@@ -64,7 +64,7 @@ fn answer(request: &Recorded) -> Option<Reply> {
 }
 
 /// Nobody ever claims what somebody holds, and each claim is the next.
-fn check_claims(program: &Program) {
+pub(crate) fn check_claims(program: &Program) {
     let mut held: BTreeMap<u64, (Option<String>, u64)> = BTreeMap::new();
     for entry in program.journal().iter().filter(|entry| entry["event"] == "item_moved") {
         let moved = &entry["payload"]["item_moved"];
