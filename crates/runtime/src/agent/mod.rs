@@ -346,12 +346,15 @@ impl Agent {
             if activity == Activity::Idle && std::mem::take(&mut self.look_back) {
                 Box::pin(self.hand_over()).await?;
             }
+            if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
+                // Nobody has rung for it: that it is at work is known from itself alone.
+                told = Some(Activity::Busy);
+                self.floor.report(&self.stream, Activity::Busy, false).await;
+                continue;
+            }
             if told != Some(activity) {
                 told = Some(activity);
                 self.floor.report(&self.stream, activity, false).await;
-            }
-            if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
-                continue;
             }
             if activity == Activity::Idle && self.can_leave() && self.floor.leave(&self.stream, controls).await {
                 return Ok(());

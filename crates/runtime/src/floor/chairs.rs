@@ -317,6 +317,8 @@ impl Floor {
         let busy = chairs.values().any(|chair| chair.activity == Activity::Busy && !chair.aside);
         let mut told = lock(&self.quiet);
         if busy || *told {
+            // Somebody has begun without having been rung: that it is quiet again is worth telling.
+            *told &= !busy;
             return None;
         }
         *told = true;

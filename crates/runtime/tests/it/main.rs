@@ -3,10 +3,12 @@
 
 mod cache;
 mod calls;
+mod commands;
 mod compact;
 mod crashes;
 mod crew;
 mod denials;
+
 mod limits;
 mod mates;
 mod memory;
