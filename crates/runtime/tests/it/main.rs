@@ -8,7 +8,7 @@ mod compact;
 mod crashes;
 mod crew;
 mod denials;
-
+mod idle;
 mod limits;
 mod mates;
 mod memory;
