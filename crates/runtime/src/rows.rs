@@ -271,6 +271,8 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             rows.push(delete(INBOX, stream));
             rows
         }
+        // Its work was over, and this is not.
+        Event::ReviewBegun(_) => put(WORKING, agent, at_ms, &""),
         Event::CommandBegun(begun) => put(COMMANDS, &format!("{agent}/{}", begun.id), at_ms, &begun.name),
         Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {

@@ -24,6 +24,7 @@ mod notes;
 mod parting;
 mod protocol;
 mod recruit;
+mod review;
 mod skills;
 mod steer;
 mod tasks;
@@ -64,6 +65,7 @@ pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
+pub(crate) use review::decided;
 use steer::Steering;
 pub(crate) use steer::waits;
 

@@ -16,6 +16,7 @@ mod misfits;
 mod people;
 mod progress;
 mod questions;
+mod reviews;
 mod steer;
 mod stops;
 mod stream;
