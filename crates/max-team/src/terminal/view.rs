@@ -155,10 +155,9 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         if let Some(percent) = report::percent(status).filter(|percent| *percent > 0) {
             parts.push(format!("{percent}% {}", look.lang.context()));
         }
-        let nano = status.ledger.spent_nano.saturating_add(status.others_nano);
-        if nano > 0 {
-            parts.push(dollars(nano));
-        }
+    }
+    if session.nano() > 0 {
+        parts.push(dollars(session.nano()));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);
