@@ -160,7 +160,10 @@ impl Headless {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         self.emit_team(&mut tally)?;
-        let exit = self.finish(&opened, &tally, started, stopped).await?;
+        let exit = match self.finish(&opened, &tally, started, stopped).await? {
+            Exit::Ok if tally.unjoined => Exit::Partial,
+            exit => exit,
+        };
         self.tell_of_copies(session).await?;
         // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
         drop(notices);
@@ -308,6 +311,7 @@ impl Headless {
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                tally.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),

@@ -26,6 +26,8 @@ pub(super) struct Tally {
     pub(super) ended: Option<TurnEnded>,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     pub(super) team: bool,
+    /// Somebody whom the user wanted on the team could not join.
+    pub(super) unjoined: bool,
     /// Who asked them.
     pub(super) asked_by: HashMap<QuestionId, String>,
     /// Questions that we have answered and whose answer is on its way.
@@ -49,6 +51,7 @@ impl Tally {
             unasked: Vec::new(),
             ended: None,
             team: false,
+            unjoined: false,
             asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),

@@ -27,6 +27,15 @@ impl Lang {
         }
     }
 
+    pub(crate) fn no_such_owner(self, name: &str, near: Option<&str>, there: &[String]) -> String {
+        match (self, near) {
+            (Self::En, Some(near)) => format!("there is nobody called `{name}`: did you mean `{near}`?"),
+            (Self::En, None) => format!("there is nobody called `{name}`; there are {}", there.join(", ")),
+            (Self::Zh, Some(near)) => format!("没有叫 `{name}` 的人：是指 `{near}` 吗？"),
+            (Self::Zh, None) => format!("没有叫 `{name}` 的人；现有 {}", there.join("、")),
+        }
+    }
+
     pub(crate) fn nobody_there(self, name: &str, near: Option<&str>, there: &[&str]) -> String {
         match (self, near) {
             (Self::En, Some(near)) => {
