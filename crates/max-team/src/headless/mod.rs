@@ -160,10 +160,7 @@ impl Headless {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         self.emit_team(&mut tally)?;
-        let exit = match self.finish(&opened, &tally, started, stopped).await? {
-            Exit::Ok if tally.unjoined => Exit::Partial,
-            exit => exit,
-        };
+        let exit = tally.exit(self.finish(&opened, &tally, started, stopped).await?);
         self.tell_of_copies(session).await?;
         // The answer is out. What is still being taken from it would otherwise wait for somebody to open the session again.
         drop(notices);

@@ -8,6 +8,7 @@ use max_team_core::plan::event::PlanEnd;
 use max_team_runtime::{Origin, StreamReader};
 use serde_json::{Value, json};
 
+use crate::exit::Exit;
 use crate::stream_json;
 
 /// What is known when it is over.
@@ -39,6 +40,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// How a run ends that ended well but for whoever could not join.
+    pub(super) fn exit(&self, exit: Exit) -> Exit {
+        if exit == Exit::Ok && self.unjoined { Exit::Partial } else { exit }
+    }
+
     pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
         Self {
             lines: stream_json::Lines::new(session, retries_max),
