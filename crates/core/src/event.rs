@@ -86,6 +86,8 @@ pub enum Event {
     Interrupted(Interrupted),
     /// The turn is over (agent stream).
     TurnEnded(TurnEnded),
+    /// What the agent did in its copy is looked at (agent stream).
+    ReviewBegun(ReviewBegun),
     /// Somebody was asked something by letter (agent stream).
     Requested(Requested),
     /// They answered, or nobody waits any more (agent stream).
@@ -196,6 +198,7 @@ impl Event {
             Self::Uncompacted(_) => "uncompacted",
             Self::Interrupted(_) => "interrupted",
             Self::TurnEnded(_) => "turn_ended",
+            Self::ReviewBegun(_) => "review_begun",
             Self::Requested(_) => "requested",
             Self::Responded(_) => "responded",
             Self::LetterRefused(_) => "letter_refused",
@@ -609,6 +612,17 @@ pub struct TurnEnded {
     /// What there was too little of, where the budget ended it and it was not money.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub short: Option<Short>,
+}
+
+/// An agent's work is over, and what it did in a copy of its own is for the user to decide about: a turn without a model.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ReviewBegun {
+    /// The turn.
+    pub turn: TurnId,
+    /// The copy.
+    pub copy: String,
+    /// What is sent once that is decided, with what came of it behind its words.
+    pub letter: Box<Envelope>,
 }
 
 /// What there can be too little of besides money.

@@ -20,7 +20,7 @@ use max_team_core::turn::Forked;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::census::{Census, Cost, Roll};
+use crate::census::{Census, Cost, Letter, Roll};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
@@ -293,6 +293,14 @@ pub struct Asked {
     pub action: Action,
     /// Who asks.
     pub by: String,
+    /// The same as an agent.
+    pub agent: Option<AgentId>,
+    /// The task that it is at, or what it is at in a few words.
+    pub task: Option<String>,
+    /// What it is painted in, if it is a teammate.
+    pub color: Option<String>,
+    /// Why somebody is asked.
+    pub rule: String,
     /// What a "yes, always" is remembered as.
     pub memory: Memory,
 }
@@ -517,6 +525,11 @@ impl TeamHandle {
     /// Who is on the team of a session.
     pub fn roll(&self, session: SessionId) -> Result<Roll, RuntimeError> {
         Census::new(&self.house.shared.journal).roll(session)
+    }
+
+    /// What everybody of a session has written to each other.
+    pub fn letters(&self, session: SessionId) -> Result<Vec<Letter>, RuntimeError> {
+        Census::new(&self.house.shared.journal).letters(session)
     }
 
     /// What was said in a session, open or not.

@@ -16,7 +16,7 @@ use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_core::turn::{Effect, Turn};
+use max_team_core::turn::Turn;
 use max_team_journal::{Fence, Journal, Strength, Worker};
 use max_team_llm::Router;
 use max_team_tools::copy::Copy;
@@ -34,8 +34,8 @@ use crate::handle::{
     Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
 };
 use crate::plan::{letters, propose};
-use crate::post::{self, Post, Written};
-use crate::rows::{self, Matter};
+use crate::post::{self, Pending, Post, Written};
+use crate::rows::{self, AgentRow, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
 use crate::skills::Places;
@@ -174,7 +174,7 @@ impl House {
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
-            asked: self.asked(session, &seat.turn)?,
+            asked: self.asked(session, seat.agent)?,
             plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),
@@ -572,24 +572,27 @@ impl House {
         Ok(self.shared.journal.close().await?)
     }
 
-    /// Questions that were open when the last process went.
-    fn asked(&self, session: SessionId, lead: &Turn) -> Result<Vec<Asked>, RuntimeError> {
-        let name = lead.identity().map_or("", |(_, _, definition)| &definition.name).to_owned();
-        let own = lead.pending().into_iter().filter_map(|effect| match effect {
-            Effect::Ask { question, tool, action, memory } => {
-                Some(Asked { question, tool, action, by: name.clone(), memory })
-            }
-            _ => None,
-        });
-        let mut asked: Vec<Asked> = own.collect();
-        for pending in Post::new(&self.shared.journal).inbox()? {
-            let known = asked.iter().any(|asked| asked.question == pending.row.question);
-            if let Matter::Tool { tool, action, memory } = pending.row.matter
-                && pending.session == Some(session)
-                && !known
-            {
-                asked.push(Asked { question: pending.row.question, tool, action: *action, by: pending.who, memory });
-            }
+    /// Questions that were open when the last process went; the lead's own first.
+    fn asked(&self, session: SessionId, lead: AgentId) -> Result<Vec<Asked>, RuntimeError> {
+        let lead = session::agent_stream(lead);
+        let mut inbox = Post::new(&self.shared.journal).inbox()?;
+        inbox.retain(|pending| pending.session == Some(session));
+        inbox.sort_by_key(|pending| pending.row.address != lead);
+        let table = rows::agents_of(&session.to_string());
+        let mut asked = Vec::new();
+        for Pending { row, who, .. } in inbox {
+            let Matter::Tool { tool, action, memory, rule } = row.matter else { continue };
+            let agent = row.address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
+            let known = agent.map(|agent| rows::row::<AgentRow>(&self.shared.journal, &table, &agent.to_string()));
+            let given = known.transpose()?.flatten().and_then(|row| row.assignment);
+            let mate = given.as_ref().and_then(|given| given.life.mate());
+            let task = given.as_ref().and_then(|given| match given.plan {
+                Some(_) => Some(given.task.clone()),
+                None => mate.map(|_| given.title.clone()),
+            });
+            let color = mate.map(|mate| mate.color.clone());
+            let (question, action) = (row.question, *action);
+            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, memory });
         }
         Ok(asked)
     }

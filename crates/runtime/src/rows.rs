@@ -149,6 +149,9 @@ pub enum Matter {
         /// What a "yes, always" is remembered as.
         #[serde(default)]
         memory: Memory,
+        /// Why somebody is asked.
+        #[serde(default)]
+        rule: String,
     },
     /// Something about a plan.
     Plan(About),
@@ -260,6 +263,7 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
                 tool: asked.tool.clone(),
                 action: Box::new(asked.action.clone()),
                 memory: asked.memory.clone(),
+                rule: asked.rule.clone(),
             };
             // An agent asks one thing at a time: its address is the key, so that the end of a turn can clear it.
             let row = InboxRow { question: asked.question, address: stream.to_owned(), matter, at_ms };
@@ -271,6 +275,8 @@ fn of_agent(stream: &str, agent: &str, at_ms: i64, event: &Event) -> Vec<Project
             rows.push(delete(INBOX, stream));
             rows
         }
+        // Its work was over, and this is not.
+        Event::ReviewBegun(_) => put(WORKING, agent, at_ms, &""),
         Event::CommandBegun(begun) => put(COMMANDS, &format!("{agent}/{}", begun.id), at_ms, &begun.name),
         Event::CommandOver(over) => vec![delete(COMMANDS, &format!("{agent}/{}", over.id))],
         Event::AgentEnded(ended) => {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
-use max_team_core::policy::{Permissions, Settled, Sight};
+use max_team_core::policy::{Action, Deed, Permissions, Settled, Sight};
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
 use tokio_util::sync::CancellationToken;
@@ -173,6 +173,14 @@ pub(crate) struct Changed {
     pub asides: String,
     /// For whoever is only told.
     pub news: String,
+}
+
+impl Changed {
+    /// The question what becomes of it, with what whoever did it has said.
+    pub(crate) fn question(self, said: String) -> Action {
+        let after = Some(Hash::of(&self.diff));
+        Action { deed: Deed::Merge, preview: self.asides + &self.diff, after, said, ..Action::read(self.id) }
+    }
 }
 
 /// What an agent that has answered left in its copy; nothing if nothing differs there.

@@ -74,6 +74,7 @@ impl Turn {
                 self.phase = Phase::Idle;
                 self.last = Some(ended.clone());
             }
+            Event::ReviewBegun(begun) => self.begin_review(begun),
             // The rest is the team's, or belongs to other streams.
             _ => self.apply_team(event),
         }
@@ -226,6 +227,10 @@ impl Turn {
             return;
         }
         let Phase::Working(calls) = std::mem::replace(&mut self.phase, Phase::Ready) else { return };
+        if self.reviewing().is_some() {
+            // No answer has asked for it, so none is told.
+            return;
+        }
         if let Some(current) = self.current.as_mut().filter(|_| misfits(&calls, &[])) {
             current.misfits += 1;
         }

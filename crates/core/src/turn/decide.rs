@@ -2,6 +2,7 @@
 //!
 //! This file says which input fits which phase; `call` decides about model calls, `tools` about tool calls.
 
+use super::review::left_alone;
 use super::tools::{close, close_idle, finish_with, told};
 use super::{Calling, Current, Input, Now, Phase, Status, Turn};
 use crate::chat::{Message, Part};
@@ -87,11 +88,16 @@ impl Turn {
             (Input::Answered { question, answer }, Phase::Working(calls)) => {
                 self.answered(current, calls, question, answer, now)
             }
-            (Input::Unanswered { key, action }, Phase::Working(calls)) if current.interrupted.is_none() => {
+            (Input::Unanswered { key, action }, Phase::Working(calls))
+                if current.interrupted.is_none() || current.reviewing.is_some() =>
+            {
                 self.unanswered(current, calls, &key, action, now)
             }
             (Input::Interrupt { by }, phase) if current.interrupted.is_none() => {
                 self.interrupt(current, phase, by, now)
+            }
+            (Input::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {
+                left_alone(current, calls, &detail)
             }
             (Input::Broken { detail }, phase) => broken(current, phase, detail),
             (Input::Recovered, phase) => self.recover(current, phase, now),

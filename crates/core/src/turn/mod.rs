@@ -11,6 +11,7 @@ mod compact;
 mod decide;
 mod mates;
 mod past;
+mod review;
 #[cfg(test)]
 mod tests;
 mod tools;
@@ -29,7 +30,7 @@ use crate::ledger::{Charge, Ledger, Left};
 use crate::mates::requests::Requests;
 use crate::mates::{AgentEnded, CommandBegun};
 use crate::memory::Recall;
-use crate::message::Assignment;
+use crate::message::{Assignment, Envelope};
 use crate::plan::Task;
 use crate::policy::{Action, Answer, Class, Deed, Grant, Memory};
 use crate::team::{Definition, Settings};
@@ -120,6 +121,9 @@ struct Current {
     /// Nobody waits for what comes of it.
     #[serde(default)]
     quiet: bool,
+    /// It is about nothing but what was done in a copy; this is sent when it is over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reviewing: Option<Box<Envelope>>,
 }
 
 impl Current {
@@ -140,6 +144,7 @@ impl Current {
             misfits: 0,
             acted: false,
             quiet: false,
+            reviewing: None,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tool calls: what they were found to be, who allows them, and what follows once all have their result.
 
 use super::decide::{Ahead, ended};
+use super::review::reviewed;
 use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
 use crate::chat::Part;
 use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded};
@@ -148,7 +149,9 @@ impl Turn {
             Deed::Merge => (Class::Idempotent, left(&action, NOBODY_ASKED)),
             _ => (class, TOLD_UNANSWERED.to_owned()),
         };
-        if let Judged::Ask(event) = self.judge(call, action, class, now) {
+        if current.interrupted.is_none()
+            && let Judged::Ask(event) = self.judge(call, action, class, now)
+        {
             return vec![event];
         }
         self.tools_done(current, calls, vec![ran(call, unsaid)], Ahead::default(), now)
@@ -167,6 +170,9 @@ impl Turn {
         let is_done = |call: &Call| call.is_done() || done.iter().any(|done| done.key == call.key);
         if !calls.iter().all(is_done) {
             return done.into_iter().map(Event::ToolDone).collect();
+        }
+        if current.reviewing.is_some() {
+            return reviewed(current, done);
         }
         let structured = calls.iter().find(|call| call.tool == STRUCTURED_OUTPUT && ran_well(call, &done));
         let over = if current.interrupted.is_some() {
@@ -221,7 +227,7 @@ fn told_by(action: &Action, answer: &policy::Answer) -> Option<String> {
 }
 
 /// What a call came to whose changes stay in their copy.
-fn left(action: &Action, why: &str) -> String {
+pub(super) fn left(action: &Action, why: &str) -> String {
     let Action { said, target, .. } = action;
     format!(
         "{said}\n\n[The changes are in a copy and not in the project yet: {why}. The user takes them with `max-team worktrees \
@@ -230,7 +236,7 @@ fn left(action: &Action, why: &str) -> String {
 }
 
 /// A call that went well, with these words.
-fn ran(call: &Call, words: String) -> ToolDone {
+pub(super) fn ran(call: &Call, words: String) -> ToolDone {
     let (key, content) = (call.key.clone(), vec![Part::text(words)]);
     ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0 }
 }

@@ -217,7 +217,8 @@ fn row(pending: &Pending, census: &Census<'_>) -> anyhow::Result<Value> {
         "answer_with": ways(pending, Lang::En),
     });
     let more = match &pending.row.matter {
-        Matter::Tool { tool, action, memory } => json!({
+        Matter::Tool { tool, action, memory, rule } => json!({
+            "why": rule,
             "remember": memory.rules(),
             "kind": match action.deed {
                 Deed::Ask => "question",

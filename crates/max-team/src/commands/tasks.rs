@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
+use max_team_core::near::nearest;
 use max_team_core::tasks::{Input, New, Status, Update};
 use max_team_runtime::{RuntimeError, Sessions, TaskLine, TaskLists};
 use serde_json::{Value, json};
@@ -26,6 +27,7 @@ pub(crate) fn run(place: &Place, command: args::Tasks) -> anyhow::Result<Exit> {
         }
         args::Tasks::Update(update) => {
             let args::Update { id, status, owner, subject, description, blocked_by, blocks, of } = update;
+            counter.check_owner(place, &of, owner.as_deref())?;
             let update = Update { id, status, owner, subject, description, blocked_by, blocks, ..Update::default() };
             counter.write(&of, &Input::Update(Box::new(update)))?;
         }
@@ -53,6 +55,24 @@ impl Counter {
                 found => found.map(|row| row.session).map_err(stop),
             },
         }
+    }
+
+    /// A task that is meant for nobody there is would never be begun.
+    fn check_owner(&self, place: &Place, of: &Of, owner: Option<&str>) -> Result<(), Stop> {
+        let Some(owner) = owner.map(str::trim).filter(|owner| !owner.is_empty()) else { return Ok(()) };
+        let team = crate::agents::team(None, place)?;
+        let members = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
+        let mut names: Vec<String> = members.map(|member| member.definition.name.clone()).collect();
+        let agents = self.desk.census().agents(self.session(of)?).map_err(stop)?;
+        names.extend(agents.into_iter().map(|agent| agent.name));
+        names.extend(["user".to_owned(), self.desk.by.user.clone()]);
+        names.sort_unstable();
+        names.dedup();
+        if names.iter().any(|name| name == owner) {
+            return Ok(());
+        }
+        let near = nearest(owner, names.iter().map(String::as_str)).map(str::to_owned);
+        Err(Stop::said(Exit::Usage, |lang| lang.no_such_owner(owner, near.as_deref(), &names)))
     }
 
     fn list(&self, of: &Of, json: bool) -> Result<(), Stop> {

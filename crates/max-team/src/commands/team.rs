@@ -5,6 +5,7 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
 use max_team_journal::Entry;
 use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll};
@@ -271,6 +272,7 @@ fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
         lang.member_state(member).to_owned(),
         lang.ago(between(member.last_at_ms, now_ms)),
         if member.unread > 0 { member.unread.to_string() } else { String::new() },
+        member.mode.map_or("", Mode::name).to_owned(),
         person.model.clone(),
         if person.nano > 0 { money(person.nano) } else { String::new() },
         clip(&member.title, TASK_CHARS),

@@ -12,7 +12,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use max_team_core::event::{End, Ending, Event, Outcome};
+use max_team_core::event::{End, Ending, Event, Outcome, QuestionAsked};
 use max_team_core::id::{EnvelopeId, SessionId, TurnId};
 use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
@@ -163,7 +163,7 @@ impl Headless {
             return Ok(stopped.unwrap_or(Exit::Terminated));
         }
         self.emit_team(&mut tally)?;
-        let exit = self.finish(&opened, &tally, started, stopped).await?;
+        let exit = tally.exit(self.finish(&opened, &tally, started, stopped).await?);
         self.tell_of_copies(session).await?;
         drop(notices);
         self.leave(session, stopped.is_none(), signals).await?;
@@ -319,6 +319,7 @@ impl Headless {
         match event {
             Event::TurnStarted(started) => tally.heard.push(started.envelope),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
+                tally.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
@@ -327,9 +328,7 @@ impl Headless {
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A teammate's plan is its lead's to answer.
             Event::QuestionAsked(asked) if !from.lead && asked.action.deed != Deed::Propose => {
-                let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let (by, memory) = (from.name.to_string(), asked.memory.clone());
-                self.refuse(session, &Asked { question, tool, action, by, memory }, None, tally).await?;
+                self.refuse(session, &asked_by(from, asked), None, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
             Event::CompactionFailed(failed) if from.lead && self.format == Format::Text => {
@@ -347,9 +346,7 @@ impl Headless {
             Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
             Event::LlmEnded(ended) => tally.api_ms += ended.ms,
             Event::QuestionAsked(asked) => {
-                let (question, tool, action) = (asked.question, asked.tool.clone(), asked.action.clone());
-                let (by, memory) = (from.name.to_string(), asked.memory.clone());
-                self.refuse(session, &Asked { question, tool, action, by, memory }, Some(&asked.key), tally).await?;
+                self.refuse(session, &asked_by(from, asked), Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
@@ -449,6 +446,14 @@ pub(crate) fn is_unfinished(end: &End) -> bool {
 pub(crate) fn talk(words: &str) {
     // Standard error keeps nothing back: what is not one string would be several writes.
     drop(std::io::stderr().write_all(format!("max-team: {}\n", clean(words)).as_bytes()));
+}
+
+/// What somebody asks, as it was just heard.
+fn asked_by(from: &Origin, asked: &QuestionAsked) -> Asked {
+    let QuestionAsked { question, tool, action, rule, memory, .. } = asked.clone();
+    let (by, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
+    let task = from.task.as_ref().map(|(_, task)| task.clone());
+    Asked { question, tool, action, by, agent: from.agent, task, color, rule, memory }
 }
 
 fn millis(since: Instant) -> u64 {

@@ -8,6 +8,7 @@ use max_team_core::plan::event::PlanEnd;
 use max_team_runtime::{Origin, StreamReader};
 use serde_json::{Value, json};
 
+use crate::exit::Exit;
 use crate::stream_json;
 
 /// What is known when it is over.
@@ -26,6 +27,8 @@ pub(super) struct Tally {
     pub(super) ended: Option<TurnEnded>,
     /// Whether the session has a team, and so more than one turn may belong to the answer.
     pub(super) team: bool,
+    /// Somebody whom the user wanted on the team could not join.
+    pub(super) unjoined: bool,
     /// Who asked them.
     pub(super) asked_by: HashMap<QuestionId, String>,
     /// Questions that we have answered and whose answer is on its way.
@@ -37,6 +40,11 @@ pub(super) struct Tally {
 }
 
 impl Tally {
+    /// How a run ends that ended well but for whoever could not join.
+    pub(super) fn exit(&self, exit: Exit) -> Exit {
+        if exit == Exit::Ok && self.unjoined { Exit::Partial } else { exit }
+    }
+
     pub(super) fn new(session: SessionId, retries_max: u32) -> Self {
         Self {
             lines: stream_json::Lines::new(session, retries_max),
@@ -49,6 +57,7 @@ impl Tally {
             unasked: Vec::new(),
             ended: None,
             team: false,
+            unjoined: false,
             asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),

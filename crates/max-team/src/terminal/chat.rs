@@ -67,6 +67,8 @@ pub(super) struct Chat {
     /// What the last finished line belongs to.
     group: Option<Group>,
     finished: Vec<Line<'static>>,
+    /// What others did while a sentence was being written: shown once that is whole.
+    held: Vec<Row>,
     typed_at_ms: i64,
     /// When another question last took the place of the first.
     swapped_at_ms: i64,
@@ -94,6 +96,7 @@ impl Chat {
             in_text: false,
             group: None,
             finished: Vec::new(),
+            held: Vec::new(),
             typed_at_ms: 0,
             swapped_at_ms: 0,
             now_ms: 0,
@@ -272,7 +275,10 @@ impl Chat {
         let items = self.session.notice(notice, self.now_ms);
         self.face_question(before);
         self.board.touch();
-        self.show(items);
+        match notice {
+            Notice::Event { from, .. } if !from.lead => self.show_beside(items),
+            _ => self.show(items),
+        }
         !matches!(notice, Notice::Delta { from, .. } if !from.lead)
     }
 
@@ -282,6 +288,11 @@ impl Chat {
         self.face_question(before);
         self.board.touch();
         self.show(items);
+        self.take_back();
+    }
+
+    /// What could not be said is there to be written again.
+    fn take_back(&mut self) {
         for text in self.session.take_returned() {
             if !self.editor.is_empty() {
                 self.editor.insert("\n");
@@ -307,6 +318,16 @@ impl Chat {
         }
     }
 
+    /// The same for what others did: the lead is not cut short by it.
+    fn show_beside(&mut self, items: Vec<Item>) {
+        for item in items {
+            match item {
+                Item::Row(row) if self.in_text => self.held.push(row),
+                item => self.show(vec![item]),
+            }
+        }
+    }
+
     fn add_text(&mut self, words: &str) {
         // Models like to begin with empty lines.
         let words = if self.in_text { words } else { words.trim_start_matches(['\n', ' ']) };
@@ -318,12 +339,20 @@ impl Chat {
         }
         let pieces = self.stream.push(words);
         self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
+        // Between two paragraphs there is room.
+        if !self.held.is_empty() && self.stream.live().is_empty() {
+            self.end_text();
+        }
     }
 
     fn end_text(&mut self) {
         if std::mem::take(&mut self.in_text) {
             let pieces = self.stream.finish();
             self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
+        }
+        for row in std::mem::take(&mut self.held) {
+            self.set_off(row.group());
+            self.finished.extend(row.lines(self.look()));
         }
     }
 

@@ -21,6 +21,8 @@ pub(super) struct Crew {
     lang: Lang,
     settings: Settings,
     mates: Vec<Mate>,
+    /// What all of them have spent since they were first heard of.
+    spent_nano: u64,
 }
 
 /// A member at work.
@@ -101,7 +103,12 @@ impl Mate {
 
 impl Crew {
     pub(super) fn new(lang: Lang, settings: Settings) -> Self {
-        Self { lang, settings, mates: Vec::new() }
+        Self { lang, settings, mates: Vec::new(), spent_nano: 0 }
+    }
+
+    /// What everybody has spent as far as it was heard of, also those whose turns are over.
+    pub(super) fn spent_nano(&self) -> u64 {
+        self.spent_nano
     }
 
     /// The member at a task.
@@ -160,6 +167,7 @@ impl Crew {
         }
         let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
         drop(mate.transcript.event(at_ms, event));
+        self.spent_nano = self.spent_nano.saturating_add(mate.nano().saturating_sub(nano));
         if mate.color.is_some() {
             mate.letters.extend(letters(event));
         }
@@ -184,7 +192,9 @@ impl Crew {
 
     pub(super) fn delta(&mut self, from: &Origin, delta: &Delta, now_ms: i64) {
         if let Some(mate) = self.mates.iter_mut().find(|mate| Some(mate.agent) == from.agent) {
+            let nano = mate.nano();
             drop(mate.transcript.delta(delta, now_ms));
+            self.spent_nano = self.spent_nano.saturating_add(mate.nano().saturating_sub(nano));
         }
     }
 

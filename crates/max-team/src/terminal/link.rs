@@ -17,7 +17,8 @@ use max_team_core::policy::Answer;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
 use max_team_runtime::{
-    AgentRow, Command, Open, Opened, Order, Roll, RuntimeError, SessionRow, Spawn, Status, Team, TeamHandle, Which,
+    AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Spawn, Status, Team, TeamHandle,
+    Which,
 };
 use uuid::Uuid;
 
@@ -81,6 +82,8 @@ pub(super) enum Act {
     Recruit(Vec<Spawn>),
     /// Who is on the team; whether it is to be shown.
     Roll(bool),
+    /// What the team has written.
+    Letters,
     /// Who has worked here, and what the one who is meant has done.
     Show(Option<String>),
     /// List the sessions, or find the one that is meant.
@@ -122,6 +125,7 @@ pub(super) enum Done {
     Written { to: Vec<String>, text: String, outcome: Outcome<()> },
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
+    Letters(Outcome<Vec<Letter>>),
     Shown { wanted: Option<String>, outcome: Outcome<Shown> },
     Sessions { wanted: Option<String>, outcome: Outcome<Vec<SessionRow>> },
     Opened { outcome: Outcome<Arrival>, news: News },
@@ -243,6 +247,7 @@ impl Desk {
             }
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
+            Act::Letters => Done::Letters(self.handle.letters(session)),
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => {

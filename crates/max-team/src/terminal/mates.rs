@@ -3,7 +3,7 @@
 //! They are known from what they do, and from the registry where they did it before we came.
 
 use max_team_core::event::{Event, Outcome};
-use max_team_core::mates::name::{Means, means};
+use max_team_core::mates::name::{Means, means, misfit};
 use max_team_core::mates::word::Word;
 use max_team_runtime::{Origin, Roll, SEND_MESSAGE};
 use serde_json::Value;
@@ -64,6 +64,14 @@ impl Mates {
     pub(super) fn addressed(&self, line: &str, lead: &str) -> Option<(String, String)> {
         let (name, words) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
         self.means(name, lead).then(|| (name.to_owned(), words.trim().to_owned()))
+    }
+
+    /// Whom a line that begins with `@` would be for, if anybody of a team that is there were called so. Where files and
+    /// addresses are mentioned there is more to it than a name.
+    pub(super) fn nobody<'a>(&self, line: &'a str, lead: &str) -> Option<&'a str> {
+        let (name, _) = line.trim_start().strip_prefix('@')?.split_once(char::is_whitespace)?;
+        let is_name = !name.contains('.') && misfit(name, lead).is_none();
+        (is_name && !self.there.is_empty() && !self.means(name, lead)).then_some(name)
     }
 
     /// Whether somebody is meant by a name.
@@ -143,6 +151,28 @@ mod tests {
             assert_eq!(to(line), None, "{line}");
         }
         assert_eq!(Mates::default().addressed("@team hi", "max"), None, "nobody is there");
+    }
+
+    #[test]
+    fn a_name_that_nobody_has_is_told_from_what_is_no_name() {
+        let mates = mates(&["alice", "bob"]);
+        for (line, name) in [("@carol hi", Some("carol")), (" @阿丽 你好", Some("阿丽"))] {
+            assert_eq!(mates.nobody(line, "max"), name, "{line}");
+        }
+        let others = [
+            "@alice hi",
+            "@max hi",
+            "@team hi",
+            "@src/main.rs is wrong",
+            "@main.rs too",
+            "@a@b.org wrote",
+            "@carol",
+            "me@b.org hi",
+        ];
+        for line in others {
+            assert_eq!(mates.nobody(line, "max"), None, "{line}");
+        }
+        assert_eq!(Mates::default().nobody("@dataclass fails", "max"), None, "there is no team");
     }
 
     #[test]

@@ -79,6 +79,8 @@ struct Plain<W> {
     /// The question that was put to the user.
     asked: Option<QuestionId>,
     in_text: bool,
+    /// What others did in the middle of a line.
+    held: Vec<Row>,
     /// Whether nothing stands on the line yet.
     at_line_start: bool,
     /// Whether the prompt stands there, and nothing behind it.
@@ -99,6 +101,7 @@ impl<W: Write> Plain<W> {
             pending: String::new(),
             asked: None,
             in_text: false,
+            held: Vec::new(),
             at_line_start: true,
             prompted: false,
             echo: true,
@@ -140,10 +143,7 @@ impl<W: Write> Plain<W> {
                     self.session.take_returned();
                 }
                 notice = notices.recv() => match notice {
-                    Some(notice) => {
-                        let items = self.session.notice(&notice, now_ms());
-                        self.print(items)?;
-                    }
+                    Some(notice) => self.notice(&notice, now_ms())?,
                     None => return Ok(ExitReason::Shutdown),
                 },
                 line = lines.recv(), if listens => match line {
@@ -200,8 +200,21 @@ impl<W: Write> Plain<W> {
         Ok(false)
     }
 
+    /// Hears a notice. What others do does not cut a line of the lead's in two.
+    fn notice(&mut self, notice: &Notice, now_ms: i64) -> io::Result<()> {
+        let items = self.session.notice(notice, now_ms);
+        let is_others = matches!(notice, Notice::Event { from, .. } if !from.lead);
+        if !(is_others && self.in_text && !self.at_line_start) {
+            return self.print(items);
+        }
+        self.held.extend(items.into_iter().filter_map(|item| match item {
+            Item::Row(row) | Item::Minor(row) => Some(row),
+            Item::Text(_) | Item::TextEnd => None,
+        }));
+        Ok(())
+    }
+
     fn print(&mut self, items: Vec<Item>) -> io::Result<()> {
-        let look = Look { columns: COLUMNS, theme: Theme { color: false }, lang: self.session.lang };
         for item in items {
             match item {
                 Item::Text(words) => {
@@ -212,19 +225,25 @@ impl<W: Write> Plain<W> {
                     write!(self.out, "{}", clean(words))?;
                     self.in_text = true;
                     self.at_line_start = words.ends_with('\n') || (words.is_empty() && self.at_line_start);
+                    if self.at_line_start && !self.held.is_empty() {
+                        self.end_line()?;
+                    }
                 }
                 Item::TextEnd => self.end_line()?,
                 // Whoever typed or piped it has it before their eyes.
                 Item::Row(Row::Said(_)) if !self.echo => {}
                 Item::Row(row) | Item::Minor(row) => {
                     self.end_line()?;
-                    for line in row.lines(look) {
-                        writeln!(self.out, "{}", line.to_string().trim_end())?;
-                    }
+                    self.row(&row)?;
                 }
             }
         }
         self.out.flush()
+    }
+
+    fn row(&mut self, row: &Row) -> io::Result<()> {
+        let look = Look { columns: COLUMNS, theme: Theme { color: false }, lang: self.session.lang };
+        row.lines(look).iter().try_for_each(|line| writeln!(self.out, "{}", line.to_string().trim_end()))
     }
 
     fn end_line(&mut self) -> io::Result<()> {
@@ -232,7 +251,7 @@ impl<W: Write> Plain<W> {
         if !std::mem::replace(&mut self.at_line_start, true) {
             writeln!(self.out)?;
         }
-        Ok(())
+        std::mem::take(&mut self.held).iter().try_for_each(|row| self.row(row))
     }
 
     fn prompt(&mut self) -> io::Result<()> {

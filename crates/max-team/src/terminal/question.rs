@@ -156,8 +156,9 @@ impl Questions {
 
     /// A question that was open before we came.
     pub(super) fn resume(&mut self, asked: &Asked) {
-        let by = Asker { name: asked.by.clone(), ..Asker::default() };
-        let matter = Matter::of(&asked.tool, &asked.action, "", &asked.memory);
+        let (task, color) = (asked.task.clone(), asked.color.clone());
+        let by = Asker { agent: asked.agent, name: asked.by.clone(), task, color };
+        let matter = Matter::of(&asked.tool, &asked.action, &asked.rule, &asked.memory);
         self.add(Question::new(asked.question, by, matter));
     }
 

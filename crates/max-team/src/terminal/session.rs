@@ -78,6 +78,8 @@ pub(super) struct Session {
     /// The message that is being taken back.
     taking_back: Option<EnvelopeId>,
     status: Option<Status>,
+    /// What the team had spent when that was said.
+    counted_nano: u64,
     acts: Vec<Act>,
     returned: Vec<String>,
     listed: Vec<SessionRow>,
@@ -117,6 +119,7 @@ impl Session {
             while_busy: WhileBusy::default(),
             taking_back: None,
             status: None,
+            counted_nano: 0,
             acts: Vec::new(),
             returned: Vec::new(),
             listed: Vec::new(),
@@ -208,6 +211,13 @@ impl Session {
 
     pub(super) fn status(&self) -> Option<&Status> {
         self.status.as_ref()
+    }
+
+    /// What the session has cost, as far as it is known by now: what its status said, and what the team has spent since.
+    pub(super) fn nano(&self) -> u64 {
+        let status = self.status.iter();
+        let said = status.map(|status| status.ledger.spent_nano.saturating_add(status.others_nano)).sum::<u64>();
+        said.saturating_add(self.crew.spent_nano().saturating_sub(self.counted_nano))
     }
 
     /// How the last turn ended, if one did.
@@ -324,6 +334,10 @@ impl Session {
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
+                // The team may go on for long before the house says that nobody does anything.
+                if !self.replaying && self.is_team_at_work() {
+                    self.acts.push(Act::Status(Reason::Footer));
+                }
             }
             _ => {}
         }
@@ -402,11 +416,14 @@ impl Session {
                     Reason::Context => vec![Item::Row(report::context(self.lang, &status))],
                 };
                 self.status = Some(*status);
+                self.counted_nano = self.crew.spent_nano();
                 items
             }
             Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
-            done @ (Done::Written { .. } | Done::Recruited(_) | Done::Roll { .. }) => self.mates_done(done, now_ms),
+            done @ (Done::Written { .. } | Done::Recruited(_) | Done::Roll { .. } | Done::Letters(_)) => {
+                self.mates_done(done, now_ms)
+            }
             Done::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),

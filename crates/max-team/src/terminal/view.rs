@@ -151,14 +151,11 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
     let settings = session.settings();
     let mode = format!("{} {}", settings.mode.name(), look.lang.mode());
     let mut parts = vec![clean_line(&settings.model.name), mode];
-    if let Some(status) = session.status() {
-        if let Some(percent) = report::percent(status).filter(|percent| *percent > 0) {
-            parts.push(format!("{percent}% {}", look.lang.context()));
-        }
-        let nano = status.ledger.spent_nano.saturating_add(status.others_nano);
-        if nano > 0 {
-            parts.push(dollars(nano));
-        }
+    if let Some(percent) = session.status().and_then(report::percent).filter(|percent| *percent > 0) {
+        parts.push(format!("{percent}% {}", look.lang.context()));
+    }
+    if session.nano() > 0 {
+        parts.push(dollars(session.nano()));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);

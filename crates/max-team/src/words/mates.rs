@@ -27,10 +27,39 @@ impl Lang {
         }
     }
 
-    pub(crate) fn roll_heads(self) -> [&'static str; 10] {
+    pub(crate) fn no_such_owner(self, name: &str, near: Option<&str>, there: &[String]) -> String {
+        match (self, near) {
+            (Self::En, Some(near)) => format!("there is nobody called `{name}`: did you mean `{near}`?"),
+            (Self::En, None) => format!("there is nobody called `{name}`; there are {}", there.join(", ")),
+            (Self::Zh, Some(near)) => format!("没有叫 `{name}` 的人：是指 `{near}` 吗？"),
+            (Self::Zh, None) => format!("没有叫 `{name}` 的人；现有 {}", there.join("、")),
+        }
+    }
+
+    pub(crate) fn nobody_there(self, name: &str, near: Option<&str>, there: &[&str]) -> String {
+        match (self, near) {
+            (Self::En, Some(near)) => {
+                format!("there is nobody called `{name}`: did you mean `{near}`? nothing was sent")
+            }
+            (Self::En, None) => {
+                format!("there is nobody called `{name}`: there are {}; nothing was sent", there.join(", "))
+            }
+            (Self::Zh, Some(near)) => format!("没有叫 `{name}` 的人：是指 `{near}` 吗？未发送"),
+            (Self::Zh, None) => format!("没有叫 `{name}` 的人：现有 {}；未发送", there.join("、")),
+        }
+    }
+
+    pub(crate) fn written_before(self) -> &'static str {
         match self {
-            Self::En => ["NAME", "TYPE", "COLOR", "STATE", "LAST", "UNREAD>", "MODEL", "COST>", "TASK", "WHY"],
-            Self::Zh => ["姓名", "类型", "颜色", "状态", "最近活动", "未读>", "模型", "花费>", "任务", "原因"],
+            Self::En => "what was last written",
+            Self::Zh => "最近的来信",
+        }
+    }
+
+    pub(crate) fn roll_heads(self) -> [&'static str; 11] {
+        match self {
+            Self::En => ["NAME", "TYPE", "COLOR", "STATE", "LAST", "UNREAD>", "MODE", "MODEL", "COST>", "TASK", "WHY"],
+            Self::Zh => ["姓名", "类型", "颜色", "状态", "最近活动", "未读>", "模式", "模型", "花费>", "任务", "原因"],
         }
     }
 

@@ -109,6 +109,9 @@ fn somebody_is_written_to_while_nobody_runs_the_session() {
     assert!(told(&after).contains(&"user → alice user_input acted".to_owned()), "{:?}", told(&after));
     let answer = after.iter().find(|letter| letter["from"] == "alice").unwrap();
     assert_eq!((&answer["text"], &answer["state"]), (&json!("Tabs it is."), &json!("delivered")));
+    let journal = max_team_journal::Journal::open(program.home(), max_team_journal::Options::default()).unwrap();
+    let waiting = journal.mailboxes().unwrap();
+    assert!(!waiting.iter().any(|address| address.starts_with("user/")), "it waits for no loop: {waiting:?}");
     // The lead by its name, and everybody at once.
     ok(program.run(&["send", "max", "how far are you?"]));
     let ran = ok(program.run(&["-c", "-p", ""]));
@@ -207,11 +210,12 @@ fn a_written_team_begins_with_the_first_message() {
     let kinds: Vec<&str> = (0..2).map(|at| team["members"][at]["agentType"].as_str().unwrap()).collect();
     assert_eq!(kinds, ["general", "explore"]);
     // Nobody begins twice, and what cannot begin is told.
-    let again = ok(program.run(&["-c", "--team", "web", "-p", "how far?"]));
-    assert!(again.err.contains("not started: `alice`: `alice` is there already"), "{again:?}");
+    let again = program.run(&["-c", "--team", "web", "-p", "how far?"]);
+    assert!(again.code == 8 && again.err.contains("not started: `alice`: `alice` is there already"), "{again:?}");
     let program = program.file("odd.yaml", "members:\n  - {name: carl, prompt: p, type: wizard}\n");
-    let odd = ok(program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]));
-    assert!(odd.err.contains("there is no type `wizard`"), "{odd:?}");
+    let odd = program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]);
+    assert!(odd.code == 8 && odd.err.contains("`carl`: there is no type `wizard`"), "{odd:?}");
+    assert_eq!(odd.out, "Half way.\n", "the rest is done: {odd:?}");
     let none = program.run(&["--team", "wbe", "-p", "hi"]);
     assert!(none.code == 2 && none.err.contains("there are web"), "{none:?}");
     // A session that nobody runs gets its team when it goes on.
@@ -295,4 +299,22 @@ fn one_who_was_called_before_is_spoken_to() {
     assert_eq!((&answer["from"], &answer["text"]), (&json!("explore"), &json!("There is a cellar.")));
     let stranger = program.run(&["team", "shutdown", "explore"]);
     assert!(stranger.code == 1 && stranger.err.contains("nor any other teammate"), "{stranger:?}");
+}
+
+/// What was last done counts, not what was last said to the lead.
+#[test]
+fn the_session_last_used_is_the_one_in_which_something_was_last_done() {
+    let server = pair();
+    let program = Program::team(&server);
+    ok(program.run(&["-p", "go"]));
+    let first = ok(program.run(&["team", "show", "--json"])).json()["session"].as_str().unwrap().to_owned();
+    ok(program.run(&["-p", "how far is the other one?"]));
+    let second = ok(program.run(&["team", "show", "--json"])).json()["session"].as_str().unwrap().to_owned();
+    assert_ne!(first, second);
+    ok(program.run(&["send", "alice", "use tabs", "--session", &first]));
+    assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], first.as_str());
+    ok(program.run(&["tasks", "add", "Later", "--session", &second]));
+    assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], second.as_str());
+    ok(program.run(&["-r", &first, "-p", ""]));
+    assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], first.as_str(), "alice has read it");
 }

@@ -3,12 +3,13 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use max_team_testkit::{ModelServer, Recorded, Reply, Script, Storm};
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script, Storm};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::obeyed::runs;
 use crate::program::Program;
+use crate::tasks::check_claims;
 
 fn soon(what: impl Fn() -> bool) -> bool {
     let until = Instant::now() + Duration::from_secs(60);
@@ -141,44 +142,66 @@ fn a_hundred_at_rest_cost_nothing() {
     assert!(rest.iter().all(|(_, calls)| *calls == 0), "{rest:?}");
 }
 
-const SIX: [(&str, &str); 6] = [
-    ("ann", "Write ann.txt."),
-    ("ben", "Write ben.txt."),
-    ("cat", "Tell dan."),
-    ("dan", "Wait for cat."),
-    ("eva", "Serve."),
-    ("fay", "Read a.txt."),
+/// Name, first words, and whether it takes tasks by itself.
+const SIX: [(&str, &str, bool); 6] = [
+    ("ann", "Write ann.txt.", false),
+    ("ben", "Write ben.txt.", false),
+    ("cat", "Tell dan.", false),
+    ("dan", "Wait for cat.", true),
+    ("eva", "Serve.", false),
+    ("fay", "Take tasks.", true),
 ];
+/// What whoever left a command running is told of it.
+const DIED: &str = "it died with the program";
 
 fn mark() -> String {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     format!("86420.{}6{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// What each of the six does, by how far it is.
-fn six(request: &Recorded, mark: &str) -> Option<Reply> {
+/// What each of the six does, by how far it is. At the gate stand dan, so that it cannot read what cat writes, and whoever has
+/// taken the task.
+fn six(request: &Recorded, mark: &str, gate: &Gate) -> Option<Reply> {
     let done = request.tool_results();
     let Some(name) = who(request) else {
-        return Some(if done == 0 { SIX.into_iter().fold(Reply::new(), spawn) } else { Reply::text("Noted.") });
+        let task =
+            Reply::new().tool("toolu_task", "TaskCreate", json!({ "subject": "count", "description": "Count." }));
+        let start = |reply: Reply, (name, prompt, claims): (&str, &str, bool)| {
+            let input = json!({ "name": name, "role": "mate", "prompt": prompt, "auto_claim": claims });
+            reply.tool(format!("toolu_{name}"), "spawn_teammate", input)
+        };
+        return Some(if done == 0 { SIX.into_iter().fold(task, start) } else { Reply::text("Noted.") });
     };
     let call = |tool: &str, input: Value| Reply::new().tool(format!("toolu_{name}{done}"), tool, input);
+    if request.contains("You have taken task #1") && !request.contains("Task #1 is completed") {
+        return Some(match done {
+            0 => call("read_file", json!({ "path": "a.txt" })).gate_before(gate),
+            _ => call("TaskUpdate", json!({ "taskId": "1", "status": "completed" })),
+        });
+    }
     Some(match (name.as_str(), done) {
         ("ann" | "ben", 0) => call("write_file", json!({ "path": format!("{name}.txt"), "content": "yes\n" })),
         ("cat", 0) => call("send_message", json!({ "to": "dan", "message": "the word is tide" })),
-        ("dan", _) if !request.contains("the word is tide") => Reply::text("I wait."),
+        ("dan", 0) if !request.contains("the word is tide") => Reply::text("I wait.").gate_before(gate),
         ("eva", 0) => call("run_shell", json!({ "command": format!("sleep {mark}"), "background": true })),
-        ("fay", 0..3) => call("read_file", json!({ "path": "a.txt", "offset": done + 1, "limit": 1 })),
         _ => Reply::text(format!("{name} is done.")),
     })
 }
 
-/// Six teammates with mail under way, two questions and a command that runs on; killed once there were so many requests
-/// and so many questions.
-fn six_survive_a_kill_after(requests: usize, questions: usize) {
-    let mark = mark();
+/// When the six are killed.
+enum When {
+    /// Once there were so many requests.
+    Requests(usize),
+    /// Once a letter waits for its reader, somebody holds the task and a command runs; and so many ask.
+    Asked(usize),
+}
+
+/// Six teammates with mail under way, two questions, a task that one of them holds and a command that runs on.
+fn six_survive_a_kill(when: When) {
+    let (mark, gate) = (mark(), Gate::new());
     let script = {
-        let mark = mark.clone();
-        Script::new().when(move |request| six(request, &mark))
+        let (mark, gate) = (mark.clone(), gate.clone());
+        Script::new().when(move |request| six(request, &mark, &gate))
     };
     let server = ModelServer::start(script);
     let program = Program::team(&server).file("a.txt", "one\ntwo\nthree\n");
@@ -187,12 +210,30 @@ fn six_survive_a_kill_after(requests: usize, questions: usize) {
     terminal.wait("or give a task");
     terminal.keys(&["go", "Enter"]);
     let open = || program.run(&["inbox", "--json"]).json().as_array().unwrap().len();
-    assert!(soon(|| server.count() >= requests && (questions == 0 || open() >= questions)), "{}", server.count());
+    let count = |name: &str| program.journal().iter().filter(|entry| entry["event"] == name).count();
+    match when {
+        When::Requests(requests) => {
+            gate.open();
+            assert!(soon(|| server.count() >= requests), "{}", server.count());
+        }
+        When::Asked(questions) => {
+            gate.wait_reached_by(2);
+            assert!(soon(|| count("command_begun") == 1 && open() >= questions), "{:?}", program.events());
+        }
+    }
     terminal.kill();
+    gate.open();
     assert!(soon(|| !runs(&mark)), "a command outlives its owner");
     // What was asked is there while nobody runs, and nothing else is.
-    let known = program.journal().iter().filter(|entry| entry["event"] == "question_asked").count();
-    assert!(open() == known && known >= questions, "{known}: {:?}", program.run(&["inbox"]));
+    let (asked, begun) = (count("question_asked"), count("command_begun"));
+    assert_eq!(open(), asked, "{:?}", program.run(&["inbox"]));
+    let held = program.run(&["tasks", "list", "--json"]).json();
+    if let When::Asked(_) = when {
+        assert_eq!((&held[0]["status"], &held[0]["owner"]), (&json!("in_progress"), &json!("fay")), "{held}");
+        let waiting = program.run(&["mail", "list", "--json", "--agent", "dan"]).json();
+        let is_unread = |letter: &Value| letter["from"] == "cat" && letter["state"] != "acted";
+        assert!(waiting.as_array().unwrap().iter().any(is_unread), "{waiting}");
+    }
     std::fs::remove_file(program.home().with_file_name("screen")).unwrap();
     let _terminal = Terminal::open(&program, &[&["-c"], allow.as_slice()].concat());
     let answer = || {
@@ -201,34 +242,40 @@ fn six_survive_a_kill_after(requests: usize, questions: usize) {
         }
         ["ann.txt", "ben.txt"].iter().all(|name| program.project().join(name).exists())
     };
-    assert!(soon(answer), "after {requests}: {:?}", program.run(&["inbox"]));
+    assert!(soon(answer), "{:?}", program.run(&["inbox"]));
     let finished = |name: &str| {
         let words = format!("{name} is done.");
         server.requests().iter().any(|request| who(request).is_none() && request.contains(&words))
     };
     // Dan answers a colleague, so nobody waits for what it says; its turn is seen from its own conversation.
-    let told = || {
-        server
-            .requests()
-            .iter()
-            .any(|request| who(request).as_deref() == Some("dan") && request.contains("the word is tide"))
+    let was_told = |name: &str, words: &str| {
+        server.requests().iter().any(|request| who(request).as_deref() == Some(name) && request.contains(words))
     };
-    assert!(soon(|| told() && ["ann", "ben", "cat", "eva", "fay"].into_iter().all(finished)), "after {requests}");
-    let started = program.journal().iter().filter(|entry| entry["event"] == "agent_started").count();
-    assert_eq!(started, 1 + SIX.len(), "after {requests}: the lead and six");
+    let all = || ["ann", "ben", "cat", "eva"].into_iter().all(finished) && was_told("dan", "the word is tide");
+    assert!(soon(all), "{:?}", program.events());
+    let is_done = || program.run(&["tasks", "show", "1", "--json"]).json()["status"] == "completed";
+    assert!(soon(is_done), "{:?}", program.run(&["tasks", "list"]));
+    check_claims(&program);
+    assert_eq!(count("item_added"), 1);
+    assert_eq!(count("agent_started"), 1 + SIX.len(), "the lead and six");
+    // A command that was running is over for good, and its owner was told once; one that began later runs.
+    assert!(soon(|| count("command_over") == begun), "{:?}", program.events());
+    let is_told = |entry: &&Value| entry["event"] == "turn_started" && entry.to_string().contains(DIED);
+    assert_eq!(program.journal().iter().filter(is_told).count(), begun);
+    assert!(begun == 0 || was_told("eva", DIED));
 }
 
 #[test]
 fn six_survive_a_kill_as_they_begin() {
-    six_survive_a_kill_after(3, 0);
+    six_survive_a_kill(When::Requests(3));
 }
 
 #[test]
 fn six_survive_a_kill_in_the_middle() {
-    six_survive_a_kill_after(9, 0);
+    six_survive_a_kill(When::Requests(9));
 }
 
 #[test]
 fn six_survive_a_kill_while_two_of_them_ask() {
-    six_survive_a_kill_after(12, 2);
+    six_survive_a_kill(When::Asked(2));
 }

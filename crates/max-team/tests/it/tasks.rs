@@ -64,7 +64,7 @@ fn answer(request: &Recorded) -> Option<Reply> {
 }
 
 /// Nobody ever claims what somebody holds, and each claim is the next.
-fn check_claims(program: &Program) {
+pub(crate) fn check_claims(program: &Program) {
     let mut held: BTreeMap<u64, (Option<String>, u64)> = BTreeMap::new();
     for entry in program.journal().iter().filter(|entry| entry["event"] == "item_moved") {
         let moved = &entry["payload"]["item_moved"];
@@ -196,6 +196,10 @@ fn the_list_speaks_chinese() {
     assert!(ok(program.run(&["tasks", "list"])).starts_with("没有任务"));
     assert_eq!(ok(program.run(&["tasks", "add", "写测试"])), "已添加 #1：写测试\n");
     ok(program.run(&["tasks", "update", "1", "--owner", "leo"]));
+    for (owner, words) in [("lea", "是指 `leo` 吗"), ("nosuch", "现有 ada、")] {
+        let nobody = program.run(&["tasks", "update", "1", "--owner", owner]);
+        assert!(nobody.code == 2 && nobody.err.contains(words), "{nobody:?}");
+    }
     insta::assert_snapshot!("tasks_list_zh", ok(program.run(&["tasks", "list"])));
     let ran = program.run(&["tasks", "update", "7", "--status", "completed"]);
     assert!(ran.code == 1 && ran.err.contains("没有任务 `7`"), "{ran:?}");

@@ -1,11 +1,13 @@
 //! Copies through the whole program: a member works in one, and what it left is looked at, taken and dropped.
 
 use std::process::Command;
+use std::time::{Duration, Instant};
 
-use max_team_testkit::{ModelServer, Reply, Script};
+use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
 use super::chat::Terminal;
+use super::desk::wait_for;
 use super::plans::{news, plan, task, voice, write};
 use super::program::{Program, Ran};
 
@@ -201,6 +203,60 @@ fn where_nobody_can_be_asked_the_copy_stays_and_the_command_is_told() {
     told(&server, &command);
     said(&program.run(&["worktrees", "accept", &id, "a.txt"]), 0, "1 file taken into the project");
     assert_eq!((program.read("a.txt"), listed(&program).len()), ("copy\n".to_owned(), 0));
+}
+
+/// A lead whose teammate changes something in a copy.
+fn with_mate() -> (ModelServer, Program) {
+    let spawn =
+        json!({ "name": "ann", "role": "writer", "prompt": "Change a.txt.", "type": "leo", "isolation": "worktree" });
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let is_mate = request.user_texts().first().is_some_and(|text| text.starts_with("You are `ann`"));
+        Some(match (is_mate, request.tool_results()) {
+            (true, 0) => write("a.txt", "copy\n"),
+            (true, _) => Reply::text("Changed."),
+            (false, 0) => Reply::new().tool("s", "spawn_teammate", spawn.clone()),
+            (false, _) => Reply::text("So it is."),
+        })
+    }));
+    let program = project(&server);
+    (server, program)
+}
+
+#[test]
+fn what_a_teammate_did_in_a_copy_is_asked_about_when_it_has_been_shut_down() {
+    let (server, program) = with_mate();
+    let mut terminal = Terminal::open(&program, &MODE);
+    terminal.wait("or give a task");
+    terminal.keys(&["change it, please", "Enter"]);
+    wait_for(&program, "turn_ended", "Changed.");
+    said(&program.run(&["team", "shutdown", "ann"]), 0, "ann");
+    terminal.wait("leave them for later");
+    let screen = terminal.screen();
+    assert!(screen.contains("? ann has changes for you, in a copy of the project"), "{screen}");
+    assert_eq!(program.read("a.txt"), "one\n", "nothing is taken before the yes");
+    terminal.answer("y");
+    wait_for(&program, "turn_ended", "1 file is in the project now");
+    assert_eq!((program.read("a.txt").as_str(), listed(&program).len()), ("copy\n", 0));
+    terminal.keys(&["and now?", "Enter"]);
+    let told = |request: &Recorded| request.contains("and now?") && request.contains("1 file is in the project now");
+    let until = Instant::now() + Duration::from_secs(20);
+    while !server.requests().iter().any(told) {
+        assert!(Instant::now() < until, "{}", terminal.screen());
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn what_a_teammate_did_in_a_copy_is_told_where_nobody_can_be_asked() {
+    let (_server, program) = with_mate();
+    let ran = program.run(&[&["-p", "change it, please"], &MODE[..]].concat());
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert_eq!(program.run(&["team", "shutdown", "ann", "--now"]).code, 0);
+    let ran = program.run(&[&["-c", "-p", ""], &MODE[..]].concat());
+    let id = listed(&program)[0]["id"].as_str().unwrap().to_owned();
+    said(&ran, 0, &format!("max-team worktrees show {id}"));
+    assert_eq!(program.run(&["inbox", "--json"]).json(), json!([]), "it is not asked any more");
+    said(&program.run(&["worktrees", "accept", &id]), 0, "1 file taken into the project");
 }
 
 /// A copy with three files in it that nobody has decided about.

@@ -44,7 +44,7 @@ impl Agent {
                 }
                 None => {
                     told.push(format!(
-                        "`{id}` ({name}): the program was stopped while it ran, and it with it. Nobody knows how far it came: look \
+                        "`{id}` ({name}): it died with the program, which ended while it ran. Nobody knows how far it came: look \
                          before you run it again."
                     ));
                     true

@@ -11,6 +11,7 @@ use max_team_core::policy::Class;
 use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
+use super::review::decided;
 use super::{Agent, Newcomer, SNAPSHOT_VERSION};
 use crate::error::RuntimeError;
 use crate::handle::{Mate, Notice};
@@ -81,7 +82,7 @@ struct Written {
 
 impl Agent {
     /// Writes down what was decided, with all that goes with it, and applies it.
-    pub(super) async fn commit(&mut self, events: Vec<Event>, extra: Extra) -> Result<(), RuntimeError> {
+    pub(super) async fn commit(&mut self, mut events: Vec<Event>, extra: Extra) -> Result<(), RuntimeError> {
         if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
             return Ok(());
         }
@@ -96,6 +97,7 @@ impl Agent {
             tokio::task::yield_now().await;
         }
         let at_ms = now_ms();
+        events.extend(self.review_after(&events, at_ms));
         let mut extra = extra;
         let guests = std::mem::take(&mut extra.guests);
         let shown = extra.shown();
@@ -140,6 +142,7 @@ impl Agent {
         let actor = format!("agent:{}", self.origin.name);
         commit.actor.clone_from(&actor);
         let (mut replies, mut answered) = (Vec::new(), None);
+        let is_reviewed = events.iter().any(|event| matches!(event, Event::ReviewBegun(_)));
         // A turn may end in the same decision that begins it, before anybody knows whose it was.
         let mut assignment = self.turn.assignment();
         let mut stopped_by = self.turn.stopped_by();
@@ -167,8 +170,11 @@ impl Agent {
                         // The answer is about to be shown.
                         commit.strength = Strength::Full;
                     }
+                    extra.sends.extend(self.turn.reviewing().and_then(|letter| decided(letter, &over.text, at_ms)));
                     if let Some(given) = assignment {
-                        extra.sends.push(self.result_letter(given, over, stopped_by, quiet, at_ms));
+                        let letter = self.result_letter(given, over, stopped_by, quiet, at_ms);
+                        // Where its changes are decided about first, it goes with what came of that.
+                        extra.sends.extend(Some(letter).filter(|_| !is_reviewed));
                         extra.others.extend(self.keeping(given, over, at_ms)?);
                         answered = given.cache.as_ref().map(|asked| asked.call);
                     }

@@ -54,6 +54,9 @@ impl Agent {
     /// Starts whatever is pending and not under way; what acts on the team itself is handed back.
     pub(super) fn launch(&mut self) -> Vec<String> {
         let mut acts = Vec::new();
+        if self.turn.reviewing().is_some() {
+            self.frame.vacate();
+        }
         for effect in self.turn.pending() {
             let flight = match &effect {
                 Effect::CallModel(intent) => Flight::Model { call: intent.call, attempt: intent.attempt },
@@ -78,6 +81,7 @@ impl Agent {
                 }
                 Effect::CallModel(intent) => self.call_model(flight, intent),
                 Effect::Prepare(keys) => self.prepare(flight, &keys),
+                Effect::RunTool { key, action, .. } if self.is_unseen(&action) => self.look_over(flight, key, action),
                 Effect::RunTool { key, action, .. } if action.deed == Deed::Merge => self.settle(flight, key, action),
                 Effect::RunTool { key, action, attended } => self.run_tool(flight, key, action, attended),
                 Effect::Sleep { until_ms } => self.sleep(flight, until_ms),

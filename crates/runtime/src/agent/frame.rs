@@ -333,6 +333,11 @@ impl Frame {
         self
     }
 
+    /// Nobody is at work any more where it reaches into: what is there can be taken and dropped.
+    pub(crate) fn vacate(&mut self) {
+        self.occupied = None;
+    }
+
     /// The same for another agent of this definition.
     pub(crate) fn under(&self, settings: Settings) -> Self {
         let mut frame = self.clone();

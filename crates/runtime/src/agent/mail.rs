@@ -33,7 +33,7 @@ use crate::plan::cap;
 use crate::rows;
 use crate::skills::{self, Asked};
 use crate::team_tools;
-use crate::worktree::{self, Changed};
+use crate::worktree;
 
 /// What has come, by what becomes of it.
 #[derive(Default)]
@@ -57,7 +57,7 @@ impl Agent {
         let all = all | std::mem::take(&mut self.noted);
         let mut sorted = Sorted::default();
         for letter in self.floor.mail(&self.stream, all)? {
-            if self.turn.gone().is_some() {
+            if self.turn.gone().is_some() && !self.is_for_review(&letter) {
                 self.send_back(&letter).await?;
             } else {
                 self.sort(letter, &mut sorted).await?;
@@ -315,13 +315,12 @@ impl Agent {
         self.in_flight.remove(&Flight::Tool(key.clone()));
         self.is_over(&key);
         let ack = Extra::acks(vec![letter.id]);
-        if let Some(Changed { id, diff, asides, news, .. }) = changed {
+        if let Some(changed) = changed {
             if is_asked {
-                let (shown, deed) = (Some(Hash::of(&diff)), Deed::Merge);
-                let action = Action { deed, preview: asides + &diff, after: shown, said: words, ..Action::read(id) };
+                let action = changed.question(words);
                 return self.step(Input::Unanswered { key, action }, ack).await;
             }
-            words = format!("{words}\n\n{news}");
+            words = format!("{words}\n\n{}", changed.news);
         }
         let content = vec![Part::text(words)];
         let ended = Input::ToolEnded { key, content, is_error, interrupted: false, fatal: None, ms };

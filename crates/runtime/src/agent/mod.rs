@@ -24,6 +24,7 @@ mod notes;
 mod parting;
 mod protocol;
 mod recruit;
+mod review;
 mod skills;
 mod steer;
 mod tasks;
@@ -65,6 +66,7 @@ pub(crate) use frame::Frame;
 pub(crate) use mail::{derived, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
+pub(crate) use review::decided;
 use steer::Steering;
 pub(crate) use steer::waits;
 
@@ -347,12 +349,15 @@ impl Agent {
             if activity == Activity::Idle && std::mem::take(&mut self.look_back) {
                 Box::pin(self.hand_over()).await?;
             }
+            if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
+                // Nobody has rung for it: that it is at work is known from itself alone.
+                told = Some(Activity::Busy);
+                self.floor.report(&self.stream, Activity::Busy, false).await;
+                continue;
+            }
             if told != Some(activity) {
                 told = Some(activity);
                 self.floor.report(&self.stream, activity, false).await;
-            }
-            if activity == Activity::Idle && (self.hear_commands().await? || self.take_up().await?) {
-                continue;
             }
             if activity == Activity::Idle && self.can_leave() && self.floor.leave(&self.stream, controls).await {
                 return Ok(());

@@ -73,7 +73,8 @@ impl Agent {
         });
         // Before anybody hears of it: whoever does may take up what it held.
         self.floor.give_back(&self.doer(), Why::Ended, true, Arc::clone(&self.origin)).await?;
-        self.commit(vec![Event::AgentEnded(ended)], extra).await?;
+        let review = self.review_of_ended(&ended);
+        self.commit([Event::AgentEnded(ended)].into_iter().chain(review).collect(), extra).await?;
         row.map_or(Ok(()), |row| self.floor.know_mate(&mate.name, row))
     }
 

@@ -41,6 +41,8 @@ pub struct Enrolled {
     pub color: String,
     /// Why it is no more, if so.
     pub gone: Option<AgentEnded>,
+    /// The mode it works in.
+    pub mode: Option<Mode>,
     /// Letters that it has not read.
     pub unread: usize,
     /// When it last did anything.
@@ -146,6 +148,7 @@ impl Census<'_> {
             kind: definition.name,
             color: who.map(|who| who.color.clone()).unwrap_or_default(),
             gone,
+            mode: turn.settings().map(|settings| settings.mode),
             unread: self.journal.count_mail(&stream)?,
             last_at_ms: last.first().map_or(row.at_ms, |entry| entry.at_ms),
             title: now.unwrap_or_default(),

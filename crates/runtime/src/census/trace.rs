@@ -244,7 +244,9 @@ impl Reader<'_> {
             Event::TurnStarted(started) => {
                 self.turns.push((started.assignment.clone(), Span::new(SpanKind::Turn, self.name, at_ms)));
             }
-            Event::CompactionAsked(_) => self.turns.push((None, Span::new(SpanKind::Turn, self.name, at_ms))),
+            Event::CompactionAsked(_) | Event::ReviewBegun(_) => {
+                self.turns.push((None, Span::new(SpanKind::Turn, self.name, at_ms)))
+            }
             Event::Compacted(_) | Event::CompactionFailed(_) | Event::Uncompacted(_) => self.compaction(at_ms, event),
             Event::LlmIntent(intent) => {
                 let again = if intent.attempt > 1 { format!(" (attempt {})", intent.attempt) } else { String::new() };

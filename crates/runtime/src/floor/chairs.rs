@@ -181,7 +181,10 @@ impl Floor {
     }
 
     /// The first half of a commit: it waits in the journal's queue, behind all that were handed in before it.
-    pub(crate) async fn hand_in(self: &Arc<Self>, commit: Commit) -> Result<HandedIn, RuntimeError> {
+    pub(crate) async fn hand_in(self: &Arc<Self>, mut commit: Commit) -> Result<HandedIn, RuntimeError> {
+        // People read their letters where they lie, and nobody takes them out: they do not wait among those that loops look for.
+        let is_persons = |letter: &&Envelope| letter.to.starts_with("user/");
+        commit.acks.extend(commit.sends.iter().filter(is_persons).map(|letter| letter.id));
         let letters = commit.sends.clone();
         // One that others may refuse is not spoken of before it is stored.
         let is_sure = commit.expect.len() <= 1 || commit.expect.iter().skip(1).all(|(_, at)| *at == Expect::At(0));
@@ -317,6 +320,8 @@ impl Floor {
         let busy = chairs.values().any(|chair| chair.activity == Activity::Busy && !chair.aside);
         let mut told = lock(&self.quiet);
         if busy || *told {
+            // Somebody has begun without having been rung: that it is quiet again is worth telling.
+            *told &= !busy;
             return None;
         }
         *told = true;

@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::{Activity, Floor};
-use crate::agent::{Control, derived, text_at};
+use crate::agent::{Control, decided, derived, text_at};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::MateRow;
@@ -72,6 +72,12 @@ impl Floor {
         let is_apart = is_mate || turn.assignment().is_some_and(|given| given.life == Life::Background);
         let excuse = Excuse { address: &address, name: &name, is_mate: is_apart, why, spent: spent(&turn), at_ms };
         commit.sends.extend(current.into_iter().chain(waiting).map(|given| excuse.letter(&given)));
+        // One that only waited to hear what becomes of its changes has done its work.
+        let came_to = events.iter().find_map(|event| match event {
+            Event::TurnEnded(over) => Some(over.text.as_str()),
+            _ => None,
+        });
+        commit.sends.extend(turn.reviewing().zip(came_to).and_then(|(letter, text)| decided(letter, text, at_ms)));
         if is_mate {
             let is_missed = |letter: &&Envelope| given(letter).is_none() && parting::comes_back(letter.kind);
             commit.sends.extend(mail.iter().filter(is_missed).map(|letter| excuse.returned(letter)));

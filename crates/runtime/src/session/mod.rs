@@ -12,8 +12,8 @@ use max_team_journal::{Journal, Projection};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
-use crate::memory;
-use crate::rows::{event_of, put};
+use crate::rows::{self, MateRow, event_of, put};
+use crate::{memory, tasks};
 
 /// What each session is: written once.
 const OPENED: &str = "session";
@@ -25,6 +25,8 @@ const ASKED: &str = "session_asked";
 pub(crate) const IN_DIRECTORY: &str = "session_in";
 /// Characters of the title and the preview.
 const PREVIEW_CHARS: usize = 80;
+/// Sessions among which the one last used is looked for.
+const RECENT_MAX: usize = 16;
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
 
@@ -121,12 +123,37 @@ impl<'j> Sessions<'j> {
         Ok(sessions)
     }
 
-    /// The last one of a directory.
+    /// The last one of a directory: the one in which something was last done, said or not.
     pub fn latest(&self, cwd: &Path) -> Result<SessionRow, RuntimeError> {
         let here = cwd.display().to_string();
         let found = self.journal.get(IN_DIRECTORY, &here)?;
         let session = found.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
-        self.row(session.ok_or(RuntimeError::NothingToContinue(here))?)
+        let said = self.row(session.ok_or_else(|| RuntimeError::NothingToContinue(here.clone()))?)?;
+        let recent = self.list(RECENT_MAX)?.into_iter().filter(|row| row.cwd == here);
+        let mut latest = (self.active_at_ms(&said)?, said);
+        for row in recent {
+            let active = (self.active_at_ms(&row)?, row);
+            latest = if active.0 > latest.0 { active } else { latest };
+        }
+        Ok(latest.1)
+    }
+
+    /// When something was last said, done by the lead or a teammate, written to one of them, or changed in the shared list.
+    fn active_at_ms(&self, row: &SessionRow) -> Result<i64, RuntimeError> {
+        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
+        let agents = std::iter::once(row.lead).chain(mates.into_iter().map(|(_, mate)| mate.agent));
+        let mut streams = vec![tasks::stream(row.session)];
+        for agent in agents.map(agent_stream) {
+            streams.push(format!("mail/{agent}"));
+            streams.push(agent);
+        }
+        let mut last_ms = row.last_at_ms;
+        for stream in streams {
+            let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { continue };
+            let last = self.journal.read(&stream, before, 1)?;
+            last_ms = last.iter().map(|entry| entry.at_ms).fold(last_ms, i64::max);
+        }
+        Ok(last_ms)
     }
 
     /// One of them.

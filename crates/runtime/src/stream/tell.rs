@@ -77,6 +77,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::Responded(_)
         | Event::LetterRefused(_)
         | Event::AgentEnded(_)
+        | Event::ReviewBegun(_)
         | Event::Granted(_)
         | Event::CommandBegun(_)
         | Event::CommandOver(_)
@@ -123,6 +124,7 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
             let message = format!("ended by {}{forced} {}", of.by, of.reason).trim_end().to_owned();
             vec![What::Agent { state: Standing::Stopped, reason: None, message }]
         }
+        Event::ReviewBegun(_) => status("what it did in its copy is looked at".to_owned()),
         Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
         Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
         Event::CommandOver(of) => status(format!("{} is over", of.id)),

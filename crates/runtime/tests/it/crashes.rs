@@ -244,7 +244,7 @@ pub(crate) fn check_rest(journal: &Journal) {
     let mut done = BTreeSet::new();
     for (stream, event) in events(journal) {
         match event {
-            Event::TurnStarted(_) => *open.entry(stream).or_default() += 1,
+            Event::TurnStarted(_) | Event::ReviewBegun(_) => *open.entry(stream).or_default() += 1,
             Event::TurnEnded(_) => *open.entry(stream).or_default() -= 1,
             Event::ToolDone(tool) => assert!(done.insert((stream, tool.key)), "a call has two results"),
             _ => {}

@@ -3,10 +3,12 @@
 
 mod cache;
 mod calls;
+mod commands;
 mod compact;
 mod crashes;
 mod crew;
 mod denials;
+mod idle;
 mod limits;
 mod mates;
 mod memory;
@@ -14,6 +16,7 @@ mod misfits;
 mod people;
 mod progress;
 mod questions;
+mod reviews;
 mod steer;
 mod stops;
 mod stream;

@@ -1,6 +1,8 @@
 //! What somebody did in a copy: who is asked about it, and what each answer leads to.
 
 use super::*;
+use crate::event::ReviewBegun;
+use crate::message::Kind;
 use crate::policy::Settled;
 
 fn copy() -> Action {
@@ -122,4 +124,86 @@ fn an_answer_outlives_the_stop_of_a_turn_that_asks_about_its_changes() {
     let [Part::Text { text }] = done.content.as_slice() else { panic!("{done:?}") };
     assert_eq!(done.ending, Ending::Ran);
     assert!(text.starts_with("Changed.") && text.contains("accept agt_1"), "{text}");
+}
+
+fn begun() -> Event {
+    let letter = Envelope {
+        id: EnvelopeId::new(id(7)),
+        from: "agent/a".into(),
+        to: "agent/b".into(),
+        kind: Kind::TaskResult,
+        body: json!({}),
+        reply_to: None,
+        cause: None,
+        sent_at_ms: 0,
+    };
+    let turn = TurnId::new(id(8));
+    Event::ReviewBegun(ReviewBegun { turn, copy: "agt_1".into(), letter: Box::new(letter) })
+}
+
+/// A turn that is about nothing but a copy, after one that has answered.
+fn reviewing() -> World {
+    let mut world = World::new(vec![says("Changed.")]);
+    assert!(world.begin().is_ok() && world.run().is_ok());
+    assert!(world.commit(vec![begun()]).is_ok());
+    world
+}
+
+/// Whoever's work is over asks without a model, and what came of it is the turn's text and no part of what was said.
+#[test]
+fn a_review_is_a_turn_without_a_model() {
+    let later = "the user decides later";
+    let table = [
+        (Some(Answer::settling(Settled::Taken, By::Person("here".into()))), Ok("take")),
+        (Some(Answer::settling(Settled::Dropped, By::Person("here".into()))), Ok("drop")),
+        (Some(Answer::settling(Settled::Left, By::Person("here".into()))), Err(later)),
+        (Some(Answer::new(false, By::Nobody("headless".into()))), Err("nobody could be asked")),
+        (None, Err(later)),
+    ];
+    for (answer, want) in table {
+        let mut world = reviewing();
+        let said = world.turn.history().len();
+        let key = world.turn.current().unwrap().to_string();
+        assert!(world.turn.reviewing().is_some() && world.turn.call(&key).is_some());
+        world.refold();
+        assert!(world.input(Input::Recovered).is_ok());
+        assert!(matches!(world.turn.pending().as_slice(), [Effect::RunTool { .. }]), "it is looked at again");
+        assert!(
+            world
+                .input(Input::Unanswered { key: key.clone(), action: Action { said: String::new(), ..copy() } })
+                .is_ok()
+        );
+        world.refold();
+        let question = question(&world);
+        let next = match answer {
+            Some(answer) => Input::Answered { question, answer },
+            None => Input::Interrupt { by: "me".into() },
+        };
+        assert!(world.input(next).is_ok());
+        if let Ok(name) = want {
+            let Some(Event::ToolIntent(intent)) = world.log.last() else { panic!("{:?}", names(&world)) };
+            assert_eq!(intent.action.parameters, [(SETTLE.to_owned(), name.to_owned())]);
+            let content = vec![Part::text("\n\n[Done.]")];
+            let ended = Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms: 0 };
+            assert!(world.input(ended).is_ok());
+        }
+        let over = world.turn.last().unwrap();
+        let text = want.map_or_else(|why| format!("not in the project yet: {why}"), |_| "[Done.]".to_owned());
+        assert!(over.end == End::Answered && over.text.contains(&text), "{over:?}");
+        assert!(!world.turn.is_busy() && world.turn.history().len() == said, "nobody was told");
+    }
+}
+
+#[test]
+fn a_review_ends_when_nobody_can_go_on_with_it_or_it_was_stopped_before_it_was_seen() {
+    let mut world = reviewing();
+    assert!(world.input(Input::Broken { detail: "the copy is gone".into() }).is_ok());
+    let over = world.turn.last().unwrap();
+    assert!(over.end == End::Answered && over.text.contains("the copy is gone"), "{over:?}");
+
+    let mut world = reviewing();
+    let key = world.turn.current().unwrap().to_string();
+    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok() && world.turn.is_busy());
+    assert!(world.input(Input::Unanswered { key, action: copy() }).is_ok());
+    assert!(!world.turn.is_busy() && world.turn.last().unwrap().text.contains("accept agt_1"));
 }

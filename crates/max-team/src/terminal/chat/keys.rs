@@ -155,6 +155,7 @@ impl Chat {
             Some(Err(_)) | None => {
                 let items = self.session.speak(text, how);
                 self.show(items);
+                self.take_back();
             }
         }
         None

@@ -4,7 +4,8 @@ use std::fmt;
 
 use max_team_core::event::Event;
 use max_team_core::message::Kind;
-use max_team_runtime::{Origin, Roll, Spawn};
+use max_team_core::near::nearest;
+use max_team_runtime::{Letter, Origin, Roll, Spawn};
 
 use super::super::link::{Act, Done};
 use super::super::mates::Mates;
@@ -13,6 +14,9 @@ use super::super::rows::Row;
 use super::super::transcript::Item;
 use super::{Session, note};
 use crate::config::choice::WhileBusy;
+
+/// Letters of a session that is gone on with that are shown again; the last ones.
+const LETTERS_AGAIN_MAX: usize = 10;
 
 /// How `/team load` finds a team: its members, and what is odd about it.
 pub(crate) struct Teams(pub(crate) Find);
@@ -48,8 +52,23 @@ impl Session {
                 self.write(to, text);
                 Vec::new()
             }
-            _ => self.say_by(text, how),
+            _ => match self.mates.nobody(&text, &self.who).filter(|name| !self.works_here(name)) {
+                Some(name) => {
+                    let near = nearest(name, self.mates.iter().map(|known| known.name.as_str()));
+                    let there: Vec<&str> = self.mates.iter().map(|known| known.name.as_str()).collect();
+                    let words = self.lang.nobody_there(name, near, &there);
+                    self.returned.push(text);
+                    vec![note(words)]
+                }
+                None => self.say_by(text, how),
+            },
         }
+    }
+
+    /// Whether somebody of the lead's is called so, whom only the lead has things done by.
+    fn works_here(&self, name: &str) -> bool {
+        let all = self.team.iter().flat_map(|team| team.members.iter().chain(&team.experts));
+        all.into_iter().any(|mate| mate.definition.name == name)
     }
 
     fn write(&mut self, to: String, text: String) {
@@ -78,7 +97,8 @@ impl Session {
                 self.returned.push(format!("@{} {text}", to.join(",")));
                 error
             }
-            Done::Recruited(Err(error)) | Done::Roll { outcome: Err(error), .. } => error,
+            Done::Letters(Ok(letters)) => return self.retold(&letters),
+            Done::Recruited(Err(error)) | Done::Roll { outcome: Err(error), .. } | Done::Letters(Err(error)) => error,
             _ => return Vec::new(),
         };
         self.quiet = true;
@@ -111,8 +131,35 @@ impl Session {
     /// The registry has come.
     fn enrolled(&mut self, roll: &Roll, shown: bool, now_ms: i64) -> Vec<Item> {
         self.mates.read(roll);
+        // Who was here before us may have written.
+        self.acts.extend((!shown && !roll.mates.is_empty()).then_some(Act::Letters));
         let is_any = shown && !roll.mates.is_empty();
         is_any.then(|| Item::Row(report::roll(self.lang, roll, now_ms))).into_iter().collect()
+    }
+
+    /// The last letters of a session that is gone on with, as they were shown when they were written.
+    fn retold(&self, letters: &[Letter]) -> Vec<Item> {
+        let is_shown = |letter: &&Letter| match letter.envelope.kind {
+            Kind::Text => !letter.text().is_empty(),
+            // What was said to the lead stands in the conversation.
+            Kind::UserInput => letter.to != self.who,
+            Kind::TaskResult => letter.envelope.body.get("mate").is_some(),
+            _ => false,
+        };
+        let mut told: Vec<Item> =
+            letters.iter().rev().filter(is_shown).take(LETTERS_AGAIN_MAX).map(|letter| self.row(letter)).collect();
+        if !told.is_empty() {
+            told.push(note(format!("✉ {}", self.lang.written_before())));
+        }
+        told.reverse();
+        told
+    }
+
+    fn row(&self, letter: &Letter) -> Item {
+        let name = |name: &str| if name == "user" { self.lang.you_word().to_owned() } else { name.to_owned() };
+        let color = self.mates.iter().find(|known| known.name == letter.from).map(|known| known.color.clone());
+        let (from, to, color) = (name(&letter.from), name(&letter.to), color.unwrap_or_default());
+        Item::Row(Row::Mail { from, color, to, text: letter.text() })
     }
 
     /// What of an event is about the team itself.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
-use max_team_core::id::{AgentId, TurnId};
+use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::mates::{AgentEnded, Life, Teammate};
-use max_team_core::message::Assignment;
-use max_team_runtime::{Origin, RuntimeError};
+use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_runtime::{Fate, Letter, Origin, RuntimeError};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -131,4 +131,107 @@ fn a_line_that_names_somebody_is_for_them() {
     stage.event_from(alice, Event::AgentEnded(gone));
     let screen = stage.glass.screen();
     assert!(screen.contains("alice has ended (by max: all is done)") && !screen.contains("at rest"), "{screen}");
+}
+
+/// A letter that arrives in the middle of a sentence stands behind the paragraph, not in it.
+#[test]
+fn a_letter_does_not_cut_a_sentence() {
+    let mut stage = stage(Lang::En);
+    let alice = mate(11, "alice", "blue");
+    begins(&mut stage, &alice, "Make a schema");
+    stage.begin("how far are you?");
+    stage.call();
+    stage.stream("The first half of the sen");
+    writes(&mut stage, &alice, "bob", "users(id, name)");
+    stage.wait(100);
+    assert!(!stage.glass.screen().contains("users(id, name)"), "{}", stage.glass.screen());
+    stage.stream("tence is this.\n\nAnother par");
+    stage.stream("agraph.");
+    stage
+        .answer(vec![max_team_core::chat::Part::text("The first half of the sentence is this.\n\nAnother paragraph.")]);
+    stage.end(End::Answered);
+    stage.wait(100);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("The first half of the sentence is this."), "{screen}");
+    assert!(screen.contains("Another paragraph.") && screen.contains("users(id, name)"), "{screen}");
+}
+
+/// What teammates spend is in the bar while they spend it, and once.
+#[test]
+fn the_cost_in_the_bar_moves_while_teammates_spend() {
+    let mut stage = stage(Lang::En);
+    let alice = mate(11, "alice", "blue");
+    let cost = |stage: &Stage| {
+        let screen = stage.glass.screen();
+        let bar = screen.lines().find(|line| line.contains("default mode")).unwrap().to_owned();
+        bar.split('$').nth(1).and_then(|rest| rest.split(' ').next()?.parse::<f64>().ok()).unwrap_or_default()
+    };
+    let before = cost(&stage);
+    begins(&mut stage, &alice, "Make a schema");
+    writes(&mut stage, &alice, "bob", "users(id, name)");
+    stage.wait(1_000);
+    let one = cost(&stage);
+    assert!(one > before, "{}", stage.glass.screen());
+    stage.event_from(alice.clone(), stage::intent(2, 1));
+    stage.event_from(alice.clone(), stage::answer(2, vec![max_team_core::chat::Part::text("Made.")]));
+    ends(&mut stage, &alice, "Made.");
+    stage.wait(1_000);
+    assert!((cost(&stage) - 2.0 * one + before).abs() < 1e-9, "{}", stage.glass.screen());
+}
+
+/// A session that is gone on with shows what was last written, in the colours of whoever wrote it.
+#[test]
+fn letters_of_a_session_are_shown_again() {
+    let mut stage = stage(Lang::En);
+    let letter = |number: u128, kind: Kind, from: &str, to: &str, body: serde_json::Value| Letter {
+        envelope: Envelope {
+            id: EnvelopeId::new(Uuid::from_u128(number)),
+            from: "agent/a".into(),
+            to: "agent/b".into(),
+            kind,
+            body,
+            reply_to: None,
+            cause: None,
+            sent_at_ms: 0,
+        },
+        seq: 0,
+        from: from.into(),
+        to: to.into(),
+        fate: Fate::Delivered,
+    };
+    let letters = vec![
+        letter(1, Kind::UserInput, "user", "Max", json!({ "text": "said in the conversation" })),
+        letter(2, Kind::Text, "alice", "bob", json!({ "text": "users(id, name)" })),
+        letter(3, Kind::TaskResult, "explore", "max", json!({ "text": "of a call", "call": "1.0" })),
+        letter(4, Kind::TaskResult, "bob", "max", json!({ "text": "Got it.", "mate": "bob" })),
+        letter(5, Kind::UserInput, "user", "alice", json!({ "text": "use tabs" })),
+    ];
+    stage.chat.done(Done::Letters(Ok(letters)));
+    stage.wait(100);
+    let screen = stage.glass.screen();
+    let at = |words: &str| screen.find(words).unwrap_or_else(|| panic!("{words}: {screen}"));
+    assert!(at("what was last written") < at("users(id, name)"));
+    assert!(at("users(id, name)") < at("Got it.") && at("Got it.") < at("use tabs"), "{screen}");
+    assert!(!screen.contains("said in the conversation") && !screen.contains("of a call"), "{screen}");
+}
+
+/// A name that nobody has is said to be nobody's, and what was written is there to be mended.
+#[test]
+fn a_line_to_nobody_comes_back() {
+    let mut stage = stage(Lang::En);
+    begins(&mut stage, &mate(11, "alice", "blue"), "Make a schema");
+    stage.acts.clear();
+    stage.say("@alcie use tabs");
+    stage.wait(100);
+    let screen = stage.glass.screen();
+    assert!(
+        screen.contains("nobody called `alcie`: did you mean `alice`?") && screen.contains("> @alcie use tabs"),
+        "{screen}"
+    );
+    let sent = |acts: &[Act]| acts.iter().any(|act| matches!(act, Act::Say { .. } | Act::Write { .. }));
+    assert!(!sent(&stage.acts), "{:?}", stage.acts);
+    stage.control('u');
+    stage.say("@src/main.rs is wrong");
+    stage.wait(100);
+    assert!(sent(&stage.acts), "a file is no name: {:?}", stage.acts);
 }

@@ -313,6 +313,10 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         tool: "edit_file".into(),
         action: edit_action("a.md", ""),
         by: "ada".into(),
+        agent: None,
+        task: Some("design".into()),
+        color: None,
+        rule: "edits are asked about".into(),
         memory: Memory::Rules(vec!["Edit".into()]),
     };
     let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
@@ -322,7 +326,8 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
     stage.chat.done(Done::Plan { plan: id, outcome: Ok(plan) });
     stage.wait(1_000);
     let screen = stage.glass.screen();
-    assert!(screen.contains("? ada wants to use edit_file") && screen.contains("0/5 done"), "{screen}");
+    assert!(screen.contains("? ada (task design) wants to use edit_file") && screen.contains("0/5 done"), "{screen}");
+    assert!(screen.contains("edits are asked about"), "{screen}");
 
     // What is older than what was read is read again, not counted twice.
     let mut second = House { stage, plan: first.plan, id };

@@ -1,0 +1,58 @@
+//! What somebody did in a copy of its own, once its work is over: a turn without a model, about one thing that a person decides.
+//!
+//! It has one call, which nobody's answer asked for: to look at the copy, and then to do with it what the person said. What
+//! came of it is the turn's text.
+
+use serde_json::Value;
+
+use super::tools::{left, ran};
+use super::{Call, Current, Phase, Status, Turn};
+use crate::chat::Part;
+use crate::event::{End, Event, ReviewBegun, ToolDone, TurnEnded};
+use crate::message::Envelope;
+use crate::policy::{Action, Class, Deed};
+
+use super::decide::ended;
+
+/// What the one call is called.
+const TOOL: &str = "worktree";
+
+impl Turn {
+    /// What is sent when the turn is over that runs, if it is about nothing but a copy.
+    pub fn reviewing(&self) -> Option<&Envelope> {
+        self.current.as_ref()?.reviewing.as_deref()
+    }
+
+    pub(super) fn begin_review(&mut self, begun: &ReviewBegun) {
+        let current = Current::new(begun.turn, None);
+        self.current = Some(Current { reviewing: Some(begun.letter.clone()), ..current });
+        let action = Action { deed: Deed::Merge, ..Action::read(begun.copy.clone()) };
+        self.phase = Phase::Working(vec![Call {
+            key: begun.turn.to_string(),
+            id: String::new(),
+            tool: TOOL.to_owned(),
+            input: Value::Null,
+            status: Status::Intended { action, class: Class::Idempotent, attended: false },
+        }]);
+    }
+}
+
+/// The end of a review, once its call has a result.
+pub(super) fn reviewed(current: &Current, done: Vec<ToolDone>) -> Vec<Event> {
+    let texts = done.iter().flat_map(|done| &done.content).filter_map(|part| match part {
+        Part::Text { text } => Some(text.trim()),
+        _ => None,
+    });
+    let text = texts.collect::<Vec<_>>().join("\n");
+    let over = TurnEnded { text, ..ended(current, End::Answered, None) };
+    done.into_iter().map(Event::ToolDone).chain([Event::TurnEnded(over)]).collect()
+}
+
+/// The end of one that nobody can go on with: what was done stays where it is.
+pub(super) fn left_alone(current: &Current, calls: &[Call], why: &str) -> Vec<Event> {
+    let done = calls.iter().filter_map(|call| match &call.status {
+        Status::Intended { action, .. } | Status::Asked { action, .. } => Some(ran(call, left(action, why))),
+        _ => None,
+    });
+    reviewed(current, done.collect())
+}

@@ -1,0 +1,105 @@
+//! What somebody did in a copy of its own when nobody waits for it: a background task that is over, a teammate that was shut down.
+//!
+//! Whoever calls somebody and waits is asked about its changes in that call (`mail`). Where no call is left that could wait, the
+//! one who did the work asks: a turn without a model, begun in the commit that says that its work is over, with the same
+//! question, the same answers and the same effects.
+
+use std::sync::Arc;
+
+use max_team_core::chat::Part;
+use max_team_core::event::{End, Event, ReviewBegun};
+use max_team_core::id::TurnId;
+use max_team_core::mates::{AgentEnded, Life};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::policy::{Action, Deed};
+use max_team_core::turn::{Input, SETTLE};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::flight::{Flight, Future, Landed};
+use super::mail::{add, derived, text_at};
+use super::{Agent, millis};
+use crate::shared::now_ms;
+use crate::{session, worktree};
+
+impl Agent {
+    /// The copy that is its own, if it works in one. One in which it was called belongs to whoever called it.
+    fn own_copy(&self) -> Option<String> {
+        let id = worktree::id_of(self.frame.settings());
+        (self.origin.agent?.to_string() == id).then_some(id)
+    }
+
+    /// A background task is over well: what it did is decided about before it is told what came of it.
+    pub(super) fn review_after(&self, events: &[Event], at_ms: i64) -> Option<Event> {
+        let over = events.iter().find_map(|event| match event {
+            Event::TurnEnded(over) if over.end == End::Answered => Some(over),
+            _ => None,
+        })?;
+        let given = self.turn.assignment().filter(|given| given.life == Life::Background)?;
+        let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, None, false, at_ms));
+        Some(begun(copy, letter))
+    }
+
+    /// A teammate is no more, and what it did may wait for a word. Nobody waits for it: its lead is told in passing.
+    pub(super) fn review_of_ended(&self, ended: &AgentEnded) -> Option<Event> {
+        let copy = self.own_copy()?;
+        let letter = Envelope {
+            id: derived(&[self.stream.as_bytes(), b"reviewed"]),
+            from: self.stream.clone(),
+            to: session::agent_stream(self.floor.lead),
+            kind: Kind::TaskResult,
+            body: json!({ "mate": ended.name, "from": ended.name, "stopped": true }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        };
+        Some(begun(copy, letter))
+    }
+
+    /// Whether a letter to one who is no more is about what it has left.
+    pub(super) fn is_for_review(&self, letter: &Envelope) -> bool {
+        self.turn.reviewing().is_some() && matches!(letter.kind, Kind::PermissionResponse | Kind::Shutdown)
+    }
+
+    /// Whether this is to look at what was done, which nobody has decided about.
+    pub(super) fn is_unseen(&self, action: &Action) -> bool {
+        let is_decided = action.parameters.iter().any(|(name, _)| name == SETTLE);
+        self.turn.reviewing().is_some() && action.deed == Deed::Merge && !is_decided
+    }
+
+    /// Looks at what it did. What can be decided about becomes a question.
+    pub(super) fn look_over(&self, flight: Flight, key: String, action: Action) -> Future {
+        let (floor, agent) = (Arc::clone(&self.floor), self.origin.agent);
+        Box::pin(async move {
+            let started = std::time::Instant::now();
+            floor.vacated(&action.target).await;
+            let changed = match agent {
+                Some(agent) => worktree::changed(&floor.shared, agent).await,
+                None => None,
+            };
+            let input = match changed {
+                Some(changed) if changed.is_open => Input::Unanswered { key, action: changed.question(String::new()) },
+                told => {
+                    let content = vec![Part::text(told.map(|changed| changed.news).unwrap_or_default())];
+                    let ms = millis(started);
+                    Input::ToolEnded { key, content, is_error: false, interrupted: false, fatal: None, ms }
+                }
+            };
+            Landed { flight, input: Some(input) }
+        })
+    }
+}
+
+fn begun(copy: String, letter: Envelope) -> Event {
+    Event::ReviewBegun(ReviewBegun { turn: TurnId::new(Uuid::now_v7()), copy, letter: Box::new(letter) })
+}
+
+/// The letter that waited for a decision, with what came of it; `None`: it has nothing to say.
+pub(crate) fn decided(letter: &Envelope, came_to: &str, at_ms: i64) -> Option<Envelope> {
+    let text = text_at(&letter.body, "text");
+    let text =
+        [text.as_str(), came_to].iter().filter(|part| !part.is_empty()).copied().collect::<Vec<_>>().join("\n\n");
+    let mut letter = Envelope { sent_at_ms: at_ms, ..letter.clone() };
+    add(&mut letter.body, "text", &text);
+    Some(letter).filter(|_| !text.is_empty())
+}

@@ -1,0 +1,179 @@
+//! Commands that somebody who stays has left running: whoever did is told once that one is over, whenever the program dies.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command as Process;
+
+use max_team_core::event::Event;
+use max_team_journal::Journal;
+use max_team_runtime::{Command, Order, Which};
+
+use super::calls::{alone, inputs};
+use super::crashes::{check_rest, events, key};
+use super::mates::leading;
+use super::team::rest;
+use super::{house_of, owner, project};
+
+/// A teammate with a command that ends at once and one that ends when somebody writes into the pipe.
+const SERVE: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: eva, role: server, prompt: Serve., type: explore}}]
+  - text: Started.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+  - text: Noted.
+members:
+  eva:
+    - parts:
+        - {tool: run_shell, input: {command: cat a.txt, background: true}}
+        - {tool: run_shell, input: {command: cat pipe, background: true}}
+    - text: They run.
+    - text: I have heard.
+    - text: I have heard.
+    - text: I have heard.
+"#;
+
+/// A project with a pipe that nobody writes into.
+fn with_pipe() -> tempfile::TempDir {
+    let folder = project();
+    assert!(Process::new("mkfifo").arg(folder.path().join("pipe")).status().unwrap().success());
+    folder
+}
+
+/// Lets whatever reads the pipe come to its end.
+fn end_pipe(root: &Path) {
+    let pipe = root.join("pipe");
+    // Opening it waits for a reader.
+    std::thread::spawn(move || std::fs::write(pipe, "the end\n"));
+}
+
+/// For each command that began: how often it was over, and whether that is not known of it.
+fn overs(journal: &Journal) -> BTreeMap<String, Vec<bool>> {
+    let mut overs = BTreeMap::new();
+    for (_, event) in events(journal) {
+        match event {
+            Event::CommandBegun(begun) => {
+                assert_eq!(overs.insert(begun.id.clone(), Vec::new()), None, "it begins twice: {begun:?}");
+            }
+            Event::CommandOver(over) => overs.get_mut(&over.id).unwrap().push(over.lost),
+            _ => {}
+        }
+    }
+    overs
+}
+
+/// What its owner was told of a command, each time.
+fn told(journal: &Journal, owner: &str, id: &str) -> Vec<String> {
+    let about = format!("`{id}` (");
+    let news = |text: &String| text.starts_with("What you had left running in the background is over:");
+    let all = inputs(journal, owner).into_iter().filter(news);
+    all.flat_map(|text| text.split("\n\n").map(str::to_owned).collect::<Vec<_>>())
+        .filter(|part| part.starts_with(&about))
+        .collect()
+}
+
+#[tokio::test]
+async fn who_left_commands_running_is_told_of_each_once() {
+    let folder = with_pipe();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), SERVE);
+    let (_, mut notices) = super::calls::say(&team, folder.path(), leading(Which::New)).await;
+    let ended = |journal: &Journal| overs(journal).into_values().filter(|overs| !overs.is_empty()).count();
+    while ended(&journal) < 1 {
+        assert!(!rest(&mut notices).await.waiting, "nobody is asked about what only looks");
+    }
+    end_pipe(folder.path());
+    while ended(&journal) < 2 {
+        rest(&mut notices).await;
+    }
+    assert_eq!(overs(&journal), BTreeMap::from([("sh-1".into(), vec![false]), ("sh-2".into(), vec![false])]));
+    for (id, printed) in [("sh-1", "one"), ("sh-2", "the end")] {
+        let [told] = told(&journal, "explore", id).try_into().unwrap();
+        assert!(told.contains("exit code 0") && told.contains(printed), "{told}");
+    }
+    check_rest(&journal);
+}
+
+/// A lead has nobody who would ring it when the turn that it begins by itself is over: faces hear of that too.
+#[tokio::test]
+async fn a_lead_is_told_as_well_and_its_face_hears_when_it_rests() {
+    let folder = with_pipe();
+    let journal = Journal::memory();
+    let recording = "answers:\n  - parts: [{tool: run_shell, input: {command: cat pipe, background: true}}]\n  \
+                     - text: It runs.\n  - text: I have heard.\n";
+    let team = house_of(&journal, folder.path(), recording);
+    let mut open = alone(1);
+    open.definition.tools.push("run_shell".into());
+    let (_, mut notices) = super::calls::say(&team, folder.path(), open).await;
+    assert!(!rest(&mut notices).await.waiting);
+    assert_eq!(overs(&journal), BTreeMap::from([("sh-1".into(), vec![])]));
+    end_pipe(folder.path());
+    let heard = rest(&mut notices).await;
+    assert_eq!(heard.names().last(), Some(&"replied"), "{:?}", heard.names());
+    let [told] = told(&journal, "solo", "sh-1").try_into().unwrap();
+    assert!(told.contains("the end"), "{told}");
+    check_rest(&journal);
+}
+
+/// One process: until it dies with that commit, or until nobody has anything to do and it is killed. Whether it came to rest.
+fn live(journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let died = dies_with.map(|commit| journal.die_with(commit));
+    runtime.block_on(async {
+        let died = async {
+            match died {
+                Some(died) => died.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = died => false,
+            () = play(journal, root) => true,
+        }
+    })
+}
+
+async fn play(journal: &Journal, root: &Path) {
+    let team = house_of(journal, root, SERVE);
+    let mut notices = team.watch();
+    let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
+    let session = team.open(owner(), root, leading(which)).await.unwrap().session;
+    rest(&mut notices).await;
+    if !journal.has_mail(key("say")).unwrap() {
+        let command = Command::Say { session, text: "go".into() };
+        team.command(Order { by: owner(), cwd: ".".into(), key: key("say"), command }).await.unwrap();
+        rest(&mut notices).await;
+    }
+}
+
+/// Killed at every commit, and then twice more: of no command somebody hears twice, of none nothing.
+#[test]
+fn whenever_the_program_dies_each_is_told_once() {
+    let mut lost = 0;
+    for commit in 1.. {
+        let folder = with_pipe();
+        let mut journal = Journal::memory();
+        let survived = live(&journal, folder.path(), Some(commit));
+        for _ in 0..3 {
+            journal = journal.reopen().unwrap();
+            assert!(live(&journal, folder.path(), None));
+        }
+        check_rest(&journal);
+        let overs = overs(&journal);
+        for (id, overs) in &overs {
+            let told = told(&journal, "explore", id);
+            let ([over], [told]) = (overs.as_slice(), told.as_slice()) else {
+                panic!("killed at commit {commit}: {id}: {overs:?}, {told:?}");
+            };
+            assert_eq!(told.contains("it died with the program"), *over, "{told}");
+            lost += usize::from(*over);
+        }
+        if survived {
+            assert!(commit > 10 && overs.len() == 2, "a story that short proves nothing");
+            break;
+        }
+    }
+    assert!(lost > 2, "hardly any died with the program");
+}

@@ -1,0 +1,53 @@
+//! What a team costs that rests: nothing, however long.
+
+use std::time::Duration;
+
+use max_team_journal::{Journal, Options};
+use max_team_llm::Replay;
+use max_team_runtime::Which;
+use tokio::runtime::Handle;
+
+use super::calls::say;
+use super::mates::leading;
+use super::team::rest;
+use super::{house_with, project};
+
+const MATES: usize = 100;
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// How often the clock itself looks up on the way to a timer that is an hour ahead: its wheel has six levels. Somebody who
+/// looked every ten minutes would double that.
+const STEPS_MAX: u64 = 6;
+
+/// A lead that starts a hundred, each of whom is ready and rests.
+fn hundred() -> String {
+    let spawn =
+        |at: usize| format!("      - {{tool: spawn_teammate, input: {{name: m{at}, role: r, prompt: Be ready.}}}}\n");
+    let answer = |from: usize| format!("  - parts:\n{}", (from..from + MATES / 2).map(spawn).collect::<String>());
+    let noted = "  - text: Noted.\n".repeat(2 * MATES);
+    let ready: String = (0..MATES).map(|at| format!("  m{at}: [{{text: Ready.}}]\n")).collect();
+    format!("answers:\n{}{}{noted}members:\n{ready}", answer(0), answer(MATES / 2))
+}
+
+/// The clock is stood still and moved from one timer to the next: whatever there is would fire.
+#[tokio::test]
+async fn a_hundred_at_rest_do_nothing_for_an_hour() {
+    let folder = project();
+    let journal = Journal::open(folder.path().join("journal"), Options::default()).unwrap();
+    let replay = Replay::read(&hundred()).unwrap();
+    let team = house_with(&journal, folder.path(), replay.clone());
+    let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let state = || (replay.calls(), journal.read_all(0, 100_000).unwrap().len());
+    let before = state();
+    assert!(before.0.len() > MATES, "everybody has said something: {}", before.0.len());
+    let parked = || Handle::current().metrics().worker_park_count(0);
+    tokio::time::pause();
+    let (began, parks) = (tokio::time::Instant::now(), parked());
+    tokio::time::sleep(HOUR).await;
+    let woken = parked() - parks;
+    assert!(woken <= STEPS_MAX, "somebody woke up {woken} times");
+    assert!(began.elapsed() >= HOUR);
+    assert_eq!(state(), before, "nobody was asked and nothing was written");
+    assert!(notices.try_recv().is_err(), "nobody was told anything");
+}

@@ -1,0 +1,253 @@
+//! What somebody did in a copy and nobody waits for: the user is asked when its work is over, whoever it was.
+
+use std::path::Path;
+
+use max_team_core::event::{Event, QuestionAsked};
+use max_team_core::message::Kind;
+use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
+use max_team_journal::Journal;
+use max_team_runtime::{Command, Open, Order, Post, Which};
+use max_team_tools::copy::Copies;
+
+use super::calls::{inputs, say};
+use super::crashes::{check_rest, events, key};
+use super::mates::{leading, letters};
+use super::team::{Heard, repository, rest};
+use super::{house_of, order, owner, yes};
+
+/// A task in the background.
+const APART: &str = r#"
+answers:
+  - parts: [{tool: spawn, input: {description: change it, prompt: Change it., type: leo, isolation: worktree}}]
+  - text: It is at it.
+  - text: It is over.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
+"#;
+
+/// A teammate that is shut down when it has said what it came to.
+const MATE: &str = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: leo, role: writer, prompt: Change it., type: leo, isolation: worktree}}]
+  - text: Started.
+  - parts: [{tool: send_message, input: {to: leo, message: {type: shutdown_request, reason: all is done}}}]
+  - text: I have asked it.
+  - text: So it is.
+members:
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Changed.}]
+"#;
+
+/// A team that edits without being asked about it.
+fn editing(which: Which) -> Open {
+    let mut open = leading(which);
+    open.settings.mode = Mode::AcceptEdits;
+    for mate in &mut open.team.as_mut().unwrap().members {
+        mate.settings.mode = Mode::AcceptEdits;
+    }
+    open
+}
+
+fn copies(root: &Path) -> usize {
+    Copies::within(&root.join("home")).list().len()
+}
+
+fn read(root: &Path) -> String {
+    std::fs::read_to_string(root.join("a.txt")).unwrap()
+}
+
+fn asked(heard: &Heard) -> QuestionAsked {
+    let asked = heard.events.iter().find_map(|(who, event)| match event {
+        Event::QuestionAsked(asked) if who == "leo" => Some(asked.clone()),
+        _ => None,
+    });
+    asked.unwrap_or_else(|| panic!("{:?}", heard.names()))
+}
+
+/// What becomes of it: the project's file, the copies that are left, and what is said of it.
+const FATES: [(Settled, &str, usize, &str); 3] = [
+    (Settled::Taken, "two\n", 0, "1 file is in the project now"),
+    (Settled::Dropped, "one\n", 0, "The user has dropped the changes"),
+    (Settled::Left, "one\n", 1, "the user decides later"),
+];
+
+#[tokio::test]
+async fn a_background_task_that_is_over_asks_and_is_told_of_once() {
+    for (settled, file, left, words) in FATES {
+        let folder = repository();
+        let root = folder.path();
+        let journal = Journal::memory();
+        let team = house_of(&journal, root, APART);
+        let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+        let heard = rest(&mut notices).await;
+        assert!(heard.waiting && read(root) == "one\n", "nothing is taken before the yes");
+        let asked = asked(&heard);
+        assert!(asked.action.deed == Deed::Merge && asked.action.preview.contains("+two"), "{asked:?}");
+        assert_eq!(inputs(&journal, "max").len(), 1, "its lead hears of it when that is decided");
+        let answer = Answer::settling(settled, By::Person("test".into()));
+        order(&team, Command::Answer { session, question: asked.question, answer }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
+        let [_, told] = inputs(&journal, "max").try_into().unwrap();
+        assert!(told.contains("Changed.\n\n[") && told.contains(words), "{told}");
+        assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
+        check_rest(&journal);
+    }
+}
+
+#[tokio::test]
+async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
+    for (settled, file, left, words) in FATES {
+        let folder = repository();
+        let root = folder.path();
+        let journal = Journal::memory();
+        let team = house_of(&journal, root, MATE);
+        let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+        let heard = rest(&mut notices).await;
+        let gone = heard.names().iter().position(|name| *name == "agent_ended");
+        let question = heard.names().iter().position(|name| *name == "question_asked");
+        assert!(heard.waiting && gone.is_some() && gone < question, "{:?}", heard.names());
+        let question = asked(&heard).question;
+        team.shutdown().await.unwrap();
+        drop(team);
+
+        let journal = journal.reopen().unwrap();
+        let team = house_of(&journal, root, MATE);
+        let mut notices = team.watch();
+        team.open(owner(), root, editing(Which::Latest)).await.unwrap();
+        assert!(rest(&mut notices).await.waiting);
+        let answer = Answer::settling(settled, By::Person("test".into()));
+        order(&team, Command::Answer { session, question, answer }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting && !heard.names().contains(&"turn_started"), "nobody is woken by what the user did");
+        assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
+        order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
+        rest(&mut notices).await;
+        let told = inputs(&journal, "max").pop().unwrap();
+        assert!(told.starts_with("and now?") && told.contains(words), "{told}");
+        check_rest(&journal);
+    }
+}
+
+#[tokio::test]
+async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
+    let idle = APART.replace("parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]", "text: No need.");
+    for (recording, never_asks, left, words) in
+        [(idle.as_str(), false, 0, "No need."), (APART, true, 1, "nobody could be asked")]
+    {
+        let folder = repository();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), recording);
+        let mut open = editing(Which::New);
+        for mate in &mut open.team.as_mut().unwrap().members {
+            mate.settings.permissions.never_asks = never_asks;
+        }
+        let (_, mut notices) = say(&team, folder.path(), open).await;
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting && !heard.names().contains(&"question_asked"), "{:?}", heard.names());
+        let told = inputs(&journal, "max").pop().unwrap();
+        assert!(told.contains(words), "{told}");
+        assert_eq!((read(folder.path()).as_str(), copies(folder.path())), ("one\n", left));
+        check_rest(&journal);
+    }
+}
+
+/// The copy was taken from another terminal while nobody ran the session: who asked has nothing to ask any more, and what it had
+/// said is not lost.
+#[tokio::test]
+async fn what_was_taken_meanwhile_is_no_question_any_more() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let team = house_of(&journal, root, APART);
+    let (_, mut notices) = say(&team, root, editing(Which::New)).await;
+    assert!(rest(&mut notices).await.waiting);
+    team.shutdown().await.unwrap();
+    drop(team);
+    Copies::within(&root.join("home")).list().pop().unwrap().remove().unwrap();
+
+    let journal = journal.reopen().unwrap();
+    let team = house_of(&journal, root, APART);
+    let mut notices = team.watch();
+    team.open(owner(), root, editing(Which::Latest)).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
+    assert!(inputs(&journal, "max").pop().unwrap().contains("Changed.\n\n["));
+    assert!(Post::new(&journal).inbox().unwrap().is_empty());
+    check_rest(&journal);
+}
+
+/// One process: until it dies with that commit, or until nothing is left to do.
+fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let died = dies_with.map(|commit| journal.die_with(commit));
+    runtime.block_on(async {
+        let died = async {
+            match died {
+                Some(died) => died.await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = died => false,
+            () = play(recording, journal, root) => true,
+        }
+    })
+}
+
+async fn play(recording: &str, journal: &Journal, root: &Path) {
+    let team = house_of(journal, root, recording);
+    let mut notices = team.watch();
+    let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
+    let session = team.open(owner(), root, editing(which)).await.unwrap().session;
+    loop {
+        let waiting = rest(&mut notices).await.waiting;
+        let inbox = Post::new(journal).inbox().unwrap();
+        let (key, command) = if !journal.has_mail(key("say")).unwrap() {
+            (key("say"), Command::Say { session, text: "go".into() })
+        } else if let Some(pending) = inbox.first() {
+            let question = pending.row.question;
+            (key(&question.to_string()), Command::Answer { session, question, answer: yes() })
+        } else {
+            assert!(!waiting);
+            return;
+        };
+        team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+    }
+}
+
+/// Before this commit nobody is at work in a copy.
+const FIRST_COMMIT: u64 = 6;
+
+/// Killed at every commit, the user is asked once, and what they said is done once and told once.
+fn sweep(recording: &str) {
+    for commit in FIRST_COMMIT.. {
+        let folder = repository();
+        let mut journal = Journal::memory();
+        let survived = live(recording, &journal, folder.path(), Some(commit));
+        if !survived {
+            journal = journal.reopen().unwrap();
+            assert!(live(recording, &journal, folder.path(), None), "killed at commit {commit}");
+        }
+        assert_eq!((read(folder.path()).as_str(), copies(folder.path())), ("two\n", 0), "killed at commit {commit}");
+        let count = |name: &str| events(&journal).iter().filter(|(_, event)| event.name() == name).count();
+        assert_eq!((count("review_begun"), count("question_asked")), (1, 1), "killed at commit {commit}");
+        let told = letters(&journal, Kind::TaskResult);
+        let told = told.iter().filter(|text| text.contains("1 file is in the project now")).count();
+        assert_eq!(told, 1, "killed at commit {commit}");
+        if survived {
+            assert!(commit > FIRST_COMMIT + 8, "a story that short proves nothing");
+            break;
+        }
+    }
+}
+
+#[test]
+fn a_background_task_asks_whenever_the_program_dies() {
+    sweep(APART);
+}
+
+#[test]
+fn a_teammate_asks_whenever_the_program_dies() {
+    sweep(MATE);
+}
