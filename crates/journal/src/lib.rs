@@ -5,7 +5,9 @@
 //! can be rebuilt from the log alone. This crate never decides what happens, never reads a clock for what it stores,
 //! and never looks inside a caller's payload.
 
+mod backup;
 mod commit;
+mod drift;
 mod entry;
 mod erase;
 mod error;
@@ -41,6 +43,7 @@ use max_team_core::message::Envelope;
 use tokio::sync::oneshot;
 
 pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
+pub use self::drift::{Drift, Drifted, How};
 pub use self::entry::Entry;
 pub use self::erase::Erase;
 pub use self::error::JournalError;

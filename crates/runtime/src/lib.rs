@@ -39,8 +39,8 @@ pub use census::{
 };
 pub use error::RuntimeError;
 pub use handle::{
-    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Status, Team, TeamHandle,
-    Which,
+    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, Team,
+    TeamHandle, Which,
 };
 pub use house::{House, Options};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};

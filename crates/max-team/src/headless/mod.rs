@@ -107,6 +107,10 @@ impl Headless {
         let opened = self.handle.open(self.by.clone(), &self.cwd, open.clone()).await?;
         let session = opened.session;
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
+        if let Some(words) = self.lang.recovered(&opened.recovered, session) {
+            talk(&words);
+            self.emit_stream(|| stream_json::recovered(session, &opened.recovered))?;
+        }
         let key = EnvelopeId::new(Uuid::now_v7());
         let mut tally = Tally::new(session, open.settings.retries_max);
         if self.format == Format::StreamJson {

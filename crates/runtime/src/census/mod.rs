@@ -145,7 +145,9 @@ impl<'j> Census<'j> {
         if let Ok(id) = text.parse() {
             return Ok(sessions.row(id).ok().map(|row| row.session));
         }
-        only(sessions.list(usize::MAX)?.into_iter().map(|row| row.session.to_string()), text)
+        let mut meant = Vec::new();
+        sessions.each_id(|id| meant.extend(Some(id).filter(|id| means(text, id))))?;
+        only(meant.into_iter(), text)
     }
 
     /// The session or plan that is meant, where it may be either; `None` if there is none.

@@ -121,6 +121,17 @@ impl<'j> Sessions<'j> {
         Ok(sessions)
     }
 
+    /// The ids of all in which something was said, last used first; handed over one at a time.
+    pub fn each_id(&self, mut each: impl FnMut(String)) -> Result<(), RuntimeError> {
+        let mut after = None;
+        loop {
+            let page = self.journal.list(LAST, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.cursor());
+            page.into_iter().for_each(|item| each(item.key));
+        }
+    }
+
     /// The last one of a directory.
     pub fn latest(&self, cwd: &Path) -> Result<SessionRow, RuntimeError> {
         let here = cwd.display().to_string();
