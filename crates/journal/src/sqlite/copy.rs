@@ -32,6 +32,22 @@ impl Sqlite {
         drop(fs::remove_file(&making));
         kept
     }
+
+    /// Writes the file anew without what is empty in it, unless somebody is at work.
+    pub(crate) fn compact(&self) -> Result<u64, JournalError> {
+        let size = || fs::metadata(&self.path).map_or(0, |file| file.len());
+        if !self.living().is_empty() {
+            return Ok(0);
+        }
+        let before = size();
+        let db = Db::connect(&self.path)?;
+        // What is moved together may be more than memory has room for.
+        db.run(|conn| {
+            conn.execute_batch("PRAGMA temp_store = FILE; PRAGMA secure_delete = ON; VACUUM")?;
+            conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+        })?;
+        Ok(before.saturating_sub(size()))
+    }
 }
 
 type Checked = Result<(), JournalError>;

@@ -225,6 +225,10 @@ impl Sqlite {
         if self.closed.load(Ordering::Acquire) { Err(JournalError::Closed) } else { Ok(()) }
     }
 
+    pub(crate) fn living(&self) -> Vec<WorkerInfo> {
+        worker::living(&self.workers())
+    }
+
     fn workers(&self) -> PathBuf {
         self.dir.join("workers")
     }

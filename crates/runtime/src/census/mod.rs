@@ -6,6 +6,7 @@
 mod costs;
 mod mail;
 mod people;
+pub(crate) mod record;
 mod roll;
 mod trace;
 
@@ -25,6 +26,7 @@ use crate::session::{self, Sessions};
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
+pub use record::{Allowed, Filter, Record, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
