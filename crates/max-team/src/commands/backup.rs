@@ -1,5 +1,7 @@
 //! `backup` and `restore`: the journal in a file elsewhere, and back.
 
+use std::path::PathBuf;
+
 use max_team_journal::{Journal, JournalError, Options, Report};
 
 use super::desk;
@@ -13,7 +15,7 @@ pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Ex
     let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
     let file = match &options.file {
         Some(file) => place.cwd.join(file),
-        None => place.home.join(format!("journal-{}.db", stamp())),
+        None => free(place, "journal"),
     };
     let report = journal.backup(&file).map_err(|error| setup::stop(&error))?;
     expect_sound(&report, |lang| lang.not_backed_up())?;
@@ -24,7 +26,7 @@ pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Ex
 
 pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<Exit> {
     let lang = place.speaks();
-    let (file, kept) = (place.cwd.join(&options.file), place.home.join(format!("journal-before-{}.db", stamp())));
+    let (file, kept) = (place.cwd.join(&options.file), free(place, "journal-before"));
     let restored = desk::wait(async { Ok(Journal::restore(&place.home, &file, &kept).await) })?;
     let report = match restored {
         Err(JournalError::Corrupt { path, detail }) => {
@@ -57,7 +59,10 @@ fn expect_sound(report: &Report, advice: impl Fn(Lang) -> &'static str) -> Resul
 /// Faults that are told one by one; `audit verify` tells all.
 const FAULTS_TOLD: usize = 10;
 
-/// The time, as a part of a name.
-fn stamp() -> String {
-    jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string()
+/// A name beside the journal that nothing has, with the time in it.
+fn free(place: &Place, name: &str) -> PathBuf {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let named = |more: String| place.home.join(format!("{name}-{now}{more}.db"));
+    let others = (2_u32..).map(|number| named(format!("-{number}")));
+    std::iter::once(named(String::new())).chain(others).find(|path| !path.exists()).unwrap_or_default()
 }
