@@ -46,7 +46,7 @@ fn what_was_open_is_told_once_and_how_to_look_at_it() {
     gate.open();
     let ran = program.run(&["-c", "-p", "", "--output-format", "stream-json", "--verbose"]);
     let said = ran.lines().into_iter().find(|line| line["subtype"] == "recovered").unwrap();
-    let counts = ["agents", "tasks", "mail", "approvals", "unknown"].map(|name| said["event"][name].as_u64().unwrap());
+    let counts = ["agents", "tasks", "mail", "approvals", "unknown"].map(|name| said["data"][name].as_u64().unwrap());
     assert_eq!(counts, [1, 0, 0, 0, 1], "{ran:?}");
     let session = &sessions(&program)[0];
     let line = ran.err.lines().find(|line| line.contains("going on where it was left")).unwrap();
