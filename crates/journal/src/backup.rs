@@ -4,8 +4,8 @@
 //! copy of a damaged journal is no backup. Restoring looks at the copy first, and only replaces a journal that nobody
 //! has open.
 
-use std::fs::{self, DirBuilder};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,7 +55,9 @@ impl Journal {
         }
         // A copy beside it is opened as any journal is: an older one becomes one of today, and the backup stays as it is.
         let beside = Beside::make(dir)?;
-        let copied = fs::copy(from, beside.0.join(sqlite::FILE));
+        let file = beside.0.join(sqlite::FILE);
+        // Wherever it lay, it is the user's alone from now on.
+        let copied = fs::copy(from, &file).and_then(|_| fs::set_permissions(&file, Permissions::from_mode(0o600)));
         copied.map_err(|error| JournalError::Io { path: from.to_owned(), detail: error.to_string() })?;
         let copy = Self::open(beside.0.clone(), Options::default())?;
         let found = copy.verify()?;
@@ -64,7 +66,7 @@ impl Journal {
         if !found.is_sound() {
             return Ok(found);
         }
-        match sqlite::restore(dir, &beside.0.join(sqlite::FILE), kept) {
+        match sqlite::restore(dir, &file, kept) {
             Err(JournalError::Busy { path }) => {
                 let by = holders(&path);
                 Err(JournalError::InUse { path, by })

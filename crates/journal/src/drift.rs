@@ -64,9 +64,8 @@ impl Journal {
         let mut found = sqlite.drift(project)?;
         for (stream, stream_seq, version) in sqlite.read(sqlite::Db::snapshots)? {
             let kept = sqlite.read(|db| db.snapshot(&stream))?;
-            let same = |kept: &Snapshot| {
-                refold(&stream, stream_seq, version).is_none_or(|state| is_same(&state, &kept.state))
-            };
+            let same =
+                |kept: &Snapshot| refold(&stream, stream_seq, version).is_none_or(|state| is_same(&state, &kept.state));
             if kept.as_ref().is_some_and(|kept| kept.stream_seq == stream_seq && !same(kept)) {
                 found.rows.push(Drift { table: "snapshot".to_owned(), key: stream, how: How::Differs });
             }

@@ -35,7 +35,10 @@ pub mod yaml;
 
 pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
-pub use census::{Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Person, PlanLine, Reason, Record, Roll, Span, SpanKind, Standing, Word};
+pub use census::{
+    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Person, PlanLine, Reason, Record, Roll, Span,
+    SpanKind, Standing, Word,
+};
 pub use error::RuntimeError;
 pub use handle::{
     Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, Team,

@@ -144,8 +144,7 @@ impl Turn {
             }
             Phase::Working(calls) => {
                 let lost = unknown(calls, interrupted);
-                let mut done: Vec<_> =
-                    lost.map(|call| told(call.key.clone(), Ending::Unknown, TOLD_UNKNOWN)).collect();
+                let mut done: Vec<_> = lost.map(|call| told(call.key.clone(), Ending::Unknown, TOLD_UNKNOWN)).collect();
                 if interrupted {
                     close_idle(calls, &mut done);
                 }

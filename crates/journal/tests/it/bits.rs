@@ -32,7 +32,8 @@ fn project(entry: &Entry) -> Vec<Projection> {
 /// A state that is all that was said.
 fn refold(journal: &Journal, stream: &str, upto: u64) -> Option<Vec<u8>> {
     let entries = journal.read(stream, 0, usize::try_from(upto).unwrap()).ok()?;
-    let texts: Vec<Value> = entries.iter().map(|entry| serde_json::from_slice(entry.payload.as_ref()?).ok()).collect::<Option<_>>()?;
+    let texts: Vec<Value> =
+        entries.iter().map(|entry| serde_json::from_slice(entry.payload.as_ref()?).ok()).collect::<Option<_>>()?;
     Some(json!(texts).to_string().into_bytes())
 }
 
@@ -88,7 +89,11 @@ fn seen(journal: &Journal) -> Result<Seen, JournalError> {
         blobs: (0..12).map(blob).collect::<Result<_, _>>()?,
         rows: journal.list("last", 99, None)?,
         mail: journal.pending_mail("user/ada")?.iter().map(|letter| letter.id.to_string()).collect(),
-        rest: format!("{:?} {:?} {folded:?}", journal.due_timers(10_000, 99)?, journal.outbox(max_team_journal::PartState::Pending, 99)?),
+        rest: format!(
+            "{:?} {:?} {folded:?}",
+            journal.due_timers(10_000, 99)?,
+            journal.outbox(max_team_journal::PartState::Pending, 99)?
+        ),
         state: journal.snapshot("s/0")?,
     })
 }
@@ -100,7 +105,9 @@ fn is_found_or_harmless(dir: &Path, whole: &Seen) -> bool {
     if !report.is_sound() {
         return true;
     }
-    let Ok(drifted) = journal.drift(project, |stream, upto, version| (version == VERSION).then(|| refold(&journal, stream, upto)).flatten()) else {
+    let Ok(drifted) = journal
+        .drift(project, |stream, upto, version| (version == VERSION).then(|| refold(&journal, stream, upto)).flatten())
+    else {
         return true;
     };
     !drifted.is_empty() || seen(&journal).is_ok_and(|seen| seen == *whole)

@@ -10,7 +10,12 @@ fn row(entry: &Entry) -> Vec<Projection> {
         return Vec::new();
     }
     let value = entry.payload.clone().unwrap_or_default();
-    vec![Projection::Put { table: "facts".into(), key: format!("{} {}", entry.stream, entry.stream_seq), value, sort_ms: 0 }]
+    vec![Projection::Put {
+        table: "facts".into(),
+        key: format!("{} {}", entry.stream, entry.stream_seq),
+        value,
+        sort_ms: 0,
+    }]
 }
 
 #[tokio::test]

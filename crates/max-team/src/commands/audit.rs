@@ -191,9 +191,7 @@ fn verify(report: &Report, rows: &Drifted, json: bool, path: &str, lang: Lang) -
     let ok = faults == 0 && rows.is_empty();
     if json {
         let fault = |fault: &Fault| json!({ "seq": fault.seq, "stream": fault.stream, "kind": format!("{:?}", fault.kind), "detail": fault.detail });
-        let row = |row: &max_team_journal::Drift| {
-            json!({ "table": row.table, "key": row.key, "how": format!("{:?}", row.how).to_lowercase() })
-        };
+        let row = |row: &max_team_journal::Drift| json!({ "table": row.table, "key": row.key, "how": format!("{:?}", row.how).to_lowercase() });
         let report = json!({
             "entries": report.entries, "streams": report.streams, "seals": report.seals, "erased": report.erased,
             "ok": ok, "faults": report.faults.iter().map(fault).collect::<Vec<_>>(), "more_faults": report.more_faults,

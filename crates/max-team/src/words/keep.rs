@@ -75,11 +75,8 @@ impl Lang {
     }
 
     pub(crate) fn restored(self, file: &str, entries: u64, kept: Option<&str>) -> String {
-        let mut words = say!(
-            self,
-            "`{file}` ({entries} entries) is the journal now",
-            "日志现为 `{file}`（{entries} 条记录）"
-        );
+        let mut words =
+            say!(self, "`{file}` ({entries} entries) is the journal now", "日志现为 `{file}`（{entries} 条记录）");
         if let Some(kept) = kept {
             words.push_str(&say!(self, "; the one of before is `{kept}`", "；此前的日志保存在 `{kept}`"));
         }
@@ -154,6 +151,15 @@ impl Lang {
         match allowed {
             Allowed::Rule(rule) => say!(self, "allowed: {rule}", "依据：{rule}"),
             Allowed::Answer(word) => self.word(word),
+            Allowed::Mode { rule, set: Some((seq, at_ms)) } => {
+                let at = local(*at_ms);
+                say!(
+                    self,
+                    "allowed: {rule}, as entry {seq} has set it at {at}",
+                    "依据：{rule}（由第 {seq} 条记录于 {at} 设定）"
+                )
+            }
+            Allowed::Mode { rule, set: None } => say!(self, "allowed: {rule}", "依据：{rule}"),
             Allowed::Before { rule, word } => self.with_word(rule, word.as_ref()),
             Allowed::Plan { plan, word } => {
                 let rule = say!(self, "allowed by the approved plan {plan}", "依据：已批准的计划 {plan}");

@@ -89,6 +89,32 @@ fn a_damaged_row_is_named_and_made_again() {
     assert_eq!(program.run(&["-c", "-p", "second"]).out, "two\n");
 }
 
+/// What comes before the damage is still there to be read, and the user is told what to do.
+#[test]
+fn a_damaged_file_is_found_and_read_as_far_as_it_goes() {
+    let server = ModelServer::start(
+        (0..8).map(|number| Reply::text(format!("answer {number} ").repeat(200))).collect::<Vec<_>>(),
+    );
+    let program = Program::with(&server);
+    for number in 0..8 {
+        assert_eq!(program.run(&["-p", &format!("question {number}")]).code, 0);
+    }
+    let whole = program.journal();
+    let path = program.home().join("journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    // Where the last answer lies, a page is lost.
+    let at = bytes.windows(9).rposition(|words| words == b"answer 7 ").unwrap() / 4_096 * 4_096;
+    bytes[at..at + 4_096].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let found = program.run(&["audit", "verify"]);
+    assert!(found.code == 1 && found.err.contains("max-team restore FILE"), "{found:?}");
+    let read = program.run(&["export"]);
+    let lines = read.lines();
+    assert!(lines.len() > 20 && lines.len() < whole.len(), "{} of {}", lines.len(), whole.len());
+    assert_eq!(lines[..], whole[..lines.len()]);
+    assert_eq!(read.code, 1, "{}", read.err);
+}
+
 #[test]
 fn a_backup_is_made_while_the_team_works_and_put_back_when_it_does_not() {
     let gate = Gate::new();

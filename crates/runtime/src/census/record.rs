@@ -23,6 +23,8 @@ use crate::{post, tasks};
 /// What the judge says of what an approved plan covers, and of what a person has allowed for longer.
 const PLAN_WORDS: &str = "the approved plan";
 const GRANT_WORDS: &str = "by the user";
+/// What it says of what the mode allows.
+const MODE_WORDS: &str = "permission mode";
 
 /// Which entries are wanted.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -92,6 +94,13 @@ pub enum Allowed {
         /// The last such answer, if it is known.
         word: Option<Word>,
     },
+    /// The mode that the agent works in.
+    Mode {
+        /// Which, in words.
+        rule: String,
+        /// The entry that has set it, and when that was, if it is known.
+        set: Option<(u64, i64)>,
+    },
     /// A plan.
     Plan {
         /// Which.
@@ -160,7 +169,7 @@ impl Census<'_> {
         filter: &Filter,
         mut each: impl FnMut(&Entry, &Record) -> ControlFlow<()>,
     ) -> Result<(), RuntimeError> {
-        let mut desk = Desk { journal: self.journal, known: HashMap::new(), plans: HashMap::new(), grants: HashMap::new() };
+        let mut desk = Desk::new(self.journal);
         self.walk(filter.session, 0, |entry| {
             let (record, agent) = desk.record(entry);
             if entry.seq > filter.after_seq && filter.wants(&record, agent.as_ref()) {
@@ -191,9 +200,16 @@ struct Desk<'j> {
     plans: HashMap<PlanId, Word>,
     /// The last answer in each session that holds for longer.
     grants: HashMap<SessionId, Word>,
+    /// The entry that says what each agent works under, and when it was written.
+    settings: HashMap<String, (u64, i64)>,
 }
 
-impl Desk<'_> {
+impl<'j> Desk<'j> {
+    fn new(journal: &'j Journal) -> Self {
+        let (known, plans) = (HashMap::new(), HashMap::new());
+        Self { journal, known, plans, grants: HashMap::new(), settings: HashMap::new() }
+    }
+
     fn record(&mut self, entry: &Entry) -> (Record, Option<AgentRow>) {
         let (session, agent) = self.whose(&entry.stream);
         let mut record = Record {
@@ -218,8 +234,8 @@ impl Desk<'_> {
             let task = inner.filter(|_| entry.stream.starts_with("plan/")).and_then(|inner| inner.get("task"));
             record.task = task.and_then(|task| task.as_str()).map(str::to_owned).or(record.task);
             record.what = preview(&what(&event));
-            self.learn(session, &entry.stream, entry.at_ms, &event);
-            record.allowed = self.allowed(session, given.and_then(|given| given.plan), entry.at_ms, &event);
+            self.learn(session, entry, &event);
+            record.allowed = self.allowed(session, given.and_then(|given| given.plan), entry, &event);
         }
         (record, agent)
     }
@@ -230,8 +246,7 @@ impl Desk<'_> {
         }
         let address = stream.strip_prefix("mail/").unwrap_or(stream);
         let named = session::session_of(address).or_else(|| address.strip_prefix("tasks/"));
-        let session =
-            named.and_then(|id| id.parse().ok()).or_else(|| post::session_at(self.journal, address));
+        let session = named.and_then(|id| id.parse().ok()).or_else(|| post::session_at(self.journal, address));
         let agent = address.strip_prefix("agent/").zip(session).and_then(|(id, session)| {
             rows::row::<AgentRow>(self.journal, &rows::agents_of(&session.to_string()), id).ok().flatten()
         });
@@ -240,10 +255,14 @@ impl Desk<'_> {
     }
 
     /// Remembers whose word later entries rest on.
-    fn learn(&mut self, session: Option<SessionId>, stream: &str, at_ms: i64, event: &Event) {
+    fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
+        let at_ms = entry.at_ms;
         match event {
+            Event::Configured(_) | Event::AgentStarted(_) => {
+                self.settings.insert(entry.stream.clone(), (entry.seq, at_ms));
+            }
             Event::PlanAnswered(answered) if matches!(answered.say, Say::Approve | Say::FirstWave | Say::Edit(_)) => {
-                if let Some(plan) = stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) {
+                if let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) {
                     let word = Word { by: answered.by.clone(), said: said(&answered.say).to_owned(), at_ms };
                     self.plans.insert(plan, word);
                 }
@@ -263,11 +282,11 @@ impl Desk<'_> {
         &self,
         session: Option<SessionId>,
         plan: Option<PlanId>,
-        at_ms: i64,
+        entry: &Entry,
         event: &Event,
     ) -> Option<Allowed> {
-        let answer =
-            |by: &By, said: &str| Some(Allowed::Answer(Word { by: by.clone(), said: said.to_owned(), at_ms }));
+        let at_ms = entry.at_ms;
+        let answer = |by: &By, said: &str| Some(Allowed::Answer(Word { by: by.clone(), said: said.to_owned(), at_ms }));
         match event {
             Event::ToolIntent(intent) => Some(match &intent.approval {
                 Approval::Question(question) => match self.answered(*question) {
@@ -279,6 +298,9 @@ impl Desk<'_> {
                     None if rule.contains(GRANT_WORDS) => {
                         let word = session.and_then(|session| self.grants.get(&session)).cloned();
                         Allowed::Before { rule: rule.clone(), word }
+                    }
+                    None if rule.starts_with(MODE_WORDS) => {
+                        Allowed::Mode { rule: rule.clone(), set: self.settings.get(&entry.stream).copied() }
                     }
                     None => Allowed::Rule(rule.clone()),
                 },

@@ -39,7 +39,12 @@ pub(crate) fn project(scope: &Scope, at_ms: i64, event: &Event) -> Vec<Projectio
             rows.extend(put(BOARDS, &scope.to_string(), at_ms, &()));
             rows
         }
-        Event::MemoryForgotten(forgotten) => forgotten.keys.iter().map(|key| delete_fact(scope, key)).collect(),
+        Event::MemoryForgotten(forgotten) => {
+            let mut rows: Vec<Projection> = forgotten.keys.iter().map(|key| delete_fact(scope, key)).collect();
+            // What made the row before may be erased next; this is not.
+            rows.extend(put(BOARDS, &scope.to_string(), at_ms, &()));
+            rows
+        }
         _ => Vec::new(),
     }
 }

@@ -134,11 +134,7 @@ impl<'j> Sessions<'j> {
 
     /// The row that says which session was last used in a directory, as it is without some of them; nothing, if it
     /// is about another.
-    pub(crate) fn latest_without(
-        &self,
-        cwd: &str,
-        gone: &[SessionId],
-    ) -> Result<Option<Projection>, RuntimeError> {
+    pub(crate) fn latest_without(&self, cwd: &str, gone: &[SessionId]) -> Result<Option<Projection>, RuntimeError> {
         let is_gone = |id: &str| id.parse().is_ok_and(|id| gone.contains(&id));
         let latest = self.journal.get(IN_DIRECTORY, cwd)?;
         if !latest.as_deref().and_then(|id| std::str::from_utf8(id).ok()).is_some_and(is_gone) {
@@ -156,12 +152,7 @@ impl<'j> Sessions<'j> {
                 let opened = opened.and_then(|row| serde_json::from_slice::<OpenedRow>(&row).ok());
                 if opened.is_some_and(|opened| opened.cwd == cwd) {
                     let (key, value) = (cwd.to_owned(), item.key.as_bytes().to_vec());
-                    return Ok(Some(Projection::Put {
-                        table: IN_DIRECTORY.into(),
-                        key,
-                        value,
-                        sort_ms: item.sort_ms,
-                    }));
+                    return Ok(Some(Projection::Put { table: IN_DIRECTORY.into(), key, value, sort_ms: item.sort_ms }));
                 }
             }
         }
