@@ -240,3 +240,30 @@ fn size(bytes: u64) -> String {
     let bytes = bytes as f64;
     if bytes < KIB * KIB { format!("{:.0} KB", bytes / KIB) } else { format!("{:.1} MB", bytes / KIB / KIB) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_is_one_line_with_how_to_look_at_it() {
+        let session: SessionId = "ses_01990000000070008000000000000001".parse().unwrap();
+        let said = |lang: Lang, found| lang.recovered(&found, session);
+        assert_eq!(said(Lang::En, Recovered::default()), None);
+        let work = Recovered { agents: 2, tasks: 1, mail: 1, ..Recovered::default() };
+        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 letter");
+        let asked = Recovered { approvals: 2, unknown: 1, ..Recovered::default() };
+        assert_eq!(
+            said(Lang::En, asked).unwrap(),
+            "going on where it was left: 2 questions for you, 1 call with unknown outcome; `max-team inbox` shows what is \
+             asked; `max-team trace ses_01990000000070008000000000000001` shows what may or may not have happened: please look"
+        );
+        let zh = said(Lang::Zh, Recovered { agents: 1, unknown: 2, ..Recovered::default() }).unwrap();
+        assert!(zh.starts_with("从中断处继续：1 位成员、2 次调用结果未知") && zh.contains("max-team trace"), "{zh}");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!([size(0), size(300_000), size(5 << 20)], ["0 KB", "293 KB", "5.0 MB"]);
+    }
+}

@@ -176,11 +176,15 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
     gate.open();
     finish(running);
     let entries = program.journal().len();
+    let files = program.home().join("files").join(&secret);
+    fs::create_dir_all(&files).unwrap();
+    fs::write(files.join("note.txt"), "marmalade").unwrap();
     let forgotten = program.run(&["sessions", "forget", &secret, "--yes"]);
     assert!(forgotten.code == 0 && forgotten.out.contains("1 session forgotten"), "{forgotten:?}");
-    assert_eq!(sessions(&program), [beside.clone()]);
+    assert_eq!(sessions(&program), std::slice::from_ref(&beside));
     let checked = holds(&program);
     assert!(!checked.out.contains(" 0 erased"), "{checked:?}");
+    assert!(!files.exists(), "what it kept beside the journal is gone, too");
     // Every entry still stands there, without words; a tombstone and seals have come.
     assert!(program.journal().len() > entries);
     for file in ["journal.db", "journal.db-wal"] {

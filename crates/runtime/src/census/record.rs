@@ -125,7 +125,7 @@ impl Filter {
     fn wants(&self, record: &Record, agent: Option<&AgentRow>) -> bool {
         let is = |wanted: &Option<String>, found: Option<&String>| wanted.as_ref().is_none_or(|it| Some(it) == found);
         self.agent.as_ref().is_none_or(|text| agent.is_some_and(|row| row.is(text)))
-            && (self.kinds.is_empty() || self.kinds.iter().any(|kind| *kind == record.event))
+            && (self.kinds.is_empty() || self.kinds.contains(&record.event))
             && is(&self.task, record.task.as_ref())
             && self.since_ms.is_none_or(|since| record.at_ms >= since)
             && self.until_ms.is_none_or(|until| record.at_ms < until)

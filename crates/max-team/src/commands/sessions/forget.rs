@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use max_team_core::id::SessionId;
 use max_team_journal::{Journal, Worker};
 use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions};
+use max_team_tools::{Shelf, Store};
 
 use super::local;
 use crate::args;
@@ -88,7 +89,16 @@ fn agreed(lang: Lang, count: usize) -> Result<bool, Stop> {
 async fn forget(place: &Place, journal: &Journal, ids: &[SessionId], lang: Lang) -> anyhow::Result<String> {
     let by = place.principal("cli");
     let worker = worker(place, journal)?;
+    let mut agents = Vec::new();
+    for id in ids {
+        agents.extend(Census::new(journal).agents(*id).map_err(stop)?.into_iter().map(|row| row.agent));
+    }
     let forgotten = forget_sessions(journal, &worker, ids, &by).await.map_err(stop)?;
+    // What they kept beside the journal is theirs, too.
+    for id in ids {
+        Store::files(&place.home, *id).clear().map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+    }
+    agents.iter().try_for_each(|agent| Shelf::of(&place.home, *agent).clear())?;
     drop(worker);
     let freed = journal.compact().map_err(|error| setup::stop(&error))?;
     let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
