@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # What Max Team costs by itself, as ratios against a minimal client in the same run.
-# scripts/bench.sh [version|first|first-million|rss|turn|journal|steps|plan|teammates|handoff|mail|search|walls|judge|defs] [--json] [--messages N] [--kills N]
+# scripts/bench.sh [version|first|first-million|long|rss|turn|journal|steps|plan|teammates|handoff|mail|search|walls|judge|defs] [--json] [--messages N] [--kills N] [--entries N]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target="${CARGO_TARGET_DIR:-target}"
 cargo build --release --quiet --locked -p max-team
-cargo build --release --quiet --locked -p max-team-testkit -p max-team-journal -p max-team-core -p max-team-tools --examples
+cargo build --release --quiet --locked -p max-team-testkit -p max-team-journal -p max-team-core -p max-team-runtime -p max-team-tools --examples
 exec "$target/release/examples/bench" --bin "$target/release/max-team" --examples "$target/release/examples" "$@"

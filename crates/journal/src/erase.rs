@@ -1,8 +1,8 @@
 //! Erasing payloads: retention without breaking the chain.
 //!
 //! A tombstone entry says which payloads were erased, by whom and why; the entries keep their hashes. A payload is
-//! content, so it goes wherever it occurs. Rows that callers derived from it are theirs to delete first; of rows that are
-//! deleted or overwritten nothing is left in the file after an erasure.
+//! content, so it goes wherever it occurs. Letters, timers and parts that it was go with it, and so do the kept states of its
+//! streams; of other rows the caller says what becomes. Of rows that are deleted or overwritten nothing is left in the file.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use max_team_core::event;
 use max_team_core::hash::Hash;
 use serde::{Deserialize, Serialize};
 
-use crate::commit::Append;
+use crate::commit::{Append, Projection};
 use crate::error::JournalError;
 use crate::own::ERASED;
 use crate::plan::encode;
@@ -26,6 +26,8 @@ pub struct Erase {
     pub reason: String,
     /// When.
     pub at_ms: i64,
+    /// What becomes of the caller's rows that followed from them, in the same transaction.
+    pub rows: Vec<Projection>,
 }
 
 /// What a tombstone says.

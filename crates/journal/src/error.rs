@@ -121,6 +121,20 @@ pub enum JournalError {
         /// Where it would be.
         path: PathBuf,
     },
+    /// Something is there already, and is not overwritten.
+    #[error("`{path}` is already there and was left as it is: name another file, or move this one away")]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Somebody works with the journal that is to be replaced.
+    #[error("`{path}` is in use by {by}: stop it first (`max-team ps`, `max-team stop`), then try again")]
+    InUse {
+        /// The database.
+        path: PathBuf,
+        /// Who, in words.
+        by: String,
+    },
     /// The file is damaged, or no journal at all.
     #[error(
         "`{path}` is damaged: {detail}; `max-team doctor` tells more; restore a copy, or move the file aside to start anew"
@@ -178,6 +192,8 @@ impl JournalError {
             | Self::Unwritable { .. }
             | Self::NoFolder { .. }
             | Self::Absent { .. }
+            | Self::Exists { .. }
+            | Self::InUse { .. }
             | Self::Corrupt { .. }
             | Self::Newer { .. }
             | Self::Busy { .. }

@@ -5,7 +5,9 @@
 //! can be rebuilt from the log alone. This crate never decides what happens, never reads a clock for what it stores,
 //! and never looks inside a caller's payload.
 
+mod backup;
 mod commit;
+mod drift;
 mod entry;
 mod erase;
 mod error;
@@ -26,6 +28,7 @@ mod verify;
 mod watch;
 mod worker;
 
+use std::collections::{BTreeSet, HashSet};
 use std::future::Future;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
@@ -41,6 +44,7 @@ use max_team_core::message::Envelope;
 use tokio::sync::oneshot;
 
 pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
+pub use self::drift::{Drift, Drifted, How};
 pub use self::entry::Entry;
 pub use self::erase::Erase;
 pub use self::error::JournalError;
@@ -202,6 +206,23 @@ impl Journal {
         }
     }
 
+    /// Gives the space that nothing is in any more back to the system; returns how many bytes. It copies the whole
+    /// database: other writers wait as long as it takes, or give up as `Busy`. Nothing, while another worker is alive.
+    pub fn compact(&self) -> Result<u64, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.compact(),
+            Engine::Memory(_) => Ok(0),
+        }
+    }
+
+    /// The workers that are alive, in no order.
+    pub fn living(&self) -> Result<Vec<WorkerInfo>, JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => Ok(sqlite.living()),
+            Engine::Memory(memory) => Ok(memory.open_tables()?.living()),
+        }
+    }
+
     /// Derives mail, timers, outbox and projections from the log again; snapshots are dropped. Meant for a journal
     /// that nobody else is using: other writers wait as long as it takes, or give up as `Busy`.
     pub fn rebuild(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<(), JournalError> {
@@ -279,6 +300,34 @@ impl Journal {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.blob(hash)),
             Engine::Memory(memory) => Ok(memory.open_tables()?.blob(hash)),
+        }
+    }
+
+    /// The hashes of the payloads that occur in these streams and in no other: those that can be erased with them.
+    pub fn payloads_of(&self, streams: &BTreeSet<String>) -> Result<BTreeSet<Hash>, JournalError> {
+        let (mut inside, mut outside) = (BTreeSet::new(), HashSet::new());
+        let mut sort = |stream: &str, hash: Hash| {
+            if streams.contains(stream) {
+                inside.insert(hash);
+            }
+        };
+        self.hashes(&mut sort)?;
+        self.hashes(&mut |stream: &str, hash: Hash| {
+            if inside.contains(&hash) && !streams.contains(stream) {
+                outside.insert(hash);
+            }
+        })?;
+        inside.retain(|hash| !outside.contains(hash));
+        Ok(inside)
+    }
+
+    fn hashes(&self, each: &mut dyn FnMut(&str, Hash)) -> Result<(), JournalError> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.read(|db| db.hashes(each)),
+            Engine::Memory(memory) => memory.open_tables()?.scan(0, &mut |entry| {
+                each(&entry.stream, entry.payload_hash);
+                Ok(ControlFlow::Continue(()))
+            }),
         }
     }
 

@@ -31,3 +31,7 @@ pub(crate) const BUSY_MAX: Duration = Duration::from_secs(5);
 pub(crate) const PACE_SHARE: u32 = 8;
 /// … and never longer than this.
 pub(crate) const PACE_MAX: Duration = Duration::from_millis(1);
+/// Pages that a backup copies at a time.
+pub(crate) const COPY_PAGES: i32 = 1_024;
+/// Rows that a comparison names; the rest are counted.
+pub(crate) const DRIFT_ROWS_MAX: usize = 100;

@@ -4,7 +4,7 @@
 //! as any of them exists, so a simulated crash drops the team and keeps the store. It survives nothing else, and
 //! makes no difference between the strengths.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -174,6 +174,8 @@ impl Memory {
                 }
             }
         }
+        tables.unlist(&erase.payloads);
+        erase.rows.iter().for_each(|row| tables.rows.change(Row::Projection(row.clone())));
         drop(tables);
         self.store.bell.ring();
         Ok(erased)
@@ -254,6 +256,27 @@ impl Tables {
             self.blobs.entry(hash).or_insert(bytes);
         }
         writes.rows.into_iter().for_each(|row| self.rows.change(row));
+    }
+
+    /// Takes away the rows of our own that follow from what was erased, as they would not be made again.
+    fn unlist(&mut self, payloads: &[Hash]) {
+        let is_gone = |entry: &&Entry| {
+            let spared = entry.stream == own::SEAL || entry.stream == own::ERASED;
+            payloads.contains(&entry.payload_hash) && !spared
+        };
+        let (mut seqs, mut streams) = (HashSet::new(), HashSet::new());
+        for entry in self.entries.iter().filter(is_gone) {
+            seqs.insert(entry.seq);
+            streams.insert(entry.stream.clone());
+        }
+        self.rows.mail.retain(|_, row| !seqs.contains(&row.seq));
+        self.rows.timers.retain(|_, row| !seqs.contains(&row.seq));
+        self.rows.parts.retain(|_, row| !seqs.contains(&row.seq));
+        self.rows.snapshots.retain(|stream, _| !streams.contains(stream));
+    }
+
+    pub(crate) fn living(&self) -> Vec<WorkerInfo> {
+        self.workers.values().cloned().collect()
     }
 
     /// Seals what no seal covers yet, if that is more than the last seal itself.

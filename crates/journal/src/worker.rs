@@ -129,12 +129,14 @@ pub(crate) fn alive(workers: &Path, id: WorkerId) -> Result<Option<WorkerInfo>, 
 
 /// Removes what dead workers have left; whatever cannot be looked at stays.
 fn sweep(workers: &Path) {
-    let Ok(files) = fs::read_dir(workers) else { return };
-    for name in files.filter_map(|file| file.ok()?.file_name().into_string().ok()) {
-        if let Some(Ok(id)) = name.strip_suffix(".lock").map(str::parse) {
-            drop(alive(workers, id));
-        }
-    }
+    living(workers);
+}
+
+/// The workers that are alive, in no order.
+pub(crate) fn living(workers: &Path) -> Vec<WorkerInfo> {
+    let files = fs::read_dir(workers).into_iter().flatten();
+    let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
+    names.filter_map(|name| alive(workers, name.strip_suffix(".lock")?.parse().ok()?).ok()?).collect()
 }
 
 fn lock_path(workers: &Path, id: WorkerId) -> PathBuf {

@@ -7,6 +7,7 @@ mod agents;
 mod cache;
 mod desk;
 mod files;
+mod keep;
 mod mates;
 mod memory;
 mod permissions;
@@ -33,6 +34,7 @@ pub(crate) use agents::{Agents, Try};
 pub(crate) use cache::Cache;
 pub(crate) use desk::{Cost, CostBy, Halt, Inbox, No, Plans, Ps, Trace, Yes};
 pub(crate) use files::{Files, Whose};
+pub(crate) use keep::{Audit, Backup, Export, Forget, Restore, Sessions, Which};
 pub(crate) use mates::{Mail, Send, Team};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
@@ -210,9 +212,15 @@ pub(crate) enum Command {
     /// Copies of projects that agents work in: what differs, and taking or dropping it
     #[command(subcommand)]
     Worktrees(Worktrees),
-    /// The journal as evidence
+    /// The journal as evidence: what happened, who allowed it, and whether it is as it was written
     #[command(subcommand)]
     Audit(Audit),
+    /// Copy the journal into one file while the team works; the copy is checked
+    Backup(Backup),
+    /// Put a backup in the journal's place; the journal of before is kept beside it
+    Restore(Restore),
+    /// The journal, or one session of it, as JSON lines
+    Export(Export),
     /// Settings and where they come from
     #[command(subcommand)]
     Config(Config),
@@ -324,43 +332,6 @@ pub(crate) struct Demo {
 }
 
 #[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Sessions {
-    /// List sessions, last used first
-    List {
-        /// At most this many
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-    /// Show what was said and done in a session
-    Show {
-        /// The session; the last one without it
-        id: Option<String>,
-        /// As JSON lines
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Clone, Subcommand)]
-pub(crate) enum Audit {
-    /// Print every entry as a JSON line
-    Export {
-        /// Start after this sequence number
-        #[arg(long, default_value_t = 0)]
-        after: u64,
-    },
-    /// Check every hash, chain and seal
-    Verify {
-        /// As JSON
-        #[arg(long)]
-        json: bool,
-    },
-}
-
-#[derive(Debug, Clone, Subcommand)]
 pub(crate) enum Config {
     /// Say what a setting is and where it comes from; without KEY, all of them
     Explain {
@@ -394,7 +365,7 @@ pub(crate) enum Tools {
 
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Doctor {
-    /// Make all lists and mailboxes again from the log
+    /// Compare all lists, mailboxes and kept states with the log, say what differs, and make them again from it
     #[arg(long)]
     pub(crate) rebuild: bool,
     /// A file that defines the team

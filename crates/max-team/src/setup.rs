@@ -254,6 +254,17 @@ pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> 
     found.map_err(failed)
 }
 
+/// This process, as others are told of it.
+pub(crate) fn worker_info(place: &Place, what: &str) -> WorkerInfo {
+    WorkerInfo {
+        id: WorkerId::new(Uuid::now_v7()),
+        pid: std::process::id(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        started_at_ms: jiff::Timestamp::now().as_millisecond(),
+        what: format!("{what} in {}", place.cwd.display()),
+    }
+}
+
 /// Builds the house over an open journal.
 pub(crate) fn house(
     place: &Place,
@@ -262,14 +273,7 @@ pub(crate) fn house(
     router: Router,
     what: &str,
 ) -> Result<TeamHandle, Stop> {
-    let info = WorkerInfo {
-        id: WorkerId::new(Uuid::now_v7()),
-        pid: std::process::id(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        started_at_ms: jiff::Timestamp::now().as_millisecond(),
-        what: format!("{what} in {}", place.cwd.display()),
-    };
-    let worker = journal.worker(info).map_err(|error| stop(&error))?;
+    let worker = journal.worker(worker_info(place, what)).map_err(|error| stop(&error))?;
     let today = jiff::Zoned::now().date();
     Ok(House::build(Options {
         journal,

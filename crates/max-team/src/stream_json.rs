@@ -11,7 +11,7 @@ use max_team_core::event::{End, Event, LlmEnded, Outcome, TurnEnded};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::ledger::dollars;
 use max_team_core::turn::call_key;
-use max_team_runtime::{Delta, Open, Opened, Status, StreamEvent, What};
+use max_team_runtime::{Delta, Open, Opened, Recovered, Status, StreamEvent, What};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -181,6 +181,13 @@ fn boundary(session: SessionId, compacted: &Compacted) -> Value {
 
 fn max(session: SessionId, subtype: &str, data: Value) -> Value {
     json!({ "type": "max", "subtype": subtype, "session_id": session, "uuid": Uuid::now_v7(), "data": data })
+}
+
+/// What was open when the last process left the session, and goes on now.
+pub(crate) fn recovered(session: SessionId, found: &Recovered) -> Value {
+    let Recovered { agents, tasks, mail, approvals, unknown } = found;
+    let said = json!({ "agents": agents, "tasks": tasks, "mail": mail, "approvals": approvals, "unknown": unknown });
+    max(session, "recovered", said)
 }
 
 /// A model says nothing.

@@ -98,14 +98,18 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             mates,
             record,
         };
-        return drive(&team, |signals| face.run(open, signals));
+        let exit = drive(&team, |signals| face.run(open, signals))?;
+        crate::commands::sessions::forget_old(place, &config, place.lang(&config));
+        return Ok(exit);
     }
     // Who was asked for by name may have something to begin with.
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
     let crew = Some((crew, talk.ways(&config)));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
     let seating = Seating { first, no_color: talk.no_color, crew, mates, ..Seating::at(root) };
-    chat(place, &config, &team, Some(chosen), open, seating)
+    let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
+    crate::commands::sessions::forget_old(place, &config, place.lang(&config));
+    Ok(exit)
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.

@@ -56,6 +56,7 @@ mod begin;
 mod cache;
 mod desk;
 mod files;
+mod keep;
 mod mates;
 mod memory;
 mod replay;

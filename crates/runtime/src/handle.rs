@@ -261,6 +261,8 @@ pub struct Opened {
     pub last: Option<max_team_core::event::TurnEnded>,
     /// Questions that wait for an answer since before; they are not published again.
     pub asked: Vec<Asked>,
+    /// What was open when the last process left it, and goes on here.
+    pub recovered: Recovered,
     /// Plans that are not over.
     pub plans: Vec<PlanId>,
     /// Instruction files that apply here, with their bytes, and what the user should know about them.
@@ -269,6 +271,28 @@ pub struct Opened {
     pub notes: Vec<String>,
     /// Skills that the user can ask for by name.
     pub skills: Vec<String>,
+}
+
+/// What a session had open when it was opened again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Recovered {
+    /// Agents in the middle of something.
+    pub agents: usize,
+    /// Tasks of plans that somebody works on.
+    pub tasks: usize,
+    /// Letters that nobody has read.
+    pub mail: usize,
+    /// Questions that wait for a person.
+    pub approvals: usize,
+    /// Calls of which nobody can say whether they happened.
+    pub unknown: usize,
+}
+
+impl Recovered {
+    /// Whether nothing was open.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// A message that nobody has read.

@@ -31,7 +31,7 @@ use crate::census::Census;
 use crate::error::RuntimeError;
 use crate::floor::{Floor, fold_plan};
 use crate::handle::{
-    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Status, TeamHandle, Which,
+    Asked, Command, Crew, Lead, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, TeamHandle, Which,
 };
 use crate::plan::{letters, propose};
 use crate::post::{self, Pending, Post, Written};
@@ -175,6 +175,7 @@ impl House {
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
             asked: self.asked(session, seat.agent)?,
+            recovered: if resumed { floor.recovered(&seat.turn, &plans)? } else { Recovered::default() },
             plans: plans.clone(),
             instructions: seat.frame.files().to_vec(),
             notes: seat.frame.notes().to_vec(),

@@ -15,6 +15,7 @@ pub mod front_matter;
 mod handle;
 mod herald;
 mod house;
+mod keep;
 pub mod many;
 mod memory;
 mod paths;
@@ -36,14 +37,16 @@ pub mod yaml;
 pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
 pub use census::{
-    Census, Cost, Doing, Enrolled, Fate, Found, Letter, Person, PlanLine, Reason, Roll, Span, SpanKind, Standing,
+    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Person, PlanLine, Reason, Record, Roll, Span,
+    SpanKind, Standing, Word,
 };
 pub use error::RuntimeError;
 pub use handle::{
-    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Status, Team, TeamHandle,
-    Which,
+    Asked, Command, Crew, Delta, Lead, Mate, Notice, Open, Opened, Order, Origin, Queued, Recovered, Status, Team,
+    TeamHandle, Which,
 };
 pub use house::{House, Options};
+pub use keep::{SessionsForgotten, compare_rows, forget_sessions, rebuild_rows};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};

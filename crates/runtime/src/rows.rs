@@ -217,9 +217,15 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
             Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {
                 let session = letter.body.get("session").and_then(serde_json::Value::as_str).unwrap_or_default();
                 match letter.to.strip_prefix("plan/") {
-                    Some(plan) => put(PLAN_OPEN, plan, at_ms, &session),
+                    Some(plan) => put(PLAN_OPEN, plan, letter.sent_at_ms, &session),
                     None => Vec::new(),
                 }
+            }
+            // Somebody else has said for an agent that it cannot work: it may have said nothing itself.
+            Event::Mailed(letter) if letter.kind == Kind::TaskResult => {
+                let is_excuse = letter.body.get("end").is_some_and(|end| end.get("broken").is_some());
+                let agent = letter.from.strip_prefix("agent/").filter(|_| is_excuse);
+                agent.map(|agent| delete(WORKING, agent)).into_iter().collect()
             }
             _ => Vec::new(),
         }

@@ -1,12 +1,13 @@
 //! What the product costs by itself, held against a minimal client in the same run. Started by `scripts/bench.sh`.
 //!
-//! `bench --bin PATH --examples FOLDER [NAME] [--json] [--messages N] [--kills N]`; the folder has the built examples of the workspace. The model is the scripted server in this process,
+//! `bench --bin PATH --examples FOLDER [NAME] [--json] [--messages N] [--kills N] [--entries N]`; the folder has the built examples of the workspace. The model is the scripted server in this process,
 //! so arrival times and the client's start share one clock. Medians; one line per benchmark; exit 1 if a bar is missed.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a benchmark that cannot run must stop loudly")]
 
 mod defs;
 mod judge;
+mod long;
 mod makespan;
 mod mates;
 mod steps;
@@ -28,6 +29,7 @@ const RUNS: usize = 9;
 const REQUEST_BYTES: usize = 80_000;
 const MESSAGES: usize = 10_000;
 const KILLS: usize = 10;
+const ENTRIES: u64 = 1_000_000;
 
 struct Bench {
     bin: PathBuf,
@@ -38,34 +40,38 @@ struct Bench {
     /// How much mail the bench of that name sends, and how often it kills.
     messages: usize,
     kills: usize,
+    /// How long a long journal is.
+    entries: u64,
 }
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
     let (mut paths, mut name, mut json) = ([const { None }; 2], None, false);
-    let (mut messages, mut kills) = (MESSAGES, KILLS);
+    let (mut messages, mut kills, mut entries) = (MESSAGES, KILLS, ENTRIES);
     while let Some(arg) = args.next() {
         match arg.as_str() {
             "--bin" => paths[0] = args.next(),
             "--examples" => paths[1] = args.next(),
             "--json" => json = true,
             "--messages" => messages = args.next().unwrap().parse().unwrap(),
+            "--entries" => entries = args.next().unwrap().parse().unwrap(),
             "--kills" => kills = args.next().unwrap().parse().unwrap(),
             _ => name = Some(arg),
         }
     }
     let [Some(bin), Some(examples)] = paths else {
-        eprintln!("usage: bench --bin PATH --examples FOLDER [NAME] [--json] [--messages N] [--kills N]");
+        eprintln!("usage: bench --bin PATH --examples FOLDER [NAME] [--json] [--messages N] [--kills N] [--entries N]");
         return ExitCode::from(2);
     };
     let scratch = tempfile::tempdir().unwrap();
     let [bin, examples] = [bin, examples].map(|path| PathBuf::from(path).canonicalize().unwrap());
-    let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills };
+    let mut bench = Bench { bin, examples, scratch, json, missed: false, messages, kills, entries };
     type Step = fn(&mut Bench);
-    let steps: [(&str, Step); 15] = [
+    let steps: [(&str, Step); 16] = [
         ("version", Bench::version),
         ("first", Bench::first),
         ("first-million", Bench::first_million),
+        ("long", long::long),
         ("rss", Bench::rss),
         ("turn", Bench::turn),
         ("journal", Bench::journal),

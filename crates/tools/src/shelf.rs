@@ -39,6 +39,14 @@ impl Shelf {
         Self::new(home.join("output").join(agent.to_string()))
     }
 
+    /// Removes it with everything on it; one that was never made is no failure.
+    pub fn clear(&self) -> io::Result<()> {
+        match fs::remove_dir_all(&self.dir) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Keeps a text, or as much of its beginning as is kept of one; the path by which a model reads it.
     pub fn keep(&self, text: &str) -> io::Result<String> {
         let text = text.get(..text.floor_char_boundary(KEPT_BYTES_MAX)).unwrap_or(text);

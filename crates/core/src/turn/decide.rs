@@ -4,7 +4,7 @@
 
 use super::review::left_alone;
 use super::tools::{close, close_idle, finish_with, told};
-use super::{Calling, Current, Input, Now, Phase, Status, Turn};
+use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
 use crate::event::{Configured, End, Ending, Event, Interrupted, LlmEnded, Outcome, ToolDone, TurnEnded, TurnStarted};
@@ -149,14 +149,8 @@ impl Turn {
                 [Event::LlmEnded(lost)].into_iter().chain(next).collect()
             }
             Phase::Working(calls) => {
-                let mut done = Vec::new();
-                for call in calls {
-                    if let Status::Intended { class, .. } = &call.status
-                        && (interrupted || recovery::reopen(*class) == Reopen::Unknown)
-                    {
-                        done.push(told(call.key.clone(), Ending::Unknown, TOLD_UNKNOWN));
-                    }
-                }
+                let lost = unknown(calls, interrupted);
+                let mut done: Vec<_> = lost.map(|call| told(call.key.clone(), Ending::Unknown, TOLD_UNKNOWN)).collect();
                 if interrupted {
                     close_idle(calls, &mut done);
                 }
@@ -164,6 +158,14 @@ impl Turn {
             }
         }
     }
+}
+
+/// The calls that nobody can say of whether they happened, if the process that made them is gone.
+pub(super) fn unknown(calls: &[Call], interrupted: bool) -> impl Iterator<Item = &Call> {
+    calls.iter().filter(move |call| {
+        matches!(call.status, Status::Intended { class, .. }
+            if interrupted || recovery::reopen(class) == Reopen::Unknown)
+    })
 }
 
 impl Calling {

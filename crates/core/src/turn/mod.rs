@@ -475,6 +475,15 @@ impl Turn {
         self.current.as_ref()?.interrupted.as_deref()
     }
 
+    /// The keys of the calls that nobody can say of whether they happened, if the process that made them is gone.
+    pub fn unknown(&self) -> Vec<&str> {
+        let interrupted = self.stopped_by().is_some();
+        match &self.phase {
+            Phase::Working(calls) => decide::unknown(calls, interrupted).map(|call| call.key.as_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether a call of the turn that runs waits for a person.
     pub fn is_asking(&self) -> bool {
         matches!(&self.phase, Phase::Working(calls) if calls.iter().any(|call| matches!(call.status, Status::Asked { .. })))

@@ -94,7 +94,7 @@ impl Db {
         Ok(db)
     }
 
-    fn connect(path: &Path) -> Result<Self, JournalError> {
+    pub(super) fn connect(path: &Path) -> Result<Self, JournalError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> rusqlite::Result<Connection> {
             let mut conn = Connection::open_with_flags(path, flags)?;
@@ -118,6 +118,15 @@ impl Db {
             return Err(JournalError::Newer { path: self.path.clone(), found, known: known() });
         }
         Ok(found)
+    }
+
+    /// Refuses what is no journal, or one whose tables are not those that we read.
+    pub(super) fn expect_known(&self) -> Result<(), JournalError> {
+        if self.version()? == known() {
+            return Ok(());
+        }
+        let detail = "it is no journal, or one of an older version".to_owned();
+        Err(JournalError::Corrupt { path: self.path.clone(), detail })
     }
 
     fn expect_empty(&self) -> Result<(), JournalError> {

@@ -4,7 +4,9 @@
 //! write and a reader with the first read, so a handle that is only held costs one connection. Everything that must
 //! hold across processes is checked inside a transaction, against the tables.
 
+mod copy;
 mod db;
+mod drift;
 mod known;
 mod look;
 mod read;
@@ -13,7 +15,7 @@ mod writer;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -22,9 +24,11 @@ use max_team_core::id::WorkerId;
 use max_team_core::limits::COMMITS_QUEUED_MAX;
 use tokio::sync::{mpsc, oneshot};
 
+pub(crate) use self::copy::restore;
 pub(crate) use self::db::{Db, FILE, LOG};
 use self::writer::{Job, Writer};
 use crate::commit::{Commit, Committed, Projection, Strength};
+use crate::drift::Drifted;
 use crate::entry::Entry;
 use crate::erase::Erase;
 use crate::error::JournalError;
@@ -68,17 +72,29 @@ enum State {
 impl Sqlite {
     pub(crate) fn open(dir: PathBuf, options: Options) -> Result<Self, JournalError> {
         let db = Db::open(&dir, options.pages_max)?;
-        Ok(Self {
-            path: db.path.clone(),
+        Ok(Self::made(dir, db.path.clone(), options, State::Waiting(Box::new(db)), Vec::new()))
+    }
+
+    /// A handle that only reads, on a file that lies anywhere.
+    pub(crate) fn look(path: &Path) -> Result<Self, JournalError> {
+        let db = Db::open_reader(path)?;
+        db.expect_known()?;
+        let dir = path.parent().unwrap_or(Path::new("")).to_owned();
+        Ok(Self::made(dir, path.to_owned(), Options::default(), State::Closed, vec![db]))
+    }
+
+    fn made(dir: PathBuf, path: PathBuf, options: Options, writer: State, readers: Vec<Db>) -> Self {
+        Self {
+            path,
             ear: Ear::new(dir.join("workers")),
             dir,
             options,
-            writer: Mutex::new(State::Waiting(Box::new(db))),
-            readers: Mutex::default(),
+            writer: Mutex::new(writer),
+            readers: Mutex::new(readers),
             closed: AtomicBool::new(false),
             bell: Arc::default(),
             others: Arc::default(),
-        })
+        }
     }
 
     pub(crate) fn reopen(&self) -> Result<Self, JournalError> {
@@ -164,6 +180,12 @@ impl Sqlite {
         db.run(|conn| conn.execute_batch("COMMIT"))
     }
 
+    /// Compares the rows with the log, on a connection of its own: nothing is changed.
+    pub(crate) fn drift(&self, project: impl Fn(&Entry) -> Vec<Projection>) -> Result<Drifted, JournalError> {
+        self.expect_open()?;
+        Db::connect(&self.path)?.drift(project)
+    }
+
     pub(crate) fn worker(&self, info: WorkerInfo) -> Result<Worker, JournalError> {
         Worker::start_in(&self.make_workers()?, info)
     }
@@ -201,6 +223,10 @@ impl Sqlite {
 
     fn expect_open(&self) -> Result<(), JournalError> {
         if self.closed.load(Ordering::Acquire) { Err(JournalError::Closed) } else { Ok(()) }
+    }
+
+    pub(crate) fn living(&self) -> Vec<WorkerInfo> {
+        worker::living(&self.workers())
     }
 
     fn workers(&self) -> PathBuf {

@@ -112,6 +112,19 @@ impl Db {
         })
     }
 
+    /// Every entry's stream and the hash of its payload, without the payload.
+    pub(crate) fn hashes(&self, each: &mut dyn FnMut(&str, Hash)) -> Result<(), JournalError> {
+        self.run(|conn| {
+            let mut statement = conn
+                .prepare("SELECT stream.name, entry.payload_hash FROM entry JOIN stream ON stream.id = entry.stream")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                each(row.get_ref(0)?.as_str()?, hash(row, 1)?);
+            }
+            Ok(())
+        })
+    }
+
     pub(crate) fn blob(&self, hash: &Hash) -> Result<Option<Vec<u8>>, JournalError> {
         self.run(|conn| {
             let mut statement = conn.prepare_cached("SELECT bytes FROM blob WHERE hash = ?1")?;
@@ -267,7 +280,7 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
 }
 
 /// A text, whatever bytes somebody put there; `NULL` (an entry whose stream is gone) reads as empty.
-fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
+pub(super) fn text(row: &Row<'_>, column: usize) -> rusqlite::Result<String> {
     Ok(match row.get_ref(column)? {
         ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         _ => String::new(),

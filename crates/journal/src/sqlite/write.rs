@@ -75,7 +75,9 @@ impl Db {
                 [own::SEAL, own::ERASED],
             )?;
             conn.execute("DELETE FROM blob WHERE hash IN (SELECT hash FROM doomed)", [])?;
+            unlist(conn)?;
             conn.execute_batch("DROP TABLE doomed")?;
+            erase.rows.iter().try_for_each(|row| change(conn, Row::Projection(row.clone())))?;
             // Where pages were split or joined, rows left copies behind that no deletion finds. So all of them go out
             // and come in again: a page that has nothing left is overwritten as a whole.
             conn.execute_batch(
@@ -105,6 +107,19 @@ impl Db {
             Ok(std::ops::ControlFlow::Continue(()))
         })
     }
+}
+
+/// Takes away the rows of our own that follow from what is doomed, as they would not be made again.
+fn unlist(conn: &Connection) -> rusqlite::Result<()> {
+    conn.execute_batch(
+        "CREATE TEMP TABLE gone AS SELECT seq, stream FROM entry
+             WHERE payload IS NULL AND payload_hash IN (SELECT hash FROM doomed);
+         DELETE FROM mail WHERE seq IN (SELECT seq FROM gone);
+         DELETE FROM timer WHERE seq IN (SELECT seq FROM gone);
+         DELETE FROM part WHERE seq IN (SELECT seq FROM gone);
+         DELETE FROM snapshot WHERE stream IN (SELECT name FROM stream WHERE id IN (SELECT stream FROM gone));
+         DROP TABLE gone;",
+    )
 }
 
 /// Where the streams end then.

@@ -64,6 +64,10 @@ fn entry() {
     match role.to_str().unwrap() {
         "writer" => runtime.block_on(write_forever(&journal)),
         "owner" => runtime.block_on(own_forever(&journal)),
+        "reader" => {
+            say(journal.last_seq().unwrap());
+            runtime.block_on(std::future::pending::<()>());
+        }
         "once" => drop(runtime.block_on(journal.commit(fact("from/child", "hello"))).unwrap()),
         other => panic!("no role `{other}`"),
     }

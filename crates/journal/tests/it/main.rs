@@ -8,9 +8,12 @@
 )]
 
 mod agree;
+mod backup;
+mod bits;
 mod child;
 mod conformance;
 mod crash;
+mod drift;
 mod faults;
 mod growth;
 mod make;

@@ -170,7 +170,7 @@ pub(crate) enum CostBy {
 }
 
 /// Milliseconds.
-fn since(text: &str) -> Result<i64, String> {
+pub(super) fn since(text: &str) -> Result<i64, String> {
     let wanted = || "it is a number with m, h, d or w behind it, such as `7d`".to_owned();
     let unit = text.chars().next_back().ok_or_else(wanted)?;
     let number = text.strip_suffix(unit).and_then(|number| number.parse::<u32>().ok()).ok_or_else(wanted)?;

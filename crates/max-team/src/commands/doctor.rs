@@ -6,6 +6,8 @@
 use std::path::Path;
 
 use max_team_core::team::Member;
+use max_team_journal::Journal;
+use max_team_runtime::{compare_rows, rebuild_rows};
 use max_team_sandbox::probe;
 
 use crate::agents;
@@ -15,6 +17,7 @@ use crate::config::choice::Face;
 use crate::exit::{Exit, Stop};
 use crate::models;
 use crate::setup::Place;
+use crate::terminal::text::clean_line;
 use crate::words::Lang;
 
 /// Entries that are verified on the side; more of them take their time and have a command of their own.
@@ -194,9 +197,25 @@ fn journal(place: &Place, rebuild: bool, findings: &mut Findings) {
         Err(error) => findings.bad(what, lang.journal_failure(&error)),
     }
     if rebuild {
-        match journal.rebuild(max_team_runtime::project_entry) {
-            Ok(()) => findings.good(what, lang.rebuilt().to_owned()),
-            Err(error) => findings.bad(what, lang.journal_failure(&error)),
+        remake(&journal, findings);
+    }
+}
+
+/// Holds every row against the log, says what differs, and makes them all again.
+fn remake(journal: &Journal, findings: &mut Findings) {
+    let (lang, what) = (findings.lang, findings.lang.journal());
+    match compare_rows(journal) {
+        Ok(rows) if rows.is_empty() => findings.good(what, lang.rows_same().to_owned()),
+        Ok(rows) => {
+            rows.rows.iter().for_each(|row| findings.warn(what, clean_line(&lang.drift(row))));
+            if rows.more > 0 {
+                findings.warn(what, lang.more_rows(rows.more));
+            }
         }
+        Err(error) => findings.warn(what, lang.journal_failure(&error)),
+    }
+    match rebuild_rows(journal) {
+        Ok(()) => findings.good(what, lang.rebuilt().to_owned()),
+        Err(error) => findings.bad(what, lang.journal_failure(&error)),
     }
 }

@@ -3,6 +3,7 @@
 pub(crate) mod agents;
 pub(crate) mod answer;
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod cache;
 pub(crate) mod compare;
 pub(crate) mod config;

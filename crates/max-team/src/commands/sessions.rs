@@ -1,4 +1,6 @@
-//! `sessions list` and `sessions show`: what was said and done.
+//! `sessions list`, `show` and `forget`: what was said and done, and what is to be no more.
+
+mod forget;
 
 use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
 use max_team_core::id::SessionId;
@@ -12,7 +14,12 @@ use crate::setup::{self, Place};
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
-pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
+pub(crate) use forget::forget_old;
+
+pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exit> {
+    if let args::Sessions::Forget(options) = command {
+        return forget::run(place, options);
+    }
     let lang = place.speaks();
     let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
     let sessions = Sessions::new(&journal);
@@ -20,7 +27,7 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
     match command {
         args::Sessions::List { limit, json } => {
             let rows = sessions.list(*limit).map_err(failed)?;
-            super::print(&clean(&list(&rows, *json, lang)))
+            super::print(&clean(&list(&rows, *json, lang)))?;
         }
         args::Sessions::Show { id, json } => {
             let id = match id {
@@ -35,9 +42,11 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> Result<(), Stop> {
                 clean(&events.iter().filter_map(|(at_ms, event)| show(*at_ms, event, lang)).collect::<String>())
                     .into_owned()
             };
-            super::print(&text)
+            super::print(&text)?;
         }
+        args::Sessions::Forget(_) => {}
     }
+    Ok(Exit::Ok)
 }
 
 fn latest(sessions: &Sessions<'_>) -> Result<SessionId, Stop> {
@@ -106,7 +115,7 @@ fn indent(text: &str) -> String {
 }
 
 /// Local time to the second.
-pub(super) fn local(at_ms: i64) -> String {
+pub(crate) fn local(at_ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }

@@ -176,6 +176,8 @@ table! {
     journal: Journal {
         /// `normal` presses work onto the disk before anything leaves us; `full` does so at every single step.
         sync: Strength as OneOf<Strength> = Strength::Normal;
+        /// Days after which a session in which nothing is said any more is forgotten; null keeps everything.
+        keep_days: Option<u32> as Maybe<Count<1, 36_500>> = None;
     }
 
     /// Where work stops.

@@ -29,6 +29,7 @@ const HOSTS: &str = "a project's file may not choose hosts to ask";
 const OUTSIDE: &str = "a project's file may not point outside the project";
 const AUDIT: &str = "a project's file may not switch off, thin out or move the audit";
 pub(crate) const MEMORY: &str = "a project's file may not have more of you remembered or told";
+const KEEP: &str = "a project's file may not decide how long your sessions are kept";
 const SPEND: &str = "a project's file may not raise a limit";
 
 /// The lines of the first design's example, which was meant to be copied into projects. They ask for what happens
@@ -41,6 +42,7 @@ pub(super) fn by_key(path: &str) -> Option<&'static str> {
     match path {
         "llm.base_url" | "llm.api_key" | "llm.api_key_file" | "catalog" => Some(KEY),
         "llm.api_key_helper" => Some(RUN),
+        "journal.keep_days" => Some(KEEP),
         "tools.loki_url" | "tools.prometheus_url" | "tools.geocode_url" | "tools.private_hosts" => Some(HOSTS),
         _ => None,
     }

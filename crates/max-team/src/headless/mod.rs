@@ -18,7 +18,9 @@ use max_team_core::message::{Kind, Principal};
 use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
-use max_team_runtime::{Asked, Command, Notice, Open, Order, Origin, RuntimeError, Scope, Spawn, TeamHandle};
+use max_team_runtime::{
+    Asked, Command, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
+};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -110,6 +112,7 @@ impl Headless {
         let opened = self.handle.open(self.by.clone(), &self.cwd, open.clone()).await?;
         let session = opened.session;
         self.emit_stream(|| stream_json::init(&opened, &open, &self.cwd, &self.key_source))?;
+        self.tell_of_recovery(session, &opened.recovered)?;
         let key = EnvelopeId::new(Uuid::now_v7());
         let mut tally = Tally::new(session, open.settings.retries_max);
         if self.format == Format::StreamJson {
@@ -183,6 +186,13 @@ impl Headless {
             talk(&record::save(&self.handle.tape(session)?, path, self.lang)?);
         }
         Ok(())
+    }
+
+    /// Says once what was open and goes on now.
+    fn tell_of_recovery(&self, session: SessionId, found: &Recovered) -> anyhow::Result<()> {
+        let Some(words) = self.lang.recovered(found, session) else { return Ok(()) };
+        talk(&words);
+        self.emit_stream(|| stream_json::recovered(session, found))
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {

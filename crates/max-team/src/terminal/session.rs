@@ -158,6 +158,7 @@ impl Session {
             items.push(note(report::instruction(self.lang, name, *bytes)));
         }
         items.extend(opened.notes.iter().cloned().map(note));
+        items.extend(self.lang.recovered(&opened.recovered, opened.session).map(note));
         items
     }
 

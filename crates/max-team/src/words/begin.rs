@@ -247,6 +247,12 @@ impl Lang {
                 "无法写入 `{}`：{detail}；请允许当前用户写入，或将 `MAX_TEAM_HOME` 设为可写的位置",
                 path.display()
             ),
+            JournalError::Exists { path } => {
+                format!("`{}` 已存在，未作改动：请换一个文件名，或先移走它", path.display())
+            }
+            JournalError::InUse { path, by } => {
+                format!("`{}` 正由 {by} 使用：请先停止它（`max-team ps`、`max-team stop`），然后重试", path.display())
+            }
             JournalError::NoFolder { path } => {
                 format!("`{}` 是文件，此处需要目录；请将其移走，或将 `MAX_TEAM_HOME` 设为目录", path.display())
             }

@@ -14,7 +14,7 @@ use super::{Lang, plural};
 use crate::args::CostBy;
 
 phrases! {
-    all_holds: "every hash, chain and seal holds, and the file is sound", "所有哈希、链条和封印均完好，文件完整";
+    all_holds: "every hash, chain, seal and row holds, and the file is sound", "所有哈希、链条、封印和数据行均完好，文件完整";
     no_sessions_yet: "no sessions yet; start one with `max-team`", "还没有会话；用 `max-team` 开始一个";
     unanswered: " (unanswered: go on with -r)", "（尚未答复：用 -r 继续）";
     the_user: "user", "用户";
@@ -382,17 +382,19 @@ impl Lang {
         let things = if faults == 1 { "fault" } else { "faults" };
         say!(
             self,
-            "{faults} {things}: the journal is not as it was written; keep this copy as evidence and restore another",
-            "发现 {faults} 处问题：日志与写入时不同；请保留此副本作为证据，并恢复其他备份"
+            "{faults} {things}: the journal is not as it was written; what comes before can be read (`max-team audit show`); \
+             keep a copy as evidence, and put a backup in its place with `max-team restore FILE`",
+            "发现 {faults} 处问题：日志与写入时不同；此前的内容仍可查看（`max-team audit show`）；请保留副本作为证据，\
+             并用 `max-team restore 文件` 恢复备份"
         )
     }
 
     pub(crate) fn file_damaged(self, path: &str) -> String {
         say!(
             self,
-            "`{path}` is damaged: stop every max-team, copy the file (and `-wal` beside it) away, then restore a \
-             backup, or move it aside to start anew; `max-team audit export` prints what can still be read",
-            "`{path}` 已损坏：请先停止所有 max-team，把该文件（及旁边的 `-wal`）复制到别处，然后恢复备份，或将其移走重新开始；\
+            "`{path}` is damaged: stop every max-team, copy the file (and `-wal` beside it) away, then put a backup \
+             in its place with `max-team restore FILE`, or move it aside to start anew; `max-team audit export` prints what can still be read",
+            "`{path}` 已损坏：请先停止所有 max-team，把该文件（及旁边的 `-wal`）复制到别处，然后用 `max-team restore 文件` 恢复备份，或将其移走重新开始；\
              `max-team audit export` 可输出仍可读取的内容"
         )
     }

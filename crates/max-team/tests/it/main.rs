@@ -25,6 +25,7 @@ mod files;
 mod hands;
 mod headless;
 mod interrupts;
+mod keep;
 mod mates;
 mod mates_killed;
 mod memory;

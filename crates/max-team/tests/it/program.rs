@@ -4,6 +4,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use max_team_journal::{Journal, Options};
+use max_team_runtime::compare_rows;
 use max_team_testkit::ModelServer;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -14,6 +16,20 @@ pub(crate) struct Program {
     environment: Vec<(String, String)>,
     /// Talking goes to one agent with hands, not to a lead with a team.
     solo: bool,
+}
+
+/// Whatever a test was about, every row that it leaves follows from its log.
+impl Drop for Program {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        // One that cannot be read is what its test was about.
+        let compared = Journal::find(self.home(), Options::default()).and_then(|journal| compare_rows(&journal));
+        if let Ok(rows) = compared {
+            assert!(rows.is_empty(), "rows that do not follow from the log: {rows:?}");
+        }
+    }
 }
 
 /// How a run ended.
@@ -51,7 +67,9 @@ impl Program {
 
     /// The same with the lead and the team that come with the program.
     pub(crate) fn team(server: &ModelServer) -> Self {
-        Self { solo: false, ..Self::with(server) }
+        let mut program = Self::with(server);
+        program.solo = false;
+        program
     }
 
     pub(crate) fn variable(mut self, name: &str, value: impl Into<String>) -> Self {

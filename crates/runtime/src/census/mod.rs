@@ -6,6 +6,7 @@
 mod costs;
 mod mail;
 mod people;
+pub(crate) mod record;
 mod roll;
 mod trace;
 
@@ -25,6 +26,7 @@ use crate::session::{self, Sessions};
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
+pub use record::{Allowed, Filter, Record, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
@@ -145,7 +147,9 @@ impl<'j> Census<'j> {
         if let Ok(id) = text.parse() {
             return Ok(sessions.row(id).ok().map(|row| row.session));
         }
-        only(sessions.list(usize::MAX)?.into_iter().map(|row| row.session.to_string()), text)
+        let mut meant = Vec::new();
+        sessions.each_id(|id| meant.extend(Some(id).filter(|id| means(text, id))))?;
+        only(meant.into_iter(), text)
     }
 
     /// The session or plan that is meant, where it may be either; `None` if there is none.

@@ -3,13 +3,15 @@
 //! `chairs` knows who sits, hands letters over and says when nobody has anything more to do; `seats` lets agents and
 //! plans sit down, from the journal or with their first letter in hand; `excuse` speaks for those who cannot; `calls`
 //! knows who can be called, and by what whoever was is bound; `claims` which calls are being made once for several;
-//! `mates` which teammates there are; `tasks` who holds what of the shared list.
+//! `mates` which teammates there are; `tasks` who holds what of the shared list; `recovered` counts what a
+//! session had open.
 
 mod calls;
 mod chairs;
 mod claims;
 mod excuse;
 mod mates;
+mod recovered;
 mod seats;
 mod tasks;
 

@@ -28,7 +28,7 @@ pub use extract::Remember;
 pub(crate) use extract::{HANDED, Handover, expert, handover, is_aside};
 pub use recall::{Hit, Told};
 pub(crate) use recall::{Standing, recalled};
-pub(crate) use rows::project;
+pub(crate) use rows::{project, replaced, unfind};
 pub(crate) use tools::{Ask, Read, Where, Write, all as tools};
 pub use tools::{READ, WRITE};
 
@@ -167,7 +167,7 @@ impl<'j> Memories<'j> {
             // erases what was left.
             if self.commit(change, by).await? {
                 let reason = "forgotten from memory".to_owned();
-                let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms() };
+                let erase = Erase { payloads, actor: actor(by), reason, at_ms: now_ms(), rows: Vec::new() };
                 let erased = self.journal.erase(erase).await?;
                 return Ok(Forgotten { keys, erased, said_in, told_in });
             }

@@ -1,8 +1,8 @@
 //! The rows of the memory: facts by section, and facts by term.
 //!
-//! Like all rows they follow from one entry each. A term that a newer value no longer has is deleted by whoever writes
-//! that value, who knows the old one; where that did not happen (rows made again from the log), the term's row is older
-//! than its fact, and whoever searches passes it over.
+//! Like all rows they follow from one entry each, but one: a term that a newer value no longer has is deleted by
+//! whoever writes that value, who knows the old one. Where that did not happen, the term's row is older than its fact,
+//! and whoever searches passes it over.
 
 use max_team_core::event::Event;
 use max_team_core::memory::{Board, Fact, Key, MemorySet, Posting, Scope, Section, terms};
@@ -39,7 +39,12 @@ pub(crate) fn project(scope: &Scope, at_ms: i64, event: &Event) -> Vec<Projectio
             rows.extend(put(BOARDS, &scope.to_string(), at_ms, &()));
             rows
         }
-        Event::MemoryForgotten(forgotten) => forgotten.keys.iter().map(|key| delete_fact(scope, key)).collect(),
+        Event::MemoryForgotten(forgotten) => {
+            let mut rows: Vec<Projection> = forgotten.keys.iter().map(|key| delete_fact(scope, key)).collect();
+            // What made the row before may be erased next; this is not.
+            rows.extend(put(BOARDS, &scope.to_string(), at_ms, &()));
+            rows
+        }
         _ => Vec::new(),
     }
 }
@@ -57,15 +62,20 @@ pub(super) fn stale(scope: &Scope, board: &Board, set: &MemorySet) -> Vec<Projec
         .flat_map(|fact| unfind(scope, &fact.key, &fact.value))
         .collect();
     if let Some(old) = board.get(&set.key) {
-        let new = terms(&set.key, &set.value);
-        let gone = terms(&old.key, &old.value).into_keys().filter(|term| !new.contains_key(term));
-        rows.extend(gone.map(|term| delete_term(scope, &term, &set.key)));
+        rows.extend(replaced(scope, &set.key, &old.value, &set.value));
     }
     rows
 }
 
+/// The rows of the terms that a fact had and no longer has.
+pub(crate) fn replaced(scope: &Scope, key: &Key, old: &Value, new: &Value) -> Vec<Projection> {
+    let new = terms(key, new);
+    let gone = terms(key, old).into_keys().filter(|term| !new.contains_key(term));
+    gone.map(|term| delete_term(scope, &term, key)).collect()
+}
+
 /// The rows that a fact is found by, taken away.
-pub(super) fn unfind(scope: &Scope, key: &Key, value: &Value) -> Vec<Projection> {
+pub(crate) fn unfind(scope: &Scope, key: &Key, value: &Value) -> Vec<Projection> {
     terms(key, value).into_keys().map(|term| delete_term(scope, &term, key)).collect()
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use max_team_core::event::Event;
 use max_team_core::id::{AgentId, SessionId};
-use max_team_journal::{Journal, Projection};
+use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
@@ -121,6 +121,57 @@ impl<'j> Sessions<'j> {
             sessions.extend(opened.and_then(|opened| row_of(&last.key, &opened, Some(&last.value), asked.as_deref())));
         }
         Ok(sessions)
+    }
+
+    /// The ids of all in which something was said, last used first; handed over one at a time.
+    pub fn each_id(&self, mut each: impl FnMut(String)) -> Result<(), RuntimeError> {
+        let mut after = None;
+        loop {
+            let page = self.journal.list(LAST, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = Some(last.cursor());
+            page.into_iter().for_each(|item| each(item.key));
+        }
+    }
+
+    /// The row that says which session was last used in a directory, as it is without some of them; nothing, if it
+    /// is about another.
+    pub(crate) fn latest_without(&self, cwd: &str, gone: &[SessionId]) -> Result<Option<Projection>, RuntimeError> {
+        let is_gone = |id: &str| id.parse().is_ok_and(|id| gone.contains(&id));
+        let latest = self.journal.get(IN_DIRECTORY, cwd)?;
+        if !latest.as_deref().and_then(|id| std::str::from_utf8(id).ok()).is_some_and(is_gone) {
+            return Ok(None);
+        }
+        let mut after = None;
+        loop {
+            let page = self.journal.list(ASKED, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else {
+                return Ok(Some(Projection::Delete { table: IN_DIRECTORY.into(), key: cwd.to_owned() }));
+            };
+            after = Some(last.cursor());
+            for item in page.iter().filter(|item| !is_gone(&item.key)) {
+                let opened = self.journal.get(OPENED, &item.key)?;
+                let opened = opened.and_then(|row| serde_json::from_slice::<OpenedRow>(&row).ok());
+                if opened.is_some_and(|opened| opened.cwd == cwd) {
+                    let (key, value) = (cwd.to_owned(), item.key.as_bytes().to_vec());
+                    return Ok(Some(Projection::Put { table: IN_DIRECTORY.into(), key, value, sort_ms: item.sort_ms }));
+                }
+            }
+        }
+    }
+
+    /// Those in which nothing was said since then, the oldest last.
+    pub fn unused_since(&self, at_ms: i64) -> Result<Vec<SessionRow>, RuntimeError> {
+        let mut after = Some(Cursor { sort_ms: at_ms, key: String::new() });
+        let mut found = Vec::new();
+        loop {
+            let page = self.journal.list(LAST, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else { return Ok(found) };
+            after = Some(last.cursor());
+            for item in &page {
+                found.extend(item.key.parse().ok().and_then(|id| self.row(id).ok()));
+            }
+        }
     }
 
     /// The last one of a directory: the one in which something was last done, said or not.

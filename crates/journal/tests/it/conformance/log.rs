@@ -178,7 +178,7 @@ pub(super) async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
     journal.commit(Commit { sends: vec![letter(1, "user/ada")], ..Commit::default() }).await.unwrap();
     let entries = journal.read_all(0, 9).unwrap();
     let payloads = vec![entries[1].payload_hash, entries[2].payload_hash, entries[4].payload_hash, Hash::of("none")];
-    let erase = Erase { payloads, actor: "user/ada".into(), reason: "asked to".into(), at_ms: 2_000 };
+    let erase = Erase { payloads, actor: "user/ada".into(), reason: "asked to".into(), at_ms: 2_000, rows: Vec::new() };
     assert_eq!(journal.erase(erase.clone()).await, Ok(4));
     assert_eq!(journal.erase(erase).await, Ok(0));
 

@@ -17,7 +17,7 @@ use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use max_team_core::ledger::Price;
 use max_team_core::policy::{Action, Class, Deed, Memory};
 use max_team_core::team::{Model, Settings};
-use max_team_runtime::{Delta, Notice, Opened, Origin, Team};
+use max_team_runtime::{Delta, Notice, Opened, Origin, Recovered, Team};
 use ratatui::layout::Size;
 use serde_json::Value;
 use uuid::Uuid;
@@ -75,6 +75,7 @@ pub(crate) fn opened() -> Opened {
         queued: Vec::new(),
         last: None,
         asked: Vec::new(),
+        recovered: Recovered::default(),
         plans: Vec::new(),
         instructions: Vec::new(),
         skills: Vec::new(),

@@ -1,0 +1,81 @@
+//! Rows that are not what the log says they are.
+
+use crate::Journal;
+use crate::commit::Projection;
+use crate::entry::Entry;
+use crate::error::JournalError;
+use crate::read::Snapshot;
+use crate::{Engine, sqlite};
+
+/// A row that does not follow from the log as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// Its table: `mail`, `timer`, `part`, `snapshot`, or a caller's own.
+    pub table: String,
+    /// Its key.
+    pub key: String,
+    /// What is wrong with it.
+    pub how: How,
+}
+
+/// How a stored row differs from the one that follows from the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum How {
+    /// It is not there.
+    Missing,
+    /// Nothing in the log accounts for it.
+    Extra,
+    /// It says something else.
+    Differs,
+}
+
+/// What a comparison found.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Drifted {
+    /// The rows, by table and key.
+    pub rows: Vec<Drift>,
+    /// Rows beyond those listed.
+    pub more: u64,
+}
+
+impl Drifted {
+    /// Whether every row is as the log says.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.more == 0
+    }
+
+    /// How many differ.
+    pub fn count(&self) -> u64 {
+        self.rows.len() as u64 + self.more
+    }
+}
+
+impl Journal {
+    /// Derives all rows from the log once more and compares; changes nothing. `project` says which rows of the caller's
+    /// follow from an entry; `refold` folds a stream from its beginning up to an entry, for a kept state of that version,
+    /// and returns it as it would be kept: `None`, if it would be passed over.
+    pub fn drift(
+        &self,
+        project: impl Fn(&Entry) -> Vec<Projection>,
+        refold: impl Fn(&str, u64, u32) -> Option<Vec<u8>>,
+    ) -> Result<Drifted, JournalError> {
+        // In memory there is nothing that could have been damaged behind our back.
+        let Engine::Sqlite(sqlite) = &self.engine else { return Ok(Drifted::default()) };
+        let mut found = sqlite.drift(project)?;
+        for (stream, stream_seq, version) in sqlite.read(sqlite::Db::snapshots)? {
+            let kept = sqlite.read(|db| db.snapshot(&stream))?;
+            let same =
+                |kept: &Snapshot| refold(&stream, stream_seq, version).is_none_or(|state| is_same(&state, &kept.state));
+            if kept.as_ref().is_some_and(|kept| kept.stream_seq == stream_seq && !same(kept)) {
+                found.rows.push(Drift { table: "snapshot".to_owned(), key: stream, how: How::Differs });
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether two states are the same, in whatever order their fields are written.
+fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let read = |bytes| serde_json::from_slice::<serde_json::Value>(bytes).ok();
+    one == other || read(one).is_some_and(|one| read(other).is_some_and(|other| one == other))
+}

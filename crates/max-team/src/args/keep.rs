@@ -1,0 +1,131 @@
+//! The arguments of what looks after the journal: sessions, evidence, backups.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::desk::since;
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Sessions {
+    /// List sessions, last used first
+    List {
+        /// At most this many
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what was said and done in a session
+    Show {
+        /// The session; the last one without it
+        id: Option<String>,
+        /// As JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Erase what was said and done in sessions; that something was stays proven
+    Forget(Forget),
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Forget {
+    /// The session, by its id or the beginning or end of it; without it, and without a time, what `journal.keep_days` says
+    pub(crate) id: Option<String>,
+    /// All that nothing was said in for so long, for example 90d
+    #[arg(long, value_name = "TIME", conflicts_with = "id", value_parser = since)]
+    pub(crate) older_than: Option<i64>,
+    /// Only say which
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask
+    #[arg(long)]
+    pub(crate) yes: bool,
+}
+
+#[derive(Debug, Clone, Subcommand)]
+pub(crate) enum Audit {
+    /// Show what happened, a line each, with who allowed it and where that is written
+    Show {
+        #[command(flatten)]
+        which: Which,
+        /// As JSON lines
+        #[arg(long)]
+        json: bool,
+    },
+    /// Write every entry as a JSON line, or what happened as one page to read
+    Export(Export),
+    /// Check every hash, chain, seal and row
+    Verify {
+        /// As JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// Which entries.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Which {
+    /// Of this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Of this agent, by its name or the end of its id
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Of this kind, for example tool_intent; several with commas
+    #[arg(long, value_name = "EVENT", value_delimiter = ',')]
+    pub(crate) kind: Vec<String>,
+    /// Of this task of a plan
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+    /// From then on: a date (2026-01-31), a time (2026-01-31T12:00:00Z), or how long ago (90m, 2h, 3d, 1w)
+    #[arg(long, value_name = "WHEN", value_parser = when)]
+    pub(crate) since: Option<i64>,
+    /// Before then
+    #[arg(long, value_name = "WHEN", value_parser = when)]
+    pub(crate) until: Option<i64>,
+}
+
+/// Milliseconds since 1970.
+fn when(text: &str) -> Result<i64, String> {
+    let now = jiff::Zoned::now();
+    if let Ok(ago_ms) = since(text) {
+        return Ok(now.timestamp().as_millisecond().saturating_sub(ago_ms));
+    }
+    let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
+        let day = text.parse::<jiff::civil::DateTime>().ok()?;
+        Some(day.to_zoned(now.time_zone().clone()).ok()?.timestamp())
+    });
+    let wanted = || "it is a date (2026-01-31), a time (2026-01-31T12:00:00Z), or how long ago (90m, 2h, 3d, 1w)";
+    at.map(jiff::Timestamp::as_millisecond).ok_or_else(|| wanted().to_owned())
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Export {
+    /// One session, by its id or the beginning or end of it; everything without it
+    pub(crate) id: Option<String>,
+    /// Start after this sequence number
+    #[arg(long, default_value_t = 0)]
+    pub(crate) after: u64,
+    /// JSON lines, into this new file instead of standard output
+    #[arg(long, value_name = "FILE", conflicts_with = "html")]
+    pub(crate) jsonl: Option<PathBuf>,
+    /// One page to read in a browser, into this new file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) which: Which,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Backup {
+    /// The new file; without it one with the time in its name, beside the journal
+    pub(crate) file: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Restore {
+    /// The backup
+    pub(crate) file: PathBuf,
+}

@@ -1,0 +1,80 @@
+//! What happened, as one page to read: a table that needs nothing but a browser.
+//!
+//! Everything that an agent, a file or a person has said is data: it is escaped wherever it stands.
+
+use max_team_runtime::Record;
+
+use crate::commands::sessions::local;
+use crate::words::Lang;
+
+const STYLE: &str = include_str!("page.css");
+
+pub(super) fn head(lang: Lang, now: &str) -> String {
+    let heads: String = lang.audit_heads().iter().map(|head| format!("<th>{head}</th>")).collect();
+    let (title, made) = (lang.audit_title(), lang.made_at(now));
+    format!(
+        "<!doctype html>\n<html lang=\"{}\">\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>{title}</title>\n<style>\n{STYLE}</style>\n\
+         <h1>{title}</h1>\n<p>{made}</p>\n<table>\n<thead><tr>{heads}</tr></thead>\n<tbody>",
+        lang.code()
+    )
+}
+
+pub(super) fn row(record: &Record, lang: Lang) -> String {
+    let whose = record.agent.as_deref().unwrap_or(&record.actor);
+    let said = if record.erased { lang.forgotten_word() } else { &record.what };
+    let allowed = record.allowed.as_ref().map(|allowed| lang.allowed(allowed)).unwrap_or_default();
+    let session = record.session.map(|session| session.to_string()).unwrap_or_default();
+    let cells = [
+        record.seq.to_string(),
+        local(record.at_ms),
+        session,
+        whose.to_owned(),
+        record.task.clone().unwrap_or_default(),
+        record.event.clone(),
+        said.to_owned(),
+        allowed,
+        record.hash.clone(),
+    ];
+    let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
+    format!("<tr>{cells}</tr>")
+}
+
+pub(super) fn foot() -> &'static str {
+    "</tbody>\n</table>\n</html>"
+}
+
+/// A text as a page shows it, whatever it says.
+fn escaped(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            // Invisible letters and those that turn a line around say nothing that is read.
+            letter if letter.is_control() || is_hidden(letter) => safe.push('\u{fffd}'),
+            letter => safe.push(letter),
+        }
+    }
+    safe
+}
+
+fn is_hidden(letter: char) -> bool {
+    matches!(letter, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_was_said_is_more_than_text() {
+        let said = "<script>alert(\"x\")</script> & 'y' \u{202e}z\u{7}";
+        let safe = escaped(said);
+        assert_eq!(safe, "&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;y&#39; \u{fffd}z\u{fffd}");
+    }
+}

@@ -1,0 +1,68 @@
+//! `backup` and `restore`: the journal in a file elsewhere, and back.
+
+use std::path::PathBuf;
+
+use max_team_journal::{Journal, JournalError, Options, Report};
+
+use super::desk;
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::words::Lang;
+
+pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Exit> {
+    let lang = place.speaks();
+    let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
+    let file = match &options.file {
+        Some(file) => place.cwd.join(file),
+        None => free(place, "journal"),
+    };
+    let report = journal.backup(&file).map_err(|error| setup::stop(&error))?;
+    expect_sound(&report, |lang| lang.not_backed_up())?;
+    let bytes = std::fs::metadata(&file).map_or(0, |file| file.len());
+    super::print(&format!("{}\n", lang.backed_up(&file.display().to_string(), report.entries, bytes)))?;
+    Ok(Exit::Ok)
+}
+
+pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<Exit> {
+    let lang = place.speaks();
+    let (file, kept) = (place.cwd.join(&options.file), free(place, "journal-before"));
+    let restored = desk::wait(async { Ok(Journal::restore(&place.home, &file, &kept).await) })?;
+    let report = match restored {
+        Err(JournalError::Corrupt { path, detail }) => {
+            // The copy that was looked at has another name.
+            let path = if path.starts_with(&place.home) && path != kept { file.clone() } else { path };
+            let words = |lang: Lang| lang.no_backup(&path.display().to_string(), &detail);
+            return Err(Stop::said(Exit::Failed, words).into());
+        }
+        restored => restored.map_err(|error| setup::stop(&error))?,
+    };
+    expect_sound(&report, |lang| lang.not_restored())?;
+    let kept = kept.exists().then(|| kept.display().to_string());
+    let words = lang.restored(&file.display().to_string(), report.entries, kept.as_deref());
+    super::print(&format!("{words}\n"))?;
+    Ok(Exit::Ok)
+}
+
+/// What is not whole is told, fault by fault, and was left alone.
+fn expect_sound(report: &Report, advice: impl Fn(Lang) -> &'static str) -> Result<(), Stop> {
+    if report.is_sound() {
+        return Ok(());
+    }
+    let words = |lang: Lang| {
+        let faults: Vec<String> = report.faults.iter().take(FAULTS_TOLD).map(|fault| lang.fault(fault)).collect();
+        format!("{}\n{}", faults.join("\n"), advice(lang))
+    };
+    Err(Stop::said(Exit::Failed, words))
+}
+
+/// Faults that are told one by one; `audit verify` tells all.
+const FAULTS_TOLD: usize = 10;
+
+/// A name beside the journal that nothing has, with the time in it.
+fn free(place: &Place, name: &str) -> PathBuf {
+    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let named = |more: String| place.home.join(format!("{name}-{now}{more}.db"));
+    let others = (2_u32..).map(|number| named(format!("-{number}")));
+    std::iter::once(named(String::new())).chain(others).find(|path| !path.exists()).unwrap_or_default()
+}

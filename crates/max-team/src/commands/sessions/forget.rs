@@ -1,0 +1,133 @@
+//! `sessions forget`, and what `journal.keep_days` does without being asked each time.
+
+use std::io::{BufRead, IsTerminal, Write};
+
+use max_team_core::id::SessionId;
+use max_team_journal::{Journal, Worker};
+use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions};
+use max_team_tools::{Shelf, Store};
+
+use super::local;
+use crate::args;
+use crate::commands::desk::{self, Desk, now_ms, stop};
+use crate::commands::print;
+use crate::config::Config;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::terminal::text::clean;
+use crate::words::Lang;
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
+
+pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let lang = desk.lang;
+    let sessions = Sessions::new(&desk.journal);
+    let age_ms = match (&options.id, options.older_than) {
+        (None, None) => {
+            let config = place.settings(None, Vec::new())?;
+            let days = config.journal.keep_days;
+            let unsaid = || Stop::said(Exit::Usage, |lang| lang.forget_which().to_owned());
+            Some(i64::from(days.ok_or_else(unsaid)?) * DAY_MS)
+        }
+        (_, age_ms) => age_ms,
+    };
+    let meant = match (&options.id, age_ms) {
+        (Some(id), _) => vec![sessions.row(setup::session(&desk.census(), id)?).map_err(stop)?],
+        (None, age_ms) => sessions.unused_since(now_ms().saturating_sub(age_ms.unwrap_or_default())).map_err(stop)?,
+    };
+    // What somebody runs is not old, whatever was last said in it.
+    let (meant, running) = idle(&desk.census(), meant)?;
+    if let (Some(_), Some((row, by))) = (&options.id, running.first()) {
+        let (session, what, pid) = (row.session.to_string(), by.what.clone(), by.pid);
+        return Err(Stop::said(Exit::Failed, |lang| lang.session_runs(&session, &what, pid)).into());
+    }
+    if meant.is_empty() {
+        print(&format!("{}\n", lang.nothing_to_forget()))?;
+        return Ok(Exit::Ok);
+    }
+    let line = |row: &SessionRow| format!("{}  {}  {}\n", row.session, local(row.last_at_ms), row.preview);
+    print(&clean(&meant.iter().map(line).collect::<String>()))?;
+    if options.dry_run {
+        print(&format!("{}\n", lang.would_forget(meant.len())))?;
+        return Ok(Exit::Ok);
+    }
+    if !options.yes && !agreed(lang, meant.len())? {
+        return Ok(Exit::Denied);
+    }
+    let ids: Vec<SessionId> = meant.iter().map(|row| row.session).collect();
+    let words = desk::wait(forget(place, &desk.journal, &ids, lang))?;
+    print(&format!("{words}\n"))?;
+    Ok(Exit::Ok)
+}
+
+type Running = Vec<(SessionRow, max_team_journal::WorkerInfo)>;
+
+fn idle(census: &Census<'_>, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, Running), Stop> {
+    let (mut idle, mut running) = (Vec::new(), Vec::new());
+    for row in rows {
+        match census.owner(row.session).map_err(stop)? {
+            Some(by) => running.push((row, by)),
+            None => idle.push(row),
+        }
+    }
+    Ok((idle, running))
+}
+
+/// What cannot be taken back is asked about; where nobody can be asked, it does not happen.
+fn agreed(lang: Lang, count: usize) -> Result<bool, Stop> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Stop::said(Exit::Usage, |lang| lang.forget_needs_yes().to_owned()));
+    }
+    let mut out = std::io::stdout();
+    let asked = write!(out, "{} [y/N] ", lang.forget_for_good(count)).and_then(|()| out.flush());
+    let mut line = String::new();
+    let read = asked.and_then(|()| std::io::stdin().lock().read_line(&mut line));
+    Ok(read.is_ok() && line.trim().eq_ignore_ascii_case("y"))
+}
+
+async fn forget(place: &Place, journal: &Journal, ids: &[SessionId], lang: Lang) -> anyhow::Result<String> {
+    let by = place.principal("cli");
+    let worker = worker(place, journal)?;
+    let mut agents = Vec::new();
+    for id in ids {
+        agents.extend(Census::new(journal).agents(*id).map_err(stop)?.into_iter().map(|row| row.agent));
+    }
+    let forgotten = forget_sessions(journal, &worker, ids, &by).await.map_err(stop)?;
+    // What they kept beside the journal is theirs, too.
+    for id in ids {
+        Store::files(&place.home, *id).clear().map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
+    }
+    agents.iter().try_for_each(|agent| Shelf::of(&place.home, *agent).clear())?;
+    drop(worker);
+    let freed = journal.compact().map_err(|error| setup::stop(&error))?;
+    let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
+    journal.close().await?;
+    Ok(lang.forgot(ids.len(), forgotten.entries, freed, beside))
+}
+
+/// This process, as the owner of what it forgets.
+fn worker(place: &Place, journal: &Journal) -> Result<Worker, Stop> {
+    journal.worker(setup::worker_info(place, "forgetting sessions")).map_err(|error| setup::stop(&error))
+}
+
+/// Forgets what is older than `journal.keep_days` says, if that says anything, once nobody waits for this program any
+/// more. A failure is told and is nobody's failure: the next time comes.
+pub(crate) fn forget_old(place: &Place, config: &Config, lang: Lang) {
+    let Some(days) = config.journal.keep_days else { return };
+    let work = || -> anyhow::Result<Option<String>> {
+        let desk = Desk::open(place)?;
+        let before = now_ms().saturating_sub(i64::from(days) * DAY_MS);
+        let old = Sessions::new(&desk.journal).unused_since(before).map_err(stop)?;
+        let (old, _) = idle(&desk.census(), old)?;
+        if old.is_empty() {
+            return Ok(None);
+        }
+        let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
+        desk::wait(forget(place, &desk.journal, &ids, lang)).map(Some)
+    };
+    match work() {
+        Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),
+        Err(error) => crate::headless::talk(&lang.not_forgotten(&error.to_string())),
+    }
+}

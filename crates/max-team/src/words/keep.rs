@@ -1,0 +1,269 @@
+//! The phrases about what is kept: recovery, backups, forgetting, the journal as evidence.
+
+use max_team_core::id::SessionId;
+use max_team_core::policy::By;
+use max_team_journal::{Drift, How};
+use max_team_runtime::{Allowed, Recovered, Word};
+
+use super::{Lang, plural};
+use crate::commands::sessions::local;
+
+phrases! {
+    code: "en", "zh";
+    not_backed_up: "no backup was made: a copy of a journal that does not hold is none; `max-team audit verify` tells all, and \
+        an earlier backup can be put in its place with `max-team restore FILE`",
+        "没有生成备份：不完好的日志的副本不是备份；`max-team audit verify` 列出全部问题，可用 `max-team restore 文件` 恢复较早的备份";
+    not_restored: "nothing was changed: this backup does not hold; try another",
+        "未作任何改动：此备份不完好；请换一个";
+    forgotten_word: "(forgotten)", "（已清除）";
+    rows_same: "every row follows from the log", "所有数据行均与日志一致";
+    audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
+    nothing_to_forget: "there is nothing to forget", "没有可清除的会话";
+    forget_which: "say which session, or since when nothing was said: `max-team sessions forget --older-than 90d`; or set \
+        `journal.keep_days`",
+        "请指定会话或时间：`max-team sessions forget --older-than 90d`；或设置 `journal.keep_days`";
+    forget_needs_yes: "nobody can be asked here: say --yes if you mean it, or --dry-run to see which",
+        "此处无法询问：确认请加 --yes，只查看请加 --dry-run";
+}
+
+impl Lang {
+    /// One line on what a session had open; nothing, if it had nothing.
+    pub(crate) fn recovered(self, found: &Recovered, session: SessionId) -> Option<String> {
+        if found.is_empty() {
+            return None;
+        }
+        let counts = [
+            (found.agents, "agent", "位成员"),
+            (found.tasks, "task", "项任务"),
+            (found.mail, "letter", "封信件"),
+            (found.approvals, "question for you", "个待您答复的问题"),
+            (found.unknown, "call", "次调用"),
+        ];
+        let said = |(count, en, zh): &(usize, &str, &str)| match self {
+            Self::En if en.starts_with("question") && *count != 1 => format!("{count} questions for you"),
+            Self::En => plural(*count, en),
+            Self::Zh => format!("{count} {zh}"),
+        };
+        let (open, lost) = counts.split_at(counts.len() - 1);
+        let mut parts: Vec<String> = open.iter().filter(|(count, ..)| *count > 0).map(said).collect();
+        for lost in lost.iter().filter(|(count, ..)| *count > 0) {
+            let what = said(lost);
+            parts.push(say!(self, "{what} with unknown outcome", "{what}结果未知"));
+        }
+        let parts = parts.join(if self == Self::En { ", " } else { "、" });
+        let mut line = say!(self, "going on where it was left: {parts}", "从中断处继续：{parts}");
+        if found.approvals > 0 {
+            line.push_str(&say!(self, "; `max-team inbox` shows what is asked", "；`max-team inbox` 查看问题"));
+        }
+        if found.unknown > 0 {
+            line.push_str(&say!(
+                self,
+                "; `max-team trace {session}` shows what may or may not have happened: please look",
+                "；`max-team trace {session}` 查看可能已发生也可能未发生的操作，请核对"
+            ));
+        }
+        Some(line)
+    }
+
+    pub(crate) fn backed_up(self, file: &str, entries: u64, bytes: u64) -> String {
+        let size = size(bytes);
+        say!(
+            self,
+            "{entries} entries ({size}) are in `{file}`, and every hash, chain and seal of it holds",
+            "`{file}` 已包含 {entries} 条记录（{size}），其哈希、链条和封印均完好"
+        )
+    }
+
+    pub(crate) fn restored(self, file: &str, entries: u64, kept: Option<&str>) -> String {
+        let mut words =
+            say!(self, "`{file}` ({entries} entries) is the journal now", "日志现为 `{file}`（{entries} 条记录）");
+        if let Some(kept) = kept {
+            words.push_str(&say!(self, "; the one of before is `{kept}`", "；此前的日志保存在 `{kept}`"));
+        }
+        words
+    }
+
+    pub(crate) fn no_backup(self, path: &str, detail: &str) -> String {
+        say!(
+            self,
+            "`{path}` is no whole journal: {detail}; nothing was changed",
+            "`{path}` 不是完整的日志：{detail}；未作任何改动"
+        )
+    }
+
+    pub(crate) fn lines_in(self, lines: u64, file: &str) -> String {
+        say!(self, "{lines} lines are in `{file}`", "`{file}` 共 {lines} 行")
+    }
+
+    pub(crate) fn file_is_there(self, path: &str) -> String {
+        say!(
+            self,
+            "`{path}` is already there and was left as it is: name another file",
+            "`{path}` 已存在，未作改动：请换一个文件名"
+        )
+    }
+
+    pub(crate) fn cannot_write(self, path: &str, detail: &str) -> String {
+        say!(self, "cannot write `{path}`: {detail}", "无法写入 `{path}`：{detail}")
+    }
+
+    /// One row that is not as the log says.
+    pub(crate) fn drift(self, row: &Drift) -> String {
+        let Drift { table, key, how } = row;
+        let (en, zh) = match how {
+            How::Missing => ("is missing", "缺失"),
+            How::Extra => ("follows from nothing in the log", "在日志中没有依据"),
+            How::Differs => ("does not say what the log says", "与日志不符"),
+        };
+        say!(self, "row `{key}` of `{table}` {en}", "`{table}` 的数据行 `{key}` {zh}")
+    }
+
+    pub(crate) fn more_rows(self, count: u64) -> String {
+        say!(self, "{count} more rows differ", "另有 {count} 行不符")
+    }
+
+    pub(crate) fn rows_differ(self, count: u64) -> String {
+        let rows = plural(usize::try_from(count).unwrap_or(usize::MAX), "row");
+        say!(
+            self,
+            "the log holds, but {rows} beside it do not follow from it: `max-team doctor --rebuild` makes them again",
+            "日志完好，但有 {count} 行数据与其不符：用 `max-team doctor --rebuild` 重新生成"
+        )
+    }
+
+    pub(crate) fn audit_heads(self) -> [&'static str; 9] {
+        match self {
+            Self::En => ["#", "Time", "Session", "Who", "Task", "Event", "What", "Allowed", "Hash"],
+            Self::Zh => ["#", "时间", "会话", "谁", "任务", "事件", "内容", "依据", "哈希"],
+        }
+    }
+
+    pub(crate) fn made_at(self, now: &str) -> String {
+        say!(
+            self,
+            "Made from the journal at {now}. `max-team audit verify` proves the chain of hashes.",
+            "由日志生成于 {now}。`max-team audit verify` 可验证哈希链。"
+        )
+    }
+
+    /// On whose word something happened.
+    pub(crate) fn allowed(self, allowed: &Allowed) -> String {
+        match allowed {
+            Allowed::Rule(rule) => say!(self, "allowed: {rule}", "依据：{rule}"),
+            Allowed::Answer(word) => self.word(word),
+            Allowed::Mode { rule, set: Some((seq, at_ms)) } => {
+                let at = local(*at_ms);
+                say!(
+                    self,
+                    "allowed: {rule}, as entry {seq} has set it at {at}",
+                    "依据：{rule}（由第 {seq} 条记录于 {at} 设定）"
+                )
+            }
+            Allowed::Mode { rule, set: None } => say!(self, "allowed: {rule}", "依据：{rule}"),
+            Allowed::Before { rule, word } => self.with_word(rule, word.as_ref()),
+            Allowed::Plan { plan, word } => {
+                let rule = say!(self, "allowed by the approved plan {plan}", "依据：已批准的计划 {plan}");
+                self.with_word(&rule, word.as_ref())
+            }
+        }
+    }
+
+    fn with_word(self, rule: &str, word: Option<&Word>) -> String {
+        word.map_or_else(|| rule.to_owned(), |word| format!("{rule}: {}", self.word(word)))
+    }
+
+    fn word(self, word: &Word) -> String {
+        let Word { by, said, at_ms } = word;
+        let at = local(*at_ms);
+        match by {
+            By::Person(who) => match who.rsplit_once(" at ") {
+                Some((who, door)) => {
+                    say!(self, "`{said}` by {who}, at the {door}, at {at}", "{who} 在 {door} 于 {at} 答复 `{said}`")
+                }
+                None => say!(self, "`{said}` by {who}, at {at}", "{who} 于 {at} 答复 `{said}`"),
+            },
+            By::Rule(rule) => say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`"),
+            By::Lead(lead) => say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`"),
+            By::Nobody(why) => say!(self, "`{said}` by nobody ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`"),
+        }
+    }
+
+    pub(crate) fn session_runs(self, session: &str, what: &str, pid: u32) -> String {
+        say!(
+            self,
+            "`{session}` is run by `{what}` (process {pid}): stop it first with `max-team stop {session}`",
+            "`{session}` 正由 `{what}`（进程 {pid}）运行：请先用 `max-team stop {session}` 停止"
+        )
+    }
+
+    pub(crate) fn would_forget(self, count: usize) -> String {
+        let sessions = plural(count, "session");
+        say!(self, "{sessions} would be forgotten", "将清除 {count} 个会话")
+    }
+
+    pub(crate) fn forget_for_good(self, count: usize) -> String {
+        let sessions = plural(count, "session");
+        say!(
+            self,
+            "What was said and done in {sessions} is erased for good. Go on?",
+            "{count} 个会话的内容将被永久清除。继续吗？"
+        )
+    }
+
+    pub(crate) fn forgot(self, sessions: usize, entries: u64, freed: u64, beside: bool) -> String {
+        let (what, space) = (plural(sessions, "session"), size(freed));
+        let mut words = say!(
+            self,
+            "{what} forgotten: {entries} entries have no content any more, and the chain still holds",
+            "已清除 {sessions} 个会话：{entries} 条记录的内容已删除，链条依然完好"
+        );
+        words.push_str(&if beside {
+            say!(self, "; their space is used again (others are at work)", "；空间将被重复使用（有其他进程在工作）")
+        } else {
+            say!(self, "; {space} given back", "；已释放 {space}")
+        });
+        words
+    }
+
+    pub(crate) fn not_forgotten(self, error: &str) -> String {
+        say!(
+            self,
+            "what is older than `journal.keep_days` could not be forgotten: {error}",
+            "未能清除早于 `journal.keep_days` 的会话：{error}"
+        )
+    }
+}
+
+/// Bytes as people read them.
+fn size(bytes: u64) -> String {
+    const KIB: f64 = 1_024.0;
+    let bytes = bytes as f64;
+    if bytes < KIB * KIB { format!("{:.0} KB", bytes / KIB) } else { format!("{:.1} MB", bytes / KIB / KIB) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_goes_on_is_one_line_with_how_to_look_at_it() {
+        let session: SessionId = "ses_01990000000070008000000000000001".parse().unwrap();
+        let said = |lang: Lang, found| lang.recovered(&found, session);
+        assert_eq!(said(Lang::En, Recovered::default()), None);
+        let work = Recovered { agents: 2, tasks: 1, mail: 1, ..Recovered::default() };
+        assert_eq!(said(Lang::En, work).unwrap(), "going on where it was left: 2 agents, 1 task, 1 letter");
+        let asked = Recovered { approvals: 2, unknown: 1, ..Recovered::default() };
+        assert_eq!(
+            said(Lang::En, asked).unwrap(),
+            "going on where it was left: 2 questions for you, 1 call with unknown outcome; `max-team inbox` shows what is \
+             asked; `max-team trace ses_01990000000070008000000000000001` shows what may or may not have happened: please look"
+        );
+        let zh = said(Lang::Zh, Recovered { agents: 1, unknown: 2, ..Recovered::default() }).unwrap();
+        assert!(zh.starts_with("从中断处继续：1 位成员、2 次调用结果未知") && zh.contains("max-team trace"), "{zh}");
+    }
+
+    #[test]
+    fn sizes_are_short() {
+        assert_eq!([size(0), size(300_000), size(5 << 20)], ["0 KB", "293 KB", "5.0 MB"]);
+    }
+}

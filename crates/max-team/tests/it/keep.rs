@@ -1,0 +1,296 @@
+//! What is kept: told when it is found again, copied, compared, forgotten, and opened by later versions.
+
+use std::fs;
+use std::path::Path;
+
+use max_team_journal::{Commit, Journal, Options, Projection};
+use max_team_runtime::{Sessions, compare_rows};
+use max_team_testkit::{Gate, ModelServer, Reply};
+use serde_json::{Value, json};
+
+use crate::program::{Program, Ran, finish, kill};
+
+/// Rows of lists, changed behind the log's back.
+fn damage(program: &Program, projections: Vec<Projection>) {
+    let journal = Journal::open(program.home(), Options::default()).unwrap();
+    journal.commit_blocking(Commit { projections, ..Commit::default() }).unwrap();
+}
+
+fn sessions(program: &Program) -> Vec<String> {
+    let rows = program.run(&["sessions", "list", "--json"]).json();
+    rows.as_array().unwrap().iter().map(|row| row["session"].as_str().unwrap().to_owned()).collect()
+}
+
+fn holds(program: &Program) -> Ran {
+    let ran = program.run(&["audit", "verify"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran
+}
+
+/// A command was under way when the program was killed: nobody knows whether it happened, and somebody must look.
+#[test]
+fn what_was_open_is_told_once_and_how_to_look_at_it() {
+    let gate = Gate::new();
+    let command = json!({"command": "touch begun && sleep 600"});
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "run_shell", command),
+        Reply::text("I looked.").gate_before(&gate),
+    ]);
+    let program = Program::with(&server);
+    let mut child = program.start(&["-p", "do it", "--permission-mode", "bypassPermissions"]);
+    while !program.project().join("begun").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "{:?}", finish(child));
+        std::thread::yield_now();
+    }
+    kill(&mut child);
+    gate.open();
+    let ran = program.run(&["-c", "-p", "", "--output-format", "stream-json", "--verbose"]);
+    let said = ran.lines().into_iter().find(|line| line["subtype"] == "recovered").unwrap();
+    let counts = ["agents", "tasks", "mail", "approvals", "unknown"].map(|name| said["data"][name].as_u64().unwrap());
+    assert_eq!(counts, [1, 0, 0, 0, 1], "{ran:?}");
+    let session = &sessions(&program)[0];
+    let line = ran.err.lines().find(|line| line.contains("going on where it was left")).unwrap();
+    assert!(line.contains("1 agent, 1 call with unknown outcome"), "{line}");
+    assert!(line.contains(&format!("max-team trace {session}")), "{line}");
+    assert!(program.run(&["trace", session]).out.contains("unknown"));
+    // There is nothing open any more, and nothing is told.
+    let again = program.run(&["-c", "-p", ""]);
+    assert!(again.code == 0 && !again.err.contains("going on"), "{again:?}");
+    holds(&program);
+}
+
+#[test]
+fn a_damaged_row_is_named_and_made_again() {
+    let server = ModelServer::start([Reply::text("one"), Reply::text("two")]);
+    let program = Program::with(&server);
+    program.run(&["-p", "first"]);
+    holds(&program);
+    let session = sessions(&program).remove(0);
+    let (table, key) = ("session_asked".into(), session.clone());
+    let forged = Projection::Put { table, key, value: b"\"forged\"".to_vec(), sort_ms: 1 };
+    let gone = Projection::Delete { table: "session".into(), key: session.clone() };
+    damage(&program, vec![forged, gone]);
+    let found = program.run(&["audit", "verify"]);
+    assert!(found.code == 1 && found.err.contains("doctor --rebuild"), "{found:?}");
+    let json = program.run(&["audit", "verify", "--json"]).json();
+    let rows = json["rows"].as_array().unwrap();
+    let row = |table: &str, how: &str| json!({ "table": table, "key": session, "how": how });
+    assert_eq!(rows, &[row("session", "missing"), row("session_asked", "differs")]);
+    let rebuilt = program.run(&["doctor", "--rebuild"]);
+    assert_eq!(rebuilt.code, 0, "{rebuilt:?}");
+    for words in [
+        format!("row `{session}` of `session` is missing"),
+        format!("row `{session}` of `session_asked` does not say what the log says"),
+    ] {
+        assert!(rebuilt.out.contains(&words), "{rebuilt:?}");
+    }
+    holds(&program);
+    assert!(program.run(&["doctor", "--rebuild"]).out.contains("every row follows from the log"));
+    assert_eq!(program.run(&["-c", "-p", "second"]).out, "two\n");
+}
+
+/// What comes before the damage is still there to be read, and the user is told what to do.
+#[test]
+fn a_damaged_file_is_found_and_read_as_far_as_it_goes() {
+    let server = ModelServer::start(
+        (0..8).map(|number| Reply::text(format!("answer {number} ").repeat(200))).collect::<Vec<_>>(),
+    );
+    let program = Program::with(&server);
+    for number in 0..8 {
+        assert_eq!(program.run(&["-p", &format!("question {number}")]).code, 0);
+    }
+    let whole = program.journal();
+    let path = program.home().join("journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    // Where the last answer lies, a page is lost.
+    let at = bytes.windows(9).rposition(|words| words == b"answer 7 ").unwrap() / 4_096 * 4_096;
+    bytes[at..at + 4_096].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let found = program.run(&["audit", "verify"]);
+    assert!(found.code == 1 && found.err.contains("max-team restore FILE"), "{found:?}");
+    let read = program.run(&["export"]);
+    let lines = read.lines();
+    assert!(lines.len() > 20 && lines.len() < whole.len(), "{} of {}", lines.len(), whole.len());
+    assert_eq!(lines[..], whole[..lines.len()]);
+    assert_eq!(read.code, 1, "{}", read.err);
+}
+
+#[test]
+fn a_backup_is_made_while_the_team_works_and_put_back_when_it_does_not() {
+    let gate = Gate::new();
+    let replies = [Reply::text("one"), Reply::text("two").gate_before(&gate), Reply::text("three")];
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server);
+    program.run(&["-p", "first"]);
+    let first = sessions(&program);
+    let running = program.start(&["-p", "second"]);
+    gate.wait_reached();
+    let made = program.run(&["backup", "copy.db"]);
+    assert!(made.code == 0 && made.out.contains("copy.db"), "{made:?}");
+    let again = program.run(&["backup", "copy.db"]);
+    assert!(again.code == 1 && again.err.contains("already there"), "{again:?}");
+    let refused = program.run(&["restore", "copy.db"]);
+    assert!(refused.code == 1 && refused.err.contains(&format!("process {}", running.id())), "{refused:?}");
+    gate.open();
+    assert_eq!(finish(running).out, "two\n");
+    program.run(&["-p", "third"]);
+    assert_eq!(sessions(&program).len(), 3);
+    let restored = program.run(&["restore", "copy.db"]);
+    assert!(restored.code == 0 && restored.out.contains("journal-before-"), "{restored:?}");
+    assert!(sessions(&program).contains(&first[0]) && sessions(&program).len() == 2, "{restored:?}");
+    holds(&program);
+    // What was there is kept, and can be put back as well.
+    let kept = fs::read_dir(program.home()).unwrap().map(|file| file.unwrap().path());
+    let kept = kept.into_iter().find(|path| path.to_string_lossy().contains("journal-before-")).unwrap();
+    assert_eq!(program.run(&["restore", kept.to_str().unwrap()]).code, 0);
+    assert_eq!(sessions(&program).len(), 3);
+    fs::write(program.project().join("broken.db"), "nothing").unwrap();
+    let broken = program.run(&["restore", "broken.db"]);
+    assert!(broken.code == 1 && broken.err.contains("nothing was changed"), "{broken:?}");
+    let without = program.run(&["backup"]);
+    assert!(without.code == 0 && without.out.contains("home/journal-"), "{without:?}");
+}
+
+#[test]
+fn a_forgotten_session_is_gone_and_the_chain_holds() {
+    let gate = Gate::new();
+    let server = ModelServer::start([
+        Reply::text("the answer is marmalade"),
+        Reply::text("beside"),
+        Reply::text("running").gate_before(&gate),
+        Reply::text("more"),
+    ]);
+    let program = Program::with(&server);
+    program.run(&["-p", "my secret is marmalade"]);
+    let secret = sessions(&program).remove(0);
+    program.run(&["-p", "something else"]);
+    let beside = sessions(&program).remove(0);
+    let dry = program.run(&["sessions", "forget", &secret, "--dry-run"]);
+    assert!(dry.code == 0 && dry.out.contains("1 session would be forgotten"), "{dry:?}");
+    let unasked = program.run(&["sessions", "forget", &secret]);
+    assert!(unasked.code == 2 && unasked.err.contains("--yes"), "{unasked:?}");
+    let running = program.start(&["-r", &secret, "-p", "go on"]);
+    gate.wait_reached();
+    let refused = program.run(&["sessions", "forget", &secret, "--yes"]);
+    assert!(refused.code == 1 && refused.err.contains(&format!("process {}", running.id())), "{refused:?}");
+    gate.open();
+    finish(running);
+    let entries = program.journal().len();
+    let files = program.home().join("files").join(&secret);
+    fs::create_dir_all(&files).unwrap();
+    fs::write(files.join("note.txt"), "marmalade").unwrap();
+    let forgotten = program.run(&["sessions", "forget", &secret, "--yes"]);
+    assert!(forgotten.code == 0 && forgotten.out.contains("1 session forgotten"), "{forgotten:?}");
+    assert_eq!(sessions(&program), std::slice::from_ref(&beside));
+    let checked = holds(&program);
+    assert!(!checked.out.contains(" 0 erased"), "{checked:?}");
+    assert!(!files.exists(), "what it kept beside the journal is gone, too");
+    // Every entry still stands there, without words; a tombstone and seals have come.
+    assert!(program.journal().len() > entries);
+    for file in ["journal.db", "journal.db-wal"] {
+        let bytes = fs::read(program.home().join(file)).unwrap_or_default();
+        assert!(!String::from_utf8_lossy(&bytes).contains("marmalade"), "{file}");
+    }
+    let gone = program.run(&["-r", &secret, "-p", "x"]);
+    assert!(gone.code == 1 && gone.err.contains("sessions list"), "{gone:?}");
+    // The other one is whole, and the last one here.
+    assert!(program.run(&["sessions", "show", &beside]).out.contains("something else"));
+    assert_eq!(program.run(&["-c", "-p", "and"]).out, "more\n");
+    let rebuilt = program.run(&["doctor", "--rebuild"]);
+    assert!(rebuilt.out.contains("every row follows from the log"), "{rebuilt:?}");
+}
+
+#[test]
+fn what_is_older_than_the_user_keeps_is_forgotten_by_itself() {
+    let server = ModelServer::start(["old", "new", "newer"].map(Reply::text));
+    let program = Program::with(&server).file(".max-team/config.yaml", "journal:\n  keep_days: 30\n");
+    program.run(&["-p", "first"]);
+    let old = sessions(&program).remove(0);
+    let last = Projection::Put {
+        table: "session_last".into(),
+        key: old.clone(),
+        value: br#"{"answered":true,"at_ms":1000}"#.to_vec(),
+        sort_ms: 1_000,
+    };
+    damage(&program, vec![last]);
+    // A project cannot decide about the user's sessions.
+    let ran = program.run(&["-p", "second"]);
+    assert!(ran.err.contains("may not decide how long") && sessions(&program).contains(&old), "{ran:?}");
+    let older = program.run(&["sessions", "forget", "--older-than", "90d", "--dry-run"]);
+    assert!(older.out.contains(&old) && older.out.contains("1 session would"), "{older:?}");
+    fs::write(program.home().join("config.yaml"), "journal:\n  keep_days: 30\n").unwrap();
+    let ran = program.run(&["-p", "third"]);
+    assert!(ran.code == 0 && ran.err.contains("1 session forgotten"), "{ran:?}");
+    assert!(!sessions(&program).contains(&old) && sessions(&program).len() == 2);
+    holds(&program);
+}
+
+#[test]
+fn evidence_says_who_allowed_what_and_where_that_is_written() {
+    let server = ModelServer::start([
+        Reply::new().tool("t1", "write_file", json!({"path": "src/a.txt", "content": "<b>one</b>\n"})),
+        Reply::text("done"),
+    ]);
+    let settings = "{\n  \"permissions\": {\n    \"allow\": [\n      \"Edit(src/**)\"\n    ]\n  }\n}\n";
+    let program = Program::with(&server);
+    fs::create_dir_all(program.home().parent().unwrap().join(".claude")).unwrap();
+    fs::write(program.home().parent().unwrap().join(".claude/settings.json"), settings).unwrap();
+    let ran = program.run(&["-p", "write <script>alert(1)</script>"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let shown = program.run(&["audit", "show", "--kind", "tool_intent"]);
+    assert!(shown.out.contains("`allow: Edit(src/**)` (") && shown.out.contains("settings.json:4)"), "{shown:?}");
+    let one = |words: &[&str]| program.run(&[&["audit", "show", "--json"], words].concat()).lines();
+    let session = sessions(&program).remove(0);
+    let all = one(&[]);
+    assert_eq!(one(&["--session", &session]).len(), all.iter().filter(|row| row["event"] != "sealed").count());
+    assert!(one(&["--agent", "max"]).iter().all(|row| row["agent"].as_str().unwrap().starts_with("max-")));
+    assert_eq!(one(&["--until", "2001-01-01"]).len() + one(&["--agent", "nobody"]).len(), 0);
+    assert_eq!(one(&["--since", "1h"]).len(), all.len());
+    assert_eq!(one(&["--task", "none"]).len(), 0);
+    let page = program.run(&["audit", "export", "--html", "page.html"]);
+    assert_eq!(page.code, 0, "{page:?}");
+    let page = program.read("page.html");
+    assert!(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script"), "{page}");
+    assert!(page.contains("<th>Allowed</th>") && page.contains("Edit(src/**)"), "{page}");
+    let again = program.run(&["audit", "export", "--html", "page.html"]);
+    assert!(again.code == 1 && again.err.contains("already there"), "{again:?}");
+    // One mechanism: everything, one session, a wish.
+    let everything = program.run(&["export"]).out;
+    assert_eq!(everything, program.run(&["audit", "export"]).out);
+    let mine: Vec<Value> = program.run(&["export", &session]).lines();
+    assert!(mine.len() > 5 && mine.iter().all(|entry| entry["stream"] != "seal"));
+    assert_eq!(program.run(&["export", "--kind", "tool_intent"]).lines().len(), 1);
+    assert_eq!(program.run(&["export", "--jsonl", "all.jsonl"]).code, 0);
+    assert_eq!(program.read("all.jsonl"), everything);
+}
+
+/// Journals of every release: opened, proven, folded, gone on with. `scripts/journal-fixture.sh` makes another.
+#[test]
+fn journals_of_every_release_open_and_go_on() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/journals");
+    let files: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert!(!files.is_empty());
+    for file in files {
+        let server = ModelServer::start([Reply::text("still a folder")]);
+        let program = Program::with(&server);
+        fs::create_dir_all(program.home()).unwrap();
+        fs::copy(&file, program.home().join("journal.db")).unwrap();
+        holds(&program);
+        let known = sessions(&program);
+        assert_eq!(known.len(), 2, "{}", file.display());
+        for session in &known {
+            let traced = program.run(&["trace", session]);
+            assert!(traced.code == 0 && !traced.out.is_empty(), "{traced:?}");
+            assert_eq!(program.run(&["sessions", "show", session]).code, 0);
+        }
+        let journal = Journal::open(program.home(), Options::default()).unwrap();
+        assert!(compare_rows(&journal).unwrap().is_empty());
+        let there = Sessions::new(&journal).latest(Path::new("/usr")).unwrap();
+        drop(journal);
+        let mut command = program.command(&["-r", &there.session.to_string(), "-p", "And now?"]);
+        let ran = finish(command.current_dir("/usr").spawn().unwrap());
+        assert_eq!((ran.code, ran.out.as_str()), (0, "still a folder\n"), "{ran:?}");
+        assert!(server.requests()[0].contains("What is share?"), "what was said before is sent again");
+        holds(&program);
+    }
+}

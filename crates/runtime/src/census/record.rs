@@ -1,0 +1,351 @@
+//! The log as evidence: every entry with whose it is, what it says in a line, and on whose word it happened.
+//!
+//! A rule is told as it was written, with its place; an answer with who gave it, where and when; what an approved plan
+//! covers, with who approved the plan. Entries whose payload was erased still stand there, without words.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+
+use max_team_core::event::{Approval, Event, Outcome};
+use max_team_core::id::{PlanId, QuestionId, SessionId};
+use max_team_core::plan::event::Say;
+use max_team_core::policy::By;
+use max_team_journal::{Entry, Journal};
+use serde::Serialize;
+
+use super::Census;
+use crate::error::RuntimeError;
+use crate::plan::plan_stream;
+use crate::rows::{self, AgentRow, AnsweredRow, PlanRow, event_of, said, yes_or_no};
+use crate::session::{self, preview};
+use crate::{post, tasks};
+
+/// What the judge says of what an approved plan covers, and of what a person has allowed for longer.
+const PLAN_WORDS: &str = "the approved plan";
+const GRANT_WORDS: &str = "by the user";
+/// What it says of what the mode allows.
+const MODE_WORDS: &str = "permission mode";
+
+/// Which entries are wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Filter {
+    /// Only of this session.
+    pub session: Option<SessionId>,
+    /// Only of agents that are meant by this.
+    pub agent: Option<String>,
+    /// Only these events; any, if empty.
+    pub kinds: Vec<String>,
+    /// Only of this task of a plan.
+    pub task: Option<String>,
+    /// Only from then on.
+    pub since_ms: Option<i64>,
+    /// Only before then.
+    pub until_ms: Option<i64>,
+    /// Only behind this entry.
+    pub after_seq: u64,
+}
+
+/// An entry as evidence.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Record {
+    /// Its place in the log.
+    pub seq: u64,
+    /// When.
+    pub at_ms: i64,
+    /// What happened, by name.
+    pub event: String,
+    /// Who wrote it down.
+    pub actor: String,
+    /// The stream it is in.
+    pub stream: String,
+    /// The session it belongs to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub session: Option<SessionId>,
+    /// The agent it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The task of a plan that it is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// What it says, in a line.
+    pub what: String,
+    /// On whose word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed: Option<Allowed>,
+    /// Whether what it said was erased.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub erased: bool,
+    /// Its hash in the chain.
+    pub hash: String,
+}
+
+/// On whose word something happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Allowed {
+    /// A rule with the place where it is written, or what always holds.
+    Rule(String),
+    /// An answer.
+    Answer(Word),
+    /// An answer that was given before and holds for longer, in the words of the rule.
+    Before {
+        /// What holds.
+        rule: String,
+        /// The last such answer, if it is known.
+        word: Option<Word>,
+    },
+    /// The mode that the agent works in.
+    Mode {
+        /// Which, in words.
+        rule: String,
+        /// The entry that has set it, and when that was, if it is known.
+        set: Option<(u64, i64)>,
+    },
+    /// A plan.
+    Plan {
+        /// Which.
+        plan: PlanId,
+        /// Who approved it, if that is known.
+        word: Option<Word>,
+    },
+}
+
+/// What somebody said.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Word {
+    /// Who, and where.
+    pub by: By,
+    /// What, in a word.
+    pub said: String,
+    /// When.
+    pub at_ms: i64,
+}
+
+impl Filter {
+    fn wants(&self, record: &Record, agent: Option<&AgentRow>) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&String>| wanted.as_ref().is_none_or(|it| Some(it) == found);
+        self.agent.as_ref().is_none_or(|text| agent.is_some_and(|row| row.is(text)))
+            && (self.kinds.is_empty() || self.kinds.contains(&record.event))
+            && is(&self.task, record.task.as_ref())
+            && self.since_ms.is_none_or(|since| record.at_ms >= since)
+            && self.until_ms.is_none_or(|until| record.at_ms < until)
+    }
+}
+
+impl Census<'_> {
+    /// Every stream that a session has written to.
+    pub fn streams(&self, session: SessionId) -> Result<BTreeSet<String>, RuntimeError> {
+        let mut addresses = vec![session::stream(session)];
+        addresses.extend(self.agents(session)?.iter().map(|row| session::agent_stream(row.agent)));
+        for (_, plan) in rows::rows::<PlanRow>(self.journal, rows::PLAN)? {
+            addresses.extend((plan.session == session).then(|| plan_stream(plan.plan)));
+        }
+        addresses.extend(self.open_plans(Some(session))?.into_iter().map(plan_stream));
+        let mail: Vec<String> = addresses.iter().map(|address| format!("mail/{address}")).collect();
+        Ok(addresses.into_iter().chain(mail).chain([tasks::stream(session)]).collect())
+    }
+
+    /// The entries of the log, or of one session, in their order.
+    pub fn walk(
+        &self,
+        session: Option<SessionId>,
+        after_seq: u64,
+        each: impl FnMut(&Entry) -> ControlFlow<()>,
+    ) -> Result<(), RuntimeError> {
+        let Some(session) = session else { return Ok(self.journal.export(after_seq.saturating_add(1), each)?) };
+        let mut all = Vec::new();
+        for stream in self.streams(session)? {
+            all.extend(read(self.journal, &stream)?.into_iter().filter(|entry| entry.seq > after_seq));
+        }
+        all.sort_unstable_by_key(|entry| entry.seq);
+        // Who has seen enough says so, and that is all there is to it.
+        let _: ControlFlow<()> = all.iter().try_for_each(each);
+        Ok(())
+    }
+
+    /// The entries that are wanted, as evidence.
+    pub fn records(
+        &self,
+        filter: &Filter,
+        mut each: impl FnMut(&Entry, &Record) -> ControlFlow<()>,
+    ) -> Result<(), RuntimeError> {
+        let mut desk = Desk::new(self.journal);
+        self.walk(filter.session, 0, |entry| {
+            let (record, agent) = desk.record(entry);
+            if entry.seq > filter.after_seq && filter.wants(&record, agent.as_ref()) {
+                return each(entry, &record);
+            }
+            ControlFlow::Continue(())
+        })
+    }
+}
+
+/// All entries of a stream.
+pub(crate) fn read(journal: &Journal, stream: &str) -> Result<Vec<Entry>, RuntimeError> {
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let page = journal.read(stream, after, super::PAGE)?;
+        let Some(last) = page.last() else { return Ok(all) };
+        after = last.stream_seq;
+        all.extend(page);
+    }
+}
+
+/// What is known while the log is walked over.
+struct Desk<'j> {
+    journal: &'j Journal,
+    /// Whose each stream is.
+    known: HashMap<String, (Option<SessionId>, Option<AgentRow>)>,
+    /// Who approved each plan.
+    plans: HashMap<PlanId, Word>,
+    /// The last answer in each session that holds for longer.
+    grants: HashMap<SessionId, Word>,
+    /// The entry that says what each agent works under, and when it was written.
+    settings: HashMap<String, (u64, i64)>,
+}
+
+impl<'j> Desk<'j> {
+    fn new(journal: &'j Journal) -> Self {
+        let (known, plans) = (HashMap::new(), HashMap::new());
+        Self { journal, known, plans, grants: HashMap::new(), settings: HashMap::new() }
+    }
+
+    fn record(&mut self, entry: &Entry) -> (Record, Option<AgentRow>) {
+        let (session, agent) = self.whose(&entry.stream);
+        let mut record = Record {
+            seq: entry.seq,
+            at_ms: entry.at_ms,
+            event: entry.event.to_string(),
+            actor: entry.actor.clone(),
+            stream: entry.stream.clone(),
+            session,
+            agent: agent.as_ref().map(AgentRow::handle),
+            task: None,
+            what: String::new(),
+            allowed: None,
+            erased: entry.payload.is_none(),
+            hash: entry.hash.to_string(),
+        };
+        let given = agent.as_ref().and_then(|row| row.assignment.as_ref());
+        record.task = given.filter(|given| given.plan.is_some()).map(|given| given.task.clone());
+        if let Ok(event) = event_of(entry) {
+            let told = serde_json::to_value(&event).unwrap_or_default();
+            let inner = told.as_object().and_then(|fields| fields.values().next());
+            let task = inner.filter(|_| entry.stream.starts_with("plan/")).and_then(|inner| inner.get("task"));
+            record.task = task.and_then(|task| task.as_str()).map(str::to_owned).or(record.task);
+            record.what = preview(&what(&event));
+            self.learn(session, entry, &event);
+            record.allowed = self.allowed(session, given.and_then(|given| given.plan), entry, &event);
+        }
+        (record, agent)
+    }
+
+    fn whose(&mut self, stream: &str) -> (Option<SessionId>, Option<AgentRow>) {
+        if let Some(known) = self.known.get(stream) {
+            return known.clone();
+        }
+        let address = stream.strip_prefix("mail/").unwrap_or(stream);
+        let named = session::session_of(address).or_else(|| address.strip_prefix("tasks/"));
+        let session = named.and_then(|id| id.parse().ok()).or_else(|| post::session_at(self.journal, address));
+        let agent = address.strip_prefix("agent/").zip(session).and_then(|(id, session)| {
+            rows::row::<AgentRow>(self.journal, &rows::agents_of(&session.to_string()), id).ok().flatten()
+        });
+        self.known.insert(stream.to_owned(), (session, agent.clone()));
+        (session, agent)
+    }
+
+    /// Remembers whose word later entries rest on.
+    fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
+        let at_ms = entry.at_ms;
+        match event {
+            Event::Configured(_) | Event::AgentStarted(_) => {
+                self.settings.insert(entry.stream.clone(), (entry.seq, at_ms));
+            }
+            Event::PlanAnswered(answered) if matches!(answered.say, Say::Approve | Say::FirstWave | Say::Edit(_)) => {
+                if let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) {
+                    let word = Word { by: answered.by.clone(), said: said(&answered.say).to_owned(), at_ms };
+                    self.plans.insert(plan, word);
+                }
+            }
+            Event::QuestionAnswered(answered) if answered.answer.allow && answered.answer.always => {
+                if let Some(session) = session {
+                    let word =
+                        Word { by: answered.answer.by.clone(), said: yes_or_no(&answered.answer).to_owned(), at_ms };
+                    self.grants.insert(session, word);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn allowed(
+        &self,
+        session: Option<SessionId>,
+        plan: Option<PlanId>,
+        entry: &Entry,
+        event: &Event,
+    ) -> Option<Allowed> {
+        let at_ms = entry.at_ms;
+        let answer = |by: &By, said: &str| Some(Allowed::Answer(Word { by: by.clone(), said: said.to_owned(), at_ms }));
+        match event {
+            Event::ToolIntent(intent) => Some(match &intent.approval {
+                Approval::Question(question) => match self.answered(*question) {
+                    Some(word) => Allowed::Answer(word),
+                    None => Allowed::Rule(question.to_string()),
+                },
+                Approval::Rule(rule) => match plan.filter(|_| rule.contains(PLAN_WORDS)) {
+                    Some(plan) => Allowed::Plan { plan, word: self.plans.get(&plan).cloned() },
+                    None if rule.contains(GRANT_WORDS) => {
+                        let word = session.and_then(|session| self.grants.get(&session)).cloned();
+                        Allowed::Before { rule: rule.clone(), word }
+                    }
+                    None if rule.starts_with(MODE_WORDS) => {
+                        Allowed::Mode { rule: rule.clone(), set: self.settings.get(&entry.stream).copied() }
+                    }
+                    None => Allowed::Rule(rule.clone()),
+                },
+            }),
+            Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),
+            Event::PlanAnswered(answered) => answer(&answered.by, said(&answered.say)),
+            Event::TaskRuled(ruled) => answer(&By::Person(ruled.by.clone()), "decided"),
+            _ => None,
+        }
+    }
+
+    fn answered(&self, question: QuestionId) -> Option<Word> {
+        let row = rows::row::<AnsweredRow>(self.journal, rows::ANSWERED, &question.to_string()).ok()??;
+        Some(Word { by: row.by, said: row.said, at_ms: row.at_ms })
+    }
+}
+
+/// What an event says, in short.
+fn what(event: &Event) -> String {
+    match event {
+        Event::Said(said) => said.text.clone(),
+        Event::ToolIntent(intent) => format!("{} {}", intent.tool, intent.action.target),
+        Event::ToolDone(done) => {
+            let ending = serde_json::to_value(done.ending).ok().and_then(|it| it.as_str().map(str::to_owned));
+            let failed = if done.is_error { ", failed" } else { "" };
+            format!("{} {}{failed}", done.key, ending.unwrap_or_default())
+        }
+        Event::QuestionAsked(asked) => format!("{} {}", asked.tool, asked.action.target),
+        Event::QuestionAnswered(answered) => yes_or_no(&answered.answer).to_owned(),
+        Event::PlanAnswered(answered) => said(&answered.say).to_owned(),
+        Event::LlmIntent(intent) => intent.model.name.clone(),
+        Event::LlmEnded(ended) => match &ended.outcome {
+            Outcome::Done(answer) => {
+                format!("{}: {} → {}", answer.model, answer.usage.input_total(), answer.usage.output)
+            }
+            Outcome::Failed { detail, .. } => detail.clone(),
+            Outcome::Cancelled { .. } => "cancelled".to_owned(),
+            Outcome::Lost => "lost".to_owned(),
+        },
+        Event::PlanProposed(proposed) => proposed.draft.goal.clone(),
+        Event::Mailed(letter) => {
+            let kind = serde_json::to_value(letter.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
+            format!("{} {} → {}", kind.unwrap_or_default(), letter.from, letter.to)
+        }
+        Event::AgentStarted(started) => format!("{} ({})", started.definition.name, started.definition.role),
+        _ => String::new(),
+    }
+}

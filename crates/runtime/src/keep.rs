@@ -1,0 +1,114 @@
+//! Looking after the journal as a whole: making its rows again, holding them against the log, and forgetting.
+
+mod forget;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use max_team_core::event::Event;
+use max_team_core::memory::{Key, Scope};
+use max_team_core::plan::Plan;
+use max_team_core::turn::Turn;
+use max_team_journal::{Drifted, Entry, Journal, JournalError, Projection};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::agent::SNAPSHOT_VERSION;
+use crate::error::RuntimeError;
+use crate::memory;
+use crate::plan::PLAN_SNAPSHOT_VERSION;
+use crate::rows::{event_of, project};
+
+pub use forget::{Forgotten as SessionsForgotten, forget_sessions};
+
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
+
+/// Compares every row and every kept state with what the log says; changes nothing.
+pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {
+    let maker = Maker::default();
+    journal.drift(|entry| maker.rows(entry), |stream, upto, version| refold(journal, stream, upto, version))
+}
+
+/// Makes every row again from the log.
+pub fn rebuild_rows(journal: &Journal) -> Result<(), JournalError> {
+    let maker = Maker::default();
+    journal.rebuild(|entry| maker.rows(entry))
+}
+
+/// Makes rows from the whole log, in its order. Nearly all follow from one entry; the terms that a fact was found by
+/// follow from what it said before.
+#[derive(Debug, Default)]
+struct Maker {
+    facts: RefCell<HashMap<(String, Key), Value>>,
+}
+
+impl Maker {
+    fn rows(&self, entry: &Entry) -> Vec<Projection> {
+        // The journal's own entries and erased ones make no rows of ours.
+        let Ok(event) = event_of(entry) else { return Vec::new() };
+        let mut rows = project(&entry.stream, entry.at_ms, &event);
+        if let Some(scope) = Scope::of_stream(&entry.stream) {
+            rows.extend(self.stale(&scope, &event));
+        }
+        rows
+    }
+
+    fn stale(&self, scope: &Scope, event: &Event) -> Vec<Projection> {
+        let mut facts = self.facts.borrow_mut();
+        let board = scope.to_string();
+        let mut stale = Vec::new();
+        match event {
+            Event::MemorySet(set) => {
+                for key in &set.over {
+                    let old = facts.remove(&(board.clone(), key.clone()));
+                    stale.extend(old.iter().flat_map(|old| memory::unfind(scope, key, old)));
+                }
+                let old = facts.insert((board, set.key.clone()), set.value.clone());
+                stale.extend(old.iter().flat_map(|old| memory::replaced(scope, &set.key, old, &set.value)));
+            }
+            Event::MemoryForgotten(forgotten) => {
+                for key in &forgotten.keys {
+                    let old = facts.remove(&(board.clone(), key.clone()));
+                    stale.extend(old.iter().flat_map(|old| memory::unfind(scope, key, old)));
+                }
+            }
+            _ => {}
+        }
+        stale
+    }
+}
+
+/// A state as it would be kept; `None`: nobody would look at it, or the log cannot be read so far.
+fn refold(journal: &Journal, stream: &str, upto: u64, version: u32) -> Option<Vec<u8>> {
+    if stream.starts_with("agent/") && version == SNAPSHOT_VERSION {
+        fold(journal, stream, upto, Turn::new(), |turn, event, _| turn.apply(event))
+    } else if stream.starts_with("plan/") && version == PLAN_SNAPSHOT_VERSION {
+        fold(journal, stream, upto, Plan::new(), Plan::apply)
+    } else {
+        None
+    }
+}
+
+fn fold<S: Serialize>(
+    journal: &Journal,
+    stream: &str,
+    upto: u64,
+    mut state: S,
+    apply: impl Fn(&mut S, &Event, i64),
+) -> Option<Vec<u8>> {
+    let mut read = || {
+        let mut after = 0;
+        while after < upto {
+            let entries = journal.read(stream, after, PAGE)?;
+            let Some(last) = entries.last() else { break };
+            after = last.stream_seq;
+            for entry in entries.iter().filter(|entry| entry.stream_seq <= upto) {
+                apply(&mut state, &event_of(entry)?, entry.at_ms);
+            }
+        }
+        Ok::<_, RuntimeError>(())
+    };
+    read().ok()?;
+    serde_json::to_vec(&state).ok()
+}
