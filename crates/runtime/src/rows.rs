@@ -214,7 +214,8 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
             Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {
                 let session = letter.body.get("session").and_then(serde_json::Value::as_str).unwrap_or_default();
                 match letter.to.strip_prefix("plan/") {
-                    Some(plan) => put(PLAN_OPEN, plan, at_ms, &session),
+                    // When it was written, not when it was stored: whoever proposes knows only the first.
+                    Some(plan) => put(PLAN_OPEN, plan, letter.sent_at_ms, &session),
                     None => Vec::new(),
                 }
             }

@@ -64,6 +64,7 @@ impl World<'_> {
         let session = told(team.open(owner(), self.root, open(which, self.story.approve)).await)?.session;
         self.zombie(journal, session).await?;
         loop {
+            let waiting = self.rest(notices).await?;
             let said = self.unsaid(journal, session)?;
             if !said.is_empty() {
                 for (words, command) in said {
@@ -71,8 +72,8 @@ impl World<'_> {
                 }
                 continue;
             }
-            let waiting = self.rest(notices).await?;
-            if !self.unsaid(journal, session)?.is_empty() {
+            // It was at rest before it heard of what the user said last.
+            if !told(journal.mailboxes())?.is_empty() {
                 continue;
             }
             let inbox = told(Post::new(journal).inbox())?;
@@ -92,6 +93,11 @@ impl World<'_> {
             };
             self.give(team, question.to_string(), command).await?;
         }
+    }
+
+    /// A power cut may take what stayed inside; it must not take what the user was answered.
+    pub(crate) fn lose_power(&mut self) {
+        self.shown.retain(|event| matches!(event, Event::Replied(_)));
     }
 
     /// What the user has yet to say: whatever was not accepted is said again.
