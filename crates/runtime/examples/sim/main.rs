@@ -13,7 +13,7 @@ mod play;
 mod stories;
 mod team;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -173,7 +173,8 @@ fn disturb(journal: &Journal, schedule: &Schedule, life: usize, commits: &Arc<At
         if is_swept { 0 } else { u32::try_from(random.below(4)).unwrap_or_default() }
     });
     if let Some(plant) = plant {
-        journal.bend(plant.bend);
+        let (bend, mut settings) = (plant.bend, BTreeMap::new());
+        journal.bend(move |commit| bend(commit, &mut settings));
     }
 }
 

@@ -167,7 +167,7 @@ fn turns(journal: &Journal, events: &[(String, Event)]) -> Result<(), String> {
 /// Each letter of a colleague is read in one turn; what a task came to is told once.
 fn letters(events: &[(String, Event)]) -> Result<(), String> {
     let mut read: BTreeMap<EnvelopeId, usize> = BTreeMap::new();
-    let mut results: BTreeMap<String, usize> = BTreeMap::new();
+    let mut results: BTreeMap<(&str, String), usize> = BTreeMap::new();
     for (_, event) in events {
         match event {
             Event::TurnStarted(started) => {
@@ -176,8 +176,10 @@ fn letters(events: &[(String, Event)]) -> Result<(), String> {
                 }
             }
             Event::Steered(steered) => steered.envelopes.iter().for_each(|id| *read.entry(*id).or_default() += 1),
-            Event::Mailed(letter) if letter.kind == Kind::TaskResult => {
-                *results.entry(format!("{} {} {}", letter.from, letter.to, letter.body)).or_default() += 1;
+            Event::Mailed(letter) if matches!(letter.kind, Kind::TaskResult | Kind::Text) => {
+                let what = if letter.kind == Kind::Text { "letter was written" } else { "result was told" };
+                let line = (what, format!("{} {} {}", letter.from, letter.to, letter.body));
+                *results.entry(line).or_default() += 1;
             }
             _ => {}
         }
@@ -186,7 +188,7 @@ fn letters(events: &[(String, Event)]) -> Result<(), String> {
         return Err(format!("a letter was read twice: {id}, {times} times"));
     }
     match results.into_iter().find(|(_, times)| *times > 1) {
-        Some((result, times)) => Err(format!("a result was told twice: {result}, {times} times")),
+        Some(((what, result), times)) => Err(format!("a {what} twice: {result}, {times} times")),
         None => Ok(()),
     }
 }
