@@ -177,3 +177,64 @@ impl Step {
         Kept { strength: self.commit.strength, is_early: self.is_early }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{Append, Bent, Commit, Death, Journal, Strength};
+
+    fn one(event: &'static str, strength: Strength) -> Commit {
+        let append = Append { stream: "s".into(), event: event.into(), payload: b"{}".to_vec(), ..Append::default() };
+        Commit { strength, appends: vec![append], ..Commit::default() }
+    }
+
+    /// What the next process finds of these commits.
+    async fn left(journal: Journal, death: Death, at: u64, commits: Vec<Commit>) -> Vec<String> {
+        let died = journal.die(death, at);
+        let write = async {
+            for commit in commits {
+                journal.commit(commit).await.unwrap();
+            }
+        };
+        tokio::select! {
+            biased;
+            () = died => {}
+            () = write => panic!("it lives on"),
+        }
+        let entries = journal.reopen().unwrap().read("s", 0, 10).unwrap();
+        entries.into_iter().map(|entry| entry.event).collect()
+    }
+
+    fn four() -> Vec<Commit> {
+        use Strength::{Full, Normal};
+        [("a", Full), ("b", Normal), ("c", Normal), ("d", Full)].map(|(event, strength)| one(event, strength)).to_vec()
+    }
+
+    #[tokio::test]
+    async fn each_death_leaves_what_it_says() {
+        assert_eq!(left(Journal::memory(), Death::After, 2, four()).await, ["a", "b"]);
+        assert_eq!(left(Journal::memory(), Death::Before, 3, four()).await, ["a", "b"]);
+        assert_eq!(left(Journal::memory(), Death::PowerCut, 4, four()).await, ["a"]);
+        assert_eq!(left(Journal::memory(), Death::PowerCut, 1, four()).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn what_is_acknowledged_early_is_gone_until_the_next_is_stored() {
+        let early = || {
+            let journal = Journal::memory();
+            journal.bend(|commit| match commit.appends.iter().any(|append| append.event == "b") {
+                true => Bent::Early(commit),
+                false => Bent::Apart(vec![commit]),
+            });
+            journal
+        };
+        assert_eq!(left(early(), Death::Before, 3, four()).await, ["a"]);
+        assert_eq!(left(early(), Death::Before, 4, four()).await, ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_process_dies_between_what_should_be_one() {
+        let journal = Journal::memory();
+        journal.bend(|commit| Bent::Apart(vec![commit.clone(), commit]));
+        assert_eq!(left(journal, Death::After, 3, four()).await, ["a", "a", "b"]);
+    }
+}

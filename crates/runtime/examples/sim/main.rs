@@ -279,10 +279,11 @@ fn many(schedules: u64, calm: &[Calm]) -> (Cost, Option<String>) {
     (all.into_inner().unwrap(), failed.into_inner().unwrap())
 }
 
-/// The first schedule that a bug is caught by, and what is said about it. The stories take turns.
+/// The first schedule that a bug is caught by, and what is said about it. The stories take turns, as do single deaths and
+/// chance.
 fn caught(plant: &Plant, calm: &[Calm]) -> Option<(u64, String)> {
     let swept: u64 = STORIES.iter().map(|story| 2 * story.commits).sum();
-    let seeds = (0..swept).map(|at| at * STRIDE % swept).chain(swept..PLANTED_MAX);
+    let seeds = (0..PLANTED_MAX).flat_map(|at| [at * STRIDE % swept, swept + at]);
     seeds.into_iter().find_map(|seed| Some((seed, judge(seed, calm, Some(plant)).err()?)))
 }
 
@@ -358,14 +359,17 @@ fn main() -> ExitCode {
         let (cost, failed) = many(schedules, &calm);
         let seconds = began.elapsed().as_secs_f64();
         let Cost { deaths, commits, again } = cost;
+        is_well &= failed.is_none();
+        let words = format!("{schedules} schedules: {deaths} deaths, {commits} commits, {again} calls asked again");
         if wanted.json {
-            println!("{}", json!({ "what": "simulation", "schedules": schedules, "deaths": deaths, "commits": commits, "asked_again": again, "seconds": seconds, "failed": failed }));
+            let holds = failed.is_none();
+            let row = json!({ "what": "simulation", "holds": holds, "words": words, "seconds": seconds, "failed": failed });
+            println!("{row}");
+        } else if let Some(why) = failed {
+            println!("FAILED simulation                   {why}");
+            println!("play it again with its seed: scripts/crash.sh sim --seed N");
         } else {
-            println!("{schedules} schedules: {deaths} deaths, {commits} commits, {again} calls asked again, {seconds:.1} s");
-        }
-        if let Some(why) = failed {
-            println!("{why}\nplay it again with: scripts/crash.sh sim --seed N");
-            is_well = false;
+            println!("holds  simulation                   {words} ({seconds:.1} s)");
         }
     }
     if wanted.plants {

@@ -9,7 +9,10 @@ use crate::Proof;
 use crate::place::{Outcome, Place};
 
 /// What the program writes, syncs and sends with; each is swept by itself.
-const CALLS: [&str; 7] = ["pwrite64", "fdatasync", "fsync", "write", "writev", "sendto", "rename"];
+const CALLS: [&str; 12] = [
+    "pwrite64", "fsync", "fdatasync", "write", "writev", "sendto", "recvfrom", "openat2", "rename", "unlink", "ftruncate",
+    "mkdir",
+];
 /// Kills of one kind in the short form.
 const SHORT_MAX: usize = 3;
 /// Random instants.
@@ -72,7 +75,10 @@ fn each(proof: &Proof, call: &str, calm: &Outcome) -> Result<String, String> {
     });
     match failed.into_inner().unwrap() {
         Some(why) => Err(why),
-        None => Ok(format!("{} kills, each came to the same end", kills.into_inner())),
+        None => Ok(match kills.into_inner() {
+            0 => "no such call is made".into(),
+            kills => format!("{kills} kills, each came to the same end"),
+        }),
     }
 }
 
@@ -97,13 +103,13 @@ fn one(proof: &Proof, call: &str, n: usize, calm: &Outcome) -> Result<bool, Stri
     let prefix = ["strace", "-f", "-o", "/dev/null", "-e", &trace, "-e", &inject];
     let ran = place.run(&prefix);
     if ran.code == Some(0) {
-        return place.judge(Some(calm), 0).map(|_| false);
+        return place.judge(Some(calm), Some(0)).map(|_| false);
     }
     let mut kills = 1;
     if n % 2 == 0 && place.run(&prefix).code != Some(0) {
         kills += 1;
     } else if n % 2 == 0 {
-        return place.judge(Some(calm), kills).map(|_| true);
+        return place.judge(Some(calm), Some(kills)).map(|_| true);
     }
     place.end(Some(calm), kills).map(|_| true)
 }
@@ -165,7 +171,7 @@ fn instants(proof: &Proof, seed: u64, calm: &Outcome) -> Result<usize, String> {
             return Err(format!("it ended with {status} after {kills} kills"));
         }
         if ended || status.code().is_some() {
-            return place.judge(Some(calm), kills).map(|_| kills);
+            return place.judge(Some(calm), Some(kills)).map(|_| kills);
         }
         kills += 1;
     }

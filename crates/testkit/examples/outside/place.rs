@@ -99,19 +99,21 @@ impl Place {
     pub(crate) fn end(&self, calm: Option<&Outcome>, kills: usize) -> Result<Outcome, String> {
         let ran = self.run(&[]);
         if ran.code != Some(0) {
-            return Err(format!("it does not go on: {ran:?} {:?}", self.entries().iter().filter(|e| e["event"]=="tool_done").map(|e| e["payload"].to_string()).collect::<Vec<_>>()));
+            return Err(format!("it does not go on: {ran:?}"));
         }
-        self.judge(calm, kills)
+        self.judge(calm, Some(kills))
     }
 
-    /// What must hold at the end, after so many kills.
-    pub(crate) fn judge(&self, calm: Option<&Outcome>, kills: usize) -> Result<Outcome, String> {
+    /// What must hold at the end, after so many kills. None: the log itself was harmed, and cannot tell what was paid.
+    pub(crate) fn judge(&self, calm: Option<&Outcome>, kills: Option<usize>) -> Result<Outcome, String> {
         let verified = self.verify();
         if verified.code != Some(0) {
             return Err(format!("the journal does not hold: {verified:?}"));
         }
         let entries = self.entries();
-        self.paid_once(&entries, kills)?;
+        if let Some(kills) = kills {
+            self.paid_once(&entries, kills)?;
+        }
         self.effects(&entries)?;
         if !self.server.problems().is_empty() {
             return Err(format!("the model was asked something odd: {:?}", self.server.problems()));
@@ -145,7 +147,7 @@ impl Place {
         if asked > intents {
             return Err(format!("{asked} requests, and only {intents} announced"));
         }
-        if asked > done.len() + kills * FLIGHTS_MAX {
+        if asked > done.len().saturating_add(kills.saturating_mul(FLIGHTS_MAX)) {
             return Err(format!("{asked} requests for {} answers after {kills} kills", done.len()));
         }
         Ok(())
