@@ -150,9 +150,7 @@ impl Journal {
     pub async fn submit(&self, commit: Commit) -> Result<Submitted, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Ok(Submitted(Way::Queued(sqlite.submit_commit(commit).await?))),
-            Engine::Memory(memory) => {
-                Ok(Submitted(Way::Stored(Arc::clone(memory), memory.commit(commit).await?)))
-            }
+            Engine::Memory(memory) => Ok(Submitted(Way::Stored(Arc::clone(memory), memory.commit(commit).await?))),
         }
     }
 

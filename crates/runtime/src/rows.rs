@@ -396,3 +396,29 @@ pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
     let payload = entry.payload.as_deref().ok_or_else(|| unreadable("it was erased".to_owned()))?;
     serde_json::from_slice(payload).map_err(|error| unreadable(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::id::EnvelopeId;
+    use max_team_core::message::Envelope;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
+    #[test]
+    fn an_open_plan_is_sorted_by_its_letter() {
+        let letter = Envelope {
+            id: EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
+            from: "agent/a".into(),
+            to: "plan/p".into(),
+            kind: Kind::PlanApprovalRequest,
+            body: json!({ "session": "s" }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: 5,
+        };
+        let rows = project("mail/plan/p", 9, &Event::Mailed(letter));
+        assert_eq!(rows, put(PLAN_OPEN, "p", 5, &"s"));
+    }
+}

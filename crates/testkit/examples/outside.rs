@@ -42,6 +42,15 @@ impl Proof {
             println!("{} {name:<28} {words} ({seconds:.1} s)", if holds { "holds " } else { "FAILED" });
         }
     }
+
+    /// What cannot be shown here, and why.
+    pub(crate) fn skip(&self, name: &str, why: &str) {
+        if self.json {
+            println!("{}", json!({ "what": name, "skipped": why }));
+        } else {
+            println!("SKIP   {name:<28} {why}");
+        }
+    }
 }
 
 fn main() -> ExitCode {

@@ -158,7 +158,13 @@ fn trace(journal: &Journal) {
     if std::env::var_os("SIM_TRACE").is_some() {
         for entry in journal.read_all(0, usize::MAX).unwrap_or_default() {
             let payload = String::from_utf8_lossy(entry.payload.as_deref().unwrap_or_default()).into_owned();
-            eprintln!("{} {} {}: {}", entry.seq, entry.stream, entry.event, payload.chars().take(300).collect::<String>());
+            eprintln!(
+                "{} {} {}: {}",
+                entry.seq,
+                entry.stream,
+                entry.event,
+                payload.chars().take(300).collect::<String>()
+            );
         }
     }
 }
@@ -179,7 +185,12 @@ fn disturb(journal: &Journal, schedule: &Schedule, life: usize, commits: &Arc<At
 }
 
 /// One process; whether everything was over before it died.
-fn live(world: &mut World<'_>, journal: &Journal, (death, commit): (Death, u64), replay: Replay) -> Result<bool, String> {
+fn live(
+    world: &mut World<'_>,
+    journal: &Journal,
+    (death, commit): (Death, u64),
+    replay: Replay,
+) -> Result<bool, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let died = journal.die(death, commit);
     let over = runtime.block_on(async {
@@ -324,7 +335,10 @@ fn plants(calm: &[Calm], json: bool) -> bool {
                     let (name, why) = (plant.name, why.lines().next().unwrap_or_default().chars().take(WORDS_MAX));
                     let why: String = why.collect();
                     if json {
-                        println!("{}", json!({ "what": "planted", "name": name, "caught": is_caught, "seed": seed, "why": why }));
+                        println!(
+                            "{}",
+                            json!({ "what": "planted", "name": name, "caught": is_caught, "seed": seed, "why": why })
+                        );
                     } else {
                         println!("{} {name:<36} {why}", if is_caught { "caught" } else { "MISSED" });
                     }
@@ -363,7 +377,8 @@ fn main() -> ExitCode {
         let words = format!("{schedules} schedules: {deaths} deaths, {commits} commits, {again} calls asked again");
         if wanted.json {
             let holds = failed.is_none();
-            let row = json!({ "what": "simulation", "holds": holds, "words": words, "seconds": seconds, "failed": failed });
+            let row =
+                json!({ "what": "simulation", "holds": holds, "words": words, "seconds": seconds, "failed": failed });
             println!("{row}");
         } else if let Some(why) = failed {
             println!("FAILED simulation                   {why}");

@@ -19,8 +19,20 @@ use crate::team::{Ledger, house};
 
 /// The rows that are looked at; all of them follow from the log.
 const TABLES: [&str; 14] = [
-    "agent", "working", "plan", "plan_open", "plan_end", "inbox", "answered", "commands", "session", "session_last",
-    "session_asked", "session_in", "tasks", "cache_expert",
+    "agent",
+    "working",
+    "plan",
+    "plan_open",
+    "plan_end",
+    "inbox",
+    "answered",
+    "commands",
+    "session",
+    "session_last",
+    "session_asked",
+    "session_in",
+    "tasks",
+    "cache_expert",
 ];
 const ALL: usize = 100_000;
 
@@ -195,9 +207,16 @@ fn letters(events: &[(String, Event)]) -> Result<(), String> {
 
 /// What was paid was paid once, or it is known that nobody knows.
 fn paid(world: &World<'_>, events: &[(String, Event)]) -> Result<(), String> {
-    let unknown = events.iter().any(|(_, event)| matches!(event, Event::ToolDone(done) if done.ending == Ending::Unknown));
-    let wanted: BTreeSet<String> = world.story.recording.split("tool: pay, input: {what: ").skip(1)
-        .filter_map(|rest| rest.split('}').next()).map(|what| format!("pay {what}")).collect();
+    let unknown =
+        events.iter().any(|(_, event)| matches!(event, Event::ToolDone(done) if done.ending == Ending::Unknown));
+    let wanted: BTreeSet<String> = world
+        .story
+        .recording
+        .split("tool: pay, input: {what: ")
+        .skip(1)
+        .filter_map(|rest| rest.split('}').next())
+        .map(|what| format!("pay {what}"))
+        .collect();
     let count = world.ledger.count();
     match wanted.into_iter().find(|what| !count.contains_key(what)) {
         Some(what) if !unknown => Err(format!("an effect is said to have happened and has not: `{what}`")),
@@ -213,16 +232,15 @@ fn lists(events: &[(String, Event)]) -> Result<BTreeMap<&str, Tasks>, String> {
         if let Event::ItemMoved(moved) = event
             && moved.what == Move::Claimed
         {
-            let was = tasks.find(&moved.id.to_string()).ok().map(|item| (item.state.holder.clone(), item.state.epoch + 1));
+            let was =
+                tasks.find(&moved.id.to_string()).ok().map(|item| (item.state.holder.clone(), item.state.epoch + 1));
             if was != Some((None, moved.state.epoch)) {
                 return Err(format!("a task was claimed twice: {moved:?}"));
             }
         }
         tasks.apply(event);
     }
-    if let Some((stream, _)) =
-        lists.iter().find(|(_, tasks)| tasks.items().any(|item| item.state.holder.is_some()))
-    {
+    if let Some((stream, _)) = lists.iter().find(|(_, tasks)| tasks.items().any(|item| item.state.holder.is_some())) {
         return Err(format!("a task of `{stream}` is held by somebody who is done"));
     }
     Ok(lists)
@@ -232,11 +250,15 @@ fn lists(events: &[(String, Event)]) -> Result<BTreeMap<&str, Tasks>, String> {
 pub(crate) fn outcomes(world: &World<'_>, journal: &Journal) -> Result<Outcomes, String> {
     let events = events(journal)?;
     let list = lists(&events)?.into_values();
-    let list = list.flat_map(|tasks| tasks.items().map(|item| (item.text.subject.clone(), item.state.status)).collect::<Vec<_>>());
-    let names: BTreeMap<AgentId, String> = events.iter().filter_map(|(_, event)| match event {
-        Event::AgentStarted(started) => Some((started.agent, started.definition.name.clone())),
-        _ => None,
-    }).collect();
+    let list = list
+        .flat_map(|tasks| tasks.items().map(|item| (item.text.subject.clone(), item.state.status)).collect::<Vec<_>>());
+    let names: BTreeMap<AgentId, String> = events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::AgentStarted(started) => Some((started.agent, started.definition.name.clone())),
+            _ => None,
+        })
+        .collect();
     let name = |address: &str| {
         let id = address.strip_prefix("agent/").and_then(|id| id.parse().ok());
         id.and_then(|id: AgentId| names.get(&id).cloned()).unwrap_or_else(|| address.to_owned())
@@ -253,11 +275,23 @@ pub(crate) fn outcomes(world: &World<'_>, journal: &Journal) -> Result<Outcomes,
             _ => {}
         }
     }
-    Ok(Outcomes { plans: plans(world, journal, &events)?, files: files(world.root)?, words, letters, list: list.collect(), said })
+    Ok(Outcomes {
+        plans: plans(world, journal, &events)?,
+        files: files(world.root)?,
+        words,
+        letters,
+        list: list.collect(),
+        said,
+    })
 }
 
-fn plans(world: &World<'_>, journal: &Journal, events: &[(String, Event)]) -> Result<Vec<(Option<PlanEnd>, Vec<Task>)>, String> {
-    let ids: BTreeSet<PlanId> = events.iter().filter_map(|(stream, _)| stream.strip_prefix("plan/")?.parse().ok()).collect();
+fn plans(
+    world: &World<'_>,
+    journal: &Journal,
+    events: &[(String, Event)],
+) -> Result<Vec<(Option<PlanEnd>, Vec<Task>)>, String> {
+    let ids: BTreeSet<PlanId> =
+        events.iter().filter_map(|(stream, _)| stream.strip_prefix("plan/")?.parse().ok()).collect();
     if ids.is_empty() {
         return Ok(Vec::new());
     }

@@ -13,7 +13,7 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plant {
     pub(crate) name: &'static str,
-    /// Part of what must be said about it.
+    /// Part of what must be said about it; nothing where it shows in several ways.
     pub(crate) caught_as: &'static str,
     pub(crate) bend: fn(Commit, &mut Settings) -> Bent,
 }
@@ -23,19 +23,55 @@ pub(crate) type Settings = BTreeMap<String, Append>;
 
 pub(crate) const PLANTS: [Plant; 17] = [
     Plant { name: "effect before intent", caught_as: "happened twice", bend: |commit, _| early(commit, "tool_intent") },
-    Plant { name: "answer shown before commit", caught_as: "shown and lost", bend: |commit, _| early(commit, "turn_ended") },
-    Plant { name: "model's answer used before commit", caught_as: "shown and lost", bend: |commit, _| early(commit, "llm_ended") },
-    Plant { name: "input acknowledged before commit", caught_as: "accepted and lost", bend: |commit, _| early(commit, "said") },
-    Plant { name: "question told before commit", caught_as: "shown and lost", bend: |commit, _| early(commit, "question_asked") },
+    Plant {
+        name: "answer shown before commit",
+        caught_as: "shown and lost",
+        bend: |commit, _| early(commit, "turn_ended"),
+    },
+    Plant {
+        name: "model's answer used before commit",
+        caught_as: "shown and lost",
+        bend: |commit, _| early(commit, "llm_ended"),
+    },
+    Plant {
+        name: "input acknowledged before commit",
+        caught_as: "accepted and lost",
+        bend: |commit, _| early(commit, "said"),
+    },
+    Plant {
+        name: "question told before commit",
+        caught_as: "shown and lost",
+        bend: |commit, _| early(commit, "question_asked"),
+    },
     Plant { name: "synced too weakly", caught_as: "lost", bend: weakly },
-    Plant { name: "lost ack", caught_as: "does not come to an end", bend: |commit, _| stored(Commit { acks: Vec::new(), ..commit }) },
+    Plant {
+        name: "lost ack",
+        caught_as: "does not come to an end",
+        bend: |commit, _| stored(Commit { acks: Vec::new(), ..commit }),
+    },
     Plant { name: "ack apart from what was read", caught_as: "read twice", bend: acks_apart },
     Plant { name: "letter apart from its cause", caught_as: "", bend: letters_apart },
     Plant { name: "letter lost", caught_as: "", bend: letter_lost },
-    Plant { name: "mail delivered twice", caught_as: "letter was written twice", bend: |commit, _| letters_twice(commit, Kind::Text) },
-    Plant { name: "result told twice", caught_as: "told twice", bend: |commit, _| letters_twice(commit, Kind::TaskResult) },
-    Plant { name: "missing epoch check", caught_as: "zombie", bend: |commit, _| stored(Commit { fence: None, ..commit }) },
-    Plant { name: "claim without the head check", caught_as: "claimed twice", bend: |commit, _| stored(Commit { expect: Vec::new(), ..commit }) },
+    Plant {
+        name: "mail delivered twice",
+        caught_as: "letter was written twice",
+        bend: |commit, _| letters_twice(commit, Kind::Text),
+    },
+    Plant {
+        name: "result told twice",
+        caught_as: "told twice",
+        bend: |commit, _| letters_twice(commit, Kind::TaskResult),
+    },
+    Plant {
+        name: "missing epoch check",
+        caught_as: "zombie",
+        bend: |commit, _| stored(Commit { fence: None, ..commit }),
+    },
+    Plant {
+        name: "claim without the head check",
+        caught_as: "claimed twice",
+        bend: |commit, _| stored(Commit { expect: Vec::new(), ..commit }),
+    },
     Plant { name: "projection outside the transaction", caught_as: "rows", bend: rows_apart },
     Plant { name: "approval lost on refold", caught_as: "", bend: answer_forgotten },
     Plant { name: "timer fired twice", caught_as: "alarm", bend: timer_stays },

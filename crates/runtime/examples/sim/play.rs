@@ -142,7 +142,8 @@ impl World<'_> {
         let seen = told(journal.due_timers(2, 1))?.len() + told(journal.due_timers(2, 1))?.len();
         for _ in 0..seen {
             let fire = TimerOp::Fire { id: ALARM.into() };
-            let rang = Append { stream: STREAM.into(), event: "rang".into(), payload: b"{}".to_vec(), ..Append::default() };
+            let rang =
+                Append { stream: STREAM.into(), event: "rang".into(), payload: b"{}".to_vec(), ..Append::default() };
             let commit = Commit { timers: vec![fire], appends: vec![rang], ..Commit::default() };
             match journal.commit(commit).await {
                 Ok(_) => self.ledger.write("alarm"),
@@ -159,7 +160,8 @@ impl World<'_> {
         let resource = format!("session/cli:{session}");
         for epoch in 1..=u64::try_from(self.past.len()).unwrap_or(u64::MAX) {
             let fence = Some(Fence { resource: resource.clone(), worker: *worker, epoch });
-            let wrote = Append { stream: STREAM.into(), event: "undead".into(), payload: b"{}".to_vec(), ..Append::default() };
+            let wrote =
+                Append { stream: STREAM.into(), event: "undead".into(), payload: b"{}".to_vec(), ..Append::default() };
             match journal.commit(Commit { fence, appends: vec![wrote], ..Commit::default() }).await {
                 Err(JournalError::Fenced { .. }) => {}
                 other => return Err(format!("a zombie wrote: {other:?}")),

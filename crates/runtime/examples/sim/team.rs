@@ -70,8 +70,13 @@ fn tools(ledger: &Ledger) -> Registry {
 
 /// One process.
 pub(crate) fn house(journal: &Journal, root: &Path, worker: WorkerId, replay: Replay, ledger: &Ledger) -> TeamHandle {
-    let info =
-        WorkerInfo { id: worker, pid: std::process::id(), host: "here".into(), started_at_ms: 0, what: "a life".into() };
+    let info = WorkerInfo {
+        id: worker,
+        pid: std::process::id(),
+        host: "here".into(),
+        started_at_ms: 0,
+        what: "a life".into(),
+    };
     House::build(Options {
         journal: journal.clone(),
         worker: journal.worker(info).unwrap(),

@@ -10,7 +10,17 @@ use crate::place::{Outcome, Place};
 
 /// What the program writes, syncs and sends with; each is swept by itself.
 const CALLS: [&str; 12] = [
-    "pwrite64", "fsync", "fdatasync", "write", "writev", "sendto", "recvfrom", "openat2", "rename", "unlink", "ftruncate",
+    "pwrite64",
+    "fsync",
+    "fdatasync",
+    "write",
+    "writev",
+    "sendto",
+    "recvfrom",
+    "openat2",
+    "rename",
+    "unlink",
+    "ftruncate",
     "mkdir",
 ];
 /// Kills of one kind in the short form.
@@ -27,8 +37,7 @@ const SILENCE_MAX: Duration = Duration::from_secs(60);
 pub(crate) fn sweep(proof: &mut Proof) {
     let began = Instant::now();
     if let Err(why) = traced() {
-        proof.row("killed at system calls", began, Ok(format!("SKIPPED: {why}")));
-        return;
+        return proof.skip("killed at system calls", &why);
     }
     let calm = match Place::new(&proof.bin, false).end(None, 0) {
         Ok(calm) => calm,
@@ -42,7 +51,7 @@ pub(crate) fn sweep(proof: &mut Proof) {
 }
 
 /// Whether a process may be traced here.
-fn traced() -> Result<(), String> {
+pub(crate) fn traced() -> Result<(), String> {
     let ran = Command::new("strace").args(["-f", "-o", "/dev/null", "-e", "trace=none", "true"]).output();
     match ran {
         Ok(ran) if ran.status.success() => Ok(()),

@@ -125,7 +125,11 @@ impl Place {
                 let paid = calm.files.get("paid.txt").cloned();
                 outcome.files.remove("paid.txt");
                 outcome.files.extend(paid.map(|paid| ("paid.txt".to_owned(), paid)));
-                if outcome == *calm { Ok(outcome) } else { Err(format!("another end: {outcome:?}\nundisturbed: {calm:?}")) }
+                if outcome == *calm {
+                    Ok(outcome)
+                } else {
+                    Err(format!("another end: {outcome:?}\nundisturbed: {calm:?}"))
+                }
             }
             None => Ok(outcome),
         }
@@ -175,7 +179,9 @@ impl Place {
                 }
             }
         }
-        let payload = |name: &str| entries.iter().map(|entry| entry["payload"][name].clone()).filter(|v| !v.is_null()).collect::<Vec<_>>();
+        let payload = |name: &str| {
+            entries.iter().map(|entry| entry["payload"][name].clone()).filter(|v| !v.is_null()).collect::<Vec<_>>()
+        };
         let plans = payload("plan_ended").into_iter().map(|ended| {
             let tally = &ended["tally"];
             json!([ended["end"], tally["ran"], tally["done"], tally["verified"], tally["failed"]])
@@ -208,7 +214,9 @@ fn reply(request: &Recorded, pays: bool) -> Reply {
     match done {
         0 if has("# Your task: Do alpha") => write("alpha"),
         0 if has("# Your task: Do beta") => write("beta"),
-        1 if has("# Your task: Do beta") && pays => call("run_shell", json!({ "command": "echo paid | tee -a paid.txt" })),
+        1 if has("# Your task: Do beta") && pays => {
+            call("run_shell", json!({ "command": "echo paid | tee -a paid.txt" }))
+        }
         0 if has("# Your task: Do join") => call("read_file", json!({ "path": "out/alpha.txt" })),
         0 if has("You are `ann`") => call("send_message", json!({ "to": "ben", "message": "the word is tide" })),
         _ if has("# Your task") || has("You are `ann`") => Reply::text("It is done."),
