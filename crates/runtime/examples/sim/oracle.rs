@@ -39,7 +39,7 @@ const ALL: usize = 100_000;
 /// What is left when everything is over, whoever did it and however often the processes died.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Outcomes {
-    plans: Vec<(Option<PlanEnd>, Vec<Task>)>,
+    plans: Vec<Ended>,
     files: BTreeMap<String, String>,
     /// What the user was answered.
     words: BTreeSet<String>,
@@ -48,6 +48,9 @@ pub(crate) struct Outcomes {
     list: Vec<(String, max_team_core::tasks::Status)>,
     said: Vec<String>,
 }
+
+/// How a plan ended, and each of its tasks.
+type Ended = (Option<PlanEnd>, Vec<Task>);
 
 #[derive(Debug, PartialEq)]
 struct Task {
@@ -285,11 +288,7 @@ pub(crate) fn outcomes(world: &World<'_>, journal: &Journal) -> Result<Outcomes,
     })
 }
 
-fn plans(
-    world: &World<'_>,
-    journal: &Journal,
-    events: &[(String, Event)],
-) -> Result<Vec<(Option<PlanEnd>, Vec<Task>)>, String> {
+fn plans(world: &World<'_>, journal: &Journal, events: &[(String, Event)]) -> Result<Vec<Ended>, String> {
     let ids: BTreeSet<PlanId> =
         events.iter().filter_map(|(stream, _)| stream.strip_prefix("plan/")?.parse().ok()).collect();
     if ids.is_empty() {

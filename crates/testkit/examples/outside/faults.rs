@@ -152,8 +152,7 @@ fn few_files(proof: &Proof, calm: &Outcome) -> Result<String, String> {
 
 fn stopped(proof: &Proof, calm: &Outcome) -> Result<String, String> {
     let place = Place::new(&proof.bin, false);
-    let child = place.start(&[]);
-    until_middle(&place)?;
+    let child = begun(&place)?;
     signal(&child, "STOP")?;
     let second = finish(place.under(&[], &["-c", "-p", ""]).spawn().map_err(|error| error.to_string())?);
     std::thread::park_timeout(STOPPED);
@@ -234,8 +233,7 @@ fn flipped(proof: &Proof, calm: &Outcome) -> Result<String, String> {
 /// Killed in the middle, harmed, and started again. Whether somebody was told.
 fn harmed(proof: &Proof, calm: &Outcome, file: &str, harm: impl Fn(&mut Vec<u8>)) -> Result<bool, String> {
     let place = Place::new(&proof.bin, false);
-    let mut child = place.start(&[]);
-    until_middle(&place)?;
+    let mut child = begun(&place)?;
     child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
     let path = place.home().join(file);
     let mut bytes = read(&path)?;
@@ -266,15 +264,17 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("`{}`: {error}", path.display()))
 }
 
-fn until_middle(place: &Place) -> Result<(), String> {
-    let began = Instant::now();
+/// A process in the middle of its work.
+fn begun(place: &Place) -> Result<Child, String> {
+    let (mut child, began) = (place.start(&[]), Instant::now());
     while place.server.count() < MIDDLE {
         if began.elapsed() > SILENCE_MAX {
+            child.kill().and_then(|()| child.wait()).map_err(|error| error.to_string())?;
             return Err("it does not come to its middle".into());
         }
         std::thread::park_timeout(Duration::from_micros(200));
     }
-    Ok(())
+    Ok(child)
 }
 
 fn signal(child: &Child, name: &str) -> Result<(), String> {

@@ -115,10 +115,11 @@ fn one(proof: &Proof, call: &str, n: usize, calm: &Outcome) -> Result<bool, Stri
         return place.judge(Some(calm), Some(0)).map(|_| false);
     }
     let mut kills = 1;
-    if n % 2 == 0 && place.run(&prefix).code != Some(0) {
+    if n.is_multiple_of(2) {
+        if place.run(&prefix).code == Some(0) {
+            return place.judge(Some(calm), Some(kills)).map(|_| true);
+        }
         kills += 1;
-    } else if n % 2 == 0 {
-        return place.judge(Some(calm), Some(kills)).map(|_| true);
     }
     place.end(Some(calm), kills).map(|_| true)
 }
