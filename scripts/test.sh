@@ -40,6 +40,9 @@ else
   cargo test --workspace --locked
 fi
 
+say "killed and started again"
+scripts/crash.sh --short
+
 say "hostile input at random"
 seconds="${FUZZ_SECONDS:-60}"
 cargo run --quiet --locked -p max-team-tools --example fuzz_shell -- "$seconds"

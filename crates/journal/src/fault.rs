@@ -1,32 +1,81 @@
-//! Fault injection: a handle in memory whose process dies with a commit.
+//! Fault injection: a handle in memory whose process dies at a commit, waits before one, or whose journal has a bug.
 //!
-//! The commit that kills is stored, and neither it nor any later one returns: whoever waits for it does nothing about
-//! it, as if the process had been killed in between. Only tests ask for it; a handle that nobody doomed pays for one
-//! look at a lock. Reading goes on, for it leaves no trace.
+//! Whoever waits for a commit at which the process dies does nothing about it, as if it had been killed in between.
+//! Only tests ask for it; a handle that nobody doomed pays for one look at a lock. The bugs are not here: whoever plants
+//! one says what becomes of a commit. Reading goes on, for it leaves no trace.
 
-use std::future::{Future, pending};
-use std::sync::{Mutex, PoisonError};
+use std::fmt;
+use std::future::{Future, pending, poll_fn};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
 
 use tokio::sync::watch;
 
-/// How long a handle's process lives.
+use crate::commit::{Commit, Strength};
+use crate::memory::Tables;
+
+/// How a process ends at a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// It is stored; neither it nor any later one returns.
+    After,
+    /// It came and is not stored: of what was done since the one before, nothing is written.
+    Before,
+    /// It is not stored, and nothing else since the last full commit is there any more either.
+    PowerCut,
+}
+
+/// What a journal with a bug makes of a commit.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "it lives for one step of a test")]
+pub enum Bent {
+    /// These, in transactions of their own; a process can die in between.
+    Apart(Vec<Commit>),
+    /// It is acknowledged before it is stored: gone if the process dies before the next one is.
+    Early(Commit),
+}
+
+/// How a handle's process lives.
 pub(crate) struct Life {
-    /// Commits that are still stored; without it, all.
-    left: Mutex<Option<u64>>,
+    faults: Mutex<Faults>,
     dead: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Faults {
+    /// How it ends, and the commits until then.
+    doom: Option<(Death, u64)>,
+    /// What is left after its death, if that is not simply everything.
+    left: Option<Box<Tables>>,
+    wait: Option<Box<dyn FnMut() -> u32 + Send>>,
+    bend: Option<Box<dyn FnMut(Commit) -> Bent + Send>>,
+}
+
+/// A commit on its way into the tables.
+#[derive(Debug)]
+pub(crate) struct Step {
+    pub(crate) commit: Commit,
+    is_early: bool,
+}
+
+impl fmt::Debug for Life {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Life").field("dead", &*self.dead.borrow()).finish_non_exhaustive()
+    }
 }
 
 impl Default for Life {
     fn default() -> Self {
-        Self { left: Mutex::default(), dead: watch::Sender::new(false) }
+        Self { faults: Mutex::default(), dead: watch::Sender::new(false) }
     }
 }
 
 impl Life {
     /// Ends with the commit of this number from now on; the future ends then too.
-    pub(crate) fn end_with(&self, commit: u64) -> impl Future<Output = ()> + Send + 'static {
-        *self.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(commit);
+    pub(crate) fn end(&self, death: Death, commit: u64, tables: &Tables) -> impl Future<Output = ()> + Send + use<> {
+        let mut faults = self.faults();
+        faults.doom = Some((death, commit));
+        faults.left = (death == Death::PowerCut).then(|| Box::new(tables.clone()));
         let mut dead = self.dead.subscribe();
         async move {
             // The handles may be gone by then: nobody is left to die.
@@ -36,6 +85,14 @@ impl Life {
         }
     }
 
+    pub(crate) fn wait_before(&self, wait: impl FnMut() -> u32 + Send + 'static) {
+        self.faults().wait = Some(Box::new(wait));
+    }
+
+    pub(crate) fn bend(&self, bend: impl FnMut(Commit) -> Bent + Send + 'static) {
+        self.faults().bend = Some(Box::new(bend));
+    }
+
     /// Returns only to the living.
     pub(crate) async fn go_on(&self) {
         if *self.dead.borrow() {
@@ -43,18 +100,142 @@ impl Life {
         }
     }
 
-    /// A commit was stored.
-    pub(crate) async fn stored(&self) {
-        let last = match &mut *self.left.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(left) => {
-                *left = left.saturating_sub(1);
-                *left == 0
+    /// A commit has come: lets others go first if the handle was told to, and says what is stored of it.
+    pub(crate) async fn arrive(&self, commit: Commit) -> Vec<Step> {
+        let mut turns = self.faults().wait.as_mut().map_or(0, |wait| wait());
+        poll_fn(|cx| {
+            if turns == 0 {
+                return Poll::Ready(());
             }
-            None => false,
-        };
-        if last {
-            self.dead.send_replace(true);
-        }
+            turns -= 1;
+            cx.waker().wake_by_ref();
+            Poll::Pending
+        })
+        .await;
         self.go_on().await;
+        let bent = match &mut self.faults().bend {
+            Some(bend) => bend(commit),
+            None => return vec![Step { commit, is_early: false }],
+        };
+        match bent {
+            Bent::Apart(commits) => commits.into_iter().map(|commit| Step { commit, is_early: false }).collect(),
+            Bent::Early(commit) => vec![Step { commit, is_early: true }],
+        }
+    }
+
+    /// Before a commit is stored. Whoever dies of it does so here, and stores nothing.
+    pub(crate) fn before(&self, step: &Step, tables: &mut Tables) -> bool {
+        let mut faults = self.faults();
+        match faults.doom {
+            Some((Death::Before | Death::PowerCut, left)) if left <= 1 => {
+                self.die(&mut faults, tables);
+                return false;
+            }
+            Some((Death::Before | Death::After, _)) if step.is_early && faults.left.is_none() => {
+                faults.left = Some(Box::new(tables.clone()));
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// After it was stored.
+    pub(crate) fn after(&self, step: Kept, tables: &mut Tables) {
+        let mut faults = self.faults();
+        let Some((death, left)) = faults.doom else { return };
+        faults.doom = Some((death, left.saturating_sub(1)));
+        match death {
+            Death::PowerCut if step.strength == Strength::Full => faults.left = Some(Box::new(tables.clone())),
+            Death::After | Death::Before if !step.is_early => faults.left = None,
+            _ => {}
+        }
+        if death == Death::After && left <= 1 {
+            self.die(&mut faults, tables);
+        }
+    }
+
+    fn die(&self, faults: &mut Faults, tables: &mut Tables) {
+        if let Some(left) = faults.left.take() {
+            tables.fall_back(*left);
+        }
+        self.dead.send_replace(true);
+    }
+
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What is remembered of a commit once it is stored.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kept {
+    strength: Strength,
+    is_early: bool,
+}
+
+impl Step {
+    pub(crate) fn kept(&self) -> Kept {
+        Kept { strength: self.commit.strength, is_early: self.is_early }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Append, Bent, Commit, Death, Journal, Strength};
+
+    fn one(event: &'static str, strength: Strength) -> Commit {
+        let append = Append { stream: "s".into(), event: event.into(), payload: b"{}".to_vec(), ..Append::default() };
+        Commit { strength, appends: vec![append], ..Commit::default() }
+    }
+
+    /// What the next process finds of these commits.
+    async fn left(journal: Journal, death: Death, at: u64, commits: Vec<Commit>) -> Vec<String> {
+        let died = journal.die(death, at);
+        let write = async {
+            for commit in commits {
+                journal.commit(commit).await.unwrap();
+            }
+        };
+        tokio::select! {
+            biased;
+            () = died => {}
+            () = write => panic!("it lives on"),
+        }
+        let entries = journal.reopen().unwrap().read("s", 0, 10).unwrap();
+        entries.into_iter().map(|entry| entry.event.into_owned()).collect()
+    }
+
+    fn four() -> Vec<Commit> {
+        use Strength::{Full, Normal};
+        [("a", Full), ("b", Normal), ("c", Normal), ("d", Full)].map(|(event, strength)| one(event, strength)).to_vec()
+    }
+
+    #[tokio::test]
+    async fn each_death_leaves_what_it_says() {
+        assert_eq!(left(Journal::memory(), Death::After, 2, four()).await, ["a", "b"]);
+        assert_eq!(left(Journal::memory(), Death::Before, 3, four()).await, ["a", "b"]);
+        assert_eq!(left(Journal::memory(), Death::PowerCut, 4, four()).await, ["a"]);
+        assert_eq!(left(Journal::memory(), Death::PowerCut, 1, four()).await, [""; 0]);
+    }
+
+    #[tokio::test]
+    async fn what_is_acknowledged_early_is_gone_until_the_next_is_stored() {
+        let early = || {
+            let journal = Journal::memory();
+            journal.bend(|commit| match commit.appends.iter().any(|append| append.event == "b") {
+                true => Bent::Early(commit),
+                false => Bent::Apart(vec![commit]),
+            });
+            journal
+        };
+        assert_eq!(left(early(), Death::Before, 3, four()).await, ["a"]);
+        assert_eq!(left(early(), Death::Before, 4, four()).await, ["a", "b", "c"]);
+    }
+
+    #[tokio::test]
+    async fn a_process_dies_between_what_should_be_one() {
+        let journal = Journal::memory();
+        journal.bend(|commit| Bent::Apart(vec![commit.clone(), commit]));
+        assert_eq!(left(journal, Death::After, 3, four()).await, ["a", "a", "b"]);
     }
 }

@@ -48,6 +48,7 @@ pub use self::drift::{Drift, Drifted, How};
 pub use self::entry::Entry;
 pub use self::erase::Erase;
 pub use self::error::JournalError;
+pub use self::fault::{Bent, Death};
 pub use self::fold::Folded;
 pub use self::outbox::{OutboxOp, Part, PartState};
 pub use self::read::{Cursor, Item, Snapshot};
@@ -92,7 +93,7 @@ impl Submitted {
         match self.0 {
             Way::Queued(answered) => answered.await.map_err(|_| JournalError::Closed)?,
             Way::Stored(memory, committed) => {
-                memory.life().stored().await;
+                memory.life().go_on().await;
                 Ok(committed)
             }
         }
@@ -161,10 +162,7 @@ impl Journal {
     pub async fn submit(&self, commit: Commit) -> Result<Submitted, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => Ok(Submitted(Way::Queued(sqlite.submit_commit(commit).await?))),
-            Engine::Memory(memory) => {
-                memory.life().go_on().await;
-                Ok(Submitted(Way::Stored(Arc::clone(memory), memory.commit(commit)?)))
-            }
+            Engine::Memory(memory) => Ok(Submitted(Way::Stored(Arc::clone(memory), memory.commit(commit).await?))),
         }
     }
 
@@ -233,21 +231,34 @@ impl Journal {
     }
 }
 
-/// Faults, for tests.
+/// Faults, for tests. Only in memory: on a disk a process can be killed for good, and these do nothing.
 impl Journal {
-    /// Lets whoever uses this handle and its clones die with the commit of this number from now on: it is stored, and
-    /// neither it nor any later one ever returns. The future ends at that moment. What is reopened lives on. Only in
-    /// memory; on a disk a process can be killed for good, and this does nothing.
-    pub fn die_with(&self, commit: u64) -> impl Future<Output = ()> + Send + 'static {
+    /// Lets whoever uses this handle and its clones die at the commit of this number from now on; the future ends at
+    /// that moment. What is reopened lives on.
+    pub fn die(&self, death: Death, commit: u64) -> impl Future<Output = ()> + Send + 'static {
         let end = match &self.engine {
             Engine::Sqlite(_) => None,
-            Engine::Memory(memory) => Some(memory.life().end_with(commit)),
+            Engine::Memory(memory) => Some(memory.life().end(death, commit, &memory.store().tables())),
         };
         async move {
             match end {
                 Some(end) => end.await,
                 None => std::future::pending().await,
             }
+        }
+    }
+
+    /// Lets so many others go first before each commit is handed over.
+    pub fn wait_before(&self, wait: impl FnMut() -> u32 + Send + 'static) {
+        if let Engine::Memory(memory) = &self.engine {
+            memory.life().wait_before(wait);
+        }
+    }
+
+    /// Plants a bug: this is done with each commit, whatever it asks for.
+    pub fn bend(&self, bend: impl FnMut(Commit) -> Bent + Send + 'static) {
+        if let Engine::Memory(memory) = &self.engine {
+            memory.life().bend(bend);
         }
     }
 }

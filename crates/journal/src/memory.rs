@@ -17,7 +17,7 @@ use crate::commit::{Append, Commit, Committed, Projection};
 use crate::entry::{Entry, Head};
 use crate::erase::Erase;
 use crate::error::JournalError;
-use crate::fault::Life;
+use crate::fault::{Life, Step};
 use crate::outbox::{Part, PartState};
 use crate::own::{self, Own, Row};
 use crate::plan::{Letter, Look, Sent, Writes, plan, plan_own};
@@ -43,7 +43,7 @@ pub(crate) struct Store {
 }
 
 /// The log and the rows.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Tables {
     /// Entry `n` is at `n - 1`; a payload that is not inline is in `blobs`.
     entries: Vec<Entry>,
@@ -54,14 +54,14 @@ pub(crate) struct Tables {
     workers: HashMap<WorkerId, WorkerInfo>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Stream {
     head: Head,
     seqs: Vec<u64>,
 }
 
 /// What can be rebuilt from the log.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 struct Rows {
     mail: BTreeMap<EnvelopeId, MailRow>,
     timers: BTreeMap<String, TimerRow>,
@@ -70,19 +70,19 @@ struct Rows {
     snapshots: BTreeMap<String, Snapshot>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct MailRow {
     seq: u64,
     taken: Option<u64>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct TimerRow {
     due_at_ms: i64,
     seq: u64,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct PartRow {
     seq: u64,
     state: PartState,
@@ -124,18 +124,36 @@ impl Memory {
         Ok(self.store.tables())
     }
 
-    pub(crate) fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+    /// Stores a commit, or what the handle's faults make of it.
+    pub(crate) async fn commit(&self, commit: Commit) -> Result<Committed, JournalError> {
+        self.life.go_on().await;
+        let mut all = Committed::default();
+        for step in self.life.arrive(commit).await {
+            self.life.go_on().await;
+            match self.take(step)? {
+                Some(committed) => join(&mut all, committed),
+                None => self.life.go_on().await,
+            }
+        }
+        self.store.bell.ring();
+        Ok(all)
+    }
+
+    /// One transaction; nothing if the process has died before it.
+    fn take(&self, step: Step) -> Result<Option<Committed>, JournalError> {
         let mut tables = self.open_tables()?;
-        let at_ms = commit.at_ms;
-        let (writes, committed) = plan(commit, Look::Memory(&tables))?;
+        if !self.life.before(&step, &mut tables) {
+            return Ok(None);
+        }
+        let (kept, at_ms) = (step.kept(), step.commit.at_ms);
+        let (writes, committed) = plan(step.commit, Look::Memory(&tables))?;
         let is_seal_due = writes.is_seal_due();
         tables.write(writes);
         if is_seal_due {
             tables.seal(at_ms)?;
         }
-        drop(tables);
-        self.store.bell.ring();
-        Ok(committed)
+        self.life.after(kept, &mut tables);
+        Ok(Some(committed))
     }
 
     pub(crate) fn claim(&self, resource: &str, worker: WorkerId) -> Result<u64, JournalError> {
@@ -230,8 +248,28 @@ impl Memory {
     }
 }
 
+/// What became of a commit that was stored in several transactions.
+fn join(all: &mut Committed, committed: Committed) {
+    if all.first_seq == 0 {
+        all.first_seq = committed.first_seq;
+    }
+    all.last_seq = all.last_seq.max(committed.last_seq);
+    for (stream, stream_seq) in committed.heads {
+        match all.heads.iter_mut().find(|(name, _)| *name == stream) {
+            Some((_, head)) => *head = stream_seq,
+            None => all.heads.push((stream, stream_seq)),
+        }
+    }
+}
+
 /// Writing.
 impl Tables {
+    /// Everything is again as it was then; who is alive and owns what is not a matter of the log.
+    pub(crate) fn fall_back(&mut self, then: Self) {
+        let (owners, workers) = (std::mem::take(&mut self.owners), std::mem::take(&mut self.workers));
+        *self = Self { owners, workers, ..then };
+    }
+
     pub(crate) fn begin(&mut self, info: WorkerInfo) {
         self.workers.insert(info.id, info);
     }

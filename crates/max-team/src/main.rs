@@ -44,6 +44,9 @@ use words::Lang;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Files that must be allowed to be open at once: the journal's, a runtime's, a connection's.
+const FILES_MIN: u64 = 32;
+
 fn main() -> ExitCode {
     // Before anything else: a supervisor of a command is this program, too.
     if let Some(code) = max_team_sandbox::child() {
@@ -110,7 +113,16 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     }
 }
 
+/// Below that some of what we stand on does not fail but panics.
+fn check_files() -> Result<(), Stop> {
+    match rustix::process::getrlimit(rustix::process::Resource::Nofile).current {
+        Some(most) if most < FILES_MIN => Err(Stop::said(Exit::Failed, |lang| lang.few_files(most, FILES_MIN))),
+        _ => Ok(()),
+    }
+}
+
 fn run(cli: Cli) -> anyhow::Result<Exit> {
+    check_files()?;
     match cli.command {
         Some(Command::Completion { shell }) => commands::manual::completion(shell)?,
         Some(Command::Man) => commands::manual::man()?,

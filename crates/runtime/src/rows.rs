@@ -217,6 +217,7 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
             Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {
                 let session = letter.body.get("session").and_then(serde_json::Value::as_str).unwrap_or_default();
                 match letter.to.strip_prefix("plan/") {
+                    // When it was written, not when it was stored: whoever proposes knows only the first.
                     Some(plan) => put(PLAN_OPEN, plan, letter.sent_at_ms, &session),
                     None => Vec::new(),
                 }
@@ -406,4 +407,30 @@ pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
     let unreadable = |detail: String| RuntimeError::Unreadable { seq: entry.seq, stream: entry.stream.clone(), detail };
     let payload = entry.payload.as_deref().ok_or_else(|| unreadable("it was erased".to_owned()))?;
     serde_json::from_slice(payload).map_err(|error| unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::id::EnvelopeId;
+    use max_team_core::message::Envelope;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
+    #[test]
+    fn an_open_plan_is_sorted_by_its_letter() {
+        let letter = Envelope {
+            id: EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
+            from: "agent/a".into(),
+            to: "plan/p".into(),
+            kind: Kind::PlanApprovalRequest,
+            body: json!({ "session": "s" }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: 5,
+        };
+        let rows = project("mail/plan/p", 9, &Event::Mailed(letter));
+        assert_eq!(rows, put(PLAN_OPEN, "p", 5, &"s"));
+    }
 }

@@ -97,6 +97,15 @@ impl Lang {
         )
     }
 
+    /// Fewer files may be open than the program needs.
+    pub(crate) fn few_files(self, most: u64, least: u64) -> String {
+        say!(
+            self,
+            "only `{most}` files may be open at once here, and at least `{least}` are needed: allow more with `ulimit -n 1024`",
+            "这里最多只能同时打开 `{most}` 个文件，而至少需要 `{least}` 个：请用 `ulimit -n 1024` 放宽限制"
+        )
+    }
+
     /// Words that are nearly a command.
     pub(crate) fn did_you_mean(self, command: &str) -> String {
         say!(self, "did you mean `max-team {command}`?", "您是否想用 `max-team {command}`？")

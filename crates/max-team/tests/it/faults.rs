@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use max_team_testkit::{ModelServer, Reply};
 use serde_json::json;
 
-use crate::program::Program;
+use crate::program::{Program, finish};
 
 #[test]
 fn no_key_says_how_to_begin() {
@@ -265,4 +265,15 @@ fn a_damaged_journal_is_told_of() {
         let ran = program.run(&["audit", "verify", "--json"]);
         assert!(ran.code == 1 && (ran.out.is_empty() || ran.json()["ok"] == json!(false)), "{what}: {ran:?}");
     }
+}
+
+/// Too few open files are told before anything begins.
+#[test]
+fn too_few_open_files_are_told_of() {
+    let server = ModelServer::start([Reply::text("never")]);
+    let program = Program::with(&server);
+    let limited = ["sh", "-c", "ulimit -n 10; exec \"$@\"", "sh"];
+    let ran = finish(program.prefixed(&limited, &["-p", "hi"]).spawn().unwrap());
+    assert!(ran.code == 1 && ran.err.contains("only `10` files") && ran.err.contains("ulimit -n"), "{ran:?}");
+    assert_eq!(server.count(), 0);
 }

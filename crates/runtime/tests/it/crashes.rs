@@ -16,7 +16,7 @@ use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, Approve, PlanEnd, Proof, Ruling, Say, Tally};
 use max_team_core::tasks::{self, Move, Tasks};
 use max_team_core::team::Cache;
-use max_team_journal::Journal;
+use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Order, Pending, Post, TaskLists, TeamHandle, Which};
 
@@ -126,7 +126,7 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
 fn live(scene: &Scene, journal: &Journal, root: &Path, dies_with: Option<u64>) -> (bool, BTreeSet<(String, u32)>) {
     let replay = Replay::read(scene.recording).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|commit| journal.die_with(commit));
+    let died = dies_with.map(|commit| journal.die(Death::After, commit));
     let is_over = runtime.block_on(async {
         let died = async {
             match died {

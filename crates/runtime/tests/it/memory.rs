@@ -7,7 +7,7 @@ use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::memory::{Key, MemoryHanded, Scope, Source, Why, Writer};
 use max_team_core::plan::event::Approve;
 use max_team_core::team::Definition;
-use max_team_journal::Journal;
+use max_team_journal::{Death, Journal};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Memories, Open, Order, Remember, TeamHandle, Which, project_entry, project_scope};
 use serde_json::{Value, json};
@@ -307,7 +307,7 @@ fn every_exchange_is_looked_at_once_whatever_dies() {
     let play = |journal: &Journal, root: &Path, dies_with: Option<u64>| -> bool {
         let replay = Replay::read(LEARNS).unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let died = dies_with.map(|commit| journal.die_with(commit));
+        let died = dies_with.map(|commit| journal.die(Death::After, commit));
         let is_over = runtime.block_on(async {
             let died = async {
                 match died {

@@ -1,0 +1,153 @@
+//! Bugs that a durable program could have, as what each makes of a commit. Every one must be caught.
+//!
+//! They are planted into the journal of a simulated process, between the real runtime and what is stored: there a wrong
+//! order, a forgotten part and a missing check look the same as if they had been written into the program.
+
+use std::collections::BTreeMap;
+
+use max_team_core::id::EnvelopeId;
+use max_team_core::message::{Envelope, Kind};
+use max_team_journal::{Append, Bent, Commit, Strength, TimerOp};
+use uuid::Uuid;
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plant {
+    pub(crate) name: &'static str,
+    /// Part of what must be said about it; nothing where it shows in several ways.
+    pub(crate) caught_as: &'static str,
+    pub(crate) bend: fn(Commit, &mut Settings) -> Bent,
+}
+
+/// Where each agent last wrote down under which settings it works: an entry that changes nothing when it comes again.
+pub(crate) type Settings = BTreeMap<String, Append>;
+
+pub(crate) const PLANTS: [Plant; 17] = [
+    Plant { name: "effect before intent", caught_as: "happened twice", bend: |commit, _| early(commit, "tool_intent") },
+    Plant {
+        name: "answer shown before commit",
+        caught_as: "shown and lost",
+        bend: |commit, _| early(commit, "turn_ended"),
+    },
+    Plant {
+        name: "model's answer used before commit",
+        caught_as: "shown and lost",
+        bend: |commit, _| early(commit, "llm_ended"),
+    },
+    Plant {
+        name: "input acknowledged before commit",
+        caught_as: "accepted and lost",
+        bend: |commit, _| early(commit, "said"),
+    },
+    Plant {
+        name: "question told before commit",
+        caught_as: "shown and lost",
+        bend: |commit, _| early(commit, "question_asked"),
+    },
+    Plant { name: "synced too weakly", caught_as: "lost", bend: weakly },
+    Plant {
+        name: "lost ack",
+        caught_as: "does not come to an end",
+        bend: |commit, _| stored(Commit { acks: Vec::new(), ..commit }),
+    },
+    Plant { name: "ack apart from what was read", caught_as: "read twice", bend: acks_apart },
+    Plant { name: "letter apart from its cause", caught_as: "", bend: letters_apart },
+    Plant { name: "letter lost", caught_as: "", bend: letter_lost },
+    Plant {
+        name: "mail delivered twice",
+        caught_as: "letter was written twice",
+        bend: |commit, _| letters_twice(commit, Kind::Text),
+    },
+    Plant {
+        name: "result told twice",
+        caught_as: "told twice",
+        bend: |commit, _| letters_twice(commit, Kind::TaskResult),
+    },
+    Plant {
+        name: "missing epoch check",
+        caught_as: "zombie",
+        bend: |commit, _| stored(Commit { fence: None, ..commit }),
+    },
+    Plant {
+        name: "claim without the head check",
+        caught_as: "claimed twice",
+        bend: |commit, _| stored(Commit { expect: Vec::new(), ..commit }),
+    },
+    Plant { name: "projection outside the transaction", caught_as: "rows", bend: rows_apart },
+    Plant { name: "approval lost on refold", caught_as: "", bend: answer_forgotten },
+    Plant { name: "timer fired twice", caught_as: "alarm", bend: timer_stays },
+];
+
+fn stored(commit: Commit) -> Bent {
+    Bent::Apart(vec![commit])
+}
+
+fn early(commit: Commit, event: &str) -> Bent {
+    if commit.appends.iter().any(|append| append.event == event) { Bent::Early(commit) } else { stored(commit) }
+}
+
+/// Nothing is ever synced by itself.
+fn weakly(commit: Commit, _: &mut Settings) -> Bent {
+    stored(Commit { strength: Strength::Normal, ..commit })
+}
+
+/// What was read is taken out of the mailbox a moment later.
+fn acks_apart(mut commit: Commit, _: &mut Settings) -> Bent {
+    let acks = Commit { acks: std::mem::take(&mut commit.acks), ..beside(&commit) };
+    apart(commit, acks)
+}
+
+fn letters_apart(mut commit: Commit, _: &mut Settings) -> Bent {
+    let sends = Commit { sends: std::mem::take(&mut commit.sends), ..beside(&commit) };
+    apart(commit, sends)
+}
+
+fn rows_apart(mut commit: Commit, _: &mut Settings) -> Bent {
+    let rows = Commit { projections: std::mem::take(&mut commit.projections), ..beside(&commit) };
+    apart(commit, rows)
+}
+
+/// A letter among colleagues is never written.
+fn letter_lost(mut commit: Commit, _: &mut Settings) -> Bent {
+    let ids: Vec<EnvelopeId> = commit.sends.iter().filter(|letter| letter.kind == Kind::Text).map(|l| l.id).collect();
+    commit.sends.retain(|letter| letter.kind != Kind::Text);
+    commit.acks.retain(|id| !ids.contains(id));
+    stored(commit)
+}
+
+fn letters_twice(mut commit: Commit, kind: Kind) -> Bent {
+    let again: Vec<_> = commit.sends.iter().filter(|letter| letter.kind == kind).cloned().collect();
+    commit.sends.extend(again.into_iter().map(|letter| Envelope { id: EnvelopeId::new(Uuid::now_v7()), ..letter }));
+    stored(commit)
+}
+
+/// The answer is acted upon, and whoever folds the log does not learn of it.
+fn answer_forgotten(mut commit: Commit, settings: &mut Settings) -> Bent {
+    for append in &mut commit.appends {
+        match append.event.as_ref() {
+            "configured" => drop(settings.insert(append.stream.clone(), append.clone())),
+            "question_answered" => {
+                if let Some(known) = settings.get(&append.stream) {
+                    *append = known.clone();
+                }
+            }
+            _ => {}
+        }
+    }
+    stored(commit)
+}
+
+/// The alarm rings, and its row stays.
+fn timer_stays(mut commit: Commit, _: &mut Settings) -> Bent {
+    commit.timers.retain(|op| !matches!(op, TimerOp::Fire { .. }));
+    stored(commit)
+}
+
+/// Another transaction of the same writer at the same moment.
+fn beside(commit: &Commit) -> Commit {
+    Commit { at_ms: commit.at_ms, actor: commit.actor.clone(), fence: commit.fence.clone(), ..Commit::default() }
+}
+
+fn apart(first: Commit, second: Commit) -> Bent {
+    let empty = beside(&second);
+    Bent::Apart(if second == empty { vec![first] } else { vec![first, second] })
+}

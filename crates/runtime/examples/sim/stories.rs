@@ -1,0 +1,172 @@
+//! What the teams do: together all that a team can do and that can be cut off.
+//!
+//! What each says follows from the number of its call, so a story goes on wherever it was cut off. Where it depends on
+//! the moment how often somebody is told something, they have the same words for each time.
+
+use max_team_core::plan::event::Approve;
+
+/// A story, and how the user takes part in it.
+#[derive(Debug)]
+pub(crate) struct Story {
+    pub(crate) name: &'static str,
+    /// About as many commits as it takes when nobody dies.
+    pub(crate) commits: u64,
+    pub(crate) approve: Approve,
+    /// What the user says: the first to begin with, the others while that is worked on.
+    pub(crate) said: &'static [&'static str],
+    pub(crate) recording: &'static str,
+}
+
+pub(crate) const STORIES: [Story; 7] = [
+    Story {
+        name: "plan",
+        commits: 36,
+        approve: Approve::Plan,
+        said: &["do it"],
+        recording: r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [
+      {id: a, agent: leo, description: A, owns: [a.txt]},
+      {id: b, agent: leo, description: B},
+      {id: c, agent: ray, description: C, owns: [c.txt], outputs: [c.txt]},
+      {id: join, agent: ada, description: J, depends_on: [a, b, c]}]}}]
+  - text: All ran.
+members:
+  leo/a: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}]}, {text: a is done}]
+  leo/b: [{parts: [{tool: pay, input: {what: plan}}]}, {text: b is done}]
+  ray/c: [{parts: [{tool: write_file, input: {path: c.txt, content: c}}]}, {text: c is done}]
+  ada/join: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: joined}]
+"#,
+    },
+    Story {
+        name: "calls",
+        commits: 36,
+        approve: Approve::Plan,
+        said: &["do it"],
+        recording: r#"
+answers:
+  - parts:
+      - {tool: task, input: {agent: tides, arguments: {port: Hamburg}}}
+      - {tool: task, input: {agent: tides, arguments: {port: Hamburg}}}
+      - {tool: agent, input: {description: look, prompt: Look at a., type: explore}}
+      - {tool: dispatch_task, input: {agent: leo, description: Change}}
+  - parts: [{tool: send_message, input: {to: explore, message: And b?}}]
+  - text: All of them answered.
+members:
+  tides: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: "---RESULT---\n{\"m\": 3}\n---TEXT---\nThree metres."}]
+  explore: [{parts: [{tool: read_file, input: {path: b.txt}}]}, {text: One.}, {text: The same.}]
+  leo: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}, {tool: pay, input: {what: call}}]}, {text: Changed.}]
+"#,
+    },
+    Story {
+        name: "mail",
+        commits: 32,
+        approve: Approve::Never,
+        said: &["do it"],
+        recording: r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: writer, prompt: Write to ben.}}
+      - {tool: spawn_teammate, input: {name: ben, role: reader, prompt: Wait for ann.}}
+  - {text: Noted.}
+  - {text: Noted.}
+  - {text: Noted.}
+  - {text: Noted.}
+  - {text: Noted.}
+members:
+  ann:
+    - parts: [{tool: send_message, input: {to: ben, message: first}}, {tool: send_message, input: {to: ben, message: second}}]
+    - parts: [{tool: pay, input: {what: mail}}, {tool: send_message, input: {to: ben, message: third}}]
+    - {text: Written.}
+    - {text: Written.}
+  ben: [{text: Read.}, {text: Read.}, {text: Read.}, {text: Read.}, {text: Read.}]
+"#,
+    },
+    Story {
+        name: "list",
+        commits: 40,
+        approve: Approve::Plan,
+        said: &["do it"],
+        recording: r#"
+answers:
+  - parts:
+      - {tool: TaskCreate, input: {subject: one, description: The first.}}
+      - {tool: TaskCreate, input: {subject: two, description: The second.}}
+  - parts:
+      - {tool: dispatch_task, input: {agent: leo, description: Begin.}}
+      - {tool: dispatch_task, input: {agent: ada, description: Begin too.}}
+      - {tool: dispatch_task, input: {agent: ray, description: And you.}}
+  - text: Both.
+members:
+  leo:
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", status: completed}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: completed}}]
+    - text: Done what I could.
+  ada:
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "1", status: completed}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: completed}}]
+    - text: Done what I could.
+  ray:
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: in_progress}}]
+    - parts: [{tool: TaskUpdate, input: {taskId: "2", status: completed}}]
+    - text: Done what I could.
+"#,
+    },
+    Story {
+        name: "approvals",
+        commits: 36,
+        approve: Approve::Each,
+        said: &["do it"],
+        recording: r#"
+answers:
+  - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
+  - text: Report.
+members:
+  leo/a:
+    - parts:
+        - {tool: edit_file, input: {path: a.txt, old: one, new: one+a}}
+        - {tool: pay, input: {what: first}}
+        - {tool: pay, input: {what: second}}
+    - text: Changed.
+"#,
+    },
+    Story {
+        name: "background",
+        commits: 28,
+        approve: Approve::Plan,
+        said: &["do it"],
+        recording: r#"
+answers:
+  - parts:
+      - {tool: spawn, input: {description: look, prompt: Look., type: explore}}
+      - {tool: spawn, input: {description: change, prompt: Change., type: tides}}
+  - {text: Noted.}
+  - {text: Noted.}
+  - {text: Noted.}
+  - {text: Noted.}
+members:
+  explore: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: It says one.}]
+  tides: [{parts: [{tool: edit_file, input: {path: b.txt, old: one, new: one+b}}, {tool: pay, input: {what: apart}}]}, {text: Done.}]
+"#,
+    },
+    Story {
+        name: "words",
+        commits: 20,
+        approve: Approve::Plan,
+        said: &["first", "second", "third"],
+        recording: r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: ada, description: Look}}]
+  - {text: Good.}
+  - {text: Good.}
+  - {text: Good.}
+  - {text: Good.}
+members:
+  ada: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: It says one.}]
+"#,
+    },
+];

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Proves what docs/en/durability.md promises: whole teams simulated and killed at their commits, planted bugs that must be
+# caught, the real program killed at system calls and at random instants, and bad surroundings.
+# scripts/crash.sh [--short] [--json] [sim|planted|sweep|random|faults] [--seed N]
+# `sim --seed N` plays one schedule again, `random --seed N` begins with those instants. The long form takes hours on
+# two cores, the short one about a minute.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target="${CARGO_TARGET_DIR:-target}"
+
+part='' short='' seed=() json=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    --short) short=1 ;;
+    --json) json=(--json) ;;
+    --seed) seed=(--seed "$2"); shift ;;
+    sim | planted | sweep | random | faults) part="$1" ;;
+    *) sed -n '2,6p' "$0" >&2; exit 2 ;;
+  esac
+  shift
+done
+
+# The long form is about the program as it is shipped; the short one takes what the tests have built already.
+if [ -n "$short" ]; then
+  cargo build --quiet --locked -p max-team
+  cargo build --quiet --locked -p max-team-runtime --example sim
+  cargo build --quiet --locked -p max-team-testkit --example outside
+  bin="$target/debug/max-team" sim="$target/debug/examples/sim" outside="$target/debug/examples/outside"
+  schedules=300
+else
+  cargo build --quiet --locked --release -p max-team
+  cargo build --quiet --locked --profile proof -p max-team-runtime --example sim
+  cargo build --quiet --locked --profile proof -p max-team-testkit --example outside
+  bin="$target/release/max-team" sim="$target/proof/examples/sim" outside="$target/proof/examples/outside"
+  schedules=100000
+fi
+
+rows="$(mktemp)"
+trap 'rm -f "$rows"' EXIT
+prove() { # part, command
+  [ -z "$part" ] || [ "$part" = "$1" ] || return 0
+  shift
+  "$@" "${json[@]}" | tee -a "$rows" || failed=1
+}
+
+failed=''
+if [ "$part" = sim ] && [ ${#seed[@]} -gt 0 ]; then
+  exec "$sim" "${seed[@]}"
+fi
+prove sim "$sim" --schedules "$schedules"
+prove planted "$sim" --plants
+for kind in sweep random faults; do
+  prove "$kind" "$outside" --bin "$bin" "$kind" ${short:+--short} "${seed[@]}"
+done
+if [ ${#json[@]} -eq 0 ]; then
+  printf '%s rows, %s failed\n' "$(wc -l <"$rows")" "$(grep -cE '^(FAILED|MISSED)' "$rows" || true)"
+fi
+[ -z "$failed" ]
