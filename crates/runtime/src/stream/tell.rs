@@ -7,7 +7,8 @@ mod plan;
 
 use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{
-    End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded,
+    AgentStarted, End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent,
+    TurnEnded,
 };
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::ledger::dollars;
@@ -24,11 +25,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
     let status = |message: String| vec![said(bench, message)];
     match event {
         Event::SessionOpened(opened) => status(format!("the session begins in {}", opened.cwd)),
-        Event::AgentStarted(started) => {
-            let given = started.assignment.as_ref();
-            let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
-            vec![What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }]
-        }
+        Event::AgentStarted(started) => vec![starting(started)],
         Event::Forked(of) => status(format!("goes on from {} behind {}", of.session, of.seq)),
         Event::TurnStarted(_) => vec![busy()],
         Event::LlmIntent(intent) => {
@@ -94,6 +91,13 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::CacheKept(_)
         | Event::CacheCleared(_) => Vec::new(),
     }
+}
+
+/// Somebody begins, and with what.
+fn starting(started: &AgentStarted) -> What {
+    let given = started.assignment.as_ref();
+    let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
+    What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }
 }
 
 /// What becomes of what is old.
