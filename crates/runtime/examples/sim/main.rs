@@ -14,7 +14,7 @@ mod play;
 mod stories;
 mod team;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -40,7 +40,7 @@ const WORDS_MAX: usize = 200;
 /// From one schedule to the next when a bug is looked for; it divides no sweep.
 const STRIDE: u64 = 61;
 /// Schedules within which a planted bug must be caught.
-const PLANTED_MAX: u64 = 3_000;
+const PLANTED_MAX: u64 = 500;
 
 /// Numbers that look like chance, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -180,8 +180,7 @@ fn disturb(journal: &Journal, schedule: &Schedule, life: usize, commits: &Arc<At
         if is_swept { 0 } else { u32::try_from(random.below(4)).unwrap_or_default() }
     });
     if let Some(plant) = plant {
-        let (bend, mut settings) = (plant.bend, BTreeMap::new());
-        journal.bend(move |commit| bend(commit, &mut settings));
+        journal.bend(plant.bend);
     }
 }
 
@@ -296,7 +295,8 @@ fn many(schedules: u64, calm: &[Calm]) -> (Cost, Option<String>) {
 fn caught(plant: &Plant, calm: &[Calm]) -> Option<(u64, String)> {
     let swept: u64 = STORIES.iter().map(|story| 2 * story.commits).sum();
     let seeds = (0..PLANTED_MAX).flat_map(|at| [at * STRIDE % swept, swept + at]);
-    seeds.into_iter().find_map(|seed| Some((seed, judge(seed, calm, Some(plant)).err()?)))
+    let noticed = |seed| Some((seed, judge(seed, calm, Some(plant)).err()?));
+    seeds.into_iter().filter_map(noticed).find(|(_, why)| why.contains(plant.caught_as))
 }
 
 #[derive(Debug, Default)]
@@ -330,7 +330,7 @@ fn plants(calm: &[Calm], json: bool) -> bool {
             scope.spawn(|| {
                 while let Some(plant) = PLANTS.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let found = caught(plant, calm);
-                    let is_caught = found.as_ref().is_some_and(|(_, why)| why.contains(plant.caught_as));
+                    let is_caught = found.is_some();
                     missed.fetch_or(!is_caught, Ordering::Relaxed);
                     let (seed, why) = found.unwrap_or((PLANTED_MAX, "nobody noticed".into()));
                     let (name, why) = (plant.name, why.lines().next().unwrap_or_default().chars().take(WORDS_MAX));

@@ -3,11 +3,9 @@
 //! They are planted into the journal of a simulated process, between the real runtime and what is stored: there a wrong
 //! order, a forgotten part and a missing check look the same as if they had been written into the program.
 
-use std::collections::BTreeMap;
-
 use max_team_core::id::EnvelopeId;
 use max_team_core::message::{Envelope, Kind};
-use max_team_journal::{Append, Bent, Commit, Strength, TimerOp};
+use max_team_journal::{Bent, Commit, Strength, TimerOp};
 use uuid::Uuid;
 
 #[derive(Debug, Clone, Copy)]
@@ -15,39 +13,36 @@ pub(crate) struct Plant {
     pub(crate) name: &'static str,
     /// Part of what must be said about it; nothing where it shows in several ways.
     pub(crate) caught_as: &'static str,
-    pub(crate) bend: fn(Commit, &mut Settings) -> Bent,
+    pub(crate) bend: fn(Commit) -> Bent,
 }
 
-/// Where each agent last wrote down under which settings it works: an entry that changes nothing when it comes again.
-pub(crate) type Settings = BTreeMap<String, Append>;
-
 pub(crate) const PLANTS: [Plant; 17] = [
-    Plant { name: "effect before intent", caught_as: "happened twice", bend: |commit, _| early(commit, "tool_intent") },
+    Plant { name: "effect before intent", caught_as: "happened twice", bend: |commit| early(commit, "tool_intent") },
     Plant {
         name: "answer shown before commit",
         caught_as: "shown and lost",
-        bend: |commit, _| early(commit, "turn_ended"),
+        bend: |commit| early(commit, "turn_ended"),
     },
     Plant {
         name: "model's answer used before commit",
         caught_as: "shown and lost",
-        bend: |commit, _| early(commit, "llm_ended"),
+        bend: |commit| early(commit, "llm_ended"),
     },
     Plant {
         name: "input acknowledged before commit",
         caught_as: "accepted and lost",
-        bend: |commit, _| early(commit, "said"),
+        bend: |commit| early(commit, "said"),
     },
     Plant {
         name: "question told before commit",
         caught_as: "shown and lost",
-        bend: |commit, _| early(commit, "question_asked"),
+        bend: |commit| early(commit, "question_asked"),
     },
     Plant { name: "synced too weakly", caught_as: "lost", bend: weakly },
     Plant {
         name: "lost ack",
         caught_as: "does not come to an end",
-        bend: |commit, _| stored(Commit { acks: Vec::new(), ..commit }),
+        bend: |commit| stored(Commit { acks: Vec::new(), ..commit }),
     },
     Plant { name: "ack apart from what was read", caught_as: "read twice", bend: acks_apart },
     Plant { name: "letter apart from its cause", caught_as: "", bend: letters_apart },
@@ -55,25 +50,21 @@ pub(crate) const PLANTS: [Plant; 17] = [
     Plant {
         name: "mail delivered twice",
         caught_as: "letter was written twice",
-        bend: |commit, _| letters_twice(commit, Kind::Text),
+        bend: |commit| letters_twice(commit, Kind::Text),
     },
     Plant {
         name: "result told twice",
         caught_as: "told twice",
-        bend: |commit, _| letters_twice(commit, Kind::TaskResult),
+        bend: |commit| letters_twice(commit, Kind::TaskResult),
     },
-    Plant {
-        name: "missing epoch check",
-        caught_as: "zombie",
-        bend: |commit, _| stored(Commit { fence: None, ..commit }),
-    },
+    Plant { name: "missing epoch check", caught_as: "zombie", bend: |commit| stored(Commit { fence: None, ..commit }) },
     Plant {
         name: "claim without the head check",
         caught_as: "claimed twice",
-        bend: |commit, _| stored(Commit { expect: Vec::new(), ..commit }),
+        bend: |commit| stored(Commit { expect: Vec::new(), ..commit }),
     },
     Plant { name: "projection outside the transaction", caught_as: "rows", bend: rows_apart },
-    Plant { name: "approval lost on refold", caught_as: "", bend: answer_forgotten },
+    Plant { name: "approval not in the log", caught_as: "", bend: answer_forgotten },
     Plant { name: "timer fired twice", caught_as: "alarm", bend: timer_stays },
 ];
 
@@ -86,28 +77,28 @@ fn early(commit: Commit, event: &str) -> Bent {
 }
 
 /// Nothing is ever synced by itself.
-fn weakly(commit: Commit, _: &mut Settings) -> Bent {
+fn weakly(commit: Commit) -> Bent {
     stored(Commit { strength: Strength::Normal, ..commit })
 }
 
 /// What was read is taken out of the mailbox a moment later.
-fn acks_apart(mut commit: Commit, _: &mut Settings) -> Bent {
+fn acks_apart(mut commit: Commit) -> Bent {
     let acks = Commit { acks: std::mem::take(&mut commit.acks), ..beside(&commit) };
     apart(commit, acks)
 }
 
-fn letters_apart(mut commit: Commit, _: &mut Settings) -> Bent {
+fn letters_apart(mut commit: Commit) -> Bent {
     let sends = Commit { sends: std::mem::take(&mut commit.sends), ..beside(&commit) };
     apart(commit, sends)
 }
 
-fn rows_apart(mut commit: Commit, _: &mut Settings) -> Bent {
+fn rows_apart(mut commit: Commit) -> Bent {
     let rows = Commit { projections: std::mem::take(&mut commit.projections), ..beside(&commit) };
     apart(commit, rows)
 }
 
 /// A letter among colleagues is never written.
-fn letter_lost(mut commit: Commit, _: &mut Settings) -> Bent {
+fn letter_lost(mut commit: Commit) -> Bent {
     let ids: Vec<EnvelopeId> = commit.sends.iter().filter(|letter| letter.kind == Kind::Text).map(|l| l.id).collect();
     commit.sends.retain(|letter| letter.kind != Kind::Text);
     commit.acks.retain(|id| !ids.contains(id));
@@ -120,24 +111,14 @@ fn letters_twice(mut commit: Commit, kind: Kind) -> Bent {
     stored(commit)
 }
 
-/// The answer is acted upon, and whoever folds the log does not learn of it.
-fn answer_forgotten(mut commit: Commit, settings: &mut Settings) -> Bent {
-    for append in &mut commit.appends {
-        match append.event.as_ref() {
-            "configured" => drop(settings.insert(append.stream.clone(), append.clone())),
-            "question_answered" => {
-                if let Some(known) = settings.get(&append.stream) {
-                    *append = known.clone();
-                }
-            }
-            _ => {}
-        }
-    }
+/// The answer is acted upon, and is not in the log.
+fn answer_forgotten(mut commit: Commit) -> Bent {
+    commit.appends.retain(|append| append.event != "question_answered");
     stored(commit)
 }
 
 /// The alarm rings, and its row stays.
-fn timer_stays(mut commit: Commit, _: &mut Settings) -> Bent {
+fn timer_stays(mut commit: Commit) -> Bent {
     commit.timers.retain(|op| !matches!(op, TimerOp::Fire { .. }));
     stored(commit)
 }

@@ -9,7 +9,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{EnvelopeId, SessionId, WorkerId};
 use max_team_core::plan::event::Say;
 use max_team_core::policy::{Answer, By};
-use max_team_journal::{Append, Commit, Fence, Journal, JournalError, TimerOp};
+use max_team_journal::{Append, Commit, Fence, Journal, JournalError, Strength, TimerOp};
 use max_team_llm::Replay;
 use max_team_runtime::{Command, Matter, Notice, Order, Pending, Post, TeamHandle, Which};
 use serde_json::json;
@@ -144,7 +144,9 @@ impl World<'_> {
             let fire = TimerOp::Fire { id: ALARM.into() };
             let rang =
                 Append { stream: STREAM.into(), event: "rang".into(), payload: b"{}".to_vec(), ..Append::default() };
-            let commit = Commit { timers: vec![fire], appends: vec![rang], ..Commit::default() };
+            // It is about to be heard outside.
+            let strength = Strength::Full;
+            let commit = Commit { strength, timers: vec![fire], appends: vec![rang], ..Commit::default() };
             match journal.commit(commit).await {
                 Ok(_) => self.ledger.write("alarm"),
                 Err(JournalError::Gone { .. }) => {}
