@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command as Process;
 
 use max_team_core::event::Event;
-use max_team_journal::Journal;
+use max_team_journal::{Death, Journal};
 use max_team_runtime::{Command, Order, Which};
 
 use super::calls::{alone, inputs};
@@ -119,7 +119,7 @@ async fn a_lead_is_told_as_well_and_its_face_hears_when_it_rests() {
 /// One process: until it dies with that commit, or until nobody has anything to do and it is killed. Whether it came to rest.
 fn live(journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|commit| journal.die_with(commit));
+    let died = dies_with.map(|commit| journal.die(Death::After, commit));
     runtime.block_on(async {
         let died = async {
             match died {

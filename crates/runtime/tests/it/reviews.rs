@@ -5,7 +5,7 @@ use std::path::Path;
 use max_team_core::event::{Event, QuestionAsked};
 use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
-use max_team_journal::Journal;
+use max_team_journal::{Death, Journal};
 use max_team_runtime::{Command, Open, Order, Post, Which};
 use max_team_tools::copy::Copies;
 
@@ -179,7 +179,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
 /// One process: until it dies with that commit, or until nothing is left to do.
 fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|commit| journal.die_with(commit));
+    let died = dies_with.map(|commit| journal.die(Death::After, commit));
     runtime.block_on(async {
         let died = async {
             match died {
