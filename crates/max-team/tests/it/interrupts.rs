@@ -46,6 +46,11 @@ fn tail(request: &Recorded) -> Vec<(String, String)> {
     messages.flat_map(told).collect()
 }
 
+/// Whether what the screen shows as said is in the journal, too.
+fn is_written(program: &Program, words: &str) -> bool {
+    program.journal().iter().any(|entry| entry["event"] == "said" && entry.to_string().contains(words))
+}
+
 #[test]
 fn what_is_said_meanwhile_goes_behind_the_results_of_the_step() {
     for index in 0..2 {
@@ -62,6 +67,7 @@ fn what_is_said_meanwhile_goes_behind_the_results_of_the_step() {
         gate.wait_reached();
         terminal.keys(&["use tabs", "Enter"]);
         terminal.wait("Up takes it back");
+        assert!(soon(|| is_written(&program, "use tabs")));
         gate.open();
         terminal.wait("tokens in");
         assert!(server.problems().is_empty() && server.count() == 2, "{:?}", server.problems());

@@ -218,7 +218,10 @@ fn six_survive_a_kill(when: When) {
         }
         When::Asked(questions) => {
             gate.wait_reached_by(2);
-            assert!(soon(|| count("command_begun") == 1 && open() >= questions), "{:?}", program.events());
+            let is_word = |entry: &Value| entry["event"] == "mailed" && entry.to_string().contains("the word is tide");
+            let is_written = || program.journal().iter().any(is_word);
+            let is_there = || count("command_begun") == 1 && open() >= questions && is_written();
+            assert!(soon(is_there), "{:?}", program.events());
         }
     }
     terminal.kill();

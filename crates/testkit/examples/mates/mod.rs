@@ -30,6 +30,12 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// Only a lead has this tool; a teammate's request does not name it.
 const LEADS: &str = "\"name\":\"spawn_teammate\"";
+/// Whoever sums up a conversation has none.
+const TOOLS: &str = "\"tools\":[{";
+/// Teammates are called by number.
+const NAMED: [&str; 3] = ["\"name\":\"m", r#"\"name\":\"m"#, "`m"];
+/// How many there are, where only a summary tells.
+const UP_TO: &str = "up to number ";
 const RESULT: &str = "\"type\":\"tool_result\"";
 
 /// What one run of a program cost.
@@ -141,6 +147,9 @@ fn floor(bench: &Bench, bytes: usize) -> Cost {
 fn answer(body: &[u8]) -> Option<Reply> {
     let body = str::from_utf8(body).ok()?;
     let done = body.matches(RESULT).count();
+    if !body.contains(TOOLS) {
+        return Some(Reply::text(format!("Teammates were started {UP_TO}{}.", started(body))).label("summary"));
+    }
     if !body.contains(LEADS) {
         let read = || {
             let input = json!({ "path": "small.txt", "offset": done + 1, "limit": 5 });
@@ -148,6 +157,7 @@ fn answer(body: &[u8]) -> Option<Reply> {
         };
         return Some(if done < TURNS { read() } else { Reply::text("I have read it.") }.label("mate"));
     }
+    let done = started(body);
     if done >= MATES {
         return Some(Reply::text("Noted."));
     }
@@ -157,6 +167,16 @@ fn answer(body: &[u8]) -> Option<Reply> {
     };
     let last = MATES.min(done + STARTED_AT_ONCE);
     Some((done..last).fold(Reply::new(), spawn).chunk(usize::MAX).label("spawn"))
+}
+
+/// How many teammates a lead has started, as its conversation or the summary of it says.
+fn started(body: &str) -> usize {
+    let behind = |mark: &str| {
+        let all = body.match_indices(mark).filter_map(|(at, _)| body.get(at + mark.len()..));
+        all.filter_map(|rest| rest.split(|letter: char| !letter.is_ascii_digit()).next()?.parse::<usize>().ok()).max()
+    };
+    let named = NAMED.into_iter().filter_map(behind).max();
+    named.map_or(0, |last| last + 1).max(behind(UP_TO).unwrap_or(0))
 }
 
 /// Runs a program to its end.
