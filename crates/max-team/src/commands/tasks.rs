@@ -6,7 +6,7 @@ use max_team_core::event::Event;
 use max_team_core::id::SessionId;
 use max_team_core::near::nearest;
 use max_team_core::tasks::{Input, New, Status, Update};
-use max_team_runtime::{RuntimeError, Sessions, TaskLine, TaskLists};
+use max_team_runtime::{Enrolled, RuntimeError, Sessions, TaskLine, TaskLists};
 use serde_json::{Value, json};
 
 use super::desk::{Desk, stop, wait};
@@ -63,8 +63,8 @@ impl Counter {
         let team = crate::agents::team(None, place)?;
         let members = std::iter::once(&team.lead).chain(&team.members).chain(&team.experts);
         let mut names: Vec<String> = members.map(|member| member.definition.name.clone()).collect();
-        let agents = self.desk.census().agents(self.session(of)?).map_err(stop)?;
-        names.extend(agents.into_iter().map(|agent| agent.name));
+        let roll = self.desk.census().roll(self.session(of)?).map_err(stop)?;
+        names.extend(roll.mates.into_iter().filter(Enrolled::is_active).map(|mate| mate.person.name));
         names.extend(["user".to_owned(), self.desk.by.user.clone()]);
         names.sort_unstable();
         names.dedup();

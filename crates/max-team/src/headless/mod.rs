@@ -133,8 +133,8 @@ impl Headless {
             }
         };
         let waits_for = command.is_some().then_some(key);
-        if !self.mates.is_empty() {
-            let mates = self.mates.clone();
+        let mates = self.not_there_yet(session)?;
+        if !mates.is_empty() {
             self.order(EnvelopeId::new(Uuid::now_v7()), Command::Team { session, mates }).await?;
         }
         if let Some(command) = command {
@@ -193,6 +193,16 @@ impl Headless {
         let Some(words) = self.lang.recovered(found, session) else { return Ok(()) };
         talk(&words);
         self.emit_stream(|| stream_json::recovered(session, found))
+    }
+
+    /// Those who are to begin, less those who are there already: a run that goes on is started with the same words.
+    fn not_there_yet(&self, session: SessionId) -> anyhow::Result<Vec<Spawn>> {
+        if self.mates.is_empty() {
+            return Ok(Vec::new());
+        }
+        let there = self.handle.roll(session)?.mates;
+        let is_there = |name: &str| there.iter().any(|mate| mate.is_active() && mate.person.name == name);
+        Ok(self.mates.iter().filter(|mate| !is_there(&mate.name)).cloned().collect())
     }
 
     async fn order(&self, key: EnvelopeId, command: Command) -> anyhow::Result<()> {

@@ -247,7 +247,12 @@ impl Desk {
             }
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
-            Act::Letters => Done::Letters(self.handle.letters(session)),
+            Act::Letters => {
+                // There may be very many; what cannot be looked for is not shown.
+                let handle = self.handle.clone();
+                let looked = tokio::task::spawn_blocking(move || handle.letters(session)).await;
+                Done::Letters(looked.unwrap_or_else(|_| Ok(Vec::new())))
+            }
             Act::Show(wanted) => Done::Shown { outcome: self.show(wanted.as_deref()), wanted },
             Act::Sessions(wanted) => Done::Sessions { wanted, outcome: self.handle.sessions(SESSIONS_MAX) },
             Act::Open { which, settings } => {

@@ -36,16 +36,21 @@ impl Lang {
         }
     }
 
-    pub(crate) fn nobody_there(self, name: &str, near: Option<&str>, there: &[&str]) -> String {
+    pub(crate) fn nobody_there(self, name: &str, near: Option<&str>, there: &[&str], lead: &str) -> String {
         match (self, near) {
-            (Self::En, Some(near)) => {
-                format!("there is nobody called `{name}`: did you mean `{near}`? nothing was sent")
+            (Self::En, Some(near)) => format!(
+                "there is nobody called `{name}`: did you mean `{near}`? nothing was sent (`@{lead}` before it says it to {lead})"
+            ),
+            (Self::En, None) => format!(
+                "there is nobody called `{name}`: there are {}; nothing was sent (`@{lead}` before it says it to {lead})",
+                there.join(", ")
+            ),
+            (Self::Zh, Some(near)) => {
+                format!("没有叫 `{name}` 的人：是指 `{near}` 吗？未发送（前面加 `@{lead}` 就是对 {lead} 说）")
             }
-            (Self::En, None) => {
-                format!("there is nobody called `{name}`: there are {}; nothing was sent", there.join(", "))
+            (Self::Zh, None) => {
+                format!("没有叫 `{name}` 的人：现有 {}；未发送（前面加 `@{lead}` 就是对 {lead} 说）", there.join("、"))
             }
-            (Self::Zh, Some(near)) => format!("没有叫 `{name}` 的人：是指 `{near}` 吗？未发送"),
-            (Self::Zh, None) => format!("没有叫 `{name}` 的人：现有 {}；未发送", there.join("、")),
         }
     }
 

@@ -6,7 +6,7 @@ use max_team_core::event::{End, Event, Replied};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
-use max_team_core::message::{Assignment, Envelope};
+use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::policy::Class;
 use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
@@ -193,6 +193,10 @@ impl Agent {
         }
         commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
         commit.acks = extra.acks;
+        if extra.sends.iter().any(|letter| letter.kind == Kind::Text && letter.to.starts_with("user/")) {
+            // Somebody answers the user, who is about to read it.
+            commit.strength = Strength::Full;
+        }
         commit.sends = extra.sends;
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {

@@ -91,7 +91,7 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
     }
     let place = cx.named(&args.path)?;
     let at = cx.look(&place)?;
-    read(&at, &place, &args, open(&at, &place, intent)?)
+    read(&at, &place, &args, begin(&at, &place, open(&at, &place, intent)?)?)
 }
 
 /// A small text is there before another thread would begin to read it.
@@ -101,7 +101,8 @@ fn at_once(cx: &Cx, args: &ReadFile, intent: &Action) -> Option<Result<Output, T
     }
     let place = cx.named(&args.path).ok()?;
     let at = cx.look(&place).ok()?;
-    let begun = open(&at, &place, intent).ok().filter(|begun| begun.is_brief())?;
+    let opened = open(&at, &place, intent).ok().filter(|opened| opened.size() < HEAD_BYTES as u64)?;
+    let begun = begin(&at, &place, opened).ok().filter(Begun::is_brief)?;
     Some(read(&at, &place, args, begun))
 }
 
@@ -115,13 +116,17 @@ struct Begun {
 impl Begun {
     /// Whether nothing of it is left to be read, and nobody else has to look at it.
     fn is_brief(&self) -> bool {
-        self.whole < HEAD_BYTES as u64 && self.head.len() < HEAD_BYTES && document::kind(&self.head).is_none()
+        self.head.len() < HEAD_BYTES && document::kind(&self.head).is_none()
     }
 }
 
-fn open(cx: &Cx, place: &Place, intent: &Action) -> Result<Begun, ToolError> {
+fn open(cx: &Cx, place: &Place, intent: &Action) -> Result<Opened, ToolError> {
     let opened = cx.open_file(place.as_path())?;
     still_as_judged(cx, place, &opened, intent)?;
+    Ok(opened)
+}
+
+fn begin(cx: &Cx, place: &Place, opened: Opened) -> Result<Begun, ToolError> {
     let whole = opened.size();
     let mut file = opened.file;
     // One more than there is, so that the end is seen at once.

@@ -56,7 +56,7 @@ impl Session {
                 Some(name) => {
                     let near = nearest(name, self.mates.iter().map(|known| known.name.as_str()));
                     let there: Vec<&str> = self.mates.iter().map(|known| known.name.as_str()).collect();
-                    let words = self.lang.nobody_there(name, near, &there);
+                    let words = self.lang.nobody_there(name, near, &there, &self.who);
                     self.returned.push(text);
                     vec![note(words)]
                 }
