@@ -139,14 +139,16 @@ pub fn quote(word: &str) -> String {
     let is_option = word.starts_with('-');
     let plain =
         |letter: char| letter.is_ascii_alphanumeric() || "_-./:,@%+^".contains(letter) || (letter == '=' && is_option);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', "'\\''"))
-    }
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { enclosed(word) }
 }
 
-/// An argv as one line, quoted where it must be.
+fn enclosed(word: &str) -> String {
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+/// An argv as one line, quoted where it must be: a `=` in the name of a program would make an assignment of it.
 pub fn join(argv: &[String]) -> String {
-    argv.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" ")
+    let Some((program, rest)) = argv.split_first() else { return String::new() };
+    let program = if program.contains('=') { enclosed(program) } else { quote(program) };
+    std::iter::once(program).chain(rest.iter().map(|word| quote(word))).collect::<Vec<_>>().join(" ")
 }

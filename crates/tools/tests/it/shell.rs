@@ -172,6 +172,13 @@ proptest! {
         }
     }
 
+    /// A program whose name would be an assignment is written as a name.
+    #[test]
+    fn a_program_is_never_an_assignment(name in "-?[a1]{0,3}=[b2]{0,3}") {
+        let plain = Line::of(&[name, "b=c".to_owned()]);
+        prop_assert_eq!(read(&plain.to_string()), plain);
+    }
+
     /// Any words, written down, are read as they are; the grammar may stumble, but it never makes other words of them.
     #[test]
     fn no_words_are_misread(
