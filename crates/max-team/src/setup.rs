@@ -11,7 +11,7 @@ use max_team_core::memory::EXPERT;
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
 use max_team_core::team::{Compaction, Definition, Settings};
-use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
+use max_team_journal::{Journal, JournalError, Options as JournalOptions, Worker, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, Which};
@@ -254,6 +254,18 @@ pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> 
     found.map_err(failed)
 }
 
+/// Makes this process a worker of the journal.
+pub(crate) fn worker(place: &Place, journal: &Journal, what: &str) -> Result<Worker, Stop> {
+    let info = WorkerInfo {
+        id: WorkerId::new(Uuid::now_v7()),
+        pid: std::process::id(),
+        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+        started_at_ms: jiff::Timestamp::now().as_millisecond(),
+        what: format!("{what} in {}", place.cwd.display()),
+    };
+    journal.worker(info).map_err(|error| stop(&error))
+}
+
 /// Builds the house over an open journal.
 pub(crate) fn house(
     place: &Place,
@@ -262,14 +274,7 @@ pub(crate) fn house(
     router: Router,
     what: &str,
 ) -> Result<TeamHandle, Stop> {
-    let info = WorkerInfo {
-        id: WorkerId::new(Uuid::now_v7()),
-        pid: std::process::id(),
-        host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-        started_at_ms: jiff::Timestamp::now().as_millisecond(),
-        what: format!("{what} in {}", place.cwd.display()),
-    };
-    let worker = journal.worker(info).map_err(|error| stop(&error))?;
+    let worker = worker(place, &journal, what)?;
     let today = jiff::Zoned::now().date();
     Ok(House::build(Options {
         journal,

@@ -59,6 +59,7 @@ mod files;
 mod mates;
 mod memory;
 mod replay;
+mod rewind;
 mod run;
 mod skills;
 mod stream;

@@ -7,7 +7,8 @@ mod plan;
 
 use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{
-    End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded,
+    AgentStarted, End, Event, LlmEnded, LlmIntent, Outcome, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent,
+    TurnEnded,
 };
 use max_team_core::id::{PlanId, QuestionId};
 use max_team_core::ledger::dollars;
@@ -24,11 +25,7 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
     let status = |message: String| vec![said(bench, message)];
     match event {
         Event::SessionOpened(opened) => status(format!("the session begins in {}", opened.cwd)),
-        Event::AgentStarted(started) => {
-            let given = started.assignment.as_ref();
-            let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
-            vec![What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }]
-        }
+        Event::AgentStarted(started) => vec![starting(started)],
         Event::Forked(of) => status(format!("goes on from {} behind {}", of.session, of.seq)),
         Event::TurnStarted(_) => vec![busy()],
         Event::LlmIntent(intent) => {
@@ -83,7 +80,10 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::ItemAdded(_)
         | Event::ItemWritten(_)
         | Event::ItemMoved(_) => team(bench, event),
+        Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
         // What was said goes by mail, an answer is the end of its turn, a plan that was submitted is proposed.
+        // Calls say themselves what they do to files, and a rewind is told when it is over.
+        Event::FilesChanged(_) | Event::Rewound(_) => Vec::new(),
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         // What agents know, and what they work under.
         Event::Configured(_)
@@ -93,6 +93,13 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::CacheKept(_)
         | Event::CacheCleared(_) => Vec::new(),
     }
+}
+
+/// Somebody begins to exist.
+fn starting(started: &AgentStarted) -> What {
+    let given = started.assignment.as_ref();
+    let message = given.map_or("", |given| if given.title.is_empty() { &given.task } else { &given.title });
+    What::Agent { state: Standing::Starting, reason: None, message: message.to_owned() }
 }
 
 /// What becomes of what is old.
