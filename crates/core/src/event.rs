@@ -27,6 +27,7 @@ use crate::plan::event::{
 };
 use crate::policy::{self, Action, Class};
 use crate::recovery::Failure;
+use crate::rewind::{FilesChanged, RewindEnded, Rewound};
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
 use crate::turn::Forked;
@@ -66,6 +67,12 @@ pub enum Event {
     ToolIntent(ToolIntent),
     /// The call has its result (agent stream).
     ToolDone(ToolDone),
+    /// What a call does to files, and how they were (agent stream).
+    FilesChanged(FilesChanged),
+    /// Files are about to be put back (session stream).
+    Rewound(Rewound),
+    /// They were, as far as they could be (session stream).
+    RewindEnded(RewindEnded),
     /// A person must decide (agent stream).
     QuestionAsked(QuestionAsked),
     /// They did, or nobody could (agent stream).
@@ -188,6 +195,9 @@ impl Event {
             Self::Nudged(_) => "nudged",
             Self::ToolIntent(_) => "tool_intent",
             Self::ToolDone(_) => "tool_done",
+            Self::FilesChanged(_) => "files_changed",
+            Self::Rewound(_) => "rewound",
+            Self::RewindEnded(_) => "rewind_ended",
             Self::QuestionAsked(_) => "question_asked",
             Self::QuestionAnswered(_) => "question_answered",
             Self::TaskDrafted(_) => "task_drafted",

@@ -23,6 +23,7 @@ pub mod near;
 pub mod plan;
 pub mod policy;
 pub mod recovery;
+pub mod rewind;
 pub mod stop;
 pub mod tasks;
 pub mod team;

@@ -46,6 +46,12 @@ pub const READ_LINES_MAX: usize = 2_000;
 pub const IMAGE_BYTES_MAX: u64 = 5 << 20;
 /// Bytes of a file that may be edited or written by a tool.
 pub const WRITE_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of a file that are kept of how it was, so that a change of it can be taken back.
+pub const REWIND_FILE_BYTES_MAX: u64 = 8 << 20;
+/// Bytes of the files that are put back at once.
+pub const REWIND_BYTES_MAX: u64 = 256 << 20;
+/// Files that are put back at once, and that one step may change and be taken back.
+pub const REWIND_FILES_MAX: usize = 10_000;
 /// Names that `list_dir` returns.
 pub const LIST_ENTRIES_MAX: usize = 1_000;
 /// Matches that `search_code` returns.

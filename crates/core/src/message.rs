@@ -65,6 +65,8 @@ pub enum Kind {
     Undelivered,
     /// A user wants these teammates to begin.
     TeamRequest,
+    /// The user has put files back: told with what they say next.
+    FilesRewound,
 }
 
 impl Kind {
@@ -95,6 +97,7 @@ impl Kind {
             Self::TeammateTerminated => "teammate_terminated",
             Self::Undelivered => "undelivered",
             Self::TeamRequest => "team_request",
+            Self::FilesRewound => "files_rewound",
         }
     }
 }

@@ -12,6 +12,7 @@ mod mates;
 mod memory;
 mod permissions;
 mod replay;
+mod rewind;
 mod skills;
 mod stream;
 mod tasks;
@@ -39,6 +40,7 @@ pub(crate) use mates::{Mail, Send, Team};
 pub(crate) use memory::{Board, Memory};
 pub(crate) use permissions::{Permissions, Why};
 pub(crate) use replay::{Compare, Fork, Replay};
+pub(crate) use rewind::Rewind;
 pub(crate) use skills::{RunSkill, Skills};
 pub(crate) use stream::{Events, Logs, Reading};
 pub(crate) use tasks::{Of, Tasks, Update};
@@ -202,6 +204,8 @@ pub(crate) enum Command {
     Replay(Box<Replay>),
     /// Go on from any point of a run, in a session and a copy of the project of its own
     Fork(Box<Fork>),
+    /// Put files back as they were at an earlier point of a session: shows what would change, then asks
+    Rewind(Rewind),
     /// Where two runs parted, and what each came to: answers, tools, tokens, cost, time
     Compare(Compare),
     /// What was spent, by agent, task, model, day or session

@@ -147,6 +147,7 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Plans(command)) => return commands::plans::run(&Place::here()?, &command),
         Some(Command::Trace(options)) => return commands::trace::run(&Place::here()?, &options),
         Some(Command::Replay(options)) => return commands::replay::run(&Place::here()?, &options),
+        Some(Command::Rewind(options)) => return commands::rewind::run(&Place::here()?, &options),
         Some(Command::Fork(options)) => return talk::fork(&Place::here()?, &options),
         Some(Command::Compare(options)) => return commands::compare::run(&Place::here()?, &options),
         Some(Command::Cost(options)) => return commands::cost::run(&Place::here()?, &options),

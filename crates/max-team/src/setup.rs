@@ -11,7 +11,7 @@ use max_team_core::memory::EXPERT;
 use max_team_core::message::{Principal, Role};
 use max_team_core::near::nearest;
 use max_team_core::team::{Compaction, Definition, Settings};
-use max_team_journal::{Journal, JournalError, Options as JournalOptions, WorkerInfo};
+use max_team_journal::{Journal, JournalError, Options as JournalOptions, Worker, WorkerInfo};
 use max_team_llm::Router;
 use max_team_runtime::skills::SKILL;
 use max_team_runtime::{AuditLevel, AuditOptions, Census, House, Options, Remember, RuntimeError, TeamHandle, Which};
@@ -265,6 +265,11 @@ pub(crate) fn worker_info(place: &Place, what: &str) -> WorkerInfo {
     }
 }
 
+/// Makes this process a worker of the journal.
+pub(crate) fn worker(place: &Place, journal: &Journal, what: &str) -> Result<Worker, Stop> {
+    journal.worker(worker_info(place, what)).map_err(|error| stop(&error))
+}
+
 /// Builds the house over an open journal.
 pub(crate) fn house(
     place: &Place,
@@ -273,7 +278,7 @@ pub(crate) fn house(
     router: Router,
     what: &str,
 ) -> Result<TeamHandle, Stop> {
-    let worker = journal.worker(worker_info(place, what)).map_err(|error| stop(&error))?;
+    let worker = worker(place, &journal, what)?;
     let today = jiff::Zoned::now().date();
     Ok(House::build(Options {
         journal,

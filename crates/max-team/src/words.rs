@@ -60,6 +60,7 @@ mod keep;
 mod mates;
 mod memory;
 mod replay;
+mod rewind;
 mod run;
 mod skills;
 mod stream;

@@ -39,6 +39,12 @@ pub enum RuntimeError {
         /// How often the user spoke.
         turns: usize,
     },
+    /// More than can be put back at once.
+    #[error("that is more than can be put back at once; name some of the files or folders")]
+    TooMuch,
+    /// Somebody of the session is at work.
+    #[error("somebody in this session is at work or waits for an answer; stop that first (`max-team stop`)")]
+    AtWork,
     /// `-c` where nothing has been said yet.
     #[error("there is no earlier session in `{0}` to continue; start one without `-c`")]
     NothingToContinue(String),

@@ -26,6 +26,7 @@ use crate::floor::fold_plan;
 use crate::house::House;
 use crate::memory::Remember;
 use crate::replay::Tape;
+use crate::rewind::{self, Moment, Rewind, Sheet, To};
 use crate::rows::AgentRow;
 use crate::session::{SessionRow, Sessions};
 use crate::shared::now_ms;
@@ -564,6 +565,22 @@ impl TeamHandle {
     /// All that the journal holds of a session, taken out of it.
     pub fn tape(&self, session: SessionId) -> Result<Tape, RuntimeError> {
         Tape::of(&self.house.shared.journal, session)
+    }
+
+    /// The points of a session that files can be put back to, oldest first.
+    pub fn moments(&self, session: SessionId) -> Result<Vec<Moment>, RuntimeError> {
+        let shared = &self.house.shared;
+        Rewind::new(&shared.journal, &shared.home, session).moments()
+    }
+
+    /// What going back to a point of a session comes to, file by file.
+    pub async fn rewinding(&self, session: SessionId, to: To) -> Result<(rewind::Plan, Vec<Sheet>), RuntimeError> {
+        self.house.rewinding(session, to).await
+    }
+
+    /// Puts files back as was shown, while nobody in the open session is at work.
+    pub async fn rewind(&self, session: SessionId, plan: rewind::Plan) -> Result<rewind::Outcome, RuntimeError> {
+        self.house.rewind(session, plan).await
     }
 
     /// The copies of an open session in which something waits for the user.

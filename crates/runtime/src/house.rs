@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use max_team_core::calling::hands::COORDINATING;
 use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Withdrawn};
@@ -35,11 +36,15 @@ use crate::handle::{
 };
 use crate::plan::{letters, propose};
 use crate::post::{self, Pending, Post, Written};
+use crate::rewind::{self, Rewind, Sheet, To};
 use crate::rows::{self, AgentRow, Matter};
 use crate::session::{self, SessionRow, Sessions};
 use crate::shared::{Shared, append, commit_at, lock, now_ms};
 use crate::skills::Places;
 use crate::worktree::{self, Waiting};
+
+/// How long whoever wants to put files back waits until everybody has sat down.
+const REST_WAIT: Duration = Duration::from_secs(2);
 
 /// What a house is built from.
 #[derive(Debug)]
@@ -170,7 +175,7 @@ impl House {
             session,
             agent: lead,
             resumed,
-            continuing: seat.turn.is_busy() || !waiting.is_empty() || !plans.is_empty() || !mates.is_empty(),
+            continuing: seat.turn.is_busy() || waiting.iter().any(begins) || !plans.is_empty() || !mates.is_empty(),
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
@@ -378,6 +383,44 @@ impl House {
                 self.tell(session, Control::Configure(Box::new(settings))).await
             }
         }
+    }
+
+    /// What going back to a point comes to.
+    pub(crate) async fn rewinding(
+        &self,
+        session: SessionId,
+        to: To,
+    ) -> Result<(rewind::Plan, Vec<Sheet>), RuntimeError> {
+        let shared = Arc::clone(&self.shared);
+        let work = move || {
+            let rewind = Rewind::new(&shared.journal, &shared.home, session);
+            let plan = rewind.plan(to, &[])?;
+            let sheets = rewind.sheets(&plan)?;
+            Ok((plan, sheets))
+        };
+        finished(tokio::task::spawn_blocking(work).await)
+    }
+
+    /// Puts files back, while nobody is at work. What was begun earlier comes first.
+    pub(crate) async fn rewind(&self, session: SessionId, plan: rewind::Plan) -> Result<rewind::Outcome, RuntimeError> {
+        let floor = self.floor(session)?;
+        // Whoever has just said their last word is still about to sit down.
+        drop(tokio::time::timeout(REST_WAIT, floor.settle()).await);
+        if !floor.is_at_rest() {
+            return Err(RuntimeError::AtWork);
+        }
+        let (shared, fence) = (Arc::clone(&self.shared), floor.fence.clone());
+        let work = move || {
+            let rewind = Rewind::new(&shared.journal, &shared.home, session);
+            if let Some(begun) = rewind.begun()? {
+                rewind.finish(&begun, &fence)?;
+            }
+            rewind.carry_out(&plan, &fence)
+        };
+        let outcome = finished(tokio::task::spawn_blocking(work).await);
+        // There is a letter for the lead.
+        floor.ring(&session::agent_stream(floor.lead));
+        outcome
     }
 
     /// Others work here from now on. A lead that could not sit down changes nothing.
@@ -607,10 +650,20 @@ fn at(cwd: &Path, row: SessionRow) -> Result<SessionRow, RuntimeError> {
     Err(RuntimeError::Elsewhere { session: row.session, cwd: row.cwd })
 }
 
+/// Whether a letter begins something; that files were put back is only told with what the user says next.
+fn begins(letter: &Envelope) -> bool {
+    letter.kind != Kind::FilesRewound
+}
+
 /// What a letter of the user's says that nobody has read.
 fn unread(letter: &Envelope) -> Option<Queued> {
     let text = text_at(&letter.body, "text");
     (letter.kind == Kind::UserInput).then(|| Queued { letter: letter.id, text, wait: waits(letter) })
+}
+
+/// What came of work on another thread.
+fn finished<T>(ended: Result<Result<T, RuntimeError>, tokio::task::JoinError>) -> Result<T, RuntimeError> {
+    ended.unwrap_or_else(|crash| Err(RuntimeError::AgentStopped(crash.to_string())))
 }
 
 async fn heard<T>(reply: oneshot::Receiver<T>) -> Result<T, RuntimeError> {

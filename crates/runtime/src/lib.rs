@@ -24,6 +24,7 @@ mod post;
 mod prompt;
 mod purse;
 pub mod replay;
+pub mod rewind;
 mod rows;
 mod session;
 mod shared;

@@ -11,6 +11,7 @@ use max_team_core::folder::Folder;
 use max_team_core::hash::Hash;
 use max_team_journal::{Append, Commit, Journal, JournalError, Worker};
 use max_team_llm::Router;
+use max_team_tools::rewind::Trees;
 use max_team_tools::{Reach, Registry};
 
 use crate::audit::Audit;
@@ -50,6 +51,8 @@ pub(crate) struct Shared {
     pub herald: Arc<Herald>,
     /// Pieces of answers on their way to whoever reads the stream.
     pub pieces: Pieces,
+    /// How projects are before and after commands.
+    pub trees: Trees,
 }
 
 impl Shared {
@@ -61,6 +64,7 @@ impl Shared {
             tools: team_tools::with_team(options.tools),
             reach: Arc::new(options.reach),
             closed: closed(&options.home),
+            trees: Trees::within(&options.home),
             homes: std::iter::once(options.home.clone()).chain(options.others).collect(),
             home: options.home,
             surroundings: options.surroundings,

@@ -18,6 +18,7 @@ mod progress;
 pub mod project;
 mod reach;
 mod registry;
+pub mod rewind;
 mod search;
 mod service;
 mod shelf;

@@ -20,6 +20,7 @@ pub(crate) mod plan;
 pub(crate) mod plans;
 pub(crate) mod ps;
 pub(crate) mod replay;
+pub(crate) mod rewind;
 pub(crate) mod sessions;
 pub(crate) mod skills;
 pub(crate) mod stop;

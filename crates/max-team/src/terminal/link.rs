@@ -16,6 +16,7 @@ use max_team_core::plan::{Draft, Plan};
 use max_team_core::policy::Answer;
 use max_team_core::tasks::Tasks;
 use max_team_core::team::{Definition, Settings};
+use max_team_runtime::rewind::{self, Moment, Sheet, To};
 use max_team_runtime::{
     AgentRow, Command, Letter, Open, Opened, Order, Roll, RuntimeError, SessionRow, Spawn, Status, Team, TeamHandle,
     Which,
@@ -70,6 +71,12 @@ pub(super) enum Act {
     /// Sum up what was said, keeping this above all.
     Compact(String),
     Uncompact,
+    /// The points that files can be put back to.
+    Moments,
+    /// What going back to one would do.
+    Rewinding(To),
+    /// Put files back, as was shown.
+    Rewind(Box<rewind::Plan>),
     Configure(Box<Settings>),
     /// How does the session stand, and why is it asked.
     Status(Reason),
@@ -120,6 +127,9 @@ pub(super) enum Done {
     Tasks(Outcome<Tasks>),
     Interrupted(Outcome<()>),
     Compacted(Outcome<()>),
+    Moments(Outcome<Vec<Moment>>),
+    Rewinding(Outcome<(rewind::Plan, Vec<Sheet>)>),
+    Rewound(Outcome<rewind::Outcome>),
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Written { to: Vec<String>, text: String, outcome: Outcome<()> },
@@ -236,6 +246,9 @@ impl Desk {
             Act::Interrupt => Done::Interrupted(self.command(fresh(), Command::Interrupt { session }).await),
             Act::Compact(keep) => Done::Compacted(self.command(fresh(), Command::Compact { session, keep }).await),
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
+            Act::Moments => Done::Moments(self.handle.moments(session)),
+            Act::Rewinding(to) => Done::Rewinding(self.handle.rewinding(session, to).await),
+            Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)

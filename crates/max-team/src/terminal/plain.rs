@@ -129,7 +129,7 @@ impl<W: Write> Plain<W> {
                 self.prompt()?;
             }
             // A pipe is read as fast as it is answered; a person may type ahead.
-            let listens = !self.eof && (self.can_ask || self.session.is_over());
+            let listens = !self.eof && (self.can_ask || (self.session.is_over() && link.is_empty()));
             tokio::select! {
                 biased;
                 () = shutdown.cancelled() => return Ok(ExitReason::Shutdown),

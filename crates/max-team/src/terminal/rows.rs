@@ -95,6 +95,8 @@ pub(super) enum Row {
         bad: bool,
         words: String,
     },
+    /// How a file changes when it is put back.
+    Diff(String),
     /// A whole plan.
     Sheet(Drawn),
     /// A plan that is over, after so long.
@@ -139,7 +141,7 @@ impl Row {
                 Group::Work
             }
             Self::Ended(_) | Self::Footer { .. } => Group::End,
-            Self::Table(_) | Self::Sheet(_) | Self::Over(..) => Group::Report,
+            Self::Table(_) | Self::Diff(_) | Self::Sheet(_) | Self::Over(..) => Group::Report,
             _ => Group::Note,
         }
     }
@@ -188,6 +190,7 @@ impl Row {
                 let style = if *bad { theme.bad() } else { theme.faint() };
                 marked(sign, if *bad { theme.bad() } else { theme.warning() }, words, style, look)
             }
+            Self::Diff(diff) => folded(diff::lines(diff, look.columns.saturating_sub(2), theme), DIFF_LINES_MAX, look),
             Self::Sheet(plan) => sheet_lines(plan, look),
             Self::Over(plan, ms) => summary_lines(plan, *ms, look),
         }

@@ -6,6 +6,7 @@
 
 mod mates;
 mod queue;
+mod rewind;
 mod team;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use max_team_core::event::{End, Event, QuestionAnswered};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, SessionId};
 use max_team_core::policy::{Answer, By, Mode, Until};
 use max_team_core::team::{Model, Settings};
+use max_team_runtime::rewind::Plan;
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
 use super::crew::Crew;
@@ -96,6 +98,8 @@ pub(super) struct Session {
     skills: Vec<String>,
     mates: Mates,
     teams: Teams,
+    /// What was shown that would be put back.
+    rewind: Option<Box<Plan>>,
 }
 
 pub(crate) use mates::Teams;
@@ -132,12 +136,14 @@ impl Session {
             skills: opened.skills.clone(),
             mates: Mates::default(),
             teams: Teams::default(),
+            rewind: None,
         }
     }
 
     /// Begins, or moves to another session: shows where we are and what was said last.
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
         self.id = opened.session;
+        self.rewind = None;
         self.turns = 0;
         self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
@@ -406,6 +412,7 @@ impl Session {
             }
             Done::Compacted(Ok(())) => self.ask(Act::Status(Reason::Footer)),
             Done::Interrupted(Err(error)) | Done::Stopped(Err(error)) | Done::Compacted(Err(error)) => failed(&error),
+            done @ (Done::Moments(_) | Done::Rewinding(_) | Done::Rewound(_)) => self.rewind_done(done),
             Done::Configured(Err(error)) => {
                 self.settings = self.transcript.settings().clone();
                 failed(&error)
@@ -461,6 +468,7 @@ impl Session {
             Slash::Compact(_) | Slash::Uncompact if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
             Slash::Compact(keep) => self.ask(Act::Compact(keep)),
             Slash::Uncompact => self.ask(Act::Uncompact),
+            Slash::Rewind(back) => self.rewind(back),
             Slash::Model(None) => {
                 let names = (self.models.names)();
                 vec![Item::Row(report::models(self.lang, &self.settings.model, &names))]

@@ -17,6 +17,8 @@ pub(super) enum Slash {
     Compact(String),
     /// Take the last compaction back.
     Uncompact,
+    /// Put files back.
+    Rewind(Back),
     Resume(Option<String>),
     /// The plan, and the question about it.
     Plan,
@@ -34,6 +36,19 @@ pub(super) enum Slash {
     /// What waits for the user.
     Inbox,
     Quit,
+}
+
+/// What `/rewind` is to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Back {
+    /// Show the points.
+    List,
+    /// Show what going back to before these words would do.
+    Turn(usize),
+    /// The same for taking the last time back.
+    Undo,
+    /// Do what was shown.
+    Yes,
 }
 
 /// A command that does not exist.
@@ -66,13 +81,19 @@ const fn entry(name: &'static str, argument: &'static str, en: &'static str, zh:
 }
 
 /// All commands, as `/help` lists them.
-pub(super) const ENTRIES: [Entry; 15] = [
+pub(super) const ENTRIES: [Entry; 16] = [
     entry("help", "", "what can be typed and pressed", "可以输入和按下的内容"),
     entry("clear", "", "start a new session", "开始新会话"),
     entry("model", "[name]", "show or switch the model", "查看或切换模型"),
     entry("cost", "", "what was spent so far", "目前的花费"),
     entry("context", "", "what fills the model's window", "模型窗口的占用"),
     entry("compact", "[what to keep | undo]", "sum up what was said, to make room", "对已有对话作摘要以腾出空间"),
+    entry(
+        "rewind",
+        "[number | undo | yes]",
+        "put files back as they were before a message",
+        "将文件恢复到某条消息之前",
+    ),
     entry("plan", "", "show the plan, and decide about it", "查看计划并作决定"),
     entry(
         "team",
@@ -107,6 +128,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
             undo if undo == "undo" => Slash::Uncompact,
             keep => Slash::Compact(keep),
         },
+        "rewind" => Slash::Rewind(back(argument.as_deref())),
         "resume" => Slash::Resume(argument),
         "plan" => Slash::Plan,
         "team" | "agents" => match argument.as_deref().and_then(|argument| argument.strip_prefix("load")) {
@@ -121,6 +143,17 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "quit" | "exit" => Slash::Quit,
         _ => return Some(Err(Unknown { name: name.to_owned(), nearest: nearest(name) })),
     }))
+}
+
+/// What is to be put back; what nobody understands shows the points.
+fn back(argument: Option<&str>) -> Back {
+    let number = |text: &str| text.trim_start_matches("turn:").parse().ok().map(Back::Turn);
+    match argument {
+        Some("undo") => Back::Undo,
+        Some("yes" | "y") => Back::Yes,
+        Some(text) => number(text).unwrap_or(Back::List),
+        None => Back::List,
+    }
 }
 
 /// The commands that a draft may become.
@@ -164,6 +197,10 @@ mod tests {
         assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
         assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
         assert_eq!(parse("/STOP"), Some(Ok(Slash::Stop(None))));
+        assert_eq!(parse("/rewind"), Some(Ok(Slash::Rewind(Back::List))));
+        assert_eq!(parse("/rewind 3"), Some(Ok(Slash::Rewind(Back::Turn(3)))));
+        assert_eq!(parse("/rewind undo"), Some(Ok(Slash::Rewind(Back::Undo))));
+        assert_eq!(parse("/rewind yes"), Some(Ok(Slash::Rewind(Back::Yes))));
         assert_eq!(parse("/compact undo"), Some(Ok(Slash::Uncompact)));
         assert_eq!(parse("/compact the port"), Some(Ok(Slash::Compact("the port".into()))));
         for message in ["hello", "/usr/bin is full", "/", "/ help", "/help me\nplease", "/中文"] {

@@ -33,6 +33,7 @@ mod obeyed;
 mod plans;
 mod program;
 mod replay;
+mod rewind;
 mod running;
 mod sessions;
 mod skills;

@@ -96,12 +96,14 @@ impl Agent {
         if self.floor.seated() > CROWD_MIN {
             tokio::task::yield_now().await;
         }
+        let (events, images) = self.imaged(events).await;
         let at_ms = now_ms();
         events.extend(self.review_after(&events, at_ms));
         let mut extra = extra;
         let guests = std::mem::take(&mut extra.guests);
         let shown = extra.shown();
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
+        commit.blobs.extend(images);
         let mut newcomers = Vec::new();
         for Guest { id, mate, assignment, letter } in guests {
             commit.expect.push((session::agent_stream(id), Expect::At(0)));

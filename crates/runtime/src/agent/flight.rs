@@ -15,11 +15,12 @@ use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
+use max_team_tools::{Cx, Output, Progress, Registry, Root, ToolError};
 
+use super::images::Witness;
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
-use crate::shared::now_ms;
+use crate::shared::{lock, now_ms};
 use crate::stream::{self, Sayer};
 use crate::worktree;
 
@@ -95,7 +96,7 @@ impl Agent {
 
     /// What the user has said becomes of what somebody did in a copy. It is carried to its end, whoever stops the turn.
     fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
-        let floor = Arc::clone(&self.floor);
+        let (floor, seen, merged) = (Arc::clone(&self.floor), Arc::clone(&self.seen), key.clone());
         Box::pin(async move {
             let started = Instant::now();
             floor.vacated(&action.target).await;
@@ -103,7 +104,10 @@ impl Agent {
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
                 let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);
+                let root = Root::open(&floor.root).ok();
+                let watch = root.as_ref().map(|root| Witness::merging(&shared, root, merged));
                 let came_to = worktree::settle(&shared, &action.target, settled, action.after);
+                lock(&seen).extend(watch.zip(root).and_then(|(watch, root)| watch.end(&root)));
                 format!("{}\n\n{came_to}", action.said)
             });
             // If the runtime itself ends, the next process does it.
@@ -221,13 +225,21 @@ impl Agent {
             cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
         }
         let cancel = self.cancel.clone();
+        let (shared, seen, key_of) = (Arc::clone(&self.floor.shared), Arc::clone(&self.seen), key.clone());
         Box::pin(async move {
             let started = Instant::now();
             let brief = || registry.run_at_once(&cx, &tool, &input, &action);
             // A call that breaks here breaks there, too, and is told then.
-            let ran = match catch_unwind(AssertUnwindSafe(brief)).ok().flatten() {
+            let brief = catch_unwind(AssertUnwindSafe(brief)).ok().flatten();
+            let work = move || {
+                let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);
+                let ran = registry.run(&cx, &tool, input, &action, resumed);
+                lock(&seen).extend(watch.and_then(|watch| watch.end(&cx.root)));
+                ran
+            };
+            let ran = match brief {
                 Some(ran) => ran,
-                None => tokio::task::spawn_blocking(move || registry.run(&cx, &tool, input, &action, resumed))
+                None => tokio::task::spawn_blocking(work)
                     .await
                     .unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}")))),
             };

@@ -122,7 +122,7 @@ impl Agent {
             Kind::UserInput | Kind::TaskAssign if sorted.said.is_none() && !self.turn.is_busy() => {
                 sorted.said = Some(letter)
             }
-            Kind::TeammateTerminated | Kind::Undelivered => sorted.notes.push(letter),
+            Kind::TeammateTerminated | Kind::Undelivered | Kind::FilesRewound => sorted.notes.push(letter),
             // One at a time: each begins a turn of its own.
             Kind::UserInput | Kind::TaskAssign => self.left_over = true,
             // That somebody waits or rests is known from its own stream.

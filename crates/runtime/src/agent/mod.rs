@@ -15,6 +15,7 @@ mod compact;
 mod cx;
 mod flight;
 mod frame;
+mod images;
 mod mail;
 mod mates;
 mod memory;
@@ -31,7 +32,7 @@ mod tasks;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::stream::FuturesUnordered;
@@ -43,6 +44,7 @@ use max_team_core::ledger::Left;
 use max_team_core::limits::{MATES_SEATED_MAX, SHUTDOWN_RESUMED_MS};
 use max_team_core::message::{Address, Assignment, Envelope};
 use max_team_core::policy::Deed;
+use max_team_core::rewind::FilesChanged;
 use max_team_core::team::{Definition, Model, Settings};
 use max_team_core::turn::{Effect, Input, Now, Turn};
 use max_team_tools::shell::Background;
@@ -194,6 +196,8 @@ pub(crate) struct Agent {
     resumed: bool,
     /// The floor's rules that its settings are known to keep to.
     followed: Option<u64>,
+    /// What its commands were seen to do to files, and is not in the journal yet.
+    seen: Arc<Mutex<Vec<FilesChanged>>>,
 }
 
 impl Agent {
@@ -248,6 +252,7 @@ impl Agent {
             patient_ms: if seat.resumed { now_ms().saturating_add(SHUTDOWN_RESUMED_MS) } else { 0 },
             resumed: seat.resumed,
             followed: None,
+            seen: Arc::default(),
             floor,
         };
         let bell = Arc::clone(bell);
@@ -560,6 +565,7 @@ impl Agent {
             Some(input) => {
                 self.follow().await?;
                 let mut events = self.commands_begun();
+                events.extend(self.files_seen());
                 events.extend(self.decide(input));
                 self.commit(events, Extra::default()).await
             }
@@ -576,7 +582,8 @@ impl Agent {
             _ => false,
         };
         if let Some(input) = landed.input.filter(|_| finished) {
-            let mut events = self.decide(input);
+            let mut events = self.files_seen();
+            events.extend(self.decide(input));
             // The next call would be promised and never made: the next process decides about it.
             events.retain(|event| !matches!(event, Event::LlmIntent(_) | Event::Nudged(_)));
             // If even this cannot be written, the log still says that it was started; recovery knows what to do.

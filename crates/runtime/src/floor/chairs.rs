@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use max_team_core::id::AgentId;
 use max_team_core::limits::CONTROLS_MAX;
-use max_team_core::message::{Assignment, Envelope};
+use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_journal::{Commit, Expect, Submitted};
 use tokio::sync::{Notify, mpsc};
 
@@ -381,11 +381,20 @@ impl Floor {
         }
     }
 
+    /// Whether nobody works, and nobody waits for a person in the middle of a turn. Those beside the session touch no files.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        lock(&self.chairs).values().all(|chair| chair.aside || chair.activity == Activity::Idle)
+    }
+
     /// Whether the lead has nothing to do and nothing to read.
     pub(crate) fn is_lead_idle(&self) -> bool {
         let address = session::agent_stream(self.lead);
         let idle = lock(&self.chairs).get(&address).is_none_or(|chair| chair.activity == Activity::Idle);
-        idle && self.shared.journal.pending_mail(&address).is_ok_and(|mail| mail.is_empty())
+        idle && self
+            .shared
+            .journal
+            .pending_mail(&address)
+            .is_ok_and(|mail| mail.iter().all(|letter| letter.kind == Kind::FilesRewound))
     }
 
     /// Lets everybody park what they do.

@@ -198,6 +198,11 @@ impl Tape {
     }
 }
 
+/// Everything that a journal holds of a session, in order.
+pub(crate) fn entries(journal: &Journal, session: SessionId) -> Result<Vec<Entry>, RuntimeError> {
+    read(journal, &Cast::of(journal, session)?.streams(session))
+}
+
 fn read(journal: &Journal, streams: &[String]) -> Result<Vec<Entry>, RuntimeError> {
     let mut entries = Vec::new();
     for stream in streams {

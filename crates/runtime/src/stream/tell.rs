@@ -81,7 +81,10 @@ pub(super) fn tell(bench: &Bench, plan: Option<PlanId>, event: &Event) -> Vec<Wh
         | Event::ItemAdded(_)
         | Event::ItemWritten(_)
         | Event::ItemMoved(_) => team(bench, event),
+        Event::RewindEnded(of) => status(format!("files were put back; {} could not be", of.failed.len())),
         // What was said goes by mail, an answer is the end of its turn, a plan that was submitted is proposed.
+        // Calls say themselves what they do to files, and a rewind is told when it is over.
+        Event::FilesChanged(_) | Event::Rewound(_) => Vec::new(),
         Event::Said(_) | Event::Withdrawn(_) | Event::Replied(_) | Event::PlanSubmitted(_) => Vec::new(),
         // What agents know, and what they work under.
         Event::Configured(_)

@@ -33,8 +33,8 @@ use crate::git::GitError;
 use crate::git::repo::Repo;
 use crate::tool::ToolError;
 
-pub use crate::files::State;
 pub use ignored::Ignored;
+pub use max_team_core::rewind::State;
 pub use merge::{Accept, Merged, Step};
 pub use record::Settled;
 pub use review::{Change, Fate, Review};

@@ -320,7 +320,7 @@ fn sweep(dir: &OwnedFd) {
 }
 
 /// Whether this is exactly how we name temporary files: `.max-team-<pid>-<count>.tmp`.
-fn is_temp(name: &str) -> bool {
+pub(crate) fn is_temp(name: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     name.strip_prefix(".max-team-")
         .and_then(|rest| rest.strip_suffix(".tmp"))

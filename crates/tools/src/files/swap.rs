@@ -14,40 +14,16 @@ use std::path::Path;
 use max_team_core::hash::Hash;
 use max_team_core::limits::WRITE_BYTES_MAX;
 use max_team_core::policy::Sight;
+use max_team_core::rewind::State;
 use rustix::fs::{
     AtFlags, FileType, RenameFlags, Stat, fstat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 
 use super::place::Place;
 use super::root::{Root, bytes_in, open_part_dir, open_part_file};
 use super::slot::{Slot, errno, is_same, sync_dir};
 use crate::tool::ToolError;
-
-/// What is at a path, as far as anybody needs to know to tell it from something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Nothing.
-    Gone,
-    /// A file.
-    File {
-        /// Of its bytes.
-        hash: Hash,
-        /// Whether it can be run.
-        program: bool,
-    },
-    /// A symbolic link.
-    Link {
-        /// Of what it points to.
-        hash: Hash,
-    },
-    /// A file with more bytes than are written here.
-    Large,
-    /// Something else: a folder, a pipe.
-    Other,
-}
 
 /// What is to be at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,7 +97,8 @@ pub(crate) fn find(root: &Root, place: &Place) -> Result<Found, ToolError> {
     }
 }
 
-fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<State, ToolError> {
+/// The same, with the bytes that make it.
+pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<State, ToolError> {
     let (bytes, program) = match find(root, place)? {
         Found::Gone => return Ok(State::Gone),
         Found::Other => return Ok(State::Other),

@@ -1,0 +1,284 @@
+//! Putting files back: what steps did to files, and what of it can be taken back without touching anybody else's work.
+//!
+//! A step says of each file how it was before and after. The steps behind a point, in order, are a [`Trail`] per file: it
+//! begins with what the file was at that point, and it is whole as long as each step begins where the last one ended. Where it is
+//! not, somebody else has changed the file in between, and it is theirs. Nothing here looks at a disk.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::hash::Hash;
+use crate::policy::line::{End, Part};
+use crate::policy::program::{self, Effect};
+use crate::policy::{Action, Class, Deed, Line};
+
+/// What is at a path, as far as anybody needs to know to tell it from something else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Nothing.
+    Gone,
+    /// A file.
+    File {
+        /// Of its bytes.
+        hash: Hash,
+        /// Whether it can be run.
+        program: bool,
+    },
+    /// A symbolic link.
+    Link {
+        /// Of what it points to.
+        hash: Hash,
+    },
+    /// A file with more bytes than are written here.
+    Large,
+    /// Something else: a folder, a pipe.
+    Other,
+}
+
+impl State {
+    /// The bytes that make it, by their hash.
+    pub fn bytes(&self) -> Option<Hash> {
+        match self {
+            Self::File { hash, .. } | Self::Link { hash } => Some(*hash),
+            Self::Gone | Self::Large | Self::Other => None,
+        }
+    }
+}
+
+/// What happened to one file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Which, from the root.
+    pub path: String,
+    /// How it was.
+    pub before: State,
+    /// How it is.
+    pub after: State,
+}
+
+/// What a step cannot take back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Left {
+    /// The path; empty: everything.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub path: String,
+    /// Why not.
+    pub why: Why,
+}
+
+/// Why a step cannot be taken back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Why {
+    /// A file with more bytes than are kept.
+    Large,
+    /// More files, or more bytes in all, than are kept.
+    Many,
+    /// Looking took too long.
+    Slow,
+    /// It could not be looked at, or nothing could be kept.
+    Unread,
+    /// It runs on in the background: nobody sees when it changes something.
+    Background,
+}
+
+/// What a step of an agent does to files: of a file tool in the commit of its intent, of a command in that of its result.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilesChanged {
+    /// The call.
+    pub key: String,
+    /// The folder that the paths lie beneath.
+    pub root: String,
+    /// What it changes.
+    pub changes: Vec<Change>,
+    /// What it may change besides that nobody can put back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Left>,
+    /// Whether somebody has looked afterwards; if not, it is what the call is about to do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub seen: bool,
+}
+
+/// A file that is put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Put {
+    /// The folder that its path lies beneath.
+    pub root: String,
+    /// From what it is to what it was.
+    pub change: Change,
+}
+
+/// Files are about to be put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rewound {
+    /// Which time.
+    pub id: Uuid,
+    /// They become what they were behind the entry of this number.
+    pub behind: u64,
+    /// The files.
+    pub puts: Vec<Put>,
+}
+
+/// It was done, as far as it could be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RewindEnded {
+    /// Which time.
+    pub id: Uuid,
+    /// What could not be put back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failed: Vec<Failed>,
+}
+
+/// A file that could not be put back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// The folder that its path lies beneath.
+    pub root: String,
+    /// Which.
+    pub path: String,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// What became of one file behind a point.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trail {
+    /// How it was at that point.
+    pub was: State,
+    /// How the last step may have left it.
+    now: Vec<State>,
+    is_whole: bool,
+}
+
+impl Trail {
+    fn begin(change: &Change, is_sure: bool) -> Self {
+        let now = if is_sure { vec![change.after] } else { vec![change.before, change.after] };
+        Self { was: change.before, now, is_whole: true }
+    }
+
+    fn follow(&mut self, change: &Change, is_sure: bool) {
+        let (begins, ends) = (self.now.contains(&change.before), self.now.contains(&change.after));
+        // What leads to where it is already is the same change, seen twice by two who worked side by side.
+        self.is_whole &= begins || ends;
+        match (begins, is_sure) {
+            (true, false) => self.now.push(change.after),
+            (false, false) if ends => {}
+            (false, false) => self.now = vec![change.before, change.after],
+            (_, true) => self.now = vec![change.after],
+        }
+    }
+
+    /// Whether what is there now was left there by the steps alone, so that nobody else's work is lost with it.
+    pub fn leads_to(&self, now: State) -> bool {
+        self.is_whole && self.now.contains(&now)
+    }
+}
+
+/// One change of one file, and whether it is known to have happened.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    /// The folder that the path lies beneath.
+    pub root: &'a str,
+    /// What changed.
+    pub change: &'a Change,
+    /// Whether it is known to have happened; if not, it may have.
+    pub is_sure: bool,
+}
+
+/// The trail of every file that these steps, in order, have touched, by root and path.
+pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String, String), Trail> {
+    let mut trails: BTreeMap<(String, String), Trail> = BTreeMap::new();
+    for Step { root, change, is_sure } in steps {
+        let key = (root.to_owned(), change.path.clone());
+        match trails.get_mut(&key) {
+            Some(trail) => trail.follow(change, is_sure),
+            None => drop(trails.insert(key, Trail::begin(change, is_sure))),
+        }
+    }
+    trails
+}
+
+/// Whether a call may change files that it does not name one by one, so that somebody has to look before and after.
+pub fn is_opaque(class: Class, action: &Action) -> bool {
+    match action.deed {
+        Deed::Execute => class == Class::Opaque && !action.line.as_ref().is_some_and(only_looks),
+        Deed::Merge => true,
+        _ => false,
+    }
+}
+
+/// Whether a command line only looks, as far as its programs are known.
+fn only_looks(line: &Line) -> bool {
+    let looks = |part: &Part| {
+        let facts = program::look(&part.argv);
+        let reads = |effect: &Effect| matches!(effect, Effect::Read(_) | Effect::History);
+        let is_written = part.flows.iter().any(|flow| matches!(flow.to, End::Write(_) | End::Append(_)));
+        facts.is_whole && facts.effects.iter().all(reads) && part.env.is_empty() && !is_written
+    };
+    matches!(line, Line::Plain(parts) if parts.iter().all(looks))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(text: &str) -> State {
+        State::File { hash: Hash::of(text), program: false }
+    }
+
+    fn change(before: State, after: State) -> Change {
+        Change { path: "a".into(), before, after }
+    }
+
+    fn trail(steps: &[(Change, bool)]) -> Trail {
+        let steps = steps.iter().map(|(change, is_sure)| Step { root: "/p", change, is_sure: *is_sure });
+        trails(steps).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
+    }
+
+    #[test]
+    fn a_trail_is_whole_only_as_long_as_nobody_else_walks_on_it() {
+        let (one, two, three) = (file("1"), file("2"), file("3"));
+        let whole = trail(&[(change(State::Gone, one), true), (change(one, two), true)]);
+        assert_eq!(whole.was, State::Gone);
+        assert!(whole.leads_to(two));
+        assert!(!whole.leads_to(one) && !whole.leads_to(three) && !whole.leads_to(State::Gone));
+
+        let broken = trail(&[(change(State::Gone, one), true), (change(two, three), true)]);
+        assert!(!broken.leads_to(three), "somebody made `2` of `1`, and that would be lost");
+    }
+
+    #[test]
+    fn a_step_that_may_not_have_happened_leads_to_both() {
+        let (one, two, three) = (file("1"), file("2"), file("3"));
+        let unsure = trail(&[(change(one, two), false)]);
+        assert!(unsure.leads_to(one) && unsure.leads_to(two) && !unsure.leads_to(three));
+        let again = trail(&[(change(one, two), false), (change(one, three), true)]);
+        assert!(again.leads_to(three) && !again.leads_to(two));
+        let refused = trail(&[(change(one, two), true), (change(three, one), false)]);
+        assert!(!refused.leads_to(three), "it was refused because somebody had made `3` of `2`");
+    }
+
+    #[test]
+    fn one_change_that_two_saw_is_one() {
+        let (one, two) = (file("1"), file("2"));
+        let twice = trail(&[(change(one, two), true), (change(one, two), true)]);
+        assert!(twice.leads_to(two));
+    }
+
+    #[test]
+    fn only_what_may_change_something_is_looked_at() {
+        let run = |words: &str| {
+            let argv: Vec<String> = words.split(' ').map(str::to_owned).collect();
+            let action = Action { deed: Deed::Execute, line: Some(Line::of(&argv)), ..Action::read(words) };
+            is_opaque(Class::Opaque, &action)
+        };
+        for (words, want) in [("ls -l", false), ("cat a", false), ("rm -r a", true), ("make", true), ("touch a", true)]
+        {
+            assert_eq!(run(words), want, "{words}");
+        }
+        assert!(!is_opaque(Class::Idempotent, &Action { deed: Deed::Write, ..Action::read("a") }));
+    }
+}

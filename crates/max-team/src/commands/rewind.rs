@@ -1,0 +1,302 @@
+//! `rewind`: files of a session put back as they were. It shows what it would do, asks, and leaves alone what somebody else
+//! has changed since.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+
+use max_team_core::id::SessionId;
+use max_team_core::rewind::State;
+use max_team_journal::JournalError;
+use max_team_runtime::rewind::{Moment, Outcome, Plan, Rewind, Sheet, To, hold};
+use max_team_runtime::{RuntimeError, Sessions};
+use serde_json::{Value, json};
+
+use super::desk::{Desk, stop, wait};
+use super::sessions::local;
+use super::table::clip;
+use crate::args;
+use crate::exit::{Exit, Stop};
+use crate::headless::talk;
+use crate::setup::{self, Place};
+use crate::terminal::text::{clean, clean_line};
+use crate::words::Lang;
+
+/// Characters of what the user said.
+const WORDS_CHARS: usize = 72;
+/// Files that a point names.
+const NAMED_MAX: usize = 8;
+
+pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit> {
+    let desk = Desk::open(place)?;
+    let (session, files) = meant(place, &desk, &options.words)?;
+    let rewind = Rewind::new(&desk.journal, &place.home, session);
+    if options.json && !(options.list || options.dry_run) {
+        return Err(Stop::said(Exit::Usage, |lang| lang.rewind_no_json().to_owned()).into());
+    }
+    if options.list {
+        let moments = rewind.moments().map_err(stop)?;
+        super::print(&if options.json { as_json(&moments) } else { clean(&list(&moments, desk.lang)).into_owned() })?;
+        return Ok(Exit::Ok);
+    }
+    let to = match (&options.to, options.undo) {
+        (_, true) => To::Undo,
+        (Some(text), _) => point(text)?,
+        (None, false) => To::default(),
+    };
+    if options.dry_run {
+        if let Some(begun) = rewind.begun().map_err(stop)? {
+            talk(&desk.lang.rewind_open(begun.puts.len()));
+        }
+        let plan = rewind.plan(to, &files).map_err(stop)?;
+        if options.json {
+            super::print(&format!("{:#}\n", plan_json(session, &plan)))?;
+        } else {
+            show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, desk.lang)?;
+        }
+        return Ok(if plan.skipped.is_empty() { Exit::Ok } else { Exit::Partial });
+    }
+    let worker = setup::worker(place, &desk.journal, "rewind")?;
+    let fence = wait(async { Ok(hold(&desk.journal, &worker, session).await.map_err(owned)?) })?;
+    if let Some(begun) = rewind.begun().map_err(stop)? {
+        let outcome = rewind.finish(&begun, &fence).map_err(stop)?;
+        talk(&desk.lang.rewind_resumed(outcome.done.len()));
+        say_failed(&outcome, desk.lang);
+    }
+    let plan = rewind.plan(to, &files).map_err(stop)?;
+    show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, desk.lang)?;
+    let partly = if plan.skipped.is_empty() { Exit::Ok } else { Exit::Partial };
+    if plan.puts.is_empty() {
+        return Ok(partly);
+    }
+    if !options.yes && !agreed(desk.lang)? {
+        talk(desk.lang.rewind_left_it());
+        return Ok(Exit::Denied);
+    }
+    let outcome = rewind.carry_out(&plan, &fence).map_err(stop)?;
+    talk(&desk.lang.rewound(outcome.done.len()));
+    say_failed(&outcome, desk.lang);
+    Ok(if outcome.failed.is_empty() { partly } else { Exit::Partial })
+}
+
+/// The session that is meant, and the files; the first word is the one or the other.
+fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec<PathBuf>), Stop> {
+    let named = match words.first() {
+        Some(first) if !place.cwd.join(first).exists() => desk.census().find_session(first).map_err(stop)?,
+        _ => None,
+    };
+    let files = words.iter().skip(usize::from(named.is_some()));
+    let cwd = place.cwd.canonicalize().unwrap_or_else(|_| place.cwd.clone());
+    let files = files.map(|file| lexical(&cwd.join(file))).collect();
+    let session = match named {
+        Some(session) => session,
+        None => match Sessions::new(&desk.journal).latest(&place.cwd) {
+            Ok(row) => row.session,
+            Err(RuntimeError::NothingToContinue(_)) => {
+                return Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()));
+            }
+            Err(error) => return Err(stop(error)),
+        },
+    };
+    Ok((session, files))
+}
+
+/// A path without `.` and `..`; the file need not exist.
+fn lexical(path: &Path) -> PathBuf {
+    use std::path::Component;
+    let mut clean = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(clean.pop()),
+            Component::CurDir => {}
+            part => clean.push(part),
+        }
+    }
+    clean
+}
+
+/// A point, by what is written; a time is one of here and, without a day, of today.
+fn point(text: &str) -> Result<To, Stop> {
+    let now = jiff::Zoned::now();
+    let civil = || text.parse::<jiff::civil::DateTime>().ok().and_then(|at| at.to_zoned(now.time_zone().clone()).ok());
+    let today = || {
+        let time = text.parse::<jiff::civil::Time>().ok().filter(|_| text.contains(':'))?;
+        now.date().to_datetime(time).to_zoned(now.time_zone().clone()).ok()
+    };
+    let at = || {
+        let exact = text.parse::<jiff::Timestamp>().ok();
+        exact.or_else(|| civil().or_else(today).map(|at| at.timestamp()))
+    };
+    match text.parse::<To>() {
+        Ok(to) => Ok(to),
+        Err(_) => match at() {
+            Some(at) => Ok(To::At(at.as_millisecond())),
+            None => Err(Stop::said(Exit::Usage, |lang| lang.bad_rewind_point(text))),
+        },
+    }
+}
+
+fn owned(error: RuntimeError) -> Stop {
+    match error {
+        RuntimeError::Journal(JournalError::Owned { by, .. }) => {
+            let by = format!("{}, pid {}", by.what, by.pid);
+            Stop::said(Exit::Failed, |lang| lang.rewind_owned(&by))
+        }
+        other => stop(other),
+    }
+}
+
+fn list(moments: &[Moment], lang: Lang) -> String {
+    if moments.is_empty() {
+        return format!("{}\n", lang.no_points());
+    }
+    let mut text = String::new();
+    for moment in moments {
+        let words = clip(&clean_line(&moment.words), WORDS_CHARS);
+        let name = format!("turn:{}", moment.number);
+        text.push_str(&format!("{name:<8} {}  #{}  {words}\n", local(moment.at_ms), moment.seq));
+        text.push_str(&format!("         {}\n", changed(moment, lang)));
+        for left in &moment.left {
+            text.push_str(&format!("         ! {}\n", lang.rewind_left(left)));
+        }
+    }
+    text
+}
+
+/// What was changed after some words, in a line: `+` for what is new, `-` for what has gone, `~` for the rest.
+pub(crate) fn changed(moment: &Moment, lang: Lang) -> String {
+    let mut files: Vec<(char, &str)> = Vec::new();
+    for (_, change) in &moment.changes {
+        let sign = match (change.before, change.after) {
+            (State::Gone, _) => '+',
+            (_, State::Gone) => '-',
+            _ => '~',
+        };
+        match files.iter_mut().find(|(_, path)| *path == change.path) {
+            // What came and was changed has come; what came and went is nothing worth a sign of its own.
+            Some((known, _)) if *known != '+' || sign == '-' => *known = sign,
+            Some(_) => {}
+            None => files.push((sign, &change.path)),
+        }
+    }
+    let more = files.len().saturating_sub(NAMED_MAX);
+    let mut named: Vec<String> = files.iter().take(NAMED_MAX).map(|(sign, path)| format!("{sign}{path}")).collect();
+    if named.is_empty() {
+        named.push(lang.rewind_unchanged().to_owned());
+    }
+    if more > 0 {
+        named.push(format!("… +{more}"));
+    }
+    if moment.rewound > 0 {
+        named.push(lang.rewind_times(moment.rewound));
+    }
+    clean_line(&named.join("  "))
+}
+
+fn as_json(moments: &[Moment]) -> String {
+    let row = |moment: &Moment| {
+        let changes: Vec<Value> = moment
+            .changes
+            .iter()
+            .map(|(root, change)| json!({ "root": root, "path": change.path, "before": change.before, "after": change.after }))
+            .collect();
+        json!({ "turn": moment.number, "event": moment.seq, "at_ms": moment.at_ms, "said": moment.words,
+            "changes": changes, "left": moment.left, "rewound": moment.rewound })
+    };
+    format!("{:#}\n", Value::from(moments.iter().map(row).collect::<Vec<_>>()))
+}
+
+fn plan_json(session: SessionId, plan: &Plan) -> Value {
+    let skipped: Vec<Value> = plan
+        .skipped
+        .iter()
+        .map(|skip| json!({ "root": skip.root, "path": skip.path, "why": Lang::En.rewind_skip(&skip.why) }))
+        .collect();
+    json!({ "session": session, "behind": plan.behind, "puts": plan.puts, "skipped": skipped, "left": plan.left })
+}
+
+/// Shows what would be put back, and what not.
+fn show(place: &Place, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Result<()> {
+    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let paints = std::io::stdout().is_terminal() && !no_color;
+    let mut text = String::new();
+    for sheet in sheets {
+        let diff = clean(&sheet.text);
+        text.push_str(&if paints { painted(&diff) } else { diff.into_owned() });
+    }
+    let shown = |root: &str, path: &str| {
+        let full = Path::new(root).join(path);
+        clean_line(&full.strip_prefix(&place.cwd).unwrap_or(&full).display().to_string())
+    };
+    if !plan.skipped.is_empty() {
+        text.push_str(&format!("\n{}\n", lang.rewind_skips()));
+    }
+    for skip in &plan.skipped {
+        let why = clean_line(&lang.rewind_skip(&skip.why));
+        text.push_str(&format!("  {}: {why}\n", shown(&skip.root, &skip.path)));
+    }
+    if !plan.left.is_empty() {
+        text.push_str(&format!("\n{}\n", lang.rewind_unseen()));
+        plan.left.iter().for_each(|left| text.push_str(&format!("  {}\n", clean_line(&lang.rewind_left(left)))));
+    }
+    if plan.puts.is_empty() {
+        text.push_str(&format!("{}\n", lang.nothing_to_rewind()));
+    }
+    Ok(super::print(&text)?)
+}
+
+/// A diff in colours.
+fn painted(diff: &str) -> String {
+    let line = |line: &str| {
+        let code = match line.as_bytes() {
+            [b'+', b'+', b'+', ..] | [b'-', b'-', b'-', ..] => "1",
+            [b'+', ..] => "32",
+            [b'-', ..] => "31",
+            [b'@', ..] => "36",
+            _ => return format!("{line}\n"),
+        };
+        format!("\u{1b}[{code}m{line}\u{1b}[0m\n")
+    };
+    diff.lines().map(line).collect()
+}
+
+fn say_failed(outcome: &Outcome, lang: Lang) {
+    for failed in &outcome.failed {
+        talk(&clean_line(&format!("{}: {}", failed.path, failed.why)));
+    }
+    if !outcome.failed.is_empty() {
+        talk(&lang.rewind_failed(outcome.failed.len()));
+    }
+}
+
+fn agreed(lang: Lang) -> anyhow::Result<bool> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Stop::said(Exit::Denied, |lang| lang.rewind_needs_yes().to_owned()).into());
+    }
+    super::print(&format!("{} [y/N] ", lang.put_these_back()))?;
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line)?;
+    Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes" | "是"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_a_turn_an_event_or_a_time() {
+        assert_eq!(point("turn:2").unwrap(), To::Turn(2));
+        assert_eq!(point("last-turn").unwrap(), To::LastTurn);
+        assert_eq!(point("#120").unwrap(), To::Behind(120));
+        assert_eq!(point("2026-05-01T14:05:00Z").unwrap(), To::At(1_777_644_300_000));
+        assert!(matches!(point("2026-05-01T14:05").unwrap(), To::At(_)));
+        assert!(matches!(point("14:05").unwrap(), To::At(_)));
+        for text in ["", "yesterday", "end", "turn:0", "25:00"] {
+            assert_eq!(point(text).unwrap_err().exit, Exit::Usage, "{text}");
+        }
+    }
+
+    #[test]
+    fn diffs_are_painted_line_by_line() {
+        assert_eq!(painted("--- a\n-x\n y\n"), "\u{1b}[1m--- a\u{1b}[0m\n\u{1b}[31m-x\u{1b}[0m\n y\n");
+    }
+}

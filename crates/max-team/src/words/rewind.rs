@@ -1,0 +1,108 @@
+//! The phrases of files that are put back.
+
+use max_team_core::rewind::{Left, Why};
+use max_team_runtime::rewind::Skip;
+
+use super::{Lang, plural};
+
+phrases! {
+    nothing_to_rewind: "nothing to put back: the files are as they were, or nothing was changed",
+        "没有可恢复的内容：文件与当时一致，或没有任何改动";
+    no_points: "nobody has said anything in this session yet", "此会话中还没有任何对话";
+    put_these_back: "Put these files back?", "是否恢复这些文件？";
+    rewind_needs_yes: "nobody is here to ask: `max-team rewind --yes` puts them back without a question, `--dry-run` only looks",
+        "无法询问：`max-team rewind --yes` 不经询问直接恢复，`--dry-run` 只查看";
+    rewind_left_it: "nothing was put back", "未恢复任何文件";
+    rewind_skips: "left alone:", "保持不变：";
+    rewind_unseen: "not known in full, and not put back:", "无法完整得知，未恢复：";
+    rewind_no_json: "--json goes with --list or --dry-run", "--json 需与 --list 或 --dry-run 一起使用";
+    rewind_unchanged: "no files were changed", "未改动文件";
+    rewind_first: "`/rewind N` shows first what would be put back", "请先用 `/rewind N` 查看将恢复的内容";
+    rewind_list_hint: "`/rewind N` shows what it would put back to before your N-th message; `/rewind undo` takes the last time back",
+        "`/rewind N` 查看恢复到您第 N 条消息之前的改动；`/rewind undo` 撤销上一次恢复";
+    rewind_yes_hint: "`/rewind yes` puts these files back", "`/rewind yes` 恢复这些文件";
+}
+
+impl Lang {
+    pub(crate) fn bad_rewind_point(self, text: &str) -> String {
+        say!(
+            self,
+            "`{text}` is no point: it is `last-turn`, `turn:N`, the number of an event, or a time such as 14:05 or \
+             2026-05-01T14:05; `max-team rewind --list` shows the points",
+            "`{text}` 不是有效的时间点：可用 `last-turn`、`turn:N`、事件编号，或时间，例如 14:05 或 2026-05-01T14:05；\
+             用 `max-team rewind --list` 查看"
+        )
+    }
+
+    pub(crate) fn rewind_owned(self, by: &str) -> String {
+        say!(
+            self,
+            "the session is open in another process ({by}); put files back there with `/rewind`, or close it first",
+            "会话正在另一个进程中打开（{by}）；请在那里用 `/rewind` 恢复文件，或先关闭它"
+        )
+    }
+
+    /// A rewind that was begun by a process that did not come to its end.
+    pub(crate) fn rewind_resumed(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(self, "a rewind of {en} that was interrupted is finished now", "已完成此前中断的恢复（{files} 个文件）")
+    }
+
+    pub(crate) fn rewind_open(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(
+            self,
+            "a rewind of {en} was interrupted; the next `max-team rewind` without `--dry-run` goes on with it first",
+            "有一次恢复（{files} 个文件）被中断；下一次不带 `--dry-run` 的 `max-team rewind` 会先完成它"
+        )
+    }
+
+    pub(crate) fn rewound(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(
+            self,
+            "{en} put back; `max-team rewind --undo` takes that back",
+            "已恢复 {files} 个文件；`max-team rewind --undo` 可撤销"
+        )
+    }
+
+    /// The same in a chat.
+    pub(crate) fn rewound_here(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(
+            self,
+            "{en} put back; the lead is told with your next message, and `/rewind undo` takes it back",
+            "已恢复 {files} 个文件；负责人会在您的下一条消息中得知，`/rewind undo` 可撤销"
+        )
+    }
+
+    pub(crate) fn rewind_failed(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(self, "{en} could not be put back", "{files} 个文件未能恢复")
+    }
+
+    pub(crate) fn rewind_skip(self, why: &Skip) -> String {
+        match why {
+            Skip::Changed => say!(self, "somebody else has changed it since", "此后被他人改动过"),
+            Skip::Lost => say!(self, "what it was is not kept", "未保存其原内容"),
+            Skip::Unread(why) => say!(self, "{why}", "{why}"),
+        }
+    }
+
+    pub(crate) fn rewind_left(self, left: &Left) -> String {
+        let why = match left.why {
+            Why::Large => say!(self, "larger than what is kept", "超出可保存的大小"),
+            Why::Many => say!(self, "too many files, or too many bytes", "文件过多或总量过大"),
+            Why::Slow => say!(self, "looking took too long", "查看耗时过长"),
+            Why::Unread => say!(self, "it could not be looked at", "无法查看"),
+            Why::Background => say!(self, "a command in the background", "后台命令"),
+        };
+        let what = if left.path.is_empty() { say!(self, "a command", "某条命令") } else { left.path.clone() };
+        format!("{what} ({why})")
+    }
+
+    /// How often files were put back after some words.
+    pub(crate) fn rewind_times(self, times: usize) -> String {
+        say!(self, "(files were put back here)", "（此后恢复过文件，{times} 次）")
+    }
+}

@@ -1,0 +1,316 @@
+//! Files put back: what agents changed, and nothing that anybody else did.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+
+use max_team_testkit::{Gate, ModelServer, Reply};
+use serde_json::json;
+
+use crate::program::{Program, Ran, finish, kill};
+
+/// Everything goes, the first time and whenever it goes on.
+const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
+
+fn say(program: &Program, words: &str, first: bool) -> Ran {
+    let go_on = if first { vec![] } else { vec!["-c"] };
+    let arguments: Vec<&str> = go_on.into_iter().chain(["-p", words]).chain(FREE).collect();
+    let ran = program.run(&arguments);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    ran
+}
+
+fn write(reply: Reply, path: &str, content: &str) -> Reply {
+    reply.tool(&format!("w-{path}"), "write_file", json!({ "path": path, "content": content }))
+}
+
+fn shell(command: &str) -> Reply {
+    Reply::new().tool("s", "run_shell", json!({ "command": command }))
+}
+
+/// Every file of the project, with its bytes and whether it can be run; of a link, where it leads.
+fn tree(root: &Path) -> BTreeMap<PathBuf, (Vec<u8>, bool)> {
+    let mut files = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap().flatten() {
+            let (path, kind) = (entry.path(), entry.file_type().unwrap());
+            let name = path.strip_prefix(root).unwrap().to_owned();
+            if kind.is_dir() {
+                folders.push(path);
+            } else if kind.is_symlink() {
+                let target = fs::read_link(&path).unwrap();
+                files.insert(name, (target.as_os_str().as_encoded_bytes().to_vec(), false));
+            } else {
+                let runs = entry.metadata().unwrap().permissions().mode() & 0o100 != 0;
+                files.insert(name, (fs::read(&path).unwrap(), runs));
+            }
+        }
+    }
+    files
+}
+
+#[test]
+fn turns_are_undone_one_after_the_other_and_that_is_undone_too() {
+    let server = ModelServer::start([
+        write(write(Reply::new(), "new/file.txt", "made\n"), "old.txt", "one\n"),
+        Reply::text("first"),
+        Reply::new().tool("e", "edit_file", json!({ "path": "old.txt", "old": "one", "new": "two" })),
+        Reply::text("second"),
+        Reply::text("third"),
+    ]);
+    let program = Program::with(&server).file("old.txt", "zero\n").file("tool.sh", "#!/bin/sh\n");
+    let tool = program.project().join("tool.sh");
+    fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
+    let zero = tree(&program.project());
+    say(&program, "begin", true);
+    let one = tree(&program.project());
+    say(&program, "go on", false);
+    let two = tree(&program.project());
+
+    let listed = program.run(&["rewind", "--list"]);
+    assert!(listed.out.contains("turn:1") && listed.out.contains("+new/file.txt  ~old.txt"), "{listed:?}");
+    let asked = program.run(&["rewind"]);
+    assert_eq!(asked.code, 5, "nobody is here to ask: {asked:?}");
+    assert!(asked.out.contains("-two\n+one\n"), "{asked:?}");
+    let dry = program.run(&["rewind", "--dry-run", "--to", "turn:1"]);
+    assert_eq!((dry.code, tree(&program.project()) == two), (0, true), "{dry:?}");
+
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!(tree(&program.project()), one);
+    let back = program.run(&["rewind", "--yes"]);
+    assert_eq!((back.code, tree(&program.project())), (0, zero.clone()), "{back:?}");
+    assert!(!program.project().join("new").exists(), "a folder that has become empty goes");
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    assert_eq!(tree(&program.project()), one);
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    assert_eq!(tree(&program.project()), zero);
+    let nothing = program.run(&["rewind", "--yes"]);
+    assert_eq!((nothing.code, nothing.out.contains("nothing to put back")), (0, true), "{nothing:?}");
+
+    say(&program, "what now", false);
+    let told = server.requests().last().unwrap().body.to_string();
+    assert!(told.contains("has put files back") && told.contains("`new/file.txt` (removed)"), "{told}");
+    assert!(server.problems().is_empty(), "{:?}", server.problems());
+    let verified = program.run(&["audit", "verify"]);
+    assert_eq!(verified.code, 0, "{verified:?}");
+}
+
+#[test]
+fn what_the_user_has_changed_since_stays_and_is_named() {
+    let server = ModelServer::start([
+        write(write(write(Reply::new(), "a", "agent"), "b", "agent"), "c/d", "agent"),
+        Reply::text("done"),
+    ]);
+    let program = Program::with(&server).file("a", "user").file("b", "user");
+    say(&program, "begin", true);
+    fs::write(program.project().join("b"), "user again").unwrap();
+    let one = program.run(&["rewind", "--yes", "./c"]);
+    assert_eq!((one.code, program.project().join("c/d").exists(), program.read("a").as_str()), (0, false, "agent"));
+    let ran = program.run(&["rewind", "--yes"]);
+    assert_eq!(ran.code, 8, "{ran:?}");
+    assert!(ran.out.contains("b: somebody else has changed it since"), "{ran:?}");
+    assert_eq!((program.read("a").as_str(), program.read("b").as_str()), ("user", "user again"));
+}
+
+/// What no file tool names: a folder deleted, bytes that are no text, a link in the place of a file, a program, in a project
+/// without git; what it ignores is left alone.
+#[test]
+fn what_a_command_did_is_put_back() {
+    let commands = [
+        "rm -r folder",
+        "ln -sf /etc/hostname plain.txt",
+        "chmod -x tool.sh",
+        "mv binary.bin moved.bin",
+        "cp tool.sh ignored/out",
+        "mkdir was && cp tool.sh was/new.sh",
+    ];
+    let replies: Vec<Reply> = commands.iter().map(|command| shell(command)).chain([Reply::text("done")]).collect();
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server)
+        .file("folder/deep/a.txt", "a\n")
+        .file("folder/b.bin", [0, 159, 146, 150])
+        .file("plain.txt", "plain\n")
+        .file("tool.sh", "#!/bin/sh\n")
+        .file("binary.bin", [255, 0, 1])
+        .file(".gitignore", "ignored/\n")
+        .file("ignored/keep", "mine");
+    fs::set_permissions(program.project().join("tool.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    symlink("folder/b.bin", program.project().join("link")).unwrap();
+    let before = tree(&program.project());
+    say(&program, "wreck it", true);
+    assert!(!program.project().join("folder").exists(), "{:?}", server.requests().last().map(|last| &last.body));
+    assert!(program.project().join("plain.txt").is_symlink());
+    let ran = program.run(&["rewind", "--yes"]);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let mut after = tree(&program.project());
+    assert!(after.remove(Path::new("ignored/out")).is_some(), "what is ignored is nobody's to put back");
+    assert_eq!(after, before);
+    assert!(fs::read_to_string("/etc/hostname").is_ok_and(|text| text != "plain\n"), "no link is followed");
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    assert!(!program.project().join("folder").exists() && program.project().join("plain.txt").is_symlink());
+}
+
+/// `kill -9` at every call of one kind: what was begun is gone on with by the next one.
+fn killed_at_every(calls: &str) {
+    let names = ["a", "b", "c/d", "e"];
+    for n in 1.. {
+        let reply = names.iter().fold(Reply::new(), |reply, name| write(reply, name, "agent"));
+        let server = ModelServer::start([reply, Reply::text("done")]);
+        let program = names.iter().take(3).fold(Program::with(&server), |program, name| program.file(name, *name));
+        let before = tree(&program.project());
+        say(&program, "begin", true);
+        let (traced, inject) = (format!("trace={calls}"), format!("inject={calls}:signal=SIGKILL:when={n}"));
+        let prefix = ["strace", "-f", "-o", "/dev/null", "-e", traced.as_str(), "-e", inject.as_str()];
+        let killed = finish(program.prefixed(&prefix, &["rewind", "--yes"]).spawn().unwrap());
+        let again = program.run(&["rewind", "--yes"]);
+        assert_eq!(again.code, 0, "{n}: {again:?}");
+        assert_eq!(tree(&program.project()), before, "{n}");
+        let verified = program.run(&["audit", "verify"]);
+        assert_eq!(verified.code, 0, "{verified:?}");
+        if killed.code == 0 {
+            assert!(n > 2, "strace never fired");
+            return;
+        }
+    }
+}
+
+#[test]
+fn killed_between_its_files_it_is_finished_by_the_next() {
+    killed_at_every("renameat,renameat2,unlinkat");
+}
+
+#[test]
+fn killed_while_it_is_written_down_it_is_finished_by_the_next() {
+    killed_at_every("pwrite64");
+}
+
+/// A full disk: what could not be put back is named, nothing is half written, and it can be done again.
+#[test]
+fn on_a_full_disk_the_rest_is_put_back_later() {
+    let server = ModelServer::start([write(write(Reply::new(), "a", "agent"), "b", "agent"), Reply::text("done")]);
+    let program = Program::with(&server).file("a", "user's a").file("b", "user's b");
+    let before = tree(&program.project());
+    say(&program, "begin", true);
+    let rename = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat", "-e"];
+    let prefix: Vec<&str> = rename.into_iter().chain(["inject=renameat:error=ENOSPC:when=1"]).collect();
+    let ran = finish(program.prefixed(&prefix, &["rewind", "--yes"]).spawn().unwrap());
+    assert_eq!(ran.code, 8, "{ran:?}");
+    assert!(ran.err.contains("a: cannot write `a`: the disk is full"), "{ran:?}");
+    assert_eq!((program.read("a").as_str(), program.read("b").as_str()), ("agent", "user's b"));
+    let again = program.run(&["rewind", "--yes"]);
+    assert_eq!((again.code, tree(&program.project())), (0, before), "{again:?}");
+}
+
+#[test]
+fn nothing_is_put_back_under_somebody_who_works() {
+    let gate = Gate::new();
+    let server = ModelServer::start([write(Reply::new(), "a", "agent"), Reply::text("done").gate_before(&gate)]);
+    let program = Program::with(&server).file("a", "user");
+    let mut child = program.start(&["-p", "begin", FREE[0], FREE[1]]);
+    gate.wait_reached();
+    let ran = program.run(&["rewind", "--yes"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    assert!(ran.err.contains("open in another process") && program.read("a") == "agent", "{ran:?}");
+    assert_eq!(program.run(&["rewind", "--dry-run"]).code, 0);
+    kill(&mut child);
+    gate.open();
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!(program.read("a"), "user");
+}
+
+#[test]
+fn in_the_chat_it_is_listed_shown_and_done() {
+    let server = ModelServer::start([write(Reply::new(), "a", "agent\n"), Reply::text("done"), Reply::text("I see")]);
+    let program = Program::with(&server).file("a", "user\n");
+    let typed = b"begin\n/rewind yes\n/rewind\n/rewind 1\n/rewind yes\nwhat now\n";
+    let ran = program.pipe(&FREE, typed);
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let at = |words: &str| ran.out.find(words).unwrap_or_else(|| panic!("no `{words}`: {ran:?}"));
+    let order =
+        ["`/rewind N` shows first", "~a", "- agent", "+ user", "`/rewind yes` puts", "1 file put back", "I see"];
+    assert!(order.map(at).is_sorted(), "{ran:?}");
+    assert_eq!(program.read("a"), "user\n");
+    let told = server.requests().last().unwrap().body.to_string();
+    assert!(told.contains("what now") && told.contains("has put files back"), "{told}");
+}
+
+/// Numbers that look like chance and are the same every time.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % sides
+    }
+}
+
+const PATHS: [&str; 5] = ["a", "b", "c/d", "c/e", "f/g/h"];
+
+/// Whoever did something to a file: an agent, or the user; and what it was before.
+type Deeds = Vec<(usize, &'static str, bool, Option<Vec<u8>>)>;
+
+/// Any turn can be gone back to: each file is what it was before the agents' first deed since, unless the user has changed it
+/// after that; then it stays.
+#[test]
+fn going_back_to_any_turn_gives_its_files_but_for_what_the_user_did() {
+    const TURNS: usize = 5;
+    for seed in 0..6_u64 {
+        let mut dice = Dice(seed.wrapping_mul(7_919) + 1);
+        let mut count = 0;
+        let mut fresh = || {
+            count += 1;
+            format!("{seed}-{count}\n").repeat(count % 3 + 1)
+        };
+        let server = ModelServer::start(Vec::<Reply>::new());
+        let mut program = Program::with(&server).file("a", "first").file("c/d", "first");
+        let mut deeds: Deeds = Vec::new();
+        let mut model: BTreeMap<&str, Vec<u8>> = [("a", b"first".to_vec()), ("c/d", b"first".to_vec())].into();
+        for turn in 1..=TURNS {
+            let mut replies = Vec::new();
+            for _ in 0..1 + dice.roll(3) {
+                let path = PATHS[dice.roll(PATHS.len())];
+                let (reply, was) = if dice.roll(3) == 0 {
+                    (shell(&format!("rm -f {path}")), model.remove(path))
+                } else {
+                    let content = fresh();
+                    (write(Reply::new(), path, &content), model.insert(path, content.into_bytes()))
+                };
+                replies.push(reply);
+                if was.is_some() || model.contains_key(path) {
+                    deeds.push((turn, path, false, was));
+                }
+            }
+            replies.push(Reply::text("done"));
+            let server = ModelServer::start(replies);
+            program = program.variable("ANTHROPIC_BASE_URL", server.url());
+            say(&program, "go on", turn == 1);
+            assert!(server.problems().is_empty(), "{:?}", server.problems());
+            if dice.roll(2) == 0 {
+                let (path, content) = (PATHS[dice.roll(PATHS.len())], fresh());
+                program = program.file(path, &content);
+                deeds.push((turn, path, true, model.insert(path, content.into_bytes())));
+            }
+        }
+        let to = 1 + dice.roll(TURNS);
+        let before = tree(&program.project());
+        let mut want = before.clone();
+        for path in PATHS {
+            let mut since = deeds.iter().filter(|(turn, of, ..)| *turn >= to && *of == path);
+            let Some((.., was)) = since.by_ref().find(|(.., by_user, _)| !by_user) else { continue };
+            if !since.any(|(.., by_user, _)| *by_user) {
+                match was {
+                    Some(bytes) => drop(want.insert(path.into(), (bytes.clone(), false))),
+                    None => drop(want.remove(Path::new(path))),
+                }
+            }
+        }
+        let ran = program.run(&["rewind", "--yes", "--to", &format!("turn:{to}")]);
+        assert!(matches!(ran.code, 0 | 8), "{ran:?}");
+        assert_eq!(tree(&program.project()), want, "seed {seed}, to {to}: {deeds:?} {ran:?}");
+        assert!(matches!(program.run(&["rewind", "--undo", "--yes"]).code, 0 | 1));
+        let back = tree(&program.project());
+        assert!(back == before || want == before, "seed {seed}, to {to}");
+    }
+}

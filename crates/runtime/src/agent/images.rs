@@ -1,0 +1,118 @@
+//! How files were before an agent changed them, so that it can be taken back.
+//!
+//! Of a file tool, in the commit of its intent: nothing is changed whose bytes are not in the journal. Of a command, by a look at
+//! the tree before and after it.
+
+use std::sync::Arc;
+
+use max_team_core::event::{Event, ToolIntent};
+use max_team_core::limits::REWIND_FILE_BYTES_MAX;
+use max_team_core::policy::{Action, Deed};
+use max_team_core::rewind::{Change, FilesChanged, Left, State, Why, is_opaque};
+use max_team_tools::rewind::{Image, Watch};
+use max_team_tools::{Cx, Registry, Root};
+
+use super::Agent;
+use crate::shared::{Shared, lock};
+
+/// What a call says of itself that runs on by itself.
+const BACKGROUND: (&str, &str) = ("run_in_background", "true");
+
+impl Agent {
+    /// Puts behind each intent to change a file how that file is; its bytes go with it.
+    pub(super) async fn imaged(&mut self, events: Vec<Event>) -> (Vec<Event>, Vec<Vec<u8>>) {
+        let intents: Vec<ToolIntent> = events.iter().filter_map(changing).cloned().collect();
+        if intents.is_empty() {
+            return (events, Vec::new());
+        }
+        let cx = self.context();
+        let look = move || intents.iter().filter_map(|intent| image(&cx, intent)).collect::<Vec<_>>();
+        // If the runtime itself ends, nothing is committed any more, and nothing is changed.
+        let mut images = tokio::task::spawn_blocking(look).await.unwrap_or_default().into_iter().peekable();
+        let (mut all, mut blobs) = (Vec::with_capacity(events.len() + 1), Vec::new());
+        for event in events {
+            let key = changing(&event).map(|intent| intent.key.clone());
+            all.push(event);
+            if let Some((changed, bytes)) = images.next_if(|(changed, _)| Some(&changed.key) == key.as_ref()) {
+                all.push(Event::FilesChanged(changed));
+                blobs.extend(bytes);
+            }
+        }
+        (all, blobs)
+    }
+
+    /// What commands were seen to do.
+    pub(super) fn files_seen(&self) -> Vec<Event> {
+        std::mem::take(&mut *lock(&self.seen)).into_iter().map(Event::FilesChanged).collect()
+    }
+}
+
+/// The intent to change a file, if it is one.
+fn changing(event: &Event) -> Option<&ToolIntent> {
+    let Event::ToolIntent(intent) = event else { return None };
+    let changes = matches!(intent.action.deed, Deed::Write | Deed::WriteOwn) && intent.action.after.is_some();
+    changes.then_some(intent)
+}
+
+/// How a file is that is about to change, with its bytes. What is no longer as it was judged is not changed at all.
+fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
+    let Ok(Image { root, path, state, bytes }) = Image::of(cx, &action.target) else { return None };
+    let (hash, program) = match state {
+        State::Gone => (None, false),
+        State::File { hash, program } => (Some(hash), program),
+        State::Link { .. } | State::Large | State::Other => return None,
+    };
+    if hash != action.before {
+        return None;
+    }
+    let after = State::File { hash: action.after?, program };
+    let is_large = bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > REWIND_FILE_BYTES_MAX);
+    let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
+    let changes = vec![Change { path, before: state, after }];
+    let root = root.display().to_string();
+    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false };
+    Some((changed, bytes.filter(|_| !is_large)))
+}
+
+/// Somebody who looks at a tree before and after a call that may change anything in it.
+pub(super) struct Witness {
+    key: String,
+    root: String,
+    watch: Result<Watch, Why>,
+}
+
+impl Witness {
+    /// Looks before a call, if it may change what it does not name. Blocking.
+    pub(super) fn begin(
+        shared: &Shared,
+        registry: &Registry,
+        cx: &Cx,
+        key: &str,
+        tool: &str,
+        action: &Action,
+    ) -> Option<Self> {
+        let class = registry.get(tool)?.class(action);
+        if !is_opaque(class, action) || cx.walls.read_only {
+            return None;
+        }
+        let is_background = action.parameters.iter().any(|(name, value)| (name.as_str(), value.as_str()) == BACKGROUND);
+        let watch = if is_background { Err(Why::Background) } else { Ok(shared.trees.watch(&cx.root, &cx.cancel)) };
+        Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch })
+    }
+
+    /// Looks at a project before a copy is merged into it. Blocking.
+    pub(super) fn merging(shared: &Arc<Shared>, root: &Root, key: String) -> Self {
+        let watch = shared.trees.watch(root, &tokio_util::sync::CancellationToken::new());
+        Self { key, root: root.path().display().to_string(), watch: Ok(watch) }
+    }
+
+    /// What has changed; nothing to say if nothing has. Blocking.
+    pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
+        let (changes, left) = match self.watch {
+            Ok(watch) => watch.end(root),
+            Err(why) => (Vec::new(), vec![Left { path: String::new(), why }]),
+        };
+        let is_any = !changes.is_empty() || !left.is_empty();
+        is_any.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true })
+    }
+}

@@ -1,0 +1,173 @@
+//! Files put back as they were at an earlier point of a session.
+//!
+//! What is put back follows from the log alone: each step says how the files were that it changed, and `core::rewind` which of
+//! them nobody else has touched since. It is written down before anything is done ([`Rewound`]), with the bytes that are there now, so
+//! that it can be gone on with after a crash and taken back itself. Whoever calls this owns the session.
+
+mod log;
+mod plan;
+
+use std::path::Path;
+
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
+use max_team_core::message::{Envelope, Kind};
+use max_team_core::rewind::{Failed, Put, RewindEnded, Rewound, State};
+use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
+use max_team_tools::rewind::{Ground, Trees};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::error::RuntimeError;
+use crate::prompt::fill;
+use crate::session;
+use crate::shared::{append, commit_at, now_ms};
+
+pub use log::{Moment, To};
+pub use plan::{Plan, Sheet, Skip, Skipped};
+
+/// What the lead is told.
+const TOLD: &str = include_str!("../../../../prompts/rewound.md");
+/// Files that it is told by name.
+const TOLD_FILES_MAX: usize = 50;
+
+/// Claims a session that nobody has open, so that nobody begins to work in it meanwhile.
+pub async fn hold(journal: &Journal, worker: &Worker, session: SessionId) -> Result<Fence, RuntimeError> {
+    let resource = session::stream(session);
+    let epoch = journal.claim(&resource, worker).await?;
+    Ok(Fence { resource, worker: worker.id(), epoch })
+}
+
+/// What came of putting files back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Files that are as they were.
+    pub done: Vec<Put>,
+    /// Those that could not be put back.
+    pub failed: Vec<Failed>,
+}
+
+/// Whoever puts files of one session back.
+#[derive(Debug)]
+pub struct Rewind<'j> {
+    journal: &'j Journal,
+    trees: Trees,
+    session: SessionId,
+}
+
+impl<'j> Rewind<'j> {
+    /// For a session; `home` is where this user's journal is.
+    pub fn new(journal: &'j Journal, home: &Path, session: SessionId) -> Self {
+        Self { journal, trees: Trees::within(home), session }
+    }
+
+    /// One that was begun and did not come to its end.
+    pub fn begun(&self) -> Result<Option<Rewound>, RuntimeError> {
+        Ok(log::Log::of(self.journal, self.session)?.begun())
+    }
+
+    /// Puts files back. Blocking.
+    pub fn carry_out(&self, plan: &Plan, fence: &Fence) -> Result<Outcome, RuntimeError> {
+        let rewound = self.begin(plan, fence)?;
+        self.finish(&rewound, fence)
+    }
+
+    /// Writes down what is about to be done, with how everything is now. Blocking.
+    pub fn begin(&self, plan: &Plan, fence: &Fence) -> Result<Rewound, RuntimeError> {
+        let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
+        for Put { root, change } in &plan.puts {
+            let now = Ground::open(Path::new(root)).ok().and_then(|ground| ground.look(&change.path).ok());
+            // What has changed since it was planned is refused when its turn comes.
+            if let Some((State::File { .. } | State::Link { .. }, Some(now))) = now {
+                bytes = bytes.saturating_add(now.len() as u64);
+                blobs.push(now);
+            }
+            if bytes > REWIND_BYTES_MAX || plan.puts.len() > REWIND_FILES_MAX {
+                return Err(RuntimeError::TooMuch);
+            }
+        }
+        let rewound = Rewound { id: Uuid::now_v7(), behind: plan.behind, puts: plan.puts.clone() };
+        let mut commit = self.commit(&Event::Rewound(rewound.clone()), fence)?;
+        commit.blobs = blobs;
+        self.journal.commit_blocking(commit)?;
+        Ok(rewound)
+    }
+
+    /// Does what was written down, or what is left of it. Blocking.
+    pub fn finish(&self, rewound: &Rewound, fence: &Fence) -> Result<Outcome, RuntimeError> {
+        let mut outcome = Outcome { done: Vec::new(), failed: Vec::new() };
+        for put in &rewound.puts {
+            match self.put(put) {
+                Ok(()) => outcome.done.push(put.clone()),
+                Err(why) => {
+                    let (root, path) = (put.root.clone(), put.change.path.clone());
+                    outcome.failed.push(Failed { root, path, why });
+                }
+            }
+        }
+        let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
+        let mut commit = self.commit(&ended, fence)?;
+        commit.sends.extend(self.letter(rewound.id, &outcome)?);
+        self.journal.commit_blocking(commit)?;
+        Ok(outcome)
+    }
+
+    fn put(&self, Put { root, change }: &Put) -> Result<(), String> {
+        let ground = Ground::open(Path::new(root)).map_err(|error| error.to_string())?;
+        let bytes = match change.after.bytes() {
+            Some(hash) => self.bytes(root, &hash).map_err(|error| error.to_string())?,
+            None => None,
+        };
+        ground.put(change, bytes).map_err(|error| error.to_string())
+    }
+
+    /// Bytes that a step has kept.
+    fn bytes(&self, root: &str, hash: &max_team_core::hash::Hash) -> Result<Option<Vec<u8>>, RuntimeError> {
+        match self.journal.blob(hash)? {
+            Some(bytes) => Ok(Some(bytes)),
+            None => Ok(self.trees.bytes(Path::new(root), hash)),
+        }
+    }
+
+    fn commit(&self, event: &Event, fence: &Fence) -> Result<Commit, RuntimeError> {
+        let stream = session::stream(self.session);
+        let mut commit = commit_at(now_ms());
+        // Nobody can tell from a file whether it was us who put it there.
+        commit.strength = Strength::Full;
+        commit.fence = Some(fence.clone());
+        commit.expect.push((stream.clone(), Expect::Any));
+        commit.appends.push(append(&stream, event, "user")?);
+        Ok(commit)
+    }
+
+    /// What the lead is told with what the user says next.
+    fn letter(&self, id: Uuid, outcome: &Outcome) -> Result<Option<Envelope>, RuntimeError> {
+        if outcome.done.is_empty() {
+            return Ok(None);
+        }
+        let row = session::Sessions::new(self.journal).row(self.session)?;
+        let named = outcome.done.iter().take(TOLD_FILES_MAX).map(|put| {
+            let what = if put.change.after == State::Gone { " (removed)" } else { "" };
+            let full = Path::new(&put.root).join(&put.change.path);
+            let shown = full.strip_prefix(&row.cwd).unwrap_or(&full).display().to_string();
+            format!("- `{}`{what}", max_team_core::text::visible(&shown))
+        });
+        let mut files: Vec<String> = named.collect();
+        let more = outcome.done.len().saturating_sub(TOLD_FILES_MAX);
+        if more > 0 {
+            files.push(format!("- and {more} more"));
+        }
+        let text = fill(TOLD.trim_end(), &[("files", &files.join("\n"))]);
+        Ok(Some(Envelope {
+            id: EnvelopeId::new(id),
+            from: session::stream(self.session),
+            to: session::agent_stream(row.lead),
+            kind: Kind::FilesRewound,
+            body: json!({ "text": text }),
+            reply_to: None,
+            cause: None,
+            sent_at_ms: now_ms(),
+        }))
+    }
+}

@@ -1,0 +1,91 @@
+//! What putting files back needs of the disk: how a file is before a call changes it, how a tree is before and after a
+//! command, and one file put back.
+//!
+//! A file tool names the file that it changes, so that file alone is kept ([`Image`]). A command may change anything beneath its
+//! root: [`Trees`] remembers how every file there is, and says afterwards what has changed. Files are put back beneath a root, through no
+//! link, and only while they are as expected. Nothing here decides what is put back.
+
+mod objects;
+mod sweep;
+mod tree;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Path, PathBuf};
+
+use max_team_core::policy::Sight;
+use max_team_core::rewind::{Change, State};
+
+use crate::files::{Content, Root, look, prune, swap};
+use crate::tool::{Cx, ToolError};
+
+pub use tree::{Trees, Watch};
+
+/// How a file is that a call is about to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// The folder that it lies beneath.
+    pub root: PathBuf,
+    /// Its path from there.
+    pub path: String,
+    /// What is there.
+    pub state: State,
+    /// Its bytes, if it is a file.
+    pub bytes: Option<Vec<u8>>,
+}
+
+impl Image {
+    /// Looks at what a file tool would change. Blocking.
+    pub fn of(cx: &Cx, target: &str) -> Result<Self, ToolError> {
+        let place = cx.place(target)?;
+        let path = place.as_str().to_owned();
+        let Some(at) = cx.reach(&place)? else {
+            let store = place.folder().and_then(|folder| cx.store(folder));
+            let root = store.map_or_else(|| cx.root.path(), crate::Store::path).to_owned();
+            return Ok(Self { root, path, state: State::Gone, bytes: None });
+        };
+        let mut bytes = None;
+        let state = look(&at.root, &place, &mut bytes)?;
+        Ok(Self { root: at.root.path().to_owned(), path, state, bytes })
+    }
+}
+
+/// A folder that files are put back in.
+#[derive(Debug)]
+pub struct Ground(Root);
+
+impl Ground {
+    /// Opens it.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        Root::open(path).map(Self)
+    }
+
+    /// What is at a path, with its bytes if it has some. Blocking.
+    pub fn look(&self, path: &str) -> Result<(State, Option<Vec<u8>>), ToolError> {
+        let mut bytes = None;
+        let state = look(&self.0, &self.0.place(path)?, &mut bytes)?;
+        Ok((state, bytes))
+    }
+
+    /// Makes of a file what `change` says, with these bytes, if it is still what `change` begins with. If it is that
+    /// already, nothing happens. Folders that become empty go. Blocking.
+    pub fn put(&self, change: &Change, bytes: Option<Vec<u8>>) -> Result<(), ToolError> {
+        let unknown = || ToolError::correctable(format!("nobody knows any more how `{}` was", change.path));
+        let content = match (change.after, bytes) {
+            (State::Gone, _) => Content::Gone,
+            (State::File { program, .. }, Some(bytes)) => Content::File { bytes, program },
+            (State::Link { .. }, Some(bytes)) => Content::Link(OsString::from_vec(bytes)),
+            _ => return Err(unknown()),
+        };
+        if content.state() != change.after {
+            return Err(unknown());
+        }
+        let place = self.0.place(&change.path)?;
+        swap(&self.0, &Sight::default(), &place, change.before, &content)?;
+        if content == Content::Gone {
+            prune(&self.0, &place, &|_| true);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,331 @@
+//! How trees are before and after commands.
+//!
+//! One list per root, kept in a folder of ours beside the bytes of everything on it, and shared by all processes: whoever looks
+//! brings it up to date. What a look before a command finds is the user's doing; what the next one finds is the command's.
+//! The project's own repository is neither needed nor touched.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use max_team_core::hash::Hash;
+use max_team_core::limits::REWIND_FILES_MAX;
+use max_team_core::rewind::{Change, Left, State, Why};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
+
+use super::objects::Objects;
+use super::sweep::{Files, Found, Known, Sweep, is_rules};
+use crate::files::Root;
+
+/// How long a command waits at most until the tree has been looked at.
+const BEFORE_MAX: Duration = Duration::from_secs(2);
+/// How long a result waits at most until what has changed is known.
+const AFTER_MAX: Duration = Duration::from_secs(5);
+/// Looks in a row that came to no end, after which nobody looks at that tree any more.
+const TRIES_MAX: u32 = 3;
+/// The version of the lists.
+const VERSION: u32 = 1;
+
+/// Where a tree's list is, and whose.
+const LIST: &str = "list";
+const ROOT: &str = "root";
+
+/// All trees that this process looks at.
+#[derive(Debug)]
+pub struct Trees {
+    home: PathBuf,
+    known: Mutex<HashMap<PathBuf, Arc<Mutex<Tree>>>>,
+}
+
+/// One tree, as this process knows it.
+#[derive(Debug)]
+struct Tree {
+    folder: PathBuf,
+    objects: Objects,
+    /// Commands that run in it now.
+    running: usize,
+    /// Looks in a row that came to no end, and why the last one did.
+    tries: (u32, Why),
+    list: List,
+    /// When the list was last written, as its file says: another process may have written it since.
+    written: Option<SystemTime>,
+}
+
+/// How a tree was.
+#[derive(Debug, Default)]
+struct List {
+    files: Files,
+    /// What could not be looked at.
+    unread: Vec<String>,
+    /// Bytes that are kept.
+    held: u64,
+}
+
+/// What stands before the files of a list.
+#[derive(Serialize, Deserialize)]
+struct Head {
+    version: u32,
+    unread: Vec<String>,
+    held: u64,
+}
+
+impl Trees {
+    /// Those of one user.
+    pub fn within(home: &Path) -> Self {
+        Self { home: home.to_owned(), known: Mutex::default() }
+    }
+
+    fn folder(&self, root: &Path) -> PathBuf {
+        let name: String = Hash::of(root.as_os_str().as_encoded_bytes()).to_string().chars().take(32).collect();
+        self.home.join("images").join(name)
+    }
+
+    /// The bytes of that name that were kept of a tree. Blocking.
+    pub fn bytes(&self, root: &Path, hash: &Hash) -> Option<Vec<u8>> {
+        Objects::within(&self.folder(root)).get(hash)
+    }
+
+    /// Looks at a tree before a command runs in it. Blocking, for a moment.
+    pub fn watch(&self, root: &Root, cancel: &CancellationToken) -> Watch {
+        let tree = {
+            let mut known = lock(&self.known);
+            if known.is_empty() {
+                self.sweep();
+            }
+            let folder = self.folder(root.path());
+            Arc::clone(known.entry(root.path().to_owned()).or_insert_with(|| Arc::new(Mutex::new(Tree::new(folder)))))
+        };
+        // The list knows folders by their real names.
+        let home = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
+        let mut held = lock(&tree);
+        let is_shared = held.running > 0;
+        held.running += 1;
+        let looked = held.look(root, &home, BEFORE_MAX, cancel);
+        drop(held);
+        let (earlier, left) = match looked {
+            // What has changed while somebody else's command runs is not the user's doing.
+            Ok(changes) if is_shared => (changes, None),
+            Ok(_) => (Vec::new(), None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        Watch { tree, home, earlier, left }
+    }
+
+    /// Removes what was kept of copies that are no more.
+    fn sweep(&self) {
+        let copies = self.home.join("copies");
+        for entry in fs::read_dir(self.home.join("images")).into_iter().flatten().flatten() {
+            let root = fs::read_to_string(entry.path().join(ROOT)).map(PathBuf::from);
+            if root.is_ok_and(|root| root.starts_with(&copies) && !root.exists()) {
+                // What cannot be removed now is tried again by the next process.
+                let _ = fs::remove_dir_all(entry.path());
+            }
+        }
+    }
+}
+
+/// A tree in which a command runs.
+#[derive(Debug)]
+pub struct Watch {
+    tree: Arc<Mutex<Tree>>,
+    home: PathBuf,
+    earlier: Vec<Change>,
+    left: Option<Why>,
+}
+
+impl Watch {
+    /// What has changed since, and what of it cannot be put back. Blocking, for a moment.
+    pub fn end(mut self, root: &Root) -> (Vec<Change>, Vec<Left>) {
+        let whole = |why| Left { path: String::new(), why };
+        if let Some(why) = self.left {
+            return (Vec::new(), vec![whole(why)]);
+        }
+        let mut changes = std::mem::take(&mut self.earlier);
+        // Whoever has stopped the command still wants to know what it did.
+        let looked = lock(&self.tree).look(root, &self.home, AFTER_MAX, &CancellationToken::new());
+        match looked {
+            Ok(found) => changes.extend(found),
+            Err(why) => return (changes, vec![whole(why)]),
+        }
+        if changes.len() > REWIND_FILES_MAX {
+            return (Vec::new(), vec![whole(Why::Many)]);
+        }
+        let large = changes.iter().filter(|change| change.before == State::Large);
+        let left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
+        (changes, left)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut tree = lock(&self.tree);
+        tree.running = tree.running.saturating_sub(1);
+    }
+}
+
+impl Tree {
+    fn new(folder: PathBuf) -> Self {
+        let objects = Objects::within(&folder);
+        Self { folder, objects, running: 0, tries: (0, Why::Slow), list: List::default(), written: None }
+    }
+
+    /// Brings the list up to date; what has changed since the last time, by path.
+    fn look(
+        &mut self,
+        root: &Root,
+        home: &Path,
+        most: Duration,
+        cancel: &CancellationToken,
+    ) -> Result<Vec<Change>, Why> {
+        if self.tries.0 >= TRIES_MAX {
+            return Err(self.tries.1);
+        }
+        let until = Instant::now() + most;
+        let _held = self.hold(root).map_err(|_| Why::Unread)?;
+        self.read();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let objects = &self.objects;
+        let mut found = Sweep { root, home, objects, old: &self.list.files, until, now_s, cancel }.look();
+        self.list.held = self.list.held.saturating_add(found.added);
+        if let Some(why) = found.ended {
+            // Whoever is stopped has not failed.
+            self.tries = (self.tries.0 + u32::from(!cancel.is_cancelled()), why);
+            // What was kept so far need not be kept again.
+            let mut files = std::mem::take(&mut self.list.files);
+            files.append(&mut found.files);
+            self.list.files = files;
+            let _ = self.write();
+            return Err(why);
+        }
+        self.tries.0 = 0;
+        let changes = self.list.differing(&found);
+        let is_other = !changes.is_empty() || self.list.files != found.files || self.list.unread != found.unread;
+        (self.list.files, self.list.unread) = (found.files, found.unread);
+        if is_other {
+            self.write().map_err(|_| Why::Unread)?;
+        }
+        Ok(changes)
+    }
+
+    /// Holds the list against other processes.
+    fn hold(&self, root: &Root) -> io::Result<File> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        let name = self.folder.join(ROOT);
+        if !name.exists() {
+            fs::write(&name, root.path().as_os_str().as_encoded_bytes())?;
+        }
+        let file = File::open(name)?;
+        // Where there are no locks, nobody can be kept out.
+        let _ = flock(&file, FlockOperation::LockExclusive);
+        Ok(file)
+    }
+
+    /// Takes in what another process has written. A list that cannot be read is none: everything is looked at again.
+    fn read(&mut self) {
+        let path = self.folder.join(LIST);
+        let written = fs::metadata(&path).and_then(|known| known.modified()).ok();
+        if written.is_some() && written == self.written {
+            return;
+        }
+        self.written = written;
+        self.list = fs::read_to_string(&path).ok().and_then(|text| List::parse(&text)).unwrap_or_default();
+    }
+
+    fn write(&mut self) -> io::Result<()> {
+        let needed: HashSet<Hash> = self.list.files.values().filter_map(|known| known.state.bytes()).collect();
+        self.list.held = self.objects.prune(self.list.held, &needed);
+        let (path, temp) = (self.folder.join(LIST), self.folder.join("list.tmp"));
+        let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temp)?;
+        file.write_all(self.list.text().as_bytes())?;
+        drop(file);
+        fs::rename(&temp, &path)?;
+        self.written = fs::metadata(&path)?.modified().ok();
+        Ok(())
+    }
+}
+
+impl List {
+    /// What differs from it.
+    fn differing(&self, found: &Found) -> Vec<Change> {
+        let state = |files: &Files, path: &str| files.get(path).map_or(State::Gone, |known| known.state);
+        let mut changes = BTreeMap::new();
+        for (path, known) in &found.files {
+            let before = state(&self.files, path);
+            if before != known.state {
+                changes.insert(path, (before, known.state));
+            }
+        }
+        for (path, known) in self.files.iter().filter(|(path, _)| !found.files.contains_key(*path)) {
+            changes.insert(path, (known.state, State::Gone));
+        }
+        // Where other things are ignored than before, what seems to have come or gone may have been there all the time.
+        let is_ruled_anew = changes.keys().any(|path| is_rules(path));
+        let was_unread = |path: &str| {
+            let unread = self.unread.iter().chain(&found.unread);
+            unread.into_iter().any(|folder| folder.is_empty() || Path::new(path).starts_with(folder))
+        };
+        let is_known = |path: &str, before: State, after: State| {
+            (before != State::Gone && after != State::Gone) || is_rules(path) || !(is_ruled_anew || was_unread(path))
+        };
+        let known = changes.into_iter().filter(|(path, (before, after))| is_known(path, *before, *after));
+        known.map(|(path, (before, after))| Change { path: path.clone(), before, after }).collect()
+    }
+
+    fn text(&self) -> String {
+        let head = Head { version: VERSION, unread: self.unread.clone(), held: self.held };
+        let mut text = serde_json::to_string(&head).unwrap_or_default();
+        text.push('\n');
+        for (path, Known { stamp, is_fresh, state }) in &self.files {
+            let (kind, hash) = match state {
+                State::File { hash, program: false } => ('f', Some(hash)),
+                State::File { hash, program: true } => ('x', Some(hash)),
+                State::Link { hash } => ('l', Some(hash)),
+                State::Large | State::Gone | State::Other => ('L', None),
+            };
+            let hash = hash.map_or_else(|| "-".to_owned(), Hash::to_string);
+            let fresh = if *is_fresh { '~' } else { '=' };
+            text.push_str(&format!("{kind} {fresh} {stamp:x} {hash} {path}\n"));
+        }
+        text
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (head, rest) = text.split_once('\n')?;
+        let Head { version, unread, held } = serde_json::from_str(head).ok()?;
+        if version != VERSION {
+            return None;
+        }
+        let files = rest.lines().map(parse_line).collect::<Option<Files>>()?;
+        Some(Self { files, unread, held })
+    }
+}
+
+fn parse_line(line: &str) -> Option<(String, Known)> {
+    let mut parts = line.splitn(5, ' ');
+    let (kind, fresh, stamp, hash, path) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
+    let hash = || hash.parse::<Hash>().ok();
+    let state = match kind {
+        "f" => State::File { hash: hash()?, program: false },
+        "x" => State::File { hash: hash()?, program: true },
+        "l" => State::Link { hash: hash()? },
+        "L" => State::Large,
+        _ => return None,
+    };
+    let stamp = u64::from_str_radix(stamp, 16).ok()?;
+    Some((path.to_owned(), Known { stamp, is_fresh: fresh == "~", state }))
+}
+
+/// A lock whose holder panicked still guards plain data.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests;
