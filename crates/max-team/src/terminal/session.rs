@@ -441,16 +441,19 @@ impl Session {
                 items.extend(failed(&self.lang.runtime_failure(&error)));
                 items
             }
-            Done::Opened { outcome: Ok(Arrival { opened, settings, events }), news } => {
-                let said = self.hear_of_crew(news);
-                self.settings = *settings;
-                let what = if opened.resumed { self.lang.resumed() } else { self.lang.new_session() };
-                let mut items = vec![note(format!("── {what} {}", opened.session))];
-                items.extend(said);
-                items.extend(self.begin(&opened, events));
-                items
-            }
+            Done::Opened { outcome: Ok(arrival), news } => self.opened(arrival, news),
         }
+    }
+
+    /// Another session is talked in from now on.
+    fn opened(&mut self, Arrival { opened, settings, events }: Arrival, news: News) -> Vec<Item> {
+        let said = self.hear_of_crew(news);
+        self.settings = *settings;
+        let what = if opened.resumed { self.lang.resumed() } else { self.lang.new_session() };
+        let mut items = vec![note(format!("── {what} {}", opened.session))];
+        items.extend(said);
+        items.extend(self.begin(&opened, events));
+        items
     }
 
     /// Whether the user can ask for a skill of that name: then it is no command of ours.

@@ -22,7 +22,7 @@ fn say(program: &Program, words: &str, first: bool) -> Ran {
 }
 
 fn write(reply: Reply, path: &str, content: &str) -> Reply {
-    reply.tool(&format!("w-{path}"), "write_file", json!({ "path": path, "content": content }))
+    reply.tool(format!("w-{path}"), "write_file", json!({ "path": path, "content": content }))
 }
 
 fn shell(command: &str) -> Reply {

@@ -82,7 +82,7 @@ struct Written {
 
 impl Agent {
     /// Writes down what was decided, with all that goes with it, and applies it.
-    pub(super) async fn commit(&mut self, mut events: Vec<Event>, extra: Extra) -> Result<(), RuntimeError> {
+    pub(super) async fn commit(&mut self, events: Vec<Event>, extra: Extra) -> Result<(), RuntimeError> {
         if events.is_empty() && extra.acks.is_empty() && extra.sends.is_empty() && extra.others.is_empty() {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Agent {
         if self.floor.seated() > CROWD_MIN {
             tokio::task::yield_now().await;
         }
-        let (events, images) = self.imaged(events).await;
+        let (mut events, images) = self.imaged(events).await;
         let at_ms = now_ms();
         events.extend(self.review_after(&events, at_ms));
         let mut extra = extra;
