@@ -260,7 +260,10 @@ mod tests {
     fn members_are_judged_by_their_names() {
         for (value, want) in [
             (json!({ "password": "hunter2horse" }), json!({ "password": "[redacted]" })),
-            (json!({ "user": { "api_key": "x", "id": "7" } }), json!({ "user": { "api_key": "[redacted]", "id": "7" } })),
+            (
+                json!({ "user": { "api_key": "x", "id": "7" } }),
+                json!({ "user": { "api_key": "[redacted]", "id": "7" } }),
+            ),
             (json!({ "Authorization": "Bearer a b" }), json!({ "Authorization": "[redacted]" })),
             (json!({ "accessToken": "a" }), json!({ "accessToken": "[redacted]" })),
             (json!({ "SECRET_KEY_BASE": "a" }), json!({ "SECRET_KEY_BASE": "[redacted]" })),
