@@ -340,7 +340,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     };
     let exit = chat(&away, &config, &team, None, open, seating)?;
     if let Some(path) = record {
-        let saved = record::save(&record::find(&away, None)?, &path, lang)?;
+        let saved = record::save(&record::find(&away, None)?, &path, false, lang)?;
         crate::commands::print(&format!("\n{saved}\n"))?;
     }
     crate::commands::print(&format!("\n{outro}\n"))?;
