@@ -42,7 +42,10 @@ impl Journal {
     /// Replaces the journal in a folder by a backup. What was there is kept in the file of that name, if there was
     /// anything. Nothing is changed if the backup does not hold, as the report then says, or if somebody uses the journal.
     pub async fn restore(dir: &Path, from: &Path, kept: &Path) -> Result<Report, JournalError> {
-        if fs::metadata(from).is_ok_and(|file| file.len() == 0) || !from.exists() {
+        let log = sqlite::log_of(from);
+        // A young one may still be in its write-ahead log alone.
+        let holds = |path: &Path| fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        if !from.exists() || !(holds(from) || holds(&log)) {
             return Err(JournalError::Absent { path: from.to_owned() });
         }
         if kept.exists() {
@@ -56,9 +59,11 @@ impl Journal {
         // A copy beside it is opened as any journal is: an older one becomes one of today, and the backup stays as it is.
         let beside = Beside::make(dir)?;
         let file = beside.0.join(sqlite::FILE);
-        // Wherever it lay, it is the user's alone from now on.
-        let copied = fs::copy(from, &file).and_then(|_| fs::set_permissions(&file, Permissions::from_mode(0o600)));
-        copied.map_err(|error| JournalError::Io { path: from.to_owned(), detail: error.to_string() })?;
+        take(from, &file)?;
+        // What was copied from beside a killed program has its last entries in there.
+        if log.exists() {
+            take(&log, &beside.0.join(sqlite::LOG))?;
+        }
         let copy = Self::open(beside.0.clone(), Options::default())?;
         let found = copy.verify()?;
         copy.close().await?;
@@ -74,6 +79,12 @@ impl Journal {
             restored => restored.map(|()| found),
         }
     }
+}
+
+/// Copies a file. Wherever it lay, it is the user's alone from now on.
+fn take(from: &Path, to: &Path) -> Result<(), JournalError> {
+    let copied = fs::copy(from, to).and_then(|_| fs::set_permissions(to, Permissions::from_mode(0o600)));
+    copied.map_err(|error| JournalError::Io { path: from.to_owned(), detail: error.to_string() })
 }
 
 /// A folder for the time of a restoration.

@@ -1,7 +1,7 @@
 //! Runs in files: found, read and written.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Write};
 use std::path::Path;
 
 use max_team_core::id::SessionId;
@@ -9,6 +9,7 @@ use max_team_core::team::{Place as Seat, Settings};
 use max_team_journal::{Journal, Options};
 use max_team_runtime::replay::Tape;
 use max_team_runtime::{Census, Sessions};
+use tempfile::NamedTempFile;
 
 use crate::args::{Talk, TeamFlags};
 use crate::exit::{Exit, Stop};
@@ -63,20 +64,34 @@ pub(crate) fn check(path: &Path, force: bool) -> Result<(), Stop> {
         let name = path.display().to_string();
         return Err(Stop::said(Exit::Usage, |lang| lang.tape_exists(&name)));
     }
-    Ok(())
+    // Nobody waits for a run that cannot be written down.
+    begin(path).map(drop)
 }
 
-/// Writes a run down, all of it or nothing; words on what was done.
-pub(crate) fn save(tape: &Tape, path: &Path, lang: Lang) -> Result<String, Stop> {
-    let name = path.display().to_string();
-    let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.tape_unwritten(&name, &why));
+/// A new file beside the one that is to be written. Only its owner can read it: what was said is in it.
+fn begin(path: &Path) -> Result<NamedTempFile, Stop> {
     let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    // Only its owner can read it: what was said is in it.
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|error| bad(error.to_string()))?;
+    NamedTempFile::new_in(folder).map_err(|error| unwritten(path, &error.to_string()))
+}
+
+fn unwritten(path: &Path, why: &str) -> Stop {
+    let name = path.display().to_string();
+    Stop::said(Exit::Failed, |lang| lang.tape_unwritten(&name, why))
+}
+
+/// Writes a run down, all of it or nothing; words on what was done. What is there is only replaced by force.
+pub(crate) fn save(tape: &Tape, path: &Path, force: bool, lang: Lang) -> Result<String, Stop> {
+    let name = path.display().to_string();
+    let bad = |why: String| unwritten(path, &why);
+    let mut file = begin(path)?;
     let mut out = BufWriter::new(file.as_file_mut());
     let redacted = tape.write(env!("CARGO_PKG_VERSION"), &mut out).map_err(|error| bad(error.to_string()))?;
     out.flush().map_err(|error| bad(error.to_string()))?;
     drop(out);
-    file.persist(path).map_err(|error| bad(error.to_string()))?;
+    let kept = if force { file.persist(path) } else { file.persist_noclobber(path) };
+    kept.map_err(|failed| match failed.error.kind() {
+        io::ErrorKind::AlreadyExists => Stop::said(Exit::Failed, |lang| lang.tape_exists(&name)),
+        _ => bad(failed.error.to_string()),
+    })?;
     Ok(lang.tape_written(&name, tape.len(), redacted))
 }

@@ -99,7 +99,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
             record,
         };
         let exit = drive(&team, |signals| face.run(open, signals))?;
-        crate::commands::sessions::forget_old(place, &config, place.lang(&config));
+        crate::commands::sessions::forget_old(place, &config, exit);
         return Ok(exit);
     }
     // Who was asked for by name may have something to begin with.
@@ -108,7 +108,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
     let seating = Seating { first, no_color: talk.no_color, crew, mates, ..Seating::at(root) };
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
-    crate::commands::sessions::forget_old(place, &config, place.lang(&config));
+    crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
 }
 
@@ -340,7 +340,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
     };
     let exit = chat(&away, &config, &team, None, open, seating)?;
     if let Some(path) = record {
-        let saved = record::save(&record::find(&away, None)?, &path, lang)?;
+        let saved = record::save(&record::find(&away, None)?, &path, false, lang)?;
         crate::commands::print(&format!("\n{saved}\n"))?;
     }
     crate::commands::print(&format!("\n{outro}\n"))?;

@@ -1,5 +1,6 @@
 //! What can go wrong in the runtime, in words that say what to do next.
 
+use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
 use max_team_journal::JournalError;
 
@@ -22,12 +23,26 @@ pub enum RuntimeError {
         /// Why.
         detail: String,
     },
+    /// A text beside the log that this version cannot read.
+    #[error("the text `{text}` cannot be read: {detail}; if it comes from a recording, record the run again")]
+    BadText {
+        /// Which.
+        text: Hash,
+        /// Why.
+        detail: String,
+    },
     /// Somebody else wrote first, again and again.
     #[error("others write to `{0}` all the time; try again")]
     Busy(String),
     /// No such session.
     #[error("there is no session `{0}`; `max-team sessions list` shows those there are")]
     NoSession(String),
+    /// What sessions keep in files is still there.
+    #[error("what was kept in files could not be removed, and nothing was forgotten: {detail}; try again")]
+    NotCleared {
+        /// Why.
+        detail: String,
+    },
     /// No such point of a run.
     #[error(
         "there is no such point in `{session}`, in which the user spoke {turns} times; `max-team replay {session}` shows the \

@@ -22,7 +22,7 @@ pub use key::{Key, KeyError, Scope, Section};
 pub use lasting::{Exchange, is_due, says_something_lasting};
 pub use quote::{occurs, proof, vouches};
 pub use rank::{Posting, QUERY_TERMS_MAX, query_terms, score, terms};
-pub use secret::{redact, redact_value};
+pub use secret::{redact, redact_json, redact_value};
 pub use write::{EXPERT, Refusal, Writer, forget, may_write, set};
 
 use crate::id::{SessionId, TurnId};

@@ -31,8 +31,8 @@ const PREFIXES: [&str; 17] = [
 ];
 /// Letters after such a beginning that make it a key.
 const REST_MIN: usize = 12;
-/// Words before a secret.
-const NAMES: [&str; 12] = [
+/// What secrets are called.
+const NAMES: [&str; 16] = [
     "password",
     "passwd",
     "passphrase",
@@ -40,14 +40,26 @@ const NAMES: [&str; 12] = [
     "apikey",
     "api key",
     "secret",
+    "secretkey",
+    "access_key",
+    "accesskey",
     "access_token",
     "private_key",
+    "privatekey",
     "密码",
     "口令",
     "密钥",
 ];
-/// What may stand between such a word and the secret.
-const LINKS: [&str; 8] = [" is ", ":", "=", "：", "是", "为", " ", "\""];
+/// What secrets are called and much else is, too.
+const VAGUE: [&str; 2] = ["token", "authorization"];
+/// Letters of a value under such a name that make it a secret.
+const VAGUE_MIN: usize = 8;
+/// What may stand between a name and the secret.
+const LINKS: [&str; 9] = [" is ", ":", "=", "：", "是", "为", " ", "\"", "\\"];
+/// Links that alone do not make a secret of what follows.
+const LOOSE: [&str; 3] = [" ", "\"", "\\"];
+/// What stands before the secret in a header.
+const SCHEMES: [&str; 3] = ["bearer ", "basic ", "token "];
 /// How a private key in a file begins.
 const BLOCK: &str = "-----BEGIN ";
 
@@ -67,26 +79,63 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     doomed.sort_unstable();
     let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
     for (start, end) in doomed {
+        // Two may overlap: whatever one of them covers goes.
         if start >= from {
             kept.push_str(text.get(from..start).unwrap_or_default());
             kept.push_str(REDACTED);
-            from = end;
         }
+        from = from.max(end);
     }
     kept.push_str(text.get(from..).unwrap_or_default());
     Cow::Owned(kept)
 }
 
-/// The same for every text in a value.
+/// The same for every text in a value, and for whatever is called like a secret. JSON in a text stays JSON.
 pub fn redact_value(value: &Value) -> Value {
     match value {
-        Value::String(text) => Value::String(redact(text).into_owned()),
+        Value::String(text) => Value::String(redact_json(text).unwrap_or_else(|| redact(text).into_owned())),
         Value::Array(items) => Value::Array(items.iter().map(redact_value).collect()),
         Value::Object(members) => {
-            Value::Object(members.iter().map(|(name, value)| (name.clone(), redact_value(value))).collect())
+            Value::Object(members.iter().map(|(name, value)| (name.clone(), redact_member(name, value))).collect())
         }
         other => other.clone(),
     }
+}
+
+/// The same for a text that is an object or a list; nothing if it is neither.
+pub fn redact_json(text: &str) -> Option<String> {
+    let parsed: Value = text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str(text).ok())??;
+    let safe = redact_value(&parsed);
+    // What has no secret stays as it was written.
+    Some(if safe == parsed { text.to_owned() } else { safe.to_string() })
+}
+
+fn redact_member(name: &str, value: &Value) -> Value {
+    match value {
+        Value::String(text) if !text.is_empty() && is_name(name) => Value::String(REDACTED.to_owned()),
+        value => redact_value(value),
+    }
+}
+
+/// Whether a secret may be called so.
+fn is_name(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let mut all = NAMES.iter().chain(&VAGUE).flat_map(|name| lower.match_indices(name));
+    all.any(|(at, name)| tail(text, at + name.len()) == Some(text.len()))
+}
+
+/// Where a name ends that goes on behind such a word, as in `SECRET_KEY`; nothing if the word is another one, as in
+/// `tokens`.
+fn tail(text: &str, at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let begins = |next: char| match next {
+        'a'..='z' => false,
+        'A'..='Z' => text.get(..at).is_some_and(|before| before.ends_with(|last: char| last.is_ascii_lowercase())),
+        _ => true,
+    };
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+    rest.chars().next().is_none_or(begins).then_some(at + length)
 }
 
 fn is_key(word: &str) -> bool {
@@ -95,7 +144,7 @@ fn is_key(word: &str) -> bool {
 
 /// Runs of letters that keys are made of: where each begins and ends.
 fn words(text: &str) -> Vec<(usize, usize)> {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '+' | '=');
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '+');
     let (mut words, mut from) = (Vec::new(), None);
     for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
         match (is_part(letter), from) {
@@ -113,27 +162,56 @@ fn words(text: &str) -> Vec<(usize, usize)> {
 /// What follows a word such as `password`.
 fn named(text: &str) -> Vec<(usize, usize)> {
     let lower = text.to_ascii_lowercase();
+    let starts = |from: usize, word: &str| lower.get(from..).is_some_and(|rest| rest.starts_with(word));
     let mut found = Vec::new();
-    for name in NAMES {
+    for name in NAMES.iter().chain(&VAGUE) {
         for (at, _) in lower.match_indices(name) {
-            let mut from = at + name.len();
-            let mut linked = false;
-            while let Some(link) =
-                LINKS.iter().find(|link| lower.get(from..).is_some_and(|rest| rest.starts_with(**link)))
-            {
-                linked |= *link != " " && *link != "\"";
+            let Some(end) = tail(text, at + name.len()) else { continue };
+            let (mut from, mut linked) = (end, false);
+            while let Some(link) = LINKS.iter().find(|link| starts(from, link)) {
+                linked |= !LOOSE.contains(link);
                 from += link.len();
             }
-            let rest = text.get(from..).unwrap_or_default();
-            let end = rest
-                .find(|letter: char| letter.is_whitespace() || "\"',;，。；".contains(letter))
-                .unwrap_or(rest.len());
-            if linked && end > 0 {
-                found.push((from, from + end));
+            from += SCHEMES.iter().find(|scheme| starts(from, scheme)).map_or(0, |scheme| scheme.len());
+            let secret = value(text.get(from..).unwrap_or_default());
+            let called = Called { vague: VAGUE.contains(name), name: text.get(at..end).unwrap_or_default() };
+            if linked && called.hides(secret, starts(end, "\"") || starts(end, "\\\"")) {
+                found.push((from, from + secret.len()));
             }
         }
     }
     found
+}
+
+/// What stands there, up to where it may end.
+fn value(rest: &str) -> &str {
+    let end = rest.find(|letter: char| letter.is_whitespace() || "\"',;，。；".contains(letter));
+    let value = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
+    match rest.get(value.len()..).is_some_and(|after| after.starts_with('"')) {
+        // The mark before a quotation mark is its own.
+        true => value.trim_end_matches('\\'),
+        false => value,
+    }
+}
+
+/// A name as it stands in a text.
+struct Called<'t> {
+    vague: bool,
+    name: &'t str,
+}
+
+impl Called<'_> {
+    /// Whether a value under it is a secret.
+    fn hides(&self, value: &str, quoted: bool) -> bool {
+        let is_plain = !self.name.contains(['_', '-']) && !self.vague;
+        if value.is_empty() || (!is_plain && value.chars().all(|letter| letter.is_ascii_digit())) {
+            return false;
+        }
+        let is_upper = !self.name.contains(|letter: char| letter.is_ascii_lowercase());
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.~+/=".contains(letter);
+        let is_random = value.contains(|letter: char| letter.is_ascii_digit()) && value.chars().all(is_part);
+        !self.vague || quoted || (value.len() >= VAGUE_MIN && (is_upper || is_random))
+    }
 }
 
 #[cfg(test)]
@@ -156,11 +234,72 @@ mod tests {
             ("he forgot his password again", "he forgot his password again"),
             ("sk-short and likes tea", "sk-short and likes tea"),
             ("我喜欢茶", "我喜欢茶"),
+            ("password=ghp_0123456789abcdef!tail", "password=[redacted]"),
+            (r#"{\"password\":\"hunter2horse\"}"#, r#"{\"password\":\"[redacted]\"}"#),
+            ("Authorization: Bearer abc123def456", "Authorization: Bearer [redacted]"),
+            ("clientSecret: s3cr3t, ok", "clientSecret: [redacted], ok"),
         ] {
             assert_eq!(redact(text), want, "{text}");
         }
         let value = json!({ "a": ["password: x1", 3], "b": null });
         assert_eq!(redact_value(&value), json!({ "a": ["password: [redacted]", 3], "b": null }));
+    }
+
+    #[test]
+    fn a_file_of_secrets_keeps_its_names() {
+        let file = "GITHUB_TOKEN=ghp_0123456789abcdef0123\nAWS_ACCESS_KEY_ID=AKIAIOSFODNN7EXAMPLE\n\
+                    AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY\nSECRET_KEY=django-insecure-1\n\
+                    export API_TOKEN=\"correct-horse\"\nPORT=8080\nDEBUG=true\n";
+        let want = "GITHUB_TOKEN=[redacted]\nAWS_ACCESS_KEY_ID=[redacted]\nAWS_SECRET_ACCESS_KEY=[redacted]\n\
+                    SECRET_KEY=[redacted]\nexport API_TOKEN=\"[redacted]\"\nPORT=8080\nDEBUG=true\n";
+        assert_eq!(redact(file), want);
+        assert_eq!(redact(want), want, "what is taken out is not taken out again");
+    }
+
+    #[test]
+    fn members_are_judged_by_their_names() {
+        for (value, want) in [
+            (json!({ "password": "hunter2horse" }), json!({ "password": "[redacted]" })),
+            (
+                json!({ "user": { "api_key": "x", "id": "7" } }),
+                json!({ "user": { "api_key": "[redacted]", "id": "7" } }),
+            ),
+            (json!({ "Authorization": "Bearer a b" }), json!({ "Authorization": "[redacted]" })),
+            (json!({ "accessToken": "a" }), json!({ "accessToken": "[redacted]" })),
+            (json!({ "SECRET_KEY_BASE": "a" }), json!({ "SECRET_KEY_BASE": "[redacted]" })),
+            // JSON in a text is still JSON.
+            (
+                json!({ "arguments": r#"{"password":"a\"b","n":1}"# }),
+                json!({ "arguments": r#"{"password":"[redacted]","n":1}"# }),
+            ),
+        ] {
+            assert_eq!(redact_value(&value), want, "{value}");
+        }
+        for same in [
+            json!({ "tokens": "12", "max_tokens": 4096, "secretary": "Ann", "password": "" }),
+            json!({ "properties": { "password": { "type": "string" } }, "required": ["password"] }),
+            json!({ "text": r#"{ "a":  1 }"# }),
+        ] {
+            assert_eq!(redact_value(&same), same);
+        }
+    }
+
+    #[test]
+    fn what_is_no_secret_stays() {
+        for text in [
+            "tokens: 12",
+            "TOKENS: 12",
+            "max_tokens=4096",
+            "token_limit: 5000",
+            "password reset works",
+            "the secretary is Ann",
+            "let token = lexer.next();",
+            "the next token is a brace",
+            "authorization: denied",
+            "a == b and c=d",
+        ] {
+            assert_eq!(redact(text), text);
+        }
     }
 
     proptest! {

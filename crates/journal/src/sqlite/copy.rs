@@ -56,8 +56,9 @@ type Checked = Result<(), JournalError>;
 /// it open.
 pub(crate) fn restore(dir: &Path, from: &Path, kept: &Path) -> Result<(), JournalError> {
     let path = dir.join(FILE);
+    // A journal that is gone may have left its write-ahead log, which is no part of the new one.
     if !path.exists() {
-        return fs::rename(from, &path).map_err(|error| failed(&path, &error));
+        return exchange(dir, from, kept);
     }
     let mut old = match alone(&path) {
         Ok(old) => old,
@@ -90,19 +91,36 @@ fn alone(path: &Path) -> Result<Db, JournalError> {
     Ok(db)
 }
 
-/// The same by the names of the files, for a journal that cannot be read.
+/// The same by the names of the files, for a journal that cannot be read or is not there. If there was one, there is one
+/// at every moment: the old one has both names until the new one takes its place.
 fn exchange(dir: &Path, from: &Path, kept: &Path) -> Result<(), JournalError> {
     let path = dir.join(FILE);
-    let move_away = |name: &str, to: PathBuf| match fs::rename(dir.join(name), to) {
+    let is_done = |done: io::Result<()>| match done {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, &error)),
         _ => Ok(()),
     };
-    let mut log = kept.to_owned().into_os_string();
+    is_done(fs::hard_link(&path, kept).or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::AlreadyExists => Err(error),
+        // A file system without links.
+        _ => fs::copy(&path, kept).and_then(|_| File::open(kept)?.sync_all()),
+    }))?;
+    is_done(fs::rename(dir.join(LOG), log_of(kept)))?;
+    is_done(fs::remove_file(dir.join(format!("{FILE}-shm"))))?;
+    // The log is gone for good before there is a journal that it is not of.
+    sync_folder(dir).map_err(|error| failed(&path, &error))?;
+    let placed = File::open(from).and_then(|file| file.sync_all()).and_then(|()| fs::rename(from, &path));
+    placed.and_then(|()| sync_folder(dir)).map_err(|error| failed(&path, &error))
+}
+
+/// The write-ahead log of a database in a file of any name.
+pub(crate) fn log_of(file: &Path) -> PathBuf {
+    let mut log = file.to_owned().into_os_string();
     log.push("-wal");
-    move_away(FILE, kept.to_owned())?;
-    move_away(LOG, log.into())?;
-    drop(fs::remove_file(dir.join(format!("{FILE}-shm"))));
-    fs::rename(from, &path).map_err(|error| failed(&path, &error))
+    log.into()
+}
+
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    File::open(folder).and_then(|folder| folder.sync_all())
 }
 
 /// Copies into a new file, which then needs no other beside it.
@@ -138,7 +156,7 @@ fn keep(made: &Path, to: &Path) -> Result<(), JournalError> {
         Err(_) => fs::rename(made, to).map_err(|error| failed(to, &error))?,
     }
     let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(to, &error))
+    sync_folder(folder).map_err(|error| failed(to, &error))
 }
 
 fn failed(path: &Path, error: &io::Error) -> JournalError {

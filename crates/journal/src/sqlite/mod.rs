@@ -24,7 +24,7 @@ use max_team_core::id::WorkerId;
 use max_team_core::limits::COMMITS_QUEUED_MAX;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::copy::restore;
+pub(crate) use self::copy::{log_of, restore};
 pub(crate) use self::db::{Db, FILE, LOG};
 use self::writer::{Job, Writer};
 use crate::commit::{Commit, Committed, Projection, Strength};

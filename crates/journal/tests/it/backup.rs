@@ -132,3 +132,53 @@ async fn a_journal_that_cannot_be_read_is_replaced_too() {
     assert!(fs::read(&kept).unwrap().starts_with(b"not a database"));
     assert_eq!(texts(&Journal::open(dir.path(), Options::default()).unwrap().read("a", 0, 9).unwrap()), ["1", "2"]);
 }
+
+/// What a killed program leaves: the file, and beside it the log with its last entries.
+async fn killed(texts: &[&str]) -> tempfile::TempDir {
+    let (dir, journal) = written(texts).await;
+    let left = tempfile::tempdir().unwrap();
+    for name in ["journal.db", "journal.db-wal"] {
+        fs::copy(dir.path().join(name), left.path().join(name)).unwrap();
+    }
+    assert!(fs::metadata(left.path().join("journal.db-wal")).unwrap().len() > 0);
+    journal.close().await.unwrap();
+    left
+}
+
+/// The log of a journal that somebody has deleted is none of the new one's.
+#[tokio::test]
+async fn a_log_that_is_left_alone_is_not_played_into_another_journal() {
+    let (elsewhere, journal) = written(&["good"]).await;
+    let backup = elsewhere.path().join("copy.db");
+    journal.backup(&backup).unwrap();
+    journal.close().await.unwrap();
+    let dir = killed(&["1", "2", "3"]).await;
+    fs::remove_file(dir.path().join("journal.db")).unwrap();
+    fs::write(dir.path().join("journal.db-shm"), "old").unwrap();
+    let (kept, log) = (dir.path().join("kept.db"), fs::read(dir.path().join("journal.db-wal")).unwrap());
+    assert!(Journal::restore(dir.path(), &backup, &kept).await.unwrap().is_sound());
+    assert_eq!(names(dir.path()), ["journal.db", "kept.db-wal"]);
+    assert_eq!(fs::read(dir.path().join("kept.db-wal")).unwrap(), log, "nothing is thrown away");
+    let journal = Journal::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(texts(&journal.read("a", 0, 9).unwrap()), ["good"]);
+    assert!(journal.verify().unwrap().is_sound());
+    journal.close().await.unwrap();
+}
+
+/// What was copied by hand from a killed program comes with the entries that are only in its log.
+#[tokio::test]
+async fn a_copy_comes_with_its_log() {
+    let copied = killed(&["1", "2", "3"]).await;
+    let from = copied.path().join("journal.db");
+    let before = names(copied.path());
+    let (dir, journal) = written(&["other"]).await;
+    journal.close().await.unwrap();
+    drop(journal);
+    let kept = dir.path().join("kept.db");
+    assert!(Journal::restore(dir.path(), &from, &kept).await.unwrap().is_sound());
+    let journal = Journal::open(dir.path(), Options::default()).unwrap();
+    assert_eq!(texts(&journal.read("a", 0, 9).unwrap()), ["1", "2", "3"]);
+    journal.close().await.unwrap();
+    assert_eq!(names(copied.path()), before, "the copy stays as it is");
+    assert_eq!(texts(&entries(&Journal::look(&kept).unwrap())[..1]), ["other"]);
+}

@@ -178,27 +178,46 @@ fn journal(place: &Place, rebuild: bool, findings: &mut Findings) {
         Ok(journal) => journal,
         Err(error) => return findings.bad(what, lang.journal_failure(&error)),
     };
-    match journal.quick_check() {
-        Ok(faults) if faults.is_empty() => findings.good(what, lang.database_sound().to_owned()),
-        Ok(faults) => findings.bad(what, lang.database_damaged(&faults.join("; "))),
-        Err(error) => findings.bad(what, lang.journal_failure(&error)),
+    let is_sound = is_sound(&journal, rebuild, findings);
+    match (rebuild, is_sound) {
+        (false, _) => {}
+        (true, true) => remake(&journal, findings),
+        // Rows that follow from a damaged log would be worse than those there are.
+        (true, false) => findings.bad(what, lang.not_rebuilt().to_owned()),
     }
-    match journal.last_seq() {
-        Ok(entries) if entries > VERIFIED_ENTRIES_MAX => {
+}
+
+/// Whether the file and the log are as they were written; a long log is only looked at where that is `wanted`.
+fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
+    let (lang, what) = (findings.lang, findings.lang.journal());
+    let bad = |findings: &mut Findings, words: String| {
+        findings.bad(what, words);
+        false
+    };
+    let file = match journal.quick_check() {
+        Ok(faults) if faults.is_empty() => {
+            findings.good(what, lang.database_sound().to_owned());
+            true
+        }
+        Ok(faults) => bad(findings, lang.database_damaged(&faults.join("; "))),
+        Err(error) => bad(findings, lang.journal_failure(&error)),
+    };
+    let log = match journal.last_seq() {
+        Ok(entries) if entries > VERIFIED_ENTRIES_MAX && !wanted => {
             findings.good(what, lang.entries_unchecked(entries));
+            true
         }
         Ok(entries) => match journal.verify() {
-            Ok(report) if report.faults.is_empty() => {
+            Ok(report) if report.is_sound() => {
                 findings.good(what, lang.entries_hold(entries));
+                true
             }
-            Ok(_) => findings.bad(what, lang.not_as_written().to_owned()),
-            Err(error) => findings.bad(what, lang.journal_failure(&error)),
+            Ok(_) => bad(findings, lang.not_as_written().to_owned()),
+            Err(error) => bad(findings, lang.journal_failure(&error)),
         },
-        Err(error) => findings.bad(what, lang.journal_failure(&error)),
-    }
-    if rebuild {
-        remake(&journal, findings);
-    }
+        Err(error) => bad(findings, lang.journal_failure(&error)),
+    };
+    file && log
 }
 
 /// Holds every row against the log, says what differs, and makes them all again.

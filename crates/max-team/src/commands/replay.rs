@@ -17,6 +17,7 @@ use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::record;
 use crate::setup::Place;
+use crate::terminal::text::clean_line;
 use crate::words::Lang;
 
 /// The longest pause between two events, however long it was then.
@@ -32,7 +33,7 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     if let Some(path) = &options.record {
         let path = place.cwd.join(path);
         record::check(&path, options.force)?;
-        let words = record::save(&record::find(place, options.run.as_deref())?, &path, lang)?;
+        let words = record::save(&record::find(place, options.run.as_deref())?, &path, options.force, lang)?;
         super::print(&format!("{words}\n"))?;
         return Ok(Exit::Ok);
     }
@@ -53,7 +54,7 @@ async fn play(tape: &Tape, options: &args::Replay, lang: Lang) -> anyhow::Result
     let events = tape.play(&replica).map_err(stop)?;
     let speed = options.speed.or_else(|| io::stdout().is_terminal().then_some(1.0));
     if !options.json {
-        put(&lang.replay_begins(&tape.session.to_string(), &tape.cwd))?;
+        put(&clean_line(&lang.replay_begins(&tape.session.to_string(), &tape.cwd)))?;
     }
     let mut before = None;
     for event in &events {
@@ -100,7 +101,7 @@ fn conclude(tape: &Tape, folded: &Kept, events: usize, json: bool, lang: Lang) -
         match &differs {
             None => put(lang.run_goes_on())?,
             Some(differs) if differs.is_empty() => put(lang.as_kept())?,
-            Some(differs) => differs.iter().try_for_each(|name| put(&format!("  ≠ {name}")))?,
+            Some(differs) => differs.iter().try_for_each(|name| put(&clean_line(&format!("  ≠ {name}"))))?,
         }
     }
     match differs {

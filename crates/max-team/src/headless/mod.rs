@@ -183,7 +183,7 @@ impl Headless {
             }
         }
         if let Some(path) = &self.record {
-            talk(&record::save(&self.handle.tape(session)?, path, self.lang)?);
+            talk(&record::save(&self.handle.tape(session)?, path, false, self.lang)?);
         }
         Ok(())
     }

@@ -40,6 +40,9 @@ phrases! {
     database_sound: "the database is sound", "数据库完好";
     not_as_written: "it is not as it was written: max-team audit verify shows where",
         "与写入时不同：用 max-team audit verify 查看位置";
+    not_rebuilt: "the rows were left as they are, as the log that they follow from is damaged: max-team restore FILE puts a \
+                  backup in its place",
+        "数据行保持原样，因为它们所依据的日志已损坏：用 max-team restore 文件 以备份替换";
     walls: "walls", "隔离墙";
     wall: "wall", "墙";
     walls_off: "turned off by `project.sandbox: false`: a command can do all that you can",
@@ -195,6 +198,12 @@ impl Lang {
         match error {
             RuntimeError::Journal(error) => self.journal_failure(error),
             RuntimeError::NoSession(id) => format!("没有会话 `{id}`；用 `max-team sessions list` 查看"),
+            RuntimeError::NotCleared { detail } => {
+                format!("无法删除保存在文件中的内容，未清除任何会话：{detail}；请重试")
+            }
+            RuntimeError::BadText { text, detail } => {
+                format!("无法读取文本 `{text}`：{detail}；如果它来自录制文件，请重新录制")
+            }
             RuntimeError::NoPoint { session, turns } => {
                 format!("`{session}` 中没有这一点（用户共发言 {turns} 次）；用 `max-team replay {session}` 查看编号")
             }

@@ -205,8 +205,10 @@ impl Lang {
         let sessions = plural(count, "session");
         say!(
             self,
-            "What was said and done in {sessions} is erased for good. Go on?",
-            "{count} 个会话的内容将被永久清除。继续吗？"
+            "What was said and done in {sessions} is erased for good. Kept answers of experts (`max-team cache clear`), \
+             letters to you, forks, the audit file, recordings and backups stay. Go on?",
+            "{count} 个会话的内容将被永久清除。专家保存的答案（`max-team cache clear`）、寄给您的信件、分支会话、审计文件、录制和备份仍会\
+             保留。继续吗？"
         )
     }
 

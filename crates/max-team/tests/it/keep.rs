@@ -8,7 +8,7 @@ use max_team_runtime::{Sessions, compare_rows};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
-use crate::program::{Program, Ran, finish, kill};
+use crate::program::{Program, Ran, finish, kill, signal};
 
 /// Rows of lists, changed behind the log's back.
 fn damage(program: &Program, projections: Vec<Projection>) {
@@ -87,6 +87,31 @@ fn a_damaged_row_is_named_and_made_again() {
     holds(&program);
     assert!(program.run(&["doctor", "--rebuild"]).out.contains("every row follows from the log"));
     assert_eq!(program.run(&["-c", "-p", "second"]).out, "two\n");
+}
+
+/// Rows are not made again from a log that says something else than was written.
+#[test]
+fn nothing_is_made_again_from_a_damaged_log() {
+    let server = ModelServer::start([Reply::text("the answer is marmalade")]);
+    let program = Program::with(&server);
+    program.run(&["-p", "first"]);
+    damage(&program, vec![Projection::Delete { table: "session".into(), key: sessions(&program).remove(0) }]);
+    let path = program.home().join("journal.db");
+    let whole = fs::read(&path).unwrap();
+    let mut bytes = whole.clone();
+    let places: Vec<usize> =
+        bytes.windows(9).enumerate().filter(|(_, it)| *it == b"marmalade").map(|it| it.0).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[at + 8] = b'a');
+    fs::write(&path, bytes).unwrap();
+    let refused = program.run(&["doctor", "--rebuild"]);
+    assert!(refused.code == 1 && refused.out.contains("max-team restore FILE"), "{refused:?}");
+    assert!(!refused.out.contains("made again from the log"), "{refused:?}");
+    assert_eq!(sessions(&program).len(), 0, "what there was is as it was");
+    // With the log as it was written they are.
+    fs::write(&path, whole).unwrap();
+    let rebuilt = program.run(&["doctor", "--rebuild"]);
+    assert!(rebuilt.code == 0 && sessions(&program).len() == 1, "{rebuilt:?}");
 }
 
 /// What comes before the damage is still there to be read, and the user is told what to do.
@@ -177,6 +202,13 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
     finish(running);
     let entries = program.journal().len();
     let files = program.home().join("files").join(&secret);
+    // What cannot be removed is removed first: the session is still there to try it again.
+    fs::create_dir_all(files.parent().unwrap()).unwrap();
+    fs::write(&files, "in the way").unwrap();
+    let stuck = program.run(&["sessions", "forget", &secret, "--yes"]);
+    assert!(stuck.code == 1 && stuck.err.contains("nothing was forgotten"), "{stuck:?}");
+    assert!(sessions(&program).contains(&secret));
+    fs::remove_file(&files).unwrap();
     fs::create_dir_all(&files).unwrap();
     fs::write(files.join("note.txt"), "marmalade").unwrap();
     let forgotten = program.run(&["sessions", "forget", &secret, "--yes"]);
@@ -202,7 +234,13 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
 
 #[test]
 fn what_is_older_than_the_user_keeps_is_forgotten_by_itself() {
-    let server = ModelServer::start(["old", "new", "newer"].map(Reply::text));
+    let gate = Gate::new();
+    let server = ModelServer::start([
+        Reply::text("old"),
+        Reply::text("new"),
+        Reply::text("stopped").gate_before(&gate),
+        Reply::text("newer"),
+    ]);
     let program = Program::with(&server).file(".max-team/config.yaml", "journal:\n  keep_days: 30\n");
     program.run(&["-p", "first"]);
     let old = sessions(&program).remove(0);
@@ -219,9 +257,16 @@ fn what_is_older_than_the_user_keeps_is_forgotten_by_itself() {
     let older = program.run(&["sessions", "forget", "--older-than", "90d", "--dry-run"]);
     assert!(older.out.contains(&old) && older.out.contains("1 session would"), "{older:?}");
     fs::write(program.home().join("config.yaml"), "journal:\n  keep_days: 30\n").unwrap();
+    // Whoever stops the program wants it to end.
+    let running = program.start(&["-p", "stop this"]);
+    gate.wait_reached();
+    signal(&running, "TERM");
+    let ran = finish(running);
+    gate.open();
+    assert!(ran.code == 143 && sessions(&program).contains(&old), "{ran:?}");
     let ran = program.run(&["-p", "third"]);
     assert!(ran.code == 0 && ran.err.contains("1 session forgotten"), "{ran:?}");
-    assert!(!sessions(&program).contains(&old) && sessions(&program).len() == 2);
+    assert!(!sessions(&program).contains(&old) && sessions(&program).len() == 3);
     holds(&program);
 }
 

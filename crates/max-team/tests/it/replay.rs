@@ -96,6 +96,92 @@ fn a_run_goes_into_a_file_without_secrets_and_plays_elsewhere() {
     assert_eq!(program.read("other.jsonl"), text, "the same run is the same file");
 }
 
+/// What tools found and models said, and a shape whose member is called like a secret and is none.
+#[test]
+fn a_recording_has_no_secret_of_a_file_and_its_tools_stay_readable() {
+    let schema = r#"{"type":"object","properties":{"password":{"type":"string"}},"required":["password"]}"#;
+    let found = json!({ "password": "hunter2horse" });
+    let server = ModelServer::start([look(), Reply::new().tool("t2", "structured_output", found)]);
+    let lines = "GITHUB_TOKEN=ghp_0123456789abcdef0123\nSECRET_KEY=correct-horse\nPORT=8080\n";
+    let program = Program::with(&server).file("a.txt", lines);
+    said(&program.run(&["-p", "Find it", "--json-schema", schema, "--record", "run.jsonl"]), 0, &["run.jsonl"]);
+    let text = program.read("run.jsonl");
+    for secret in ["ghp_0123", "correct-horse", "hunter2horse"] {
+        assert!(!text.contains(secret), "`{secret}`: {text}");
+    }
+    assert!(text.contains("PORT=8080") && text.contains("GITHUB_TOKEN=[redacted]"), "{text}");
+    said(&program.run(&["replay", "run.jsonl"]), 0, &["byte for byte"]);
+    said(&program.run(&["replay", "--strict", "run.jsonl"]), 0, &["would be the same"]);
+    // A folder that is called like the one of then, and more.
+    let other = PathBuf::from(format!("{}-new", program.project().display()));
+    std::fs::create_dir(&other).unwrap();
+    let tape = program.project().join("run.jsonl");
+    let mut command = program.command(&["replay", "--strict", tape.to_str().unwrap()]);
+    said(&finish(command.current_dir(&other).spawn().unwrap()), 0, &["would be the same"]);
+    // What is no JSON any more is said, not taken for nothing.
+    let broken = text.replace(r#""is":"[{"#, r#""is":"[{,"#);
+    assert_ne!(broken, text);
+    let broken = program.file("broken.jsonl", broken);
+    said(&broken.run(&["replay", "--strict", "broken.jsonl"]), 1, &["cannot be read", "record the run again"]);
+}
+
+#[test]
+fn a_recording_of_somebody_else_moves_no_cursor_and_ends() {
+    let server = ModelServer::start([look(), Reply::text("It says x.")]);
+    let program = Program::with(&server).file("a.txt", "x\n");
+    program.run(&["-p", "What is in a.txt?", "--record", "run.jsonl"]);
+    let text = program.read("run.jsonl");
+    let root = program.project().canonicalize().unwrap().display().to_string();
+    let hostile = text.replace(&root, &format!("{root}\\u001b[2J")).replace("\"turn agt_", "\"turn\\u001b]0;x agt_");
+    let ran = Program::alone().file("run.jsonl", hostile).run(&["replay", "run.jsonl"]);
+    said(&ran, 1, &["␛[2J", "≠ turn␛]0;x"]);
+    assert!(!ran.out.contains('\u{1b}') && !ran.err.contains('\u{1b}'), "{ran:?}");
+}
+
+/// Two who have called each other, as a file may say.
+#[test]
+fn a_recording_whose_callers_go_round_in_circles_is_held_against_today() {
+    let program = Program::alone();
+    said(&program.run(&["demo", "teammates", "--yes", "--record", "run.jsonl"]), 0, &["run.jsonl"]);
+    let mut lines: Vec<Value> =
+        program.read("run.jsonl").lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let started = |line: &&mut Value| {
+        let given = &line["payload"]["agent_started"]["assignment"];
+        given["reply_to"].as_str().is_some_and(|to| to.starts_with("agent/")) && given["plan"].is_null()
+    };
+    let mut called: Vec<&mut Value> = lines.iter_mut().filter(started).collect();
+    assert!(called.len() >= 2, "{called:?}");
+    let streams = [1, 0].map(|index: usize| called[index]["stream"].clone());
+    for (line, stream) in called.iter_mut().zip(streams) {
+        line["payload"]["agent_started"]["assignment"]["reply_to"] = stream;
+    }
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let ran = program.file("circle.jsonl", text).run(&["replay", "--strict", "circle.jsonl"]);
+    said(&ran, 1, &["nobody of that name"]);
+}
+
+/// Nobody pays for a run that cannot be written down, and what others have written meanwhile stays.
+#[test]
+fn a_recording_is_not_written_over_what_has_come_meanwhile() {
+    let gate = Gate::new();
+    let server = ModelServer::start([Reply::text("one").gate_before(&gate)]);
+    let program = Program::with(&server);
+    said(
+        &program.run(&["-p", "hi", "--record", "missing/run.jsonl"]),
+        1,
+        &["was not recorded in", "missing/run.jsonl"],
+    );
+    assert_eq!(server.count(), 0);
+    let running = program.start(&["-p", "hi", "--record", "run.jsonl"]);
+    gate.wait_reached();
+    std::fs::write(program.project().join("run.jsonl"), "mine").unwrap();
+    gate.open();
+    said(&finish(running), 1, &["one", "is there already"]);
+    assert_eq!(program.read("run.jsonl"), "mine");
+    said(&program.run(&["replay", "--record", "run.jsonl", "--force"]), 0, &["run.jsonl"]);
+    assert_ne!(program.read("run.jsonl"), "mine");
+}
+
 #[test]
 fn a_team_that_has_changed_is_found_out() {
     let server = ModelServer::start([look(), Reply::text("It says x.")]);

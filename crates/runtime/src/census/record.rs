@@ -9,11 +9,12 @@ use std::ops::ControlFlow;
 use max_team_core::event::{Approval, Event, Outcome};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
-use max_team_core::policy::By;
+use max_team_core::policy::{Answer, By};
 use max_team_journal::{Entry, Journal};
 use serde::Serialize;
 
 use super::Census;
+use super::grants::Grants;
 use crate::error::RuntimeError;
 use crate::plan::plan_stream;
 use crate::rows::{self, AgentRow, AnsweredRow, PlanRow, event_of, said, yes_or_no};
@@ -91,7 +92,7 @@ pub enum Allowed {
     Before {
         /// What holds.
         rule: String,
-        /// The last such answer, if it is known.
+        /// The last answer that says so by itself, if there is one.
         word: Option<Word>,
     },
     /// The mode that the agent works in.
@@ -119,6 +120,12 @@ pub struct Word {
     pub said: String,
     /// When.
     pub at_ms: i64,
+}
+
+impl Word {
+    pub(super) fn of(answer: &Answer, at_ms: i64) -> Self {
+        Self { by: answer.by.clone(), said: yes_or_no(answer).to_owned(), at_ms }
+    }
 }
 
 impl Filter {
@@ -198,16 +205,14 @@ struct Desk<'j> {
     known: HashMap<String, (Option<SessionId>, Option<AgentRow>)>,
     /// Who approved each plan.
     plans: HashMap<PlanId, Word>,
-    /// The last answer in each session that holds for longer.
-    grants: HashMap<SessionId, Word>,
-    /// The entry that says what each agent works under, and when it was written.
-    settings: HashMap<String, (u64, i64)>,
+    /// Answers that hold for longer.
+    grants: Grants,
 }
 
 impl<'j> Desk<'j> {
     fn new(journal: &'j Journal) -> Self {
         let (known, plans) = (HashMap::new(), HashMap::new());
-        Self { journal, known, plans, grants: HashMap::new(), settings: HashMap::new() }
+        Self { journal, known, plans, grants: Grants::default() }
     }
 
     fn record(&mut self, entry: &Entry) -> (Record, Option<AgentRow>) {
@@ -256,25 +261,13 @@ impl<'j> Desk<'j> {
 
     /// Remembers whose word later entries rest on.
     fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
-        let at_ms = entry.at_ms;
-        match event {
-            Event::Configured(_) | Event::AgentStarted(_) => {
-                self.settings.insert(entry.stream.clone(), (entry.seq, at_ms));
-            }
-            Event::PlanAnswered(answered) if matches!(answered.say, Say::Approve | Say::FirstWave | Say::Edit(_)) => {
-                if let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok()) {
-                    let word = Word { by: answered.by.clone(), said: said(&answered.say).to_owned(), at_ms };
-                    self.plans.insert(plan, word);
-                }
-            }
-            Event::QuestionAnswered(answered) if answered.answer.allow && answered.answer.always => {
-                if let Some(session) = session {
-                    let word =
-                        Word { by: answered.answer.by.clone(), said: yes_or_no(&answered.answer).to_owned(), at_ms };
-                    self.grants.insert(session, word);
-                }
-            }
-            _ => {}
+        self.grants.learn(session, entry, event);
+        if let Event::PlanAnswered(answered) = event
+            && matches!(answered.say, Say::Approve | Say::FirstWave | Say::Edit(_))
+            && let Some(plan) = entry.stream.strip_prefix("plan/").and_then(|id| id.parse().ok())
+        {
+            let (by, said) = (answered.by.clone(), said(&answered.say).to_owned());
+            self.plans.insert(plan, Word { by, said, at_ms: entry.at_ms });
         }
     }
 
@@ -296,11 +289,11 @@ impl<'j> Desk<'j> {
                 Approval::Rule(rule) => match plan.filter(|_| rule.contains(PLAN_WORDS)) {
                     Some(plan) => Allowed::Plan { plan, word: self.plans.get(&plan).cloned() },
                     None if rule.contains(GRANT_WORDS) => {
-                        let word = session.and_then(|session| self.grants.get(&session)).cloned();
+                        let word = self.grants.behind(session, &entry.stream, intent, rule);
                         Allowed::Before { rule: rule.clone(), word }
                     }
                     None if rule.starts_with(MODE_WORDS) => {
-                        Allowed::Mode { rule: rule.clone(), set: self.settings.get(&entry.stream).copied() }
+                        Allowed::Mode { rule: rule.clone(), set: self.grants.mode_set(&entry.stream) }
                     }
                     None => Allowed::Rule(rule.clone()),
                 },

@@ -31,12 +31,14 @@ pub struct Forgotten {
     pub entries: u64,
 }
 
-/// Erases what was said and done in sessions. One that a living process runs is refused, naming it.
+/// Erases what was said and done in sessions. One that a living process runs is refused, naming it. What they keep beside
+/// the journal is `clear`ed first, once nobody can open them any more: whoever is stopped in between finds them again.
 pub async fn forget_sessions(
     journal: &Journal,
     worker: &Worker,
     sessions: &[SessionId],
     by: &Principal,
+    clear: impl FnOnce() -> Result<(), String>,
 ) -> Result<Forgotten, RuntimeError> {
     let mut claimed = Vec::new();
     let mut done = Ok(Forgotten::default());
@@ -51,7 +53,10 @@ pub async fn forget_sessions(
         }
     }
     if done.is_ok() {
-        done = erase(journal, worker, sessions, by).await;
+        done = match clear() {
+            Ok(()) => erase(journal, worker, sessions, by).await,
+            Err(detail) => Err(RuntimeError::NotCleared { detail }),
+        };
     }
     for (resource, epoch) in claimed {
         journal.release(&resource, worker, epoch).await?;

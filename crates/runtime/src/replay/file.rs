@@ -16,7 +16,7 @@ use std::io::{self, BufRead, Write};
 
 use max_team_core::hash::Hash;
 use max_team_core::id::SessionId;
-use max_team_core::memory::{redact, redact_value};
+use max_team_core::memory::{redact, redact_json, redact_value};
 use max_team_journal::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -129,7 +129,9 @@ impl Tape {
             }
         }
         for text in tape.texts.values_mut() {
-            let safe = redact(&String::from_utf8_lossy(text)).into_owned().into_bytes();
+            let told = String::from_utf8_lossy(text);
+            // Tools and settings are JSON, and must still be.
+            let safe = redact_json(&told).unwrap_or_else(|| redact(&told).into_owned()).into_bytes();
             if safe != *text {
                 *text = safe;
                 count += 1;

@@ -15,13 +15,15 @@ use max_team_core::calling::hands::{Caller, EXIT_PLAN_MODE, MATES, TASK};
 use max_team_core::event::{AgentStarted, Approval, Event, LlmIntent};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
-use max_team_core::memory::redact;
+use max_team_core::limits::CALL_DEPTH_MAX;
+use max_team_core::memory::{redact, redact_value};
 use max_team_core::message::Assignment;
 use max_team_core::policy::{self, Action, Rules, Verdict};
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::{Input, STRUCTURED_OUTPUT, Turn};
 use max_team_journal::Fence;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::{Tape, again};
@@ -40,6 +42,9 @@ const CIRCUMSTANCES: [&str; 3] = ["Working directory: ", "Platform: ", "Today: "
 /// Sections about what was remembered, which is the run's, too; what follows them begins with the last.
 const REMEMBERED: [&str; 4] =
     ["# How you speak\n", "# What is known about the user\n", "# Your notes\n", "# Surroundings\n"];
+
+/// Callers above an agent: those that calls allow, and whoever carries out a skill for the deepest of them.
+const CALLERS_MAX: u32 = CALL_DEPTH_MAX + 1;
 
 /// What a call is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -156,7 +161,7 @@ impl Today<'_> {
         let task = started.assignment.as_ref().filter(|given| given.plan.is_some()).map(|given| &given.task);
         let name = task.map_or_else(|| name.clone(), |task| format!("{name}/{task}"));
         let before = calls.len();
-        let seated = self.seated(agent)?;
+        let seated = self.seated(agent, 0)?;
         let (mut turn, mut first, mut led_to) = (Turn::new(), None, Vec::new());
         let events = self.tape.events(agent)?;
         for (index, (seq, _, event)) in events.iter().enumerate() {
@@ -182,7 +187,7 @@ impl Today<'_> {
                 Event::LlmIntent(intent) => {
                     let mut changes = std::mem::take(&mut led_to);
                     match &seated {
-                        Some((_, frame)) => changes.extend(self.changes(&turn, intent, frame, &settings)),
+                        Some((_, frame)) => changes.extend(self.changes(&turn, intent, frame, &settings)?),
                         None => changes.push(nobody(&started.definition)),
                     }
                     let (number, attempt) = (intent.call, intent.attempt);
@@ -205,13 +210,17 @@ impl Today<'_> {
         Ok(())
     }
 
-    /// An agent as it would sit down now; nothing if there is nobody of its name.
-    fn seated(&self, agent: AgentId) -> Result<Option<(Definition, Frame)>, RuntimeError> {
+    /// An agent as it would sit down now; nothing if there is nobody of its name. It is looked at for somebody whom it has
+    /// called, so many calls above: a file may say that two have called each other.
+    fn seated(&self, agent: AgentId, above: u32) -> Result<Option<(Definition, Frame)>, RuntimeError> {
+        if above > CALLERS_MAX {
+            return Ok(None);
+        }
         let Some(started) = self.began.get(&agent) else { return Ok(None) };
         if agent == self.tape.lead {
             return self.lead(started).map(Some);
         }
-        let Some(mate) = self.mate(agent, started)? else { return Ok(None) };
+        let Some(mate) = self.mate(agent, started, above)? else { return Ok(None) };
         let mut settings = mate.settings.clone();
         settings.permissions.copy.clear();
         let definition = mate.definition.clone();
@@ -225,25 +234,33 @@ impl Today<'_> {
         let definition = if is_same { given } else { &started.definition };
         let coordinates = self.open.team.as_ref().is_some_and(|team| team.coordinator);
         // The shape that an answer must have comes with the prompt.
-        let schema = self.schema();
+        let schema = self.schema()?;
         let settings = Settings { structured: schema.is_some(), ..self.open.settings.clone() };
         self.house.lead_frame(&self.floor, None, definition.clone(), settings, schema, coordinates)
     }
 
     /// The shape that the lead's answer had to have.
-    fn schema(&self) -> Option<Value> {
-        let events = self.tape.events(self.tape.lead).ok()?;
+    fn schema(&self) -> Result<Option<Value>, RuntimeError> {
+        let events = self.tape.events(self.tape.lead)?;
         let tools = events.iter().find_map(|(_, _, event)| match event {
-            Event::LlmIntent(intent) if intent.summary.is_none() => self.tape.texts.get(&intent.request.tools),
+            Event::LlmIntent(intent) if intent.summary.is_none() => Some(intent.request.tools),
             _ => None,
         });
-        let all: Vec<Value> = serde_json::from_slice(tools?).ok()?;
+        let Some(tools) = tools else { return Ok(None) };
+        let all: Vec<Value> = self.parsed(&tools)?.unwrap_or_default();
         let tool = all.into_iter().find(|tool| tool.get("name").and_then(Value::as_str) == Some(STRUCTURED_OUTPUT));
-        tool?.get("schema").cloned()
+        Ok(tool.and_then(|tool| tool.get("schema").cloned()))
+    }
+
+    /// A recorded text that is JSON; nothing if it was not recorded.
+    fn parsed<T: DeserializeOwned>(&self, name: &Hash) -> Result<Option<T>, RuntimeError> {
+        let Some(text) = self.tape.texts.get(name) else { return Ok(None) };
+        let bad = |error: serde_json::Error| RuntimeError::BadText { text: *name, detail: error.to_string() };
+        serde_json::from_slice(text).map(Some).map_err(bad)
     }
 
     /// Somebody who works for others, as they would be started now.
-    fn mate(&self, agent: AgentId, started: &AgentStarted) -> Result<Option<Mate>, RuntimeError> {
+    fn mate(&self, agent: AgentId, started: &AgentStarted, above: u32) -> Result<Option<Mate>, RuntimeError> {
         let name = &started.definition.name;
         let then = started.settings.as_deref();
         let Some(given) = &started.assignment else { return Ok(None) };
@@ -267,7 +284,7 @@ impl Today<'_> {
         }
         let caller = given.reply_to.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
         let Some(caller) = caller.filter(|caller| *caller != agent) else { return Ok(None) };
-        let Some((own, frame)) = self.seated(caller)? else { return Ok(None) };
+        let Some((own, frame)) = self.seated(caller, above + 1)? else { return Ok(None) };
         let tool = self.tools.get(&(caller, given.task.clone())).map(String::as_str);
         if given.skill.is_some() || started.definition.role == "skill" {
             // Whoever carries a skill out is made by it at that moment, not written down anywhere.
@@ -315,35 +332,46 @@ impl Today<'_> {
     }
 
     /// What of a call would be otherwise.
-    fn changes(&self, turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String, Value>) -> Vec<Change> {
+    fn changes(
+        &self,
+        turn: &Turn,
+        intent: &LlmIntent,
+        frame: &Frame,
+        settings: &Map<String, Value>,
+    ) -> Result<Vec<Change>, RuntimeError> {
         let mut changes = Vec::new();
         let copy = turn.settings().map(|settings| settings.permissions.copy.clone()).unwrap_or_default();
         let is_summary = intent.summary.is_some();
         let (instructions, tools) = frame.told(is_summary);
         let lost = || "(it is not in the recording)".to_owned();
         let then = self.then(&intent.request.instructions, &copy);
-        let today = comparable(&instructions, &self.floor.root.display().to_string(), "");
+        let root = self.floor.root.display().to_string();
+        let today = comparable(&instructions, &root, "");
         if then.as_deref() != Some(&*today) {
             let (piece, name) = (Piece::Instructions, String::new());
             changes.push(Change { piece, name, then: then.unwrap_or_else(lost), today: today.into_owned() });
         }
-        let then = self.tape.texts.get(&intent.request.tools);
-        changes.extend(tools_changed(then.map_or(b"[]".as_slice(), Vec::as_slice), &tools));
-        let then = self.tape.texts.get(&intent.request.settings).and_then(|text| serde_json::from_slice(text).ok());
-        let then: Map<String, Value> = then.unwrap_or_default();
-        let of = |value: &Value| {
-            let text = comparable(&pretty(value), &self.tape.cwd, &copy).into_owned();
-            comparable(&text, &self.floor.root.display().to_string(), "").into_owned()
-        };
+        let then = self.parsed(&intent.request.tools)?.unwrap_or_default();
+        let today: Vec<Value> = serde_json::from_slice(&tools)
+            .map_err(|error| RuntimeError::BadText { text: Hash::of(&tools), detail: error.to_string() })?;
+        changes.extend(tools_changed(then, today));
+        let then: Map<String, Value> = self.parsed(&intent.request.settings)?.unwrap_or_default();
         for name in names(&then, settings) {
-            let was = of(then.get(&name).unwrap_or(&Value::Null));
-            let is = of(settings.get(&name).unwrap_or(&Value::Null));
+            let was = redact_value(then.get(&name).unwrap_or(&Value::Null));
+            let is = redact_value(settings.get(&name).unwrap_or(&Value::Null));
+            // What came with the run still names the places of then.
+            if was == is {
+                continue;
+            }
+            // Each names its own place: one may begin like the other.
+            let was = comparable(&pretty(&was), &self.tape.cwd, &copy).into_owned();
+            let is = comparable(&pretty(&is), &root, &copy).into_owned();
             if was != is {
                 changes.push(Change { piece: Piece::Settings, name, then: was, today: is });
             }
         }
         changes.extend(decided(turn, intent, frame, settings));
-        changes
+        Ok(changes)
     }
 
     /// A recorded text, as it can be compared.
@@ -448,13 +476,12 @@ fn names(one: &Map<String, Value>, other: &Map<String, Value>) -> Vec<String> {
 }
 
 /// The tools that there are more, less or in other words.
-fn tools_changed(then: &[u8], today: &[u8]) -> Vec<Change> {
-    let read = |bytes: &[u8]| -> BTreeMap<String, String> {
-        let all: Vec<Value> = serde_json::from_slice(bytes).unwrap_or_default();
-        let named = all.into_iter().filter_map(|tool| Some((tool.get("name")?.as_str()?.to_owned(), pretty(&tool))));
-        named.map(|(name, text)| (name, redact(&text).into_owned())).collect()
+fn tools_changed(then: Vec<Value>, today: Vec<Value>) -> Vec<Change> {
+    let named = |all: Vec<Value>| -> BTreeMap<String, String> {
+        let of = |tool: Value| Some((tool.get("name")?.as_str()?.to_owned(), pretty(&redact_value(&tool))));
+        all.into_iter().filter_map(of).collect()
     };
-    let (then, today) = (read(then), read(today));
+    let (then, today) = (named(then), named(today));
     let mut names: Vec<&String> = then.keys().chain(today.keys()).collect();
     names.sort_unstable();
     names.dedup();
@@ -491,7 +518,43 @@ fn comparable<'t>(text: &'t str, root: &str, copy: &str) -> Cow<'t, str> {
     let mut places = [copy, root];
     places.sort_by_key(|place| std::cmp::Reverse(place.len()));
     for place in places.into_iter().filter(|place| !place.is_empty()) {
-        lines = lines.replace(place, PROJECT);
+        lines = without(&lines, place);
     }
     Cow::Owned(redact(&lines).into_owned())
+}
+
+/// A text without a place, but with those that only begin or end like it.
+fn without(text: &str, place: &str) -> String {
+    let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_');
+    let (mut kept, mut from) = (String::with_capacity(text.len()), 0);
+    for (at, _) in text.match_indices(place) {
+        let (before, after) = (text.get(..at).unwrap_or_default(), text.get(at + place.len()..).unwrap_or_default());
+        // A full stop ends a sentence, or goes on with a name.
+        let after = after.strip_prefix('.').unwrap_or(after);
+        if !before.ends_with(is_part) && !after.starts_with(is_part) {
+            kept.push_str(text.get(from..at).unwrap_or_default());
+            kept.push_str(PROJECT);
+            from = at + place.len();
+        }
+    }
+    kept.push_str(text.get(from..).unwrap_or_default());
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_told_from_those_that_begin_like_it() {
+        for (text, want) in [
+            ("in /x/app", "in <project>"),
+            ("in /x/app.", "in <project>."),
+            ("\"/x/app\": \"/x/app/src\"", "\"<project>\": \"<project>/src\""),
+            ("file:///x/app/a", "file://<project>/a"),
+            ("/x/app-new /x/app2 /x/app_old /x/app.git /y/x/app", "/x/app-new /x/app2 /x/app_old /x/app.git /y/x/app"),
+        ] {
+            assert_eq!(without(text, "/x/app"), want, "{text}");
+        }
+    }
 }

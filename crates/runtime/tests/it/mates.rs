@@ -324,6 +324,19 @@ async fn what_one_is_allowed_for_the_session_the_others_are_not_asked_about() {
         _ => None,
     });
     assert_eq!(granted, Some(("ben", "ann")));
+    // Evidence names the answer that ben's file rests on.
+    let mut words = Vec::new();
+    let filter = max_team_runtime::Filter { kinds: vec!["tool_intent".into()], ..Default::default() };
+    let each = |_: &_, record: &max_team_runtime::Record| {
+        if let Some(max_team_runtime::Allowed::Before { word, .. }) = &record.allowed {
+            words.push((record.what.clone(), word.as_ref().map(|word| word.at_ms)));
+        }
+        std::ops::ControlFlow::Continue(())
+    };
+    max_team_runtime::Census::new(&journal).records(&filter, each).unwrap();
+    let entries = journal.read_all(0, usize::MAX).unwrap();
+    let answered = entries.iter().find(|entry| &*entry.event == "question_answered").unwrap().at_ms;
+    assert_eq!(words, [("write_file ben.txt".to_owned(), Some(answered))]);
     assert_eq!(std::fs::read_to_string(folder.path().join("ben.txt")).unwrap(), "b");
     check_rest(&journal);
 }

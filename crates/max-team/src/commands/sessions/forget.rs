@@ -93,12 +93,13 @@ async fn forget(place: &Place, journal: &Journal, ids: &[SessionId], lang: Lang)
     for id in ids {
         agents.extend(Census::new(journal).agents(*id).map_err(stop)?.into_iter().map(|row| row.agent));
     }
-    let forgotten = forget_sessions(journal, &worker, ids, &by).await.map_err(stop)?;
     // What they kept beside the journal is theirs, too.
-    for id in ids {
-        Store::files(&place.home, *id).clear().map_err(|error| Stop::new(Exit::Failed, error.to_string()))?;
-    }
-    agents.iter().try_for_each(|agent| Shelf::of(&place.home, *agent).clear())?;
+    let clear = || {
+        let files = |id: &SessionId| Store::files(&place.home, *id).clear().map(drop);
+        ids.iter().try_for_each(files).map_err(|error| error.to_string())?;
+        agents.iter().try_for_each(|agent| Shelf::of(&place.home, *agent).clear()).map_err(|error| error.to_string())
+    };
+    let forgotten = forget_sessions(journal, &worker, ids, &by, clear).await.map_err(stop)?;
     drop(worker);
     let freed = journal.compact().map_err(|error| setup::stop(&error))?;
     let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
@@ -112,9 +113,13 @@ fn worker(place: &Place, journal: &Journal) -> Result<Worker, Stop> {
 }
 
 /// Forgets what is older than `journal.keep_days` says, if that says anything, once nobody waits for this program any
-/// more. A failure is told and is nobody's failure: the next time comes.
-pub(crate) fn forget_old(place: &Place, config: &Config, lang: Lang) {
+/// more. A failure is told and is nobody's failure: the next time comes. Whoever stopped the program wants it to end.
+pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
     let Some(days) = config.journal.keep_days else { return };
+    if matches!(exit, Exit::Interrupted | Exit::Terminated) {
+        return;
+    }
+    let lang = place.lang(config);
     let work = || -> anyhow::Result<Option<String>> {
         let desk = Desk::open(place)?;
         let before = now_ms().saturating_sub(i64::from(days) * DAY_MS);

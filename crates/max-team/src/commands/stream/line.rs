@@ -24,7 +24,8 @@ pub(in crate::commands) fn line(event: &StreamEvent, lang: Lang) -> String {
     if event.cut {
         line.push_str(&format!(" {}", lang.cut_word()));
     }
-    line.trim_end().to_owned()
+    // Whatever was not cleaned where it was put in: a line may come from a file of anybody.
+    clean(line.trim_end()).into_owned()
 }
 
 /// Whose doing it is where it is no agent's.

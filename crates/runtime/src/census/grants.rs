@@ -1,0 +1,191 @@
+//! Which answer a later call rests on: the judge is asked again, with one answer at a time.
+
+use std::collections::HashMap;
+
+use max_team_core::event::{Event, QuestionAnswered, ToolIntent};
+use max_team_core::id::{QuestionId, SessionId};
+use max_team_core::policy::{self, By, Deed, Grant, Memory, Rules, Until, Verdict};
+use max_team_core::team::Settings;
+use max_team_journal::Entry;
+
+use super::record::Word;
+
+/// Answers that hold for longer, and what everybody works under.
+#[derive(Default)]
+pub(super) struct Grants {
+    /// What each open question would be remembered as.
+    asked: HashMap<QuestionId, (Deed, Memory)>,
+    given: Vec<Given>,
+    /// By agent.
+    settings: HashMap<String, Known>,
+}
+
+struct Given {
+    session: Option<SessionId>,
+    /// Whose question it was.
+    stream: String,
+    until: Until,
+    /// Whether it holds for everybody in the session.
+    shared: bool,
+    grants: Vec<Grant>,
+    word: Word,
+}
+
+struct Known {
+    settings: Settings,
+    /// The entry that has set the mode, and when.
+    mode_set: (u64, i64),
+}
+
+impl Grants {
+    /// Remembers what later calls may rest on.
+    pub(super) fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
+        match event {
+            Event::Configured(configured) => self.works_under(entry, &configured.settings),
+            Event::AgentStarted(started) => {
+                if let Some(settings) = &started.settings {
+                    self.works_under(entry, settings);
+                }
+            }
+            Event::QuestionAsked(asked) => {
+                self.asked.insert(asked.question, (asked.action.deed, asked.memory.clone()));
+            }
+            Event::QuestionAnswered(answered) => self.answered(session, entry, answered),
+            Event::TurnEnded(_) => {
+                self.given.retain(|given| given.until != Until::Task || given.stream != entry.stream);
+            }
+            _ => {}
+        }
+    }
+
+    /// The entry that has set the mode of an agent, and when that was.
+    pub(super) fn mode_set(&self, stream: &str) -> Option<(u64, i64)> {
+        self.settings.get(stream).map(|known| known.mode_set)
+    }
+
+    /// The last answer that by itself allows a call of an agent in the words of the rule.
+    pub(super) fn behind(
+        &self,
+        session: Option<SessionId>,
+        stream: &str,
+        intent: &ToolIntent,
+        rule: &str,
+    ) -> Option<Word> {
+        let settings = &self.settings.get(stream)?.settings;
+        let reaches = |given: &&Given| given.stream == stream || (given.shared && given.session == session);
+        let allows = |given: &&Given| {
+            let rules = Rules { grants: &given.grants, ..settings.rules() };
+            let judged = policy::judge(&rules, &intent.tool, &intent.action);
+            judged.verdict == Verdict::Allow && judged.rule == rule
+        };
+        self.given.iter().rev().filter(reaches).find(allows).map(|given| given.word.clone())
+    }
+
+    fn works_under(&mut self, entry: &Entry, settings: &Settings) {
+        let here = (entry.seq, entry.at_ms);
+        let before = self.settings.get(&entry.stream).filter(|known| known.settings.mode == settings.mode);
+        let mode_set = before.map_or(here, |known| known.mode_set);
+        self.settings.insert(entry.stream.clone(), Known { settings: settings.clone(), mode_set });
+    }
+
+    fn answered(&mut self, session: Option<SessionId>, entry: &Entry, answered: &QuestionAnswered) {
+        let answer = &answered.answer;
+        let Some((deed, memory)) = self.asked.remove(&answered.question) else { return };
+        if !answer.allow || !answer.always || answer.until == Until::Once {
+            return;
+        }
+        let root = self.settings.get(&entry.stream).map_or("", |known| &known.settings.permissions.root);
+        let grants = match &memory {
+            Memory::Deed => vec![Grant::deed(deed)],
+            memory => memory.rules().iter().map(|rule| Grant::rule(rule, answer.until, root)).collect(),
+        };
+        let shared = answer.until == Until::Session && matches!(answer.by, By::Person(_));
+        let word = Word::of(answer, entry.at_ms);
+        self.given.push(Given { session, stream: entry.stream.clone(), until: answer.until, shared, grants, word });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_core::event::{Approval, Configured, QuestionAsked};
+    use max_team_core::hash::Hash;
+    use max_team_core::policy::{Action, Answer, Class, Mode};
+    use max_team_core::team::Model;
+    use uuid::Uuid;
+
+    use super::*;
+
+    const STREAM: &str = "agent/a";
+
+    fn heard(grants: &mut Grants, seq: u64, event: Event) {
+        let entry = Entry {
+            seq,
+            stream: STREAM.into(),
+            stream_seq: seq,
+            at_ms: i64::try_from(seq).unwrap() * 100,
+            actor: String::new(),
+            cause: None,
+            event: event.name().to_owned().into(),
+            version: 1,
+            payload_hash: Hash::default(),
+            prev_hash: Hash::default(),
+            hash: Hash::default(),
+            payload: None,
+        };
+        grants.learn(None, &entry, &event);
+    }
+
+    fn configured(mode: Mode) -> Event {
+        let model = Model {
+            provider: String::new(),
+            name: String::new(),
+            context_tokens: 1,
+            max_tokens: 1,
+            thinking_tokens: 0,
+            price: None,
+        };
+        Event::Configured(Configured { settings: Settings { mode, ..Settings::new(model) }, definition: None })
+    }
+
+    fn fetch(host: &str) -> Action {
+        Action { deed: Deed::Fetch, ..Action::read(host) }
+    }
+
+    /// A question about a host, and a yes that is remembered.
+    fn allowed(grants: &mut Grants, seq: u64, host: &str) {
+        let question = QuestionId::new(Uuid::from_u128(seq.into()));
+        let asked = QuestionAsked {
+            question,
+            key: String::new(),
+            tool: "web_fetch".into(),
+            action: fetch(host),
+            class: Class::Pure,
+            rule: String::new(),
+            memory: Memory::Rules(vec![format!("WebFetch(domain:{host})")]),
+        };
+        heard(grants, seq, Event::QuestionAsked(asked));
+        let answer = Answer { always: true, ..Answer::new(true, By::Person("ann".into())) };
+        heard(grants, seq + 1, Event::QuestionAnswered(QuestionAnswered { question, answer }));
+    }
+
+    #[test]
+    fn a_call_rests_on_the_answer_that_allows_it_and_a_mode_on_what_has_set_it() {
+        let mut grants = Grants::default();
+        heard(&mut grants, 1, configured(Mode::Default));
+        allowed(&mut grants, 2, "a.example");
+        allowed(&mut grants, 4, "b.example");
+        let rule = "allowed for this session by the user";
+        let behind = |host: &str| {
+            let approval = Approval::Rule(rule.into());
+            let (key, tool, input) = (String::new(), "web_fetch".into(), Hash::default());
+            let intent =
+                ToolIntent { key, tool, input, class: Class::Pure, approval, action: fetch(host), attended: false };
+            grants.behind(None, STREAM, &intent, rule).map(|word| word.at_ms)
+        };
+        assert_eq!(["a.example", "b.example", "c.example"].map(behind), [Some(300), Some(500), None]);
+        heard(&mut grants, 6, configured(Mode::Default));
+        assert_eq!(grants.mode_set(STREAM), Some((1, 100)));
+        heard(&mut grants, 7, configured(Mode::AcceptEdits));
+        assert_eq!(grants.mode_set(STREAM), Some((7, 700)));
+    }
+}
