@@ -46,8 +46,8 @@ const SWEPT: u64 = 61;
 const STEP: u64 = 23;
 /// Commits that a process needs to find its way back; the next one may die meanwhile.
 const BACK: u64 = 6;
-/// Schedules within which a planted bug must be caught.
-const PLANTED_MAX: u64 = 1_000;
+/// Schedules of its story within which a planted bug must be caught.
+const PLANTED_MAX: u64 = 200;
 
 /// Numbers that look like chance, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -305,10 +305,12 @@ fn many(schedules: u64, calm: &[Calm]) -> (Cost, Option<String>) {
     (all.into_inner().unwrap(), failed.into_inner().unwrap())
 }
 
-/// The first schedule that a bug is caught by, and what is said about it.
+/// The first schedule of its story that a bug is caught by, and what is said about it.
 fn caught(plant: &Plant, calm: &[Calm]) -> Option<(u64, String)> {
+    let story = calm.iter().position(|calm| calm.story.name == plant.story)?;
     let noticed = |seed| Some((seed, judge(seed, calm, Some(plant)).err()?));
-    (0..PLANTED_MAX).filter_map(noticed).find(|(_, why)| why.contains(plant.caught_as))
+    let seeds = (0..PLANTED_MAX).map(|turn| turn * calm.len() as u64 + story as u64);
+    seeds.filter_map(noticed).find(|(_, why)| why.contains(plant.caught_as))
 }
 
 #[derive(Debug, Default)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use max_team_core::event::{Ending, Event, Outcome};
+use max_team_core::event::{Approval, Ending, Event, Outcome, ToolIntent};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, WorkerId};
 use max_team_core::message::Kind;
 use max_team_core::plan::Status;
@@ -121,8 +121,9 @@ pub(crate) fn paid_once(
 /// What must be there after a death.
 pub(crate) fn after_death(world: &World<'_>, journal: &Journal) -> Result<(), String> {
     let entries = told(journal.read_all(0, ALL))?;
-    let mut heard = BTreeSet::new();
-    for (_, event) in events(journal)? {
+    let (events, mut heard) = (events(journal)?, BTreeSet::new());
+    allowed(&events)?;
+    for (_, event) in events {
         match event {
             Event::Said(said) => drop(heard.insert(said.text)),
             Event::Mailed(letter) => heard.extend(letter.body["question"].as_str().map(str::to_owned)),
@@ -140,6 +141,23 @@ pub(crate) fn after_death(world: &World<'_>, journal: &Journal) -> Result<(), St
     }
     effects(&world.ledger)?;
     rows(journal)
+}
+
+/// What was done on somebody's word has that word before it.
+fn allowed(events: &[(String, Event)]) -> Result<(), String> {
+    let mut allowed = BTreeSet::new();
+    for (stream, event) in events {
+        match event {
+            Event::QuestionAnswered(answered) if answered.answer.allow => drop(allowed.insert(answered.question)),
+            Event::ToolIntent(ToolIntent { approval: Approval::Question(question), key, .. })
+                if !allowed.contains(question) =>
+            {
+                return Err(format!("nobody has allowed `{key}` of `{stream}`: no answer to {question}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn effects(ledger: &Ledger) -> Result<(), String> {
