@@ -46,7 +46,8 @@ pub(crate) fn sweep(proof: &mut Proof) {
     for call in CALLS {
         let began = Instant::now();
         let result = each(proof, call, &calm);
-        proof.row(&format!("killed at every {call}"), began, result);
+        let some = if proof.short { "some" } else { "every" };
+        proof.row(&format!("killed at {some} {call}"), began, result);
     }
 }
 
