@@ -25,7 +25,7 @@ done
 if [ -n "$short" ]; then
   cargo build --quiet --locked --workspace --bin max-team --example sim --example outside
   bin="$target/debug/max-team" sim="$target/debug/examples/sim" outside="$target/debug/examples/outside"
-  schedules=300
+  schedules=150
 else
   cargo build --quiet --locked --release -p max-team
   cargo build --quiet --locked --profile proof -p max-team-runtime --example sim

@@ -47,7 +47,7 @@ const STEP: u64 = 23;
 /// Commits that a process needs to find its way back; the next one may die meanwhile.
 const BACK: u64 = 6;
 /// Schedules of its story within which a planted bug must be caught.
-const PLANTED_MAX: u64 = 200;
+const PLANTED_MAX: u64 = 400;
 
 /// Numbers that look like chance, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -109,7 +109,8 @@ impl Schedule {
                 1..=5 => Death::Before,
                 _ => Death::After,
             };
-            let commit = 1 + random.below(left);
+            // Threads make a commit more or less of it; the same seed must not mean something else then.
+            let commit = 1 + random.below(SWEPT) * left / SWEPT;
             left = left.saturating_sub(commit).max(BACK);
             (death, commit)
         });

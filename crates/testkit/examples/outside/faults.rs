@@ -22,7 +22,7 @@ const MIDDLE: usize = 5;
 /// How long a stopped process stands still.
 const STOPPED: Duration = Duration::from_secs(2);
 /// Bits that are flipped, in the long and the short form.
-const FLIPS: (u64, u64) = (150, 6);
+const FLIPS: (u64, u64) = (150, 4);
 /// How long nothing may happen.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 

@@ -24,9 +24,9 @@ const CALLS: [&str; 12] = [
     "pwrite64",
 ];
 /// Kills of one kind in the short form.
-const SHORT_MAX: usize = 3;
+const SHORT_MAX: usize = 2;
 /// Random instants.
-const INSTANTS: (usize, usize) = (500, 10);
+const INSTANTS: (usize, usize) = (500, 6);
 /// A request comes, and so much later at most the program is killed.
 const DELAY_US_MAX: u64 = 4_000;
 /// Processes that are killed before one may end.
