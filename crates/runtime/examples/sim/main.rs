@@ -1,10 +1,12 @@
 //! Whole teams, killed at the commits of their journal: 100,000 schedules of seven stories, with the real runtime.
 //!
 //! `sim [--schedules N] [--seed N] [--plants] [--json]`. A seed is a schedule: which story, where each process dies and
-//! how, and who goes first when several write. The first seeds kill once at each commit there is; the others follow
-//! chance. `--seed` plays one schedule again; `--plants` shows that each planted bug is caught.
+//! how, and who goes first when several write. The stories take turns, and in each of them one death at a commit, in
+//! each of the ways, takes turns with several that follow chance; so a few schedules have some of everything.
+//! `--seed` plays one schedule again; `--plants` shows that each planted bug is caught.
 //!
-//! Beyond a schedule only ids are made by chance. The clock stands still while anybody has something to do.
+//! Beyond a schedule ids are made by chance, and tools run on threads of their own. The clock stands still while anybody
+//! has something to do.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program for those who test")]
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a proof that cannot run must stop loudly")]
 
@@ -37,10 +39,15 @@ const COMMITS_MAX: u64 = 400;
 const DEATHS_MAX: u64 = 5;
 /// Characters that are shown of what is said about a bug.
 const WORDS_MAX: usize = 200;
-/// From one schedule to the next when a bug is looked for; it divides no sweep.
-const STRIDE: u64 = 61;
-/// Schedules within which a planted bug must be caught.
-const PLANTED_MAX: u64 = 500;
+/// Commits of which each is died at once, in each way; a story that needs more would not be swept to its end. A prime,
+/// so that any step meets all of them.
+const SWEPT: u64 = 61;
+/// From one commit that is died at to the next, so that a few of them are spread over the whole story.
+const STEP: u64 = 23;
+/// Commits that a process needs to find its way back; the next one may die meanwhile.
+const BACK: u64 = 6;
+/// Schedules of its story within which a planted bug must be caught.
+const PLANTED_MAX: u64 = 400;
 
 /// Numbers that look like chance, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -64,7 +71,8 @@ impl Random {
 struct Schedule {
     story: usize,
     deaths: Vec<(Death, u64)>,
-    random: Random,
+    /// Who lets others go first; nobody where each commit is to be the one that it was when nobody died.
+    order: Option<Random>,
 }
 
 /// A story as it goes when nobody dies.
@@ -72,6 +80,7 @@ struct Schedule {
 struct Calm {
     story: &'static Story,
     outcomes: Outcomes,
+    commits: u64,
 }
 
 /// What a schedule has cost.
@@ -84,28 +93,34 @@ struct Cost {
 }
 
 impl Schedule {
-    fn of(seed: u64) -> Self {
-        let (mut random, mut at) = (Random::new(seed), seed);
-        for (story, Story { commits, .. }) in STORIES.iter().enumerate() {
-            for death in [Death::After, Death::Before] {
-                if at < *commits {
-                    // Nobody is let go first: each commit is the one that it was when nobody died.
-                    return Self { story, deaths: vec![(death, at + 1)], random };
-                }
-                at -= commits;
-            }
+    fn of(seed: u64, calm: &[Calm]) -> Self {
+        let stories = calm.len() as u64;
+        let (turn, story) = (seed / stories, usize::try_from(seed % stories).unwrap_or_default());
+        let commits = calm[story].commits;
+        if turn.is_multiple_of(2)
+            && let Some(death) = Self::swept(turn / 2).filter(|(_, commit)| *commit <= commits)
+        {
+            return Self { story, deaths: vec![death], order: None };
         }
-        let story = usize::try_from(random.below(STORIES.len() as u64)).unwrap_or_default();
-        let commits = STORIES.get(story).map_or(1, |story| story.commits);
+        let (mut random, mut left) = (Random::new(seed), commits);
         let deaths = (0..=random.below(DEATHS_MAX)).map(|_| {
             let death = match random.below(10) {
                 0 => Death::PowerCut,
                 1..=5 => Death::Before,
                 _ => Death::After,
             };
-            (death, 1 + random.below(commits))
+            // Threads make a commit more or less of it; the same seed must not mean something else then.
+            let commit = 1 + random.below(SWEPT) * left / SWEPT;
+            left = left.saturating_sub(commit).max(BACK);
+            (death, commit)
         });
-        Self { story, deaths: deaths.collect(), random }
+        Self { story, deaths: deaths.collect(), order: Some(random) }
+    }
+
+    /// The death of this number among those at each commit, in each way.
+    fn swept(at: u64) -> Option<(Death, u64)> {
+        let death = [Death::After, Death::Before, Death::PowerCut][usize::try_from(at % 3).unwrap_or_default()];
+        (at / 3 < SWEPT).then_some((death, 1 + at / 3 * STEP % SWEPT))
     }
 }
 
@@ -132,13 +147,12 @@ fn run(story: &'static Story, schedule: &Schedule, plant: Option<&Plant>) -> Res
         let before = replay.calls();
         let is_over = live(&mut world, &journal, doom, replay.clone())?;
         let calls = replay.calls();
-        if let Some((speaker, number)) = finished.iter().find(|call| before.get(call) != calls.get(call)) {
-            return Err(format!("call {number} of `{speaker}` was paid for twice"));
-        }
+        oracle::paid_once(&finished, &before, &calls)?;
         cost.again = calls.values().map(|times| u64::from(times - 1)).sum();
         cost.commits = commits.load(Ordering::Relaxed);
         if is_over {
             oracle::at_rest(&world, &journal).inspect_err(|_| trace(&journal))?;
+            oracle::paid_once(&oracle::answers(&journal)?, &calls, &calls)?;
             return Ok((oracle::outcomes(&world, &journal)?, cost));
         }
         if is_runaway {
@@ -172,12 +186,14 @@ fn trace(journal: &Journal) {
 
 /// Lets others go first now and then, counts, and plants the bug.
 fn disturb(journal: &Journal, schedule: &Schedule, life: usize, commits: &Arc<AtomicU64>, plant: Option<&Plant>) {
-    let (mut random, is_swept) = (schedule.random.clone(), schedule.deaths.len() < 2);
-    random.0 ^= life as u64;
+    let mut order = schedule.order.clone();
+    if let Some(order) = &mut order {
+        order.0 ^= (life as u64) << 32;
+    }
     let commits = Arc::clone(commits);
     journal.wait_before(move || {
         commits.fetch_add(1, Ordering::Relaxed);
-        if is_swept { 0 } else { u32::try_from(random.below(4)).unwrap_or_default() }
+        order.as_mut().map_or(0, |order| u32::try_from(order.below(4)).unwrap_or_default())
     });
     if let Some(plant) = plant {
         journal.bend(plant.bend);
@@ -231,7 +247,7 @@ impl Drop for Folder {
 
 /// One schedule, against how the story goes when nobody dies.
 fn judge(seed: u64, calm: &[Calm], plant: Option<&Plant>) -> Result<Cost, String> {
-    let schedule = Schedule::of(seed);
+    let schedule = Schedule::of(seed, calm);
     let told = |why: String| {
         let story = STORIES.get(schedule.story).map_or("", |story| story.name);
         format!("seed {seed}: `{story}` with {:?}: {why}", schedule.deaths)
@@ -247,13 +263,13 @@ fn judge(seed: u64, calm: &[Calm], plant: Option<&Plant>) -> Result<Cost, String
 }
 
 fn calm() -> Result<Vec<Calm>, String> {
-    let nobody = Schedule { story: 0, deaths: Vec::new(), random: Random::new(0) };
+    let nobody = Schedule { story: 0, deaths: Vec::new(), order: None };
     let calm = STORIES.iter().map(|story| {
         let (outcomes, cost) = run(story, &nobody, None).map_err(|why| format!("`{}`: {why}", story.name))?;
-        if cost.commits.abs_diff(story.commits) > story.commits / 4 {
-            return Err(format!("`{}` takes {} commits, not about {}", story.name, cost.commits, story.commits));
+        if cost.commits > SWEPT {
+            return Err(format!("`{}` takes {} commits, and only {SWEPT} are swept", story.name, cost.commits));
         }
-        Ok(Calm { story, outcomes })
+        Ok(Calm { story, outcomes, commits: cost.commits })
     });
     calm.collect()
 }
@@ -290,13 +306,12 @@ fn many(schedules: u64, calm: &[Calm]) -> (Cost, Option<String>) {
     (all.into_inner().unwrap(), failed.into_inner().unwrap())
 }
 
-/// The first schedule that a bug is caught by, and what is said about it. The stories take turns, as do single deaths and
-/// chance.
+/// The first schedule of its story that a bug is caught by, and what is said about it.
 fn caught(plant: &Plant, calm: &[Calm]) -> Option<(u64, String)> {
-    let swept: u64 = STORIES.iter().map(|story| 2 * story.commits).sum();
-    let seeds = (0..PLANTED_MAX).flat_map(|at| [at * STRIDE % swept, swept + at]);
+    let story = calm.iter().position(|calm| calm.story.name == plant.story)?;
     let noticed = |seed| Some((seed, judge(seed, calm, Some(plant)).err()?));
-    seeds.into_iter().filter_map(noticed).find(|(_, why)| why.contains(plant.caught_as))
+    let seeds = (0..PLANTED_MAX).map(|turn| turn * calm.len() as u64 + story as u64);
+    seeds.filter_map(noticed).find(|(_, why)| why.contains(plant.caught_as))
 }
 
 #[derive(Debug, Default)]
@@ -362,7 +377,7 @@ fn main() -> ExitCode {
     let mut is_well = true;
     if let Some(seed) = wanted.seed {
         match judge(seed, &calm, None) {
-            Ok(cost) => println!("seed {seed} holds: {:?}, {cost:?}", Schedule::of(seed)),
+            Ok(cost) => println!("seed {seed} holds: {:?}, {cost:?}", Schedule::of(seed, &calm)),
             Err(why) => {
                 println!("{why}");
                 is_well = false;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 
-use max_team_core::event::{Ending, Event, Outcome};
+use max_team_core::event::{Approval, Ending, Event, Outcome, ToolIntent};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, WorkerId};
 use max_team_core::message::Kind;
 use max_team_core::plan::Status;
@@ -70,18 +70,26 @@ pub(crate) fn events(journal: &Journal) -> Result<Vec<(String, Event)>, String> 
     Ok(entries.filter_map(read).collect())
 }
 
-/// The answers of models that are in the journal, by speaker and number.
-pub(crate) fn answers(journal: &Journal) -> Result<BTreeSet<(String, u32)>, String> {
-    let (mut speakers, mut answers): (BTreeMap<_, String>, _) = (BTreeMap::new(), BTreeSet::new());
+/// A call of a model: who asks, and the number.
+pub(crate) type Call = (String, u32);
+
+/// The answers of models that are in the journal, under the names that the recording counts them by.
+pub(crate) fn answers(journal: &Journal) -> Result<BTreeSet<Call>, String> {
+    let (mut names, mut speakers, mut answers) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
     for (stream, event) in events(journal)? {
         match event {
             Event::AgentStarted(started) => {
-                let task = started.assignment.filter(|given| given.plan.is_some() || given.depth > 0);
-                let name = started.definition.name;
-                speakers.insert(stream, task.map_or(name.clone(), |task| format!("{name}/{}", task.task)));
+                let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
+                names.insert(stream, mate.map_or(started.definition.name, |mate| mate.name.clone()));
+            }
+            Event::TurnStarted(started) => {
+                let name = names.get(&stream).ok_or(format!("`{stream}` has a turn and no beginning"))?;
+                // Whoever is spoken to again goes on with another task.
+                let given = started.assignment.filter(|given| given.plan.is_some() || given.depth > 0);
+                speakers.insert(stream, given.map_or(name.clone(), |given| format!("{name}/{}", given.task)));
             }
             Event::LlmEnded(ended) if matches!(ended.outcome, Outcome::Done(_)) => {
-                let speaker = speakers.get(&stream).cloned().unwrap_or_default();
+                let speaker = speakers.get(&stream).ok_or(format!("`{stream}` has an answer and no turn"))?;
                 if !answers.insert((speaker.clone(), ended.call)) {
                     return Err(format!("call {} of `{speaker}` was answered twice", ended.call));
                 }
@@ -92,11 +100,30 @@ pub(crate) fn answers(journal: &Journal) -> Result<BTreeSet<(String, u32)>, Stri
     Ok(answers)
 }
 
+/// Of the answers that were in the journal each was asked for, and none again.
+pub(crate) fn paid_once(
+    finished: &BTreeSet<Call>,
+    before: &BTreeMap<Call, u32>,
+    after: &BTreeMap<Call, u32>,
+) -> Result<(), String> {
+    for call @ (speaker, number) in finished {
+        match before.get(call) {
+            None => return Err(format!("call {number} of `{speaker}` was answered, and nobody has asked")),
+            times if times != after.get(call) => {
+                return Err(format!("call {number} of `{speaker}` was paid for twice"));
+            }
+            Some(_) => {}
+        }
+    }
+    Ok(())
+}
+
 /// What must be there after a death.
 pub(crate) fn after_death(world: &World<'_>, journal: &Journal) -> Result<(), String> {
     let entries = told(journal.read_all(0, ALL))?;
-    let mut heard = BTreeSet::new();
-    for (_, event) in events(journal)? {
+    let (events, mut heard) = (events(journal)?, BTreeSet::new());
+    allowed(&events)?;
+    for (_, event) in events {
         match event {
             Event::Said(said) => drop(heard.insert(said.text)),
             Event::Mailed(letter) => heard.extend(letter.body["question"].as_str().map(str::to_owned)),
@@ -114,6 +141,23 @@ pub(crate) fn after_death(world: &World<'_>, journal: &Journal) -> Result<(), St
     }
     effects(&world.ledger)?;
     rows(journal)
+}
+
+/// What was done on somebody's word has that word before it.
+fn allowed(events: &[(String, Event)]) -> Result<(), String> {
+    let mut allowed = BTreeSet::new();
+    for (stream, event) in events {
+        match event {
+            Event::QuestionAnswered(answered) if answered.answer.allow => drop(allowed.insert(answered.question)),
+            Event::ToolIntent(ToolIntent { approval: Approval::Question(question), key, .. })
+                if !allowed.contains(question) =>
+            {
+                return Err(format!("nobody has allowed `{key}` of `{stream}`: no answer to {question}"));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn effects(ledger: &Ledger) -> Result<(), String> {

@@ -3,7 +3,8 @@
 //! They are planted into the journal of a simulated process, between the real runtime and what is stored: there a wrong
 //! order, a forgotten part and a missing check look the same as if they had been written into the program.
 
-use max_team_core::id::EnvelopeId;
+use max_team_core::event::Event;
+use max_team_core::id::{EnvelopeId, QuestionId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_journal::{Bent, Commit, Strength, TimerOp};
 use uuid::Uuid;
@@ -11,61 +12,91 @@ use uuid::Uuid;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plant {
     pub(crate) name: &'static str,
-    /// Part of what must be said about it; nothing where it shows in several ways.
+    /// A story that has what it spoils.
+    pub(crate) story: &'static str,
+    /// Part of what must be said about it.
     pub(crate) caught_as: &'static str,
     pub(crate) bend: fn(Commit) -> Bent,
 }
 
 pub(crate) const PLANTS: [Plant; 17] = [
-    Plant { name: "effect before intent", caught_as: "happened twice", bend: |commit| early(commit, "tool_intent") },
+    Plant {
+        name: "effect before intent",
+        story: "plan",
+        caught_as: "happened twice",
+        bend: |commit| early(commit, "tool_intent"),
+    },
     Plant {
         name: "answer shown before commit",
+        story: "plan",
         caught_as: "shown and lost",
         bend: |commit| early(commit, "turn_ended"),
     },
     Plant {
         name: "model's answer used before commit",
+        story: "words",
         caught_as: "shown and lost",
         bend: |commit| early(commit, "llm_ended"),
     },
     Plant {
         name: "input acknowledged before commit",
+        story: "calls",
         caught_as: "accepted and lost",
         bend: |commit| early(commit, "said"),
     },
     Plant {
         name: "question told before commit",
+        story: "background",
         caught_as: "shown and lost",
         bend: |commit| early(commit, "question_asked"),
     },
-    Plant { name: "synced too weakly", caught_as: "lost", bend: weakly },
+    Plant { name: "synced too weakly", story: "mail", caught_as: "lost", bend: weakly },
     Plant {
         name: "lost ack",
+        story: "plan",
         caught_as: "does not come to an end",
         bend: |commit| stored(Commit { acks: Vec::new(), ..commit }),
     },
-    Plant { name: "ack apart from what was read", caught_as: "read twice", bend: acks_apart },
-    Plant { name: "letter apart from its cause", caught_as: "", bend: letters_apart },
-    Plant { name: "letter lost", caught_as: "", bend: letter_lost },
+    Plant { name: "ack apart from what was read", story: "words", caught_as: "read twice", bend: acks_apart },
+    Plant {
+        name: "letter apart from its cause",
+        story: "plan",
+        caught_as: "at rest, waiting: true, and asked: []",
+        bend: letters_apart,
+    },
+    Plant { name: "letter lost", story: "mail", caught_as: "no letter", bend: letter_lost },
     Plant {
         name: "mail delivered twice",
+        story: "mail",
         caught_as: "letter was written twice",
         bend: |commit| letters_twice(commit, Kind::Text),
     },
     Plant {
         name: "result told twice",
+        story: "calls",
         caught_as: "told twice",
         bend: |commit| letters_twice(commit, Kind::TaskResult),
     },
-    Plant { name: "missing epoch check", caught_as: "zombie", bend: |commit| stored(Commit { fence: None, ..commit }) },
+    Plant {
+        name: "missing epoch check",
+        story: "plan",
+        caught_as: "zombie",
+        bend: |commit| stored(Commit { fence: None, ..commit }),
+    },
     Plant {
         name: "claim without the head check",
+        story: "list",
         caught_as: "claimed twice",
         bend: |commit| stored(Commit { expect: Vec::new(), ..commit }),
     },
-    Plant { name: "projection outside the transaction", caught_as: "rows", bend: rows_apart },
-    Plant { name: "approval not in the log", caught_as: "", bend: answer_forgotten },
-    Plant { name: "timer fired twice", caught_as: "alarm", bend: timer_stays },
+    Plant { name: "projection outside the transaction", story: "plan", caught_as: "rows", bend: rows_apart },
+    Plant {
+        name: "approval not in the log",
+        story: "approvals",
+        caught_as: "nobody has allowed",
+        bend: answer_forgotten,
+    },
+    Plant { name: "timer fired twice", story: "plan", caught_as: "alarm", bend: timer_stays },
 ];
 
 fn stored(commit: Commit) -> Bent {
@@ -111,9 +142,13 @@ fn letters_twice(mut commit: Commit, kind: Kind) -> Bent {
     stored(commit)
 }
 
-/// The answer is acted upon, and is not in the log.
+/// The answer is acted upon, and the log has one to another question.
 fn answer_forgotten(mut commit: Commit) -> Bent {
-    commit.appends.retain(|append| append.event != "question_answered");
+    for append in commit.appends.iter_mut().filter(|append| append.event == "question_answered") {
+        let Ok(Event::QuestionAnswered(mut answered)) = serde_json::from_slice(&append.payload) else { continue };
+        answered.question = QuestionId::new(Uuid::now_v7());
+        append.payload = serde_json::to_vec(&Event::QuestionAnswered(answered)).unwrap();
+    }
     stored(commit)
 }
 

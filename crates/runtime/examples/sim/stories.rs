@@ -9,8 +9,6 @@ use max_team_core::plan::event::Approve;
 #[derive(Debug)]
 pub(crate) struct Story {
     pub(crate) name: &'static str,
-    /// About as many commits as it takes when nobody dies.
-    pub(crate) commits: u64,
     pub(crate) approve: Approve,
     /// What the user says: the first to begin with, the others while that is worked on.
     pub(crate) said: &'static [&'static str],
@@ -20,7 +18,6 @@ pub(crate) struct Story {
 pub(crate) const STORIES: [Story; 7] = [
     Story {
         name: "plan",
-        commits: 36,
         approve: Approve::Plan,
         said: &["do it"],
         recording: r#"
@@ -40,7 +37,6 @@ members:
     },
     Story {
         name: "calls",
-        commits: 36,
         approve: Approve::Plan,
         said: &["do it"],
         recording: r#"
@@ -60,7 +56,6 @@ members:
     },
     Story {
         name: "mail",
-        commits: 32,
         approve: Approve::Never,
         said: &["do it"],
         recording: r#"
@@ -84,7 +79,6 @@ members:
     },
     Story {
         name: "list",
-        commits: 40,
         approve: Approve::Plan,
         said: &["do it"],
         recording: r#"
@@ -118,7 +112,6 @@ members:
     },
     Story {
         name: "approvals",
-        commits: 36,
         approve: Approve::Each,
         said: &["do it"],
         recording: r#"
@@ -136,7 +129,6 @@ members:
     },
     Story {
         name: "background",
-        commits: 28,
         approve: Approve::Plan,
         said: &["do it"],
         recording: r#"
@@ -155,7 +147,6 @@ members:
     },
     Story {
         name: "words",
-        commits: 20,
         approve: Approve::Plan,
         said: &["first", "second", "third"],
         recording: r#"

@@ -1,14 +1,17 @@
 //! Bad surroundings: each ends in a clear message or in the same end as ever, never in a wrong one.
 //!
-//! After a message the surroundings are mended, the program is started again, and must come to that end.
+//! After a message the surroundings are mended, the program is started again, and must come to that end. Only a log that
+//! `audit verify` itself calls damaged is left as it is.
 
 use std::path::Path;
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use crate::Proof;
 use crate::kills::traced;
-use crate::place::{Outcome, Place, Ran, finish};
+use crate::place::{Outcome, Place, Ran, finish, go_on};
 
 const BAD_SYNC: &str = "EIO when syncing";
 const CLOCK_JUMPS: &str = "clock jumps";
@@ -19,7 +22,7 @@ const MIDDLE: usize = 5;
 /// How long a stopped process stands still.
 const STOPPED: Duration = Duration::from_secs(2);
 /// Bits that are flipped, in the long and the short form.
-const FLIPS: (u64, u64) = (150, 6);
+const FLIPS: (u64, u64) = (150, 4);
 /// How long nothing may happen.
 const SILENCE_MAX: Duration = Duration::from_secs(60);
 
@@ -79,12 +82,15 @@ pub(crate) fn faults(proof: &mut Proof) {
     }
 }
 
-/// A process in bad surroundings either ended well or said why not.
+/// A process in bad surroundings either ended well or said why not: its output is a result that names the error.
 fn is_clear(ran: &Ran) -> Result<bool, String> {
-    let said = ran.err.contains("max-team") && !ran.err.contains("panicked");
+    let is_error = |line: &str| {
+        let result: Value = serde_json::from_str(line).unwrap_or_default();
+        result["is_error"] == true && result["error"].as_str().is_some_and(|why| !why.is_empty())
+    };
     match ran.code {
         Some(0) => Ok(true),
-        Some(_) if said => Ok(false),
+        Some(_) if ran.out.lines().last().is_some_and(is_error) && !ran.err.contains("panicked") => Ok(false),
         _ => Err(format!("no clear message: {ran:?}")),
     }
 }
@@ -137,7 +143,7 @@ fn bad_sync(proof: &Proof, calm: &Outcome) -> Result<String, String> {
 
 fn few_files(proof: &Proof, calm: &Outcome) -> Result<String, String> {
     let files: Vec<usize> = if proof.short { vec![14, 22] } else { (4..48).collect() };
-    let mut messages = 0;
+    let (mut runs, mut messages) = (0, 0);
     for most in &files {
         let place = Place::new(&proof.bin, false);
         let ran = place.run(&["sh", "-c", FEW_FILES, "sh", &most.to_string()]);
@@ -145,16 +151,17 @@ fn few_files(proof: &Proof, calm: &Outcome) -> Result<String, String> {
         if ran.err.contains("error while loading shared libraries") {
             continue;
         }
+        runs += 1;
         messages += usize::from(mended(&place, &ran, calm).map_err(|why| format!("{most} files: {why}"))?);
     }
-    Ok(summary(files.len(), messages))
+    Ok(summary(runs, messages))
 }
 
 fn stopped(proof: &Proof, calm: &Outcome) -> Result<String, String> {
     let place = Place::new(&proof.bin, false);
     let child = begun(&place)?;
     signal(&child, "STOP")?;
-    let second = finish(place.under(&[], &["-c", "-p", ""]).spawn().map_err(|error| error.to_string())?);
+    let second = finish(place.under(&[], &go_on()).spawn().map_err(|error| error.to_string())?);
     std::thread::park_timeout(STOPPED);
     signal(&child, "CONT")?;
     let (pid, first) = (child.id().to_string(), finish(child));
@@ -208,7 +215,7 @@ fn cut_off(proof: &Proof, calm: &Outcome) -> Result<String, String> {
         runs += 1;
         messages += usize::from(harmed(proof, calm, file, harm).map_err(|why| format!("{part} % of `{file}`: {why}"))?);
     }
-    Ok(format!("{runs} runs: {messages} ended in a message, {} well", runs - messages))
+    Ok(format!("{runs} runs: {messages} told of the damage, {} well", runs - messages))
 }
 
 fn flipped(proof: &Proof, calm: &Outcome) -> Result<String, String> {
@@ -227,7 +234,7 @@ fn flipped(proof: &Proof, calm: &Outcome) -> Result<String, String> {
             harmed(proof, calm, file, harm).map_err(|why| format!("`{file}`, seed {}: {why}", proof.seed + n))?;
         messages += u64::from(told);
     }
-    Ok(format!("{wanted} runs: {messages} ended in a message, {} well; seed {}", wanted - messages, proof.seed))
+    Ok(format!("{wanted} runs: {messages} told of the damage, {} well; seed {}", wanted - messages, proof.seed))
 }
 
 /// Killed in the middle, harmed, and started again. Whether somebody was told.
@@ -239,25 +246,29 @@ fn harmed(proof: &Proof, calm: &Outcome, file: &str, harm: impl Fn(&mut Vec<u8>)
     let mut bytes = read(&path)?;
     harm(&mut bytes);
     std::fs::write(&path, bytes).map_err(|error| error.to_string())?;
-    let ran = finish(
-        place
-            .under(&[], &["-c", "-p", "", "--approve", "never", "--permission-mode", "acceptEdits"])
-            .spawn()
-            .map_err(|error| error.to_string())?,
-    );
-    if !is_clear(&ran)? {
-        return Ok(true);
-    }
+    let ran = finish(place.under(&[], &go_on()).spawn().map_err(|error| error.to_string())?);
+    let mut is_told = !is_clear(&ran)?;
     let verified = place.verify();
     if verified.code != Some(0) {
-        return if verified.err.contains("restore") {
-            Ok(true)
-        } else {
-            Err(format!("no clear message: {verified:?}"))
-        };
+        is_told = true;
+        if verified.err.contains("restore") {
+            return Ok(true);
+        }
+        // Rows follow from the log, so they can be made again; the end is judged with them.
+        let made = place.under(&[], &["doctor", "--rebuild"]).spawn().map(finish).map_err(|error| error.to_string())?;
+        if !verified.err.contains("doctor --rebuild") || made.code != Some(0) {
+            return Err(format!("no clear message: {verified:?}\nthen: {made:?}\nbefore that: {ran:?}"));
+        }
+    }
+    // Nothing is wrong with what is left, so it comes to its end.
+    if is_told {
+        let again = place.run(&[]);
+        if again.code != Some(0) {
+            return Err(format!("nothing is wrong, and it does not go on: {again:?}\nbefore that: {ran:?}"));
+        }
     }
     // What a log loses is done again: the answers that were in it, too.
-    place.judge(Some(calm), None).map(|_| false).map_err(|why| format!("{why}\nit said: {ran:?}"))
+    place.judge(Some(calm), None).map(|_| is_told).map_err(|why| format!("{why}\nit said: {ran:?}"))
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

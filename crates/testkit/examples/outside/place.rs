@@ -7,10 +7,19 @@ use std::process::{Child, Command, Stdio};
 use max_team_testkit::{ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
-/// Calls to the model that can be on their way at once: a plan's two tasks, two teammates, the lead.
-const FLIGHTS_MAX: usize = 5;
 /// The words that begin it.
 const BEGIN: &str = "Do it.";
+/// What else is always said: why it failed is then one line of its output.
+const HOW: [&str; 8] = [
+    "--approve",
+    "never",
+    "--permission-mode",
+    "acceptEdits",
+    "--allowed-tools",
+    "Bash(tee:*)",
+    "--output-format",
+    "json",
+];
 
 /// One run of the story, in a folder of its own.
 #[derive(Debug)]
@@ -42,7 +51,8 @@ impl Place {
     pub(crate) fn new(bin: &Path, pays: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("project")).unwrap();
-        let script = Script::new().when(move |request| Some(reply(request, pays)));
+        // The log says whose answer it has.
+        let script = Script::new().when(move |request| Some(reply(request, pays).request_id(name(request))));
         Self { folder, server: ModelServer::start(script), bin: bin.to_path_buf() }
     }
 
@@ -73,9 +83,7 @@ impl Place {
     /// What is started: the story from its beginning, or whatever of it is left.
     pub(crate) fn words(&self) -> Vec<&'static str> {
         let begun = self.entries().iter().any(|entry| entry["event"] == "said");
-        let words = if begun { ["-c", "-p", ""].as_slice() } else { ["-p", BEGIN].as_slice() };
-        let how = ["--approve", "never", "--permission-mode", "acceptEdits", "--allowed-tools", "Bash(tee:*)"];
-        words.iter().chain(&how).copied().collect()
+        if begun { go_on() } else { ["-p", BEGIN].iter().chain(&HOW).copied().collect() }
     }
 
     pub(crate) fn start(&self, prefix: &[&str]) -> Child {
@@ -135,24 +143,46 @@ impl Place {
         }
     }
 
-    /// Each answer is there once, every request was announced, and only what was on its way at a kill was asked again.
+    /// Each answer is there once and every request was announced. What an answer is there for was not asked again; what
+    /// none is there for was on its way at a kill, one per agent and kill.
     fn paid_once(&self, entries: &[Value], kills: usize) -> Result<(), String> {
         let of = |event: &str| entries.iter().filter(|entry| entry["event"] == event).cloned().collect::<Vec<_>>();
         let intents = of("llm_intent").len();
-        let mut done = BTreeSet::new();
+        let (mut done, mut answered) = (BTreeSet::new(), BTreeSet::new());
         for entry in of("llm_ended") {
             let ended = &entry["payload"]["llm_ended"];
-            let is_done = ended["outcome"].get("done").is_some();
-            if is_done && !done.insert((entry["stream"].to_string(), ended["call"].to_string())) {
+            let Some(answer) = ended["outcome"].get("done") else { continue };
+            if !done.insert((entry["stream"].to_string(), ended["call"].to_string())) {
                 return Err(format!("an answer is there twice: {entry}"));
             }
+            if !answered.insert(answer["request_id"].as_str().unwrap_or_default().to_owned()) {
+                return Err(format!("an answer is there for two calls: {entry}"));
+            }
         }
-        let asked = self.server.count();
-        if asked > intents {
-            return Err(format!("{asked} requests, and only {intents} announced"));
+        let requests = self.server.requests();
+        if requests.len() > intents {
+            return Err(format!("{} requests, and only {intents} announced", requests.len()));
         }
-        if asked > done.len().saturating_add(kills.saturating_mul(FLIGHTS_MAX)) {
-            return Err(format!("{asked} requests for {} answers after {kills} kills", done.len()));
+        if let Some(odd) = answered.iter().find(|id| !requests.iter().any(|request| name(request) == **id)) {
+            return Err(format!("an answer that nobody gave: `{odd}`"));
+        }
+        let (mut paid, mut lost) = (BTreeSet::new(), BTreeMap::<String, usize>::new());
+        for request in &requests {
+            // The whole history, which grows with each answer; instructions may tell the time.
+            let history = request.body["messages"].to_string();
+            let agent = request.user_texts().into_iter().next().unwrap_or_default();
+            if paid.contains(&history) {
+                return Err(format!("asked again, and its answer was there: {history}"));
+            }
+            if answered.contains(&name(request)) {
+                paid.insert(history);
+                continue;
+            }
+            let times = lost.entry(agent).or_default();
+            *times += 1;
+            if *times > kills {
+                return Err(format!("{times} requests without an answer after {kills} kills: {history}"));
+            }
         }
         Ok(())
     }
@@ -193,6 +223,16 @@ impl Place {
         let words = payload("replied").into_iter().map(|replied| replied["text"].to_string());
         Outcome { files, plans: plans.collect(), letters, words: words.collect() }
     }
+}
+
+/// What the model's server calls a request.
+fn name(request: &Recorded) -> String {
+    format!("req_{}", request.n)
+}
+
+/// What is started for whatever is left of the story.
+pub(crate) fn go_on() -> Vec<&'static str> {
+    ["-c", "-p", ""].iter().chain(&HOW).copied().collect()
 }
 
 pub(crate) fn finish(child: Child) -> Ran {
