@@ -194,6 +194,9 @@ pub(crate) struct Agent {
     resumed: bool,
     /// The floor's rules that its settings are known to keep to.
     followed: Option<u64>,
+    /// It has been decided what becomes of what it did, and where it worked may be gone: what comes next is for one who sits
+    /// down anew.
+    reviewed: bool,
 }
 
 impl Agent {
@@ -248,6 +251,7 @@ impl Agent {
             patient_ms: if seat.resumed { now_ms().saturating_add(SHUTDOWN_RESUMED_MS) } else { 0 },
             resumed: seat.resumed,
             followed: None,
+            reviewed: false,
             floor,
         };
         let bell = Arc::clone(bell);
@@ -308,6 +312,10 @@ impl Agent {
             drop(tokio::task::spawn_blocking(move || background.close()).await);
         }
         self.tell().await;
+        if let Some(agent) = self.origin.agent.filter(|_| self.reviewed) {
+            drop(controls);
+            self.floor.seat_anew(agent);
+        }
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
@@ -319,6 +327,9 @@ impl Agent {
         let mut all = false;
         let mut told = None;
         loop {
+            if self.reviewed {
+                return Ok(());
+            }
             if mail {
                 mail = false;
                 // What is seldom done is not kept room for.

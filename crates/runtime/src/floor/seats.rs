@@ -9,7 +9,7 @@ use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 
-use super::{Floor, fold_plan};
+use super::{Floor, Place, fold_plan};
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -30,6 +30,18 @@ impl Floor {
             self.ring(&address);
             return Ok(());
         };
+        self.seat_at(agent, address, place)
+    }
+
+    /// Seats an agent that has stood up because where it works may be gone, if there is anything for it to read.
+    pub(crate) fn seat_anew(self: &Arc<Self>, agent: AgentId) {
+        let address = session::agent_stream(agent);
+        if let Some(place) = self.sit_anew(&address).filter(|_| !self.is_closing()) {
+            self.tell_why(self.seat_at(agent, address, place));
+        }
+    }
+
+    fn seat_at(self: &Arc<Self>, agent: AgentId, address: String, place: Place) -> Result<(), RuntimeError> {
         let seated = self.prepare_agent(agent, None).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
         match seated {
             Ok(agent) => {
