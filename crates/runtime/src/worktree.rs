@@ -26,6 +26,9 @@ const NAMED_MAX: usize = 10;
 /// What a merge is called among the checks of a task.
 pub(crate) const MERGE: &str = "merge into the project";
 
+/// What is said of a copy that is not there any more.
+pub(crate) const GONE: &str = "The copy is gone: what was in it has been taken or dropped.";
+
 /// Whether somebody works in a copy: because of who it is, or of what it is given to do.
 pub(crate) fn wanted(who: Isolation, what: Isolation) -> bool {
     who == Isolation::Worktree || what == Isolation::Worktree
@@ -54,6 +57,11 @@ pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
     let is_within = [Some(shared.home.clone()), shared.home.canonicalize().ok()];
     is_within.iter().flatten().find(|home| root.starts_with(home))?;
     copies(shared).find(id).ok().filter(|copy| copy.root() == root)
+}
+
+/// Whether there is no copy of that name any more.
+pub(crate) fn is_gone(shared: &Shared, id: &str) -> bool {
+    matches!(copies(shared).find(id), Err(CopyError::NotFound(_)))
 }
 
 pub(crate) fn copies(shared: &Shared) -> Copies {
@@ -263,7 +271,7 @@ pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<
         Settled::Left => Ok("The changes stay in the copy.".to_owned()),
     });
     let failed = |error: CopyError| match error {
-        CopyError::NotFound(_) => "The copy is gone: what was in it has been taken or dropped.".to_owned(),
+        CopyError::NotFound(_) => GONE.to_owned(),
         error => format!("Nothing was done about the changes in the copy `{id}`: {error}"),
     };
     format!("[{}]", done.unwrap_or_else(failed))

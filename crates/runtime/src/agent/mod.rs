@@ -321,6 +321,7 @@ impl Agent {
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         if self.resumed {
             self.step(Input::Recovered, Extra::default()).await?;
+            self.ask_no_more().await?;
         }
         let mut mail = true;
         // Whether letters may wait that came at a moment they did not fit.

@@ -18,7 +18,8 @@ use uuid::Uuid;
 
 use super::flight::{Flight, Future, Landed};
 use super::mail::{add, derived, text_at};
-use super::{Agent, millis};
+use super::{Agent, Extra, millis};
+use crate::error::RuntimeError;
 use crate::shared::now_ms;
 use crate::{session, worktree};
 
@@ -65,6 +66,16 @@ impl Agent {
     pub(super) fn is_unseen(&self, action: &Action) -> bool {
         let is_decided = action.parameters.iter().any(|(name, _)| name == SETTLE);
         self.turn.reviewing().is_some() && action.deed == Deed::Merge && !is_decided
+    }
+
+    /// What it asks about may have been taken or dropped from elsewhere, while nobody sat here.
+    pub(super) async fn ask_no_more(&mut self) -> Result<(), RuntimeError> {
+        let is_asking = self.turn.reviewing().is_some() && self.turn.is_asking();
+        if is_asking && worktree::is_gone(&self.floor.shared, &worktree::id_of(self.frame.settings())) {
+            let words = format!("[{}]", worktree::GONE);
+            return self.step(Input::Moot { words }, Extra::default()).await;
+        }
+        Ok(())
     }
 
     /// Looks at what it did. What can be decided about becomes a question.

@@ -96,7 +96,12 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        let frame = self.frame_for(mate, settings, given.as_ref().map_or(0, |given| given.depth))?;
+        let frame = if turn.reviewing().is_some() {
+            // It does nothing there any more, and its copy may have gone with what the user said.
+            self.frame(&mate, settings, false)?
+        } else {
+            self.frame_for(mate, settings, given.as_ref().map_or(0, |given| given.depth))?
+        };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {
