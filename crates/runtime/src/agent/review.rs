@@ -81,8 +81,13 @@ impl Agent {
     /// Looks at what it did. What can be decided about becomes a question.
     pub(super) fn look_over(&self, flight: Flight, key: String, action: Action) -> Future {
         let (floor, agent) = (Arc::clone(&self.floor), self.origin.agent);
+        let background = Arc::clone(&self.background);
         Box::pin(async move {
             let started = std::time::Instant::now();
+            // What is decided about is what is shown: nothing of its own goes on changing it.
+            if background.is_used() {
+                drop(tokio::task::spawn_blocking(move || background.close()).await);
+            }
             floor.vacated(&action.target).await;
             let changed = match agent {
                 Some(agent) => worktree::changed(&floor.shared, agent).await,

@@ -151,6 +151,33 @@ async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
     }
 }
 
+/// Whether a command with this among its words runs on this machine.
+fn runs(word: &str) -> bool {
+    let has = |process: std::fs::DirEntry| {
+        std::fs::read(process.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().any(has)
+}
+
+/// What a teammate left running would change what the user looks at.
+#[tokio::test]
+async fn commands_of_one_that_is_no_more_end_before_the_user_is_asked() {
+    let word = format!("86400.{}", std::process::id());
+    let commanding = format!("new: two}}}}, {{tool: run_shell, input: {{command: sleep {word}, background: true}}}}]");
+    let recording = MATE.replace("new: two}}]", &commanding);
+    let folder = repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), &recording);
+    let mut open = editing(Which::New);
+    for mate in &mut open.team.as_mut().unwrap().members {
+        mate.definition.tools.push("run_shell".into());
+    }
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    assert_eq!(asked(&heard).action.deed, Deed::Merge, "{:?}", heard.names());
+    assert!(heard.names().contains(&"command_begun") && !runs(&word), "{:?}", heard.names());
+}
+
 /// The copy was taken from another terminal while nobody ran the session: who asked has nothing to ask any more, and what it had
 /// said is not lost.
 #[tokio::test]
