@@ -184,6 +184,15 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
+    /// What is said where nobody could look.
+    fn unseen(id: &str, why: &str) -> Self {
+        let news = format!(
+            "[Nobody could look at what is in the copy `{id}`: {why}. The user looks again with `max-team worktrees show \
+             {id}`.]"
+        );
+        Self { id: id.to_owned(), is_open: false, diff: String::new(), asides: String::new(), news }
+    }
+
     /// The question what becomes of it, with what whoever did it has said.
     pub(crate) fn question(self, said: String) -> Action {
         let after = Some(Hash::of(&self.diff));
@@ -193,8 +202,10 @@ impl Changed {
 
 /// What an agent that has answered left in its copy; nothing if nothing differs there.
 pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Changed> {
-    let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || looked_at(&shared, &agent.to_string())).await.ok()?
+    let (shared, id) = (Arc::clone(shared), agent.to_string());
+    let looked = tokio::task::spawn_blocking(move || looked_at(&shared, &id)).await;
+    // That a look has broken says nothing about what there is to see.
+    looked.unwrap_or_else(|crash| Some(Changed::unseen(&agent.to_string(), &crash.to_string())))
 }
 
 fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
@@ -202,19 +213,7 @@ fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
     let (copy, review) = match copies(shared).find(id).and_then(look) {
         Ok(seen) => seen,
         Err(CopyError::NotFound(_)) => return None,
-        Err(error) => {
-            let news = format!(
-                "[Nobody could look at what is in the copy `{id}`: {error}. The user looks \
-                 again with `max-team worktrees show {id}`.]"
-            );
-            return Some(Changed {
-                id: id.to_owned(),
-                is_open: false,
-                diff: String::new(),
-                asides: String::new(),
-                news,
-            });
-        }
+        Err(error) => return Some(Changed::unseen(id, &error.to_string())),
     };
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
     if changed.is_empty() && review.ignored.count() == 0 {
