@@ -26,6 +26,9 @@ const NAMED_MAX: usize = 10;
 /// What a merge is called among the checks of a task.
 pub(crate) const MERGE: &str = "merge into the project";
 
+/// What is said of a copy that is not there any more.
+pub(crate) const GONE: &str = "The copy is gone: what was in it has been taken or dropped.";
+
 /// Whether somebody works in a copy: because of who it is, or of what it is given to do.
 pub(crate) fn wanted(who: Isolation, what: Isolation) -> bool {
     who == Isolation::Worktree || what == Isolation::Worktree
@@ -54,6 +57,11 @@ pub(crate) fn around(shared: &Shared, root: &Path) -> Option<Copy> {
     let is_within = [Some(shared.home.clone()), shared.home.canonicalize().ok()];
     is_within.iter().flatten().find(|home| root.starts_with(home))?;
     copies(shared).find(id).ok().filter(|copy| copy.root() == root)
+}
+
+/// Whether there is no copy of that name any more.
+pub(crate) fn is_gone(shared: &Shared, id: &str) -> bool {
+    matches!(copies(shared).find(id), Err(CopyError::NotFound(_)))
 }
 
 pub(crate) fn copies(shared: &Shared) -> Copies {
@@ -176,6 +184,15 @@ pub(crate) struct Changed {
 }
 
 impl Changed {
+    /// What is said where nobody could look.
+    fn unseen(id: &str, why: &str) -> Self {
+        let news = format!(
+            "[Nobody could look at what is in the copy `{id}`: {why}. The user looks again with `max-team worktrees show \
+             {id}`.]"
+        );
+        Self { id: id.to_owned(), is_open: false, diff: String::new(), asides: String::new(), news }
+    }
+
     /// The question what becomes of it, with what whoever did it has said.
     pub(crate) fn question(self, said: String) -> Action {
         let after = Some(Hash::of(&self.diff));
@@ -185,8 +202,10 @@ impl Changed {
 
 /// What an agent that has answered left in its copy; nothing if nothing differs there.
 pub(crate) async fn changed(shared: &Arc<Shared>, agent: AgentId) -> Option<Changed> {
-    let shared = Arc::clone(shared);
-    tokio::task::spawn_blocking(move || looked_at(&shared, &agent.to_string())).await.ok()?
+    let (shared, id) = (Arc::clone(shared), agent.to_string());
+    let looked = tokio::task::spawn_blocking(move || looked_at(&shared, &id)).await;
+    // That a look has broken says nothing about what there is to see.
+    looked.unwrap_or_else(|crash| Some(Changed::unseen(&agent.to_string(), &crash.to_string())))
 }
 
 fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
@@ -194,19 +213,7 @@ fn looked_at(shared: &Shared, id: &str) -> Option<Changed> {
     let (copy, review) = match copies(shared).find(id).and_then(look) {
         Ok(seen) => seen,
         Err(CopyError::NotFound(_)) => return None,
-        Err(error) => {
-            let news = format!(
-                "[Nobody could look at what is in the copy `{id}`: {error}. The user looks \
-                 again with `max-team worktrees show {id}`.]"
-            );
-            return Some(Changed {
-                id: id.to_owned(),
-                is_open: false,
-                diff: String::new(),
-                asides: String::new(),
-                news,
-            });
-        }
+        Err(error) => return Some(Changed::unseen(id, &error.to_string())),
     };
     let changed: Vec<&str> = review.open().map(|change| change.path.as_str()).collect();
     if changed.is_empty() && review.ignored.count() == 0 {
@@ -263,7 +270,7 @@ pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<
         Settled::Left => Ok("The changes stay in the copy.".to_owned()),
     });
     let failed = |error: CopyError| match error {
-        CopyError::NotFound(_) => "The copy is gone: what was in it has been taken or dropped.".to_owned(),
+        CopyError::NotFound(_) => GONE.to_owned(),
         error => format!("Nothing was done about the changes in the copy `{id}`: {error}"),
     };
     format!("[{}]", done.unwrap_or_else(failed))

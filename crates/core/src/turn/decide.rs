@@ -2,7 +2,7 @@
 //!
 //! This file says which input fits which phase; `call` decides about model calls, `tools` about tool calls.
 
-use super::review::left_alone;
+use super::review::{left_alone, moot};
 use super::tools::{close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
 use crate::chat::{Message, Part};
@@ -95,6 +95,9 @@ impl Turn {
             }
             (Input::Interrupt { by }, phase) if current.interrupted.is_none() => {
                 self.interrupt(current, phase, by, now)
+            }
+            (Input::Moot { words }, Phase::Working(calls)) if current.reviewing.is_some() => {
+                moot(current, calls, &words)
             }
             (Input::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {
                 left_alone(current, calls, &detail)

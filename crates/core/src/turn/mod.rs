@@ -388,6 +388,11 @@ pub enum Input {
         /// Who.
         by: String,
     },
+    /// What a review is about is no more, and nobody needs to be asked.
+    Moot {
+        /// What is known of it.
+        words: String,
+    },
     /// Whoever is at it cannot go on, ever; whatever ran before is gone.
     Broken {
         /// Why.

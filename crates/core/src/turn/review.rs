@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::tools::{left, ran};
+use super::tools::{SETTLE, left, ran};
 use super::{Call, Current, Phase, Status, Turn};
 use crate::chat::Part;
 use crate::event::{End, Event, ReviewBegun, ToolDone, TurnEnded};
@@ -48,11 +48,34 @@ pub(super) fn reviewed(current: &Current, done: Vec<ToolDone>) -> Vec<Event> {
     done.into_iter().map(Event::ToolDone).chain([Event::TurnEnded(over)]).collect()
 }
 
-/// The end of one that nobody can go on with: what was done stays where it is.
+/// The end of one that nobody can go on with: what was done stays where it is, unless it was decided about.
 pub(super) fn left_alone(current: &Current, calls: &[Call], why: &str) -> Vec<Event> {
+    over_with(current, calls, |action| if is_decided(action) { unsettled(action, why) } else { left(action, why) })
+}
+
+/// The end of one whose copy is gone.
+pub(super) fn moot(current: &Current, calls: &[Call], words: &str) -> Vec<Event> {
+    over_with(current, calls, |action| format!("{}\n\n{words}", action.said))
+}
+
+fn over_with(current: &Current, calls: &[Call], words: impl Fn(&Action) -> String) -> Vec<Event> {
     let done = calls.iter().filter_map(|call| match &call.status {
-        Status::Intended { action, .. } | Status::Asked { action, .. } => Some(ran(call, left(action, why))),
+        Status::Intended { action, .. } | Status::Asked { action, .. } => Some(ran(call, words(action))),
         _ => None,
     });
     reviewed(current, done.collect())
+}
+
+/// Whether a person has said what becomes of the copy.
+fn is_decided(action: &Action) -> bool {
+    action.parameters.iter().any(|(name, _)| name == SETTLE)
+}
+
+/// What a call came to that may or may not have done what the user said.
+fn unsettled(action: &Action, why: &str) -> String {
+    let Action { said, target, .. } = action;
+    format!(
+        "{said}\n\n[The user has said what becomes of the changes in the copy, and nobody knows whether it was done: {why}. \
+         `max-team worktrees show {target}` shows what is left of them.]"
+    )
 }

@@ -67,7 +67,7 @@ pub(super) struct Chat {
     /// What the last finished line belongs to.
     group: Option<Group>,
     finished: Vec<Line<'static>>,
-    /// What others did while a sentence was being written: shown once that is whole.
+    /// What others did while a block was being written: shown once that is whole.
     held: Vec<Row>,
     typed_at_ms: i64,
     /// When another question last took the place of the first.
@@ -322,7 +322,7 @@ impl Chat {
     fn show_beside(&mut self, items: Vec<Item>) {
         for item in items {
             match item {
-                Item::Row(row) if self.in_text => self.held.push(row),
+                Item::Row(row) if self.in_text && !self.stream.is_between() => self.held.push(row),
                 item => self.show(vec![item]),
             }
         }
@@ -339,8 +339,8 @@ impl Chat {
         }
         let pieces = self.stream.push(words);
         self.finished.extend(markdown::render(&pieces, self.columns, self.theme));
-        // Between two paragraphs there is room.
-        if !self.held.is_empty() && self.stream.live().is_empty() {
+        // Between two blocks there is room.
+        if !self.held.is_empty() && self.stream.is_between() {
             self.end_text();
         }
     }

@@ -204,13 +204,17 @@ impl<W: Write> Plain<W> {
     fn notice(&mut self, notice: &Notice, now_ms: i64) -> io::Result<()> {
         let items = self.session.notice(notice, now_ms);
         let is_others = matches!(notice, Notice::Event { from, .. } if !from.lead);
-        if !(is_others && self.in_text && !self.at_line_start) {
+        if !(is_others && self.in_text) {
             return self.print(items);
         }
         self.held.extend(items.into_iter().filter_map(|item| match item {
             Item::Row(row) | Item::Minor(row) => Some(row),
             Item::Text(_) | Item::TextEnd => None,
         }));
+        if self.at_line_start {
+            self.held_rows()?;
+            self.out.flush()?;
+        }
         Ok(())
     }
 
@@ -225,8 +229,8 @@ impl<W: Write> Plain<W> {
                     write!(self.out, "{}", clean(words))?;
                     self.in_text = true;
                     self.at_line_start = words.ends_with('\n') || (words.is_empty() && self.at_line_start);
-                    if self.at_line_start && !self.held.is_empty() {
-                        self.end_line()?;
+                    if self.at_line_start {
+                        self.held_rows()?;
                     }
                 }
                 Item::TextEnd => self.end_line()?,
@@ -251,6 +255,11 @@ impl<W: Write> Plain<W> {
         if !std::mem::replace(&mut self.at_line_start, true) {
             writeln!(self.out)?;
         }
+        self.held_rows()
+    }
+
+    /// What others did while a line was being written; the text goes on after it as it would have without.
+    fn held_rows(&mut self) -> io::Result<()> {
         std::mem::take(&mut self.held).iter().try_for_each(|row| self.row(row))
     }
 
@@ -290,6 +299,7 @@ mod tests {
     use std::sync::Arc;
 
     use max_team_core::event::{Event, QuestionAsked};
+    use max_team_core::mates::AgentEnded;
     use max_team_core::plan::event::{PlanAsked, Say};
     use max_team_core::plan::{Draft, Task};
     use max_team_core::policy::{Action, Answer, By, Class, Memory, Settled};
@@ -376,6 +386,32 @@ mod tests {
         plain.event(stage::ended(max_team_core::event::End::Rounds));
         let want = "Some **words**␛[31m\n■ The limit of rounds for one turn was reached. Say “continue” to go on.\n";
         assert!(plain.printed().starts_with(want), "{}", plain.printed());
+    }
+
+    #[test]
+    fn what_others_do_takes_no_empty_line_out_of_a_text() {
+        let mate = Arc::new(Origin::named("leo"));
+        // It comes within a line, or after one.
+        for (before, after) in [("One", ".\n"), ("One.\n", "")] {
+            let mut plain = plain(false);
+            plain.event(stage::started("hi"));
+            plain.event(stage::intent(1, 1));
+            plain.delta(before);
+            let event = Arc::new(Event::AgentEnded(AgentEnded {
+                session: stage::session_id(),
+                name: "leo".into(),
+                by: "max".into(),
+                reason: String::new(),
+                forced: false,
+            }));
+            let notice = Notice::Event { session: stage::session_id(), from: mate.clone(), at_ms: 0, event };
+            plain.notice(&notice, 0).unwrap();
+            plain.delta(after);
+            plain.delta("\nTwo.");
+            let [one, row, empty, two] = plain.printed().lines().collect::<Vec<_>>().try_into().unwrap();
+            assert!(one == "One." && row.contains("leo has ended"), "{}", plain.printed());
+            assert_eq!((empty, two), ("", "Two."));
+        }
     }
 
     /// A plan is proposed; returns what asks about it.

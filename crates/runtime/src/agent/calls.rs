@@ -229,6 +229,20 @@ impl Agent {
         is_full
     }
 
+    /// Lands once somebody has left who hears what becomes of its changes: where it works may go with them.
+    fn awaiting_leave(&self, key: &str, child: AgentId) -> super::flight::Future {
+        let stopped = self.cancelled(key.to_owned(), None, CancellationToken::new());
+        let (floor, flight) = (Arc::clone(&self.floor), Flight::Tool(key.to_owned()));
+        let address = session::agent_stream(child);
+        Box::pin(async move {
+            tokio::select! {
+                biased;
+                landed = stopped => landed,
+                () = floor.left(&address) => Landed { flight, input: None },
+            }
+        })
+    }
+
     /// A call is over: whichever waits for a place looks again.
     pub(super) fn is_over(&mut self, key: &str) {
         if let Some(answered) = self.delegated.remove(key) {
@@ -316,6 +330,11 @@ impl Agent {
             self.floor.seat_agent(child)?;
         } else {
             if self.queues(key, Way::Words) {
+                return Ok(None);
+            }
+            if turn.reviewing().is_some() {
+                self.floor.seat_agent(child)?;
+                self.flights.push(self.awaiting_leave(key, child));
                 return Ok(None);
             }
             // What it had done was taken or dropped, and its copy with it.

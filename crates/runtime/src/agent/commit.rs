@@ -87,6 +87,7 @@ impl Agent {
             return Ok(());
         }
         let ended = events.iter().any(|event| matches!(event, Event::TurnEnded(_)));
+        let reviewed = ended && self.turn.reviewing().is_some();
         if ended && !self.keeps_tasks() {
             // Before its answer: whoever reads that may take up what it held.
             self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.origin)).await?;
@@ -122,6 +123,7 @@ impl Agent {
         newcomers.into_iter().for_each(|newcomer| newcomer.begin(&self.floor));
         answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
+        self.reviewed |= reviewed;
         for event in &events {
             self.turn.apply(event);
             if let Event::Steered(steered) = event {

@@ -53,6 +53,9 @@ struct Sorted {
 impl Agent {
     /// Takes what the mailbox holds and fits the moment. What did not fit an earlier moment is only found by `all`.
     pub(super) async fn take_mail(&mut self, all: bool) -> Result<(), RuntimeError> {
+        if self.reviewed {
+            return Ok(());
+        }
         self.put_off &= !all;
         let all = all | std::mem::take(&mut self.noted);
         let mut sorted = Sorted::default();
@@ -65,6 +68,10 @@ impl Agent {
         }
         let Sorted { said, news, mut notes, ends, seen } = sorted;
         self.commit(Vec::new(), Extra::acks(seen)).await?;
+        if self.reviewed {
+            // What else has come stays where it is.
+            return Ok(());
+        }
         // Somebody who speaks is answered before what else has come.
         let (first, rest) = if said.is_some() { (said.into_iter().collect(), news) } else { (news, Vec::new()) };
         // Whoever is told to end at once begins nothing more: what it was written goes back.

@@ -198,6 +198,9 @@ pub(crate) struct Agent {
     followed: Option<u64>,
     /// What its commands were seen to do to files, and is not in the journal yet.
     seen: Arc<Mutex<Vec<FilesChanged>>>,
+    /// It has been decided what becomes of what it did, and where it worked may be gone: what comes next is for one who sits
+    /// down anew.
+    reviewed: bool,
 }
 
 impl Agent {
@@ -253,6 +256,7 @@ impl Agent {
             resumed: seat.resumed,
             followed: None,
             seen: Arc::default(),
+            reviewed: false,
             floor,
         };
         let bell = Arc::clone(bell);
@@ -313,17 +317,25 @@ impl Agent {
             drop(tokio::task::spawn_blocking(move || background.close()).await);
         }
         self.tell().await;
+        if let Some(agent) = self.origin.agent.filter(|_| self.reviewed) {
+            drop(controls);
+            self.floor.seat_anew(agent);
+        }
     }
 
     async fn work(&mut self, controls: &mut mpsc::Receiver<Control>) -> Result<(), RuntimeError> {
         if self.resumed {
             self.step(Input::Recovered, Extra::default()).await?;
+            self.ask_no_more().await?;
         }
         let mut mail = true;
         // Whether letters may wait that came at a moment they did not fit.
         let mut all = false;
         let mut told = None;
         loop {
+            if self.reviewed {
+                return Ok(());
+            }
             if mail {
                 mail = false;
                 // What is seldom done is not kept room for.

@@ -18,7 +18,8 @@ use uuid::Uuid;
 
 use super::flight::{Flight, Future, Landed};
 use super::mail::{add, derived, text_at};
-use super::{Agent, millis};
+use super::{Agent, Extra, millis};
+use crate::error::RuntimeError;
 use crate::shared::now_ms;
 use crate::{session, worktree};
 
@@ -67,11 +68,26 @@ impl Agent {
         self.turn.reviewing().is_some() && action.deed == Deed::Merge && !is_decided
     }
 
+    /// What it asks about may have been taken or dropped from elsewhere, while nobody sat here.
+    pub(super) async fn ask_no_more(&mut self) -> Result<(), RuntimeError> {
+        let is_asking = self.turn.reviewing().is_some() && self.turn.is_asking();
+        if is_asking && worktree::is_gone(&self.floor.shared, &worktree::id_of(self.frame.settings())) {
+            let words = format!("[{}]", worktree::GONE);
+            return self.step(Input::Moot { words }, Extra::default()).await;
+        }
+        Ok(())
+    }
+
     /// Looks at what it did. What can be decided about becomes a question.
     pub(super) fn look_over(&self, flight: Flight, key: String, action: Action) -> Future {
         let (floor, agent) = (Arc::clone(&self.floor), self.origin.agent);
+        let background = Arc::clone(&self.background);
         Box::pin(async move {
             let started = std::time::Instant::now();
+            // What is decided about is what is shown: nothing of its own goes on changing it.
+            if background.is_used() {
+                drop(tokio::task::spawn_blocking(move || background.close()).await);
+            }
             floor.vacated(&action.target).await;
             let changed = match agent {
                 Some(agent) => worktree::changed(&floor.shared, agent).await,

@@ -108,6 +108,22 @@ impl Floor {
         Some(Place { bell, controls: receiver })
     }
 
+    /// Lets whoever has just stood up sit down anew, with the letters that it was handed. `None`: it has none, and its chair is
+    /// free.
+    pub(super) fn sit_anew(&self, address: &str) -> Option<Place> {
+        // If it cannot be read, whoever sits down finds out.
+        let waits = self.shared.journal.pending_mail(address).map_or(true, |mail| !mail.is_empty());
+        let mut chairs = lock(&self.chairs);
+        let chair = chairs.get_mut(address).filter(|chair| chair.controls.is_closed())?;
+        if !waits && !chair.look && chair.letters.is_empty() {
+            chairs.remove(address);
+            return None;
+        }
+        let (controls, receiver) = mpsc::channel(CONTROLS_MAX);
+        (chair.controls, chair.activity, chair.look) = (controls, Activity::Busy, true);
+        Some(Place { bell: Arc::clone(&chair.bell), controls: receiver })
+    }
+
     /// Nobody sits there after all.
     pub(crate) fn vacate(&self, address: &str) {
         lock(&self.chairs).remove(address);
@@ -158,7 +174,7 @@ impl Floor {
     }
 
     /// Somebody could not be seated: whoever watches must know why nothing happens.
-    fn tell_why(&self, seated: Result<(), RuntimeError>) {
+    pub(super) fn tell_why(&self, seated: Result<(), RuntimeError>) {
         if let Err(error) = seated {
             self.shared.herald.tell(Notice::Stopped { session: self.session, error: Arc::new(error) });
         }
@@ -366,6 +382,19 @@ impl Floor {
             }
         };
         drop(tokio::time::timeout(LEAVE_WAIT, left).await);
+    }
+
+    /// Waits until nobody sits at an address.
+    pub(crate) async fn left(&self, address: &str) {
+        loop {
+            let mut changed = std::pin::pin!(self.changed.notified());
+            // What changes from here on is heard.
+            changed.as_mut().enable();
+            if !self.is_taken(address) {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until nobody is busy, those beside the session included.

@@ -9,7 +9,7 @@ use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
 
-use super::{Floor, fold_plan};
+use super::{Floor, Place, fold_plan};
 use crate::agent::{Agent, Control, Frame, Seat};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -30,6 +30,18 @@ impl Floor {
             self.ring(&address);
             return Ok(());
         };
+        self.seat_at(agent, address, place)
+    }
+
+    /// Seats an agent that has stood up because where it works may be gone, if there is anything for it to read.
+    pub(crate) fn seat_anew(self: &Arc<Self>, agent: AgentId) {
+        let address = session::agent_stream(agent);
+        if let Some(place) = self.sit_anew(&address).filter(|_| !self.is_closing()) {
+            self.tell_why(self.seat_at(agent, address, place));
+        }
+    }
+
+    fn seat_at(self: &Arc<Self>, agent: AgentId, address: String, place: Place) -> Result<(), RuntimeError> {
         let seated = self.prepare_agent(agent, None).map(|seat| Agent::new(Arc::clone(self), seat, &place.bell));
         match seated {
             Ok(agent) => {
@@ -84,7 +96,12 @@ impl Floor {
         let (_, _, definition) = turn.identity().ok_or_else(unknown)?;
         let settings = turn.settings().cloned().ok_or_else(unknown)?;
         let mate = Mate { definition: definition.clone(), settings: settings.clone() };
-        let frame = self.frame_for(mate, settings, given.as_ref().map_or(0, |given| given.depth))?;
+        let frame = if turn.reviewing().is_some() {
+            // It does nothing there any more, and its copy may have gone with what the user said.
+            self.frame(&mate, settings, false)?
+        } else {
+            self.frame_for(mate, settings, given.as_ref().map_or(0, |given| given.depth))?
+        };
         let purse = self.purse_of(agent, crate::plan::cap(frame.settings()), caller.as_deref(), plan)?;
         let aside = memory::is_aside(frame.definition());
         if let Some(chair) = lock(&self.chairs).get_mut(&session::agent_stream(agent)) {

@@ -151,6 +151,33 @@ async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
     }
 }
 
+/// Whether a command with this among its words runs on this machine.
+fn runs(word: &str) -> bool {
+    let has = |process: std::fs::DirEntry| {
+        std::fs::read(process.path().join("cmdline")).is_ok_and(|line| String::from_utf8_lossy(&line).contains(word))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().any(has)
+}
+
+/// What a teammate left running would change what the user looks at.
+#[tokio::test]
+async fn commands_of_one_that_is_no_more_end_before_the_user_is_asked() {
+    let word = format!("86400.{}", std::process::id());
+    let commanding = format!("new: two}}}}, {{tool: run_shell, input: {{command: sleep {word}, background: true}}}}]");
+    let recording = MATE.replace("new: two}}]", &commanding);
+    let folder = repository();
+    let journal = Journal::memory();
+    let team = house_of(&journal, folder.path(), &recording);
+    let mut open = editing(Which::New);
+    for mate in &mut open.team.as_mut().unwrap().members {
+        mate.definition.tools.push("run_shell".into());
+    }
+    let (_, mut notices) = say(&team, folder.path(), open).await;
+    let heard = rest(&mut notices).await;
+    assert_eq!(asked(&heard).action.deed, Deed::Merge, "{:?}", heard.names());
+    assert!(heard.names().contains(&"command_begun") && !runs(&word), "{:?}", heard.names());
+}
+
 /// The copy was taken from another terminal while nobody ran the session: who asked has nothing to ask any more, and what it had
 /// said is not lost.
 #[tokio::test]
@@ -171,15 +198,16 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
     team.open(owner(), root, editing(Which::Latest)).await.unwrap();
     let heard = rest(&mut notices).await;
     assert!(!heard.waiting && heard.last_words().text == "It is over.", "{:?}", heard.names());
-    assert!(inputs(&journal, "max").pop().unwrap().contains("Changed.\n\n["));
+    let told = inputs(&journal, "max").pop().unwrap();
+    assert!(told.contains("Changed.\n\n[The copy is gone: what was in it has been taken or dropped.]"), "{told}");
     assert!(Post::new(&journal).inbox().unwrap().is_empty());
     check_rest(&journal);
 }
 
 /// One process: until it dies with that commit, or until nothing is left to do.
-fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
+fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<(Death, u64)>) -> bool {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|commit| journal.die(Death::After, commit));
+    let died = dies_with.map(|(death, commit)| journal.die(death, commit));
     runtime.block_on(async {
         let died = async {
             match died {
@@ -220,11 +248,11 @@ async fn play(recording: &str, journal: &Journal, root: &Path) {
 const FIRST_COMMIT: u64 = 6;
 
 /// Killed at every commit, the user is asked once, and what they said is done once and told once.
-fn sweep(recording: &str) {
+fn sweep(recording: &str, death: Death) {
     for commit in FIRST_COMMIT.. {
         let folder = repository();
         let mut journal = Journal::memory();
-        let survived = live(recording, &journal, folder.path(), Some(commit));
+        let survived = live(recording, &journal, folder.path(), Some((death, commit)));
         if !survived {
             journal = journal.reopen().unwrap();
             assert!(live(recording, &journal, folder.path(), None), "killed at commit {commit}");
@@ -233,8 +261,16 @@ fn sweep(recording: &str) {
         let count = |name: &str| events(&journal).iter().filter(|(_, event)| event.name() == name).count();
         assert_eq!((count("review_begun"), count("question_asked")), (1, 1), "killed at commit {commit}");
         let told = letters(&journal, Kind::TaskResult);
-        let told = told.iter().filter(|text| text.contains("1 file is in the project now")).count();
-        assert_eq!(told, 1, "killed at commit {commit}");
+        let is_true = |text: &&String| {
+            // One that dies between the deed and the word for it finds the copy gone.
+            text.contains("1 file is in the project now")
+                || (death == Death::Before && text.contains("The copy is gone"))
+        };
+        assert_eq!(told.iter().filter(is_true).count(), 1, "{death:?} at commit {commit}: {told:?}");
+        assert!(
+            !told.iter().any(|text| text.contains("not in the project yet")),
+            "{death:?} at commit {commit}: {told:?}"
+        );
         if survived {
             assert!(commit > FIRST_COMMIT + 8, "a story that short proves nothing");
             break;
@@ -244,10 +280,10 @@ fn sweep(recording: &str) {
 
 #[test]
 fn a_background_task_asks_whenever_the_program_dies() {
-    sweep(APART);
+    [Death::After, Death::Before].into_iter().for_each(|death| sweep(APART, death));
 }
 
 #[test]
 fn a_teammate_asks_whenever_the_program_dies() {
-    sweep(MATE);
+    [Death::After, Death::Before].into_iter().for_each(|death| sweep(MATE, death));
 }

@@ -58,6 +58,11 @@ impl Stream {
         out
     }
 
+    /// Whether the text could end here and go on elsewhere as if nothing had come between.
+    pub(super) fn is_between(&self) -> bool {
+        self.line.is_empty() && self.splitter.is_between()
+    }
+
     /// What is not complete yet, as it would look if the text ended here.
     pub(super) fn live(&self) -> Vec<Piece> {
         if self.splitter.held() + self.line.len() <= LIVE_BYTES_MAX {

@@ -125,6 +125,11 @@ impl Splitter {
         }
     }
 
+    /// Whether no block is unfinished: neither one that a later line may belong to, nor a list or fenced code that goes on.
+    pub(super) fn is_between(&self) -> bool {
+        matches!(self.state, State::Between)
+    }
+
     /// Bytes of the unfinished block.
     pub(super) fn held(&self) -> usize {
         if let State::Open(open) = &self.state { open.source.len() } else { 0 }

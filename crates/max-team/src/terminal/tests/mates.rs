@@ -156,6 +156,41 @@ fn a_letter_does_not_cut_a_sentence() {
     assert!(screen.contains("Another paragraph.") && screen.contains("users(id, name)"), "{screen}");
 }
 
+/// Nor does it break a block that is being written: what follows is drawn as if nothing had come between.
+#[test]
+fn a_letter_breaks_no_block() {
+    // What is written before it comes, what is written then, and in which order it all stands.
+    let table: [(&str, &[&str], &[&str]); 3] = [
+        (
+            "Look:\n\n```rust\nfn one() {}\n",
+            &["fn two() {}\n", "```\n", "\nDone **now**."],
+            &["fn one() {}", "fn two() {}", "users(id, name)", "Done now."],
+        ),
+        (
+            "1. first\n1. sec",
+            &["ond\n", "1. third\n", "\nSo it **is**.\n\n"],
+            &["1. first", "2. second", "3. third", "So it is.", "users(id, name)"],
+        ),
+        ("Look he", &["re:\n\n##", " Head\n", "Text."], &["Look here:", "Head", "users(id, name)", "Text."]),
+    ];
+    for (before, then, order) in table {
+        let mut stage = stage(Lang::En);
+        let alice = mate(11, "alice", "blue");
+        begins(&mut stage, &alice, "Make a schema");
+        stage.begin("how far are you?");
+        stage.call();
+        stage.stream(before);
+        writes(&mut stage, &alice, "bob", "users(id, name)");
+        then.iter().for_each(|words| stage.stream(words));
+        stage.answer(vec![max_team_core::chat::Part::text(format!("{before}{}", then.concat()))]);
+        stage.end(End::Answered);
+        stage.wait(100);
+        let shown = stage.glass.everything();
+        let places: Vec<_> = order.iter().map(|words| shown.find(words)).collect();
+        assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{places:?}\n{shown}");
+    }
+}
+
 /// What teammates spend is in the bar while they spend it, and once.
 #[test]
 fn the_cost_in_the_bar_moves_while_teammates_spend() {
