@@ -2,8 +2,8 @@
 //!
 //! This file says which input fits which phase; `call` decides about model calls, `tools` about tool calls.
 
-use super::review::{left_alone, moot};
-use super::tools::{close, close_idle, finish_with, told};
+use super::review::{is_settling, left_alone, moot};
+use super::tools::{PUT_OFF, close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
@@ -150,6 +150,14 @@ impl Turn {
                     self.again(current, calling, calling.intent.request.window, calling.intent.fallback, 0, now)
                 };
                 [Event::LlmEnded(lost)].into_iter().chain(next).collect()
+            }
+            // What the user has said is still done.
+            Phase::Working(calls) if interrupted && current.reviewing.is_some() => {
+                if is_settling(calls) {
+                    Vec::new()
+                } else {
+                    left_alone(current, calls, PUT_OFF)
+                }
             }
             Phase::Working(calls) => {
                 let lost = unknown(calls, interrupted);

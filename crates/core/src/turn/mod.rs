@@ -453,6 +453,10 @@ impl Turn {
             Phase::Idle => Vec::new(),
             Phase::Ready if interrupted => Vec::new(),
             Phase::Ready => vec![Effect::Afford],
+            // What the user has said becomes of a copy is carried to its end.
+            Phase::Working(calls) if interrupted && self.reviewing().is_some() && review::is_settling(calls) => {
+                pending_calls(calls)
+            }
             _ if interrupted => vec![Effect::CancelAll],
             Phase::Calling(calling) => vec![Effect::CallModel(calling.intent.clone())],
             Phase::Waiting(_, until_ms) => vec![Effect::Sleep { until_ms: *until_ms }],
@@ -484,6 +488,8 @@ impl Turn {
     pub fn unknown(&self) -> Vec<&str> {
         let interrupted = self.stopped_by().is_some();
         match &self.phase {
+            // What it has to do can be done again, and what it has to ask can wait.
+            Phase::Working(_) if self.reviewing().is_some() => Vec::new(),
             Phase::Working(calls) => decide::unknown(calls, interrupted).map(|call| call.key.as_str()).collect(),
             _ => Vec::new(),
         }

@@ -66,6 +66,11 @@ fn over_with(current: &Current, calls: &[Call], words: impl Fn(&Action) -> Strin
     reviewed(current, done.collect())
 }
 
+/// Whether what a person has said is being done.
+pub(super) fn is_settling(calls: &[Call]) -> bool {
+    calls.iter().any(|call| matches!(&call.status, Status::Intended { action, .. } if is_decided(action)))
+}
+
 /// Whether a person has said what becomes of the copy.
 fn is_decided(action: &Action) -> bool {
     action.parameters.iter().any(|(name, _)| name == SETTLE)

@@ -23,7 +23,7 @@ pub const SETTLE: &str = "settle";
 
 /// Why changes stay in their copy.
 const NOBODY_ASKED: &str = "nobody could be asked";
-const PUT_OFF: &str = "the user decides later";
+pub(super) const PUT_OFF: &str = "the user decides later";
 
 const TOLD_UNANSWERED: &str = "Nobody could answer. Decide as you think best, and say what you assumed.";
 

@@ -194,12 +194,53 @@ fn a_review_is_a_turn_without_a_model() {
     }
 }
 
+/// What the user has said is done, whoever stops the review and whenever the process ends; nobody says of it what is not known.
+#[test]
+fn what_was_decided_is_carried_to_its_end() {
+    let decided = || {
+        let mut world = reviewing();
+        let key = world.turn.current().unwrap().to_string();
+        assert!(world.input(Input::Unanswered { key, action: copy() }).is_ok());
+        let (question, answer) = (question(&world), Answer::settling(Settled::Taken, By::Person("here".into())));
+        assert!(world.input(Input::Answered { question, answer }).is_ok());
+        world
+    };
+    let mut world = decided();
+    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok());
+    world.refold();
+    assert!(world.input(Input::Recovered).is_ok());
+    assert!(matches!(world.turn.pending().as_slice(), [Effect::RunTool { .. }]), "{:?}", world.turn.pending());
+
+    let mut world = decided();
+    assert!(world.input(Input::Broken { detail: "no project".into() }).is_ok());
+    let text = &world.turn.last().unwrap().text;
+    assert!(text.contains("nobody knows whether it was done: no project") && !text.contains("not in the project yet"));
+}
+
+#[test]
+fn a_copy_that_is_gone_is_no_question() {
+    let mut world = reviewing();
+    let key = world.turn.current().unwrap().to_string();
+    assert!(world.input(Input::Unanswered { key, action: Action { said: String::new(), ..copy() } }).is_ok());
+    world.refold();
+    assert!(world.input(Input::Moot { words: "[It is gone.]".into() }).is_ok());
+    assert_eq!(world.turn.last().unwrap().text, "[It is gone.]");
+}
+
 #[test]
 fn a_review_ends_when_nobody_can_go_on_with_it_or_it_was_stopped_before_it_was_seen() {
     let mut world = reviewing();
     assert!(world.input(Input::Broken { detail: "the copy is gone".into() }).is_ok());
     let over = world.turn.last().unwrap();
     assert!(over.end == End::Answered && over.text.contains("the copy is gone"), "{over:?}");
+
+    // The same if the process ends before anybody has looked.
+    let mut world = reviewing();
+    assert!(world.input(Input::Interrupt { by: "me".into() }).is_ok() && world.turn.unknown().is_empty());
+    world.refold();
+    assert!(world.input(Input::Recovered).is_ok() && !world.turn.is_busy());
+    let over = world.turn.last().unwrap();
+    assert!(over.text.contains("the user decides later") && over.text.contains("accept agt_1"), "{over:?}");
 
     let mut world = reviewing();
     let key = world.turn.current().unwrap().to_string();
