@@ -332,10 +332,7 @@ impl Agent {
         // Whether letters may wait that came at a moment they did not fit.
         let mut all = false;
         let mut told = None;
-        loop {
-            if self.reviewed {
-                return Ok(());
-            }
+        while !self.reviewed {
             if mail {
                 mail = false;
                 // What is seldom done is not kept room for.
@@ -383,18 +380,8 @@ impl Agent {
             let due = due(self.turn.requests().next_ms().map(|until_ms| until_ms.max(self.patient_ms)));
             tokio::select! {
                 biased;
-                control = controls.recv() => match control {
-                    None | Some(Control::Stop) => return Ok(()),
-                    Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
-                    Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
-                    Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
-                    Some(Control::Redefine(next)) => self.redefined = Some(next),
-                    Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
-                    Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
-                    Some(Control::Withdraw { letter, reply }) => drop(reply.send(self.withdraw(letter).await?)),
-                    Some(Control::Begun { .. }) => {}
-                    // A face that no longer waits for the answer is no reason to stop.
-                    Some(Control::Status(reply)) => drop(reply.send(self.status())),
+                control = controls.recv() => if !self.heed(control).await? {
+                    return Ok(());
                 },
                 () = self.bell.notified() => (mail, told) = (true, None),
                 () = due => self.overdue().await?,
@@ -402,6 +389,25 @@ impl Agent {
             }
             (mail, all) = self.after(was_busy).unwrap_or((mail, all));
         }
+        Ok(())
+    }
+
+    /// Does what the house tells; whether to go on.
+    async fn heed(&mut self, control: Option<Control>) -> Result<bool, RuntimeError> {
+        match control {
+            None | Some(Control::Stop) => return Ok(false),
+            Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
+            Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
+            Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
+            Some(Control::Redefine(next)) => self.redefined = Some(next),
+            Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
+            Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),
+            Some(Control::Withdraw { letter, reply }) => drop(reply.send(self.withdraw(letter).await?)),
+            Some(Control::Begun { .. }) => {}
+            // A face that no longer waits for the answer is no reason to stop.
+            Some(Control::Status(reply)) => drop(reply.send(self.status())),
+        }
+        Ok(true)
     }
 
     /// Takes what is in the mailbox; whether to look again, and how.
