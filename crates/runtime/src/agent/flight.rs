@@ -24,8 +24,9 @@ use crate::shared::{lock, now_ms};
 use crate::stream::{self, Sayer};
 use crate::worktree;
 
-/// Calls that are looked at on the loop's own thread; more of them are worth another one.
-const LOOKED_AT_ONCE_MAX: usize = 4;
+/// Calls that are looked at on the loop's own thread; more of them are worth another one. Teammates who begin with the same
+/// answer begin together, so that the first can write to the last: this is as many as a team usually has.
+const LOOKED_AT_ONCE_MAX: usize = 16;
 
 /// What an effect is called while it is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
