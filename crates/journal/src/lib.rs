@@ -488,7 +488,20 @@ impl Journal {
     ) -> Result<(), JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.scan(after_seq, each)),
-            Engine::Memory(memory) => memory.open_tables()?.scan(after_seq, each),
+            Engine::Memory(memory) => {
+                // Whoever is told of an entry may look things up, which nobody can while the tables are held.
+                let mut found = Vec::new();
+                memory.open_tables()?.scan(after_seq, &mut |entry| {
+                    found.push(entry);
+                    Ok(ControlFlow::Continue(()))
+                })?;
+                for entry in found {
+                    if each(entry)?.is_break() {
+                        break;
+                    }
+                }
+                Ok(())
+            }
         }
     }
 

@@ -14,6 +14,9 @@ use crate::program::{Program, Ran, finish, kill, signal};
 fn damage(program: &Program, projections: Vec<Projection>) {
     let journal = Journal::open(program.home(), Options::default()).unwrap();
     journal.commit_blocking(Commit { projections, ..Commit::default() }).unwrap();
+    // What is read from the file next must be in it, not in the log beside it.
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(journal.close()).unwrap();
 }
 
 fn sessions(program: &Program) -> Vec<String> {
