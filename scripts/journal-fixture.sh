@@ -10,7 +10,7 @@ test ! -e "$to" || { echo "$to is there already: a released journal never change
 cargo build --quiet --locked -p max-team
 cargo build --quiet --locked -p max-team-testkit --example scripted
 program="$(realpath "$target/debug/max-team")"
-scratch="$(mktemp -d /tmp/max-team-fixture.XXXXXX)"
+scratch="$(mktemp -d)"
 "$target/debug/examples/scripted" --turns 1 --tool list_dir --args '{"path":"share"}' --final "It is a folder." > "$scratch/server" &
 server=$!
 trap 'kill $server; rm -rf "$scratch"' EXIT

@@ -3,13 +3,12 @@
 mod forget;
 
 use max_team_core::event::{Event, Outcome, Steered, TurnStarted};
-use max_team_core::id::SessionId;
 use max_team_runtime::{Census, SessionRow, Sessions};
 use serde_json::json;
 
 use crate::args;
 use crate::config::choice::Strength;
-use crate::exit::{Exit, Stop};
+use crate::exit::Exit;
 use crate::setup::{self, Place};
 use crate::terminal::text::clean;
 use crate::words::Lang;
@@ -32,7 +31,7 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exi
         args::Sessions::Show { id, json } => {
             let id = match id {
                 Some(id) => setup::session(&Census::new(&journal), id)?,
-                None => latest(&sessions)?,
+                None => crate::record::latest(&journal)?,
             };
             let events = sessions.events(id).map_err(failed)?;
             let text = if *json {
@@ -47,12 +46,6 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exi
         args::Sessions::Forget(_) => {}
     }
     Ok(Exit::Ok)
-}
-
-fn latest(sessions: &Sessions<'_>) -> Result<SessionId, Stop> {
-    let rows = sessions.list(1).map_err(setup::failed)?;
-    let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
-    rows.first().map(|row| row.session).ok_or_else(none)
 }
 
 fn list(rows: &[SessionRow], json: bool, lang: Lang) -> String {

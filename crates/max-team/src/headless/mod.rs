@@ -457,7 +457,6 @@ impl Headless {
 }
 
 /// Whether a turn stopped at a bound or a failure that may be gone now, rather than where it wanted to.
-/// Whether a turn ended before it was done.
 pub(crate) fn is_unfinished(end: &End) -> bool {
     matches!(end, End::Budget | End::Rounds | End::Truncated | End::Interrupted | End::Failed { .. })
 }

@@ -118,21 +118,7 @@ async fn a_lead_is_told_as_well_and_its_face_hears_when_it_rests() {
 
 /// One process: until it dies with that commit, or until nobody has anything to do and it is killed. Whether it came to rest.
 fn live(journal: &Journal, root: &Path, dies_with: Option<u64>) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|commit| journal.die(Death::After, commit));
-    runtime.block_on(async {
-        let died = async {
-            match died {
-                Some(died) => died.await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = died => false,
-            () = play(journal, root) => true,
-        }
-    })
+    super::lives(journal, dies_with.map(|commit| (Death::After, commit)), play(journal, root))
 }
 
 async fn play(journal: &Journal, root: &Path) {

@@ -125,23 +125,8 @@ async fn play(scene: &Scene, journal: &Journal, root: &Path, replay: Replay) {
 /// One process: until it dies, or until everything is over. The model's calls that it made.
 fn live(scene: &Scene, journal: &Journal, root: &Path, dies_with: Option<u64>) -> (bool, BTreeSet<(String, u32)>) {
     let replay = Replay::read(scene.recording).unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|commit| journal.die(Death::After, commit));
-    let is_over = runtime.block_on(async {
-        let died = async {
-            match died {
-                Some(died) => died.await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = died => false,
-            () = play(scene, journal, root, replay.clone()) => true,
-        }
-    });
-    // Everything stops where it stands; only what a tool has begun is carried to its end.
-    drop(runtime);
+    let dies_with = dies_with.map(|commit| (Death::After, commit));
+    let is_over = super::lives(journal, dies_with, play(scene, journal, root, replay.clone()));
     (is_over, replay.calls().into_keys().collect())
 }
 

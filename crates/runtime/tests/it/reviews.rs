@@ -206,21 +206,7 @@ async fn what_was_taken_meanwhile_is_no_question_any_more() {
 
 /// One process: until it dies with that commit, or until nothing is left to do.
 fn live(recording: &str, journal: &Journal, root: &Path, dies_with: Option<(Death, u64)>) -> bool {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let died = dies_with.map(|(death, commit)| journal.die(death, commit));
-    runtime.block_on(async {
-        let died = async {
-            match died {
-                Some(died) => died.await,
-                None => std::future::pending().await,
-            }
-        };
-        tokio::select! {
-            biased;
-            () = died => false,
-            () = play(recording, journal, root) => true,
-        }
-    })
+    super::lives(journal, dies_with, play(recording, journal, root))
 }
 
 async fn play(recording: &str, journal: &Journal, root: &Path) {
