@@ -1,6 +1,7 @@
 //! Bench `handoff`: from a letter that a model writes to its reader's turn.
 //!
-//! Two teammates throw a ball to each other a thousand times. Each throw is timed by the server, from the moment it
+//! Teammates in a ring throw a ball on a thousand times: so many of them that nobody works for colleagues so often in a
+//! row that the house makes it rest. Each throw is timed by the server, from the moment it
 //! begins to write the answer that calls `send_message` to the moment the reader's request about that letter is whole. So
 //! the time holds everything in between and nothing is taken off: our reading of the answer, the call and the letter in
 //! the journal, the reader waking up with its history, the beginning of its turn in the journal, and its request on
@@ -15,13 +16,14 @@ use super::{LEADS, RESULT, behind, letter, warm};
 use crate::{Bench, median};
 
 const THROWS: usize = 1_000;
+/// Each catches forty balls: fewer than `ECHOES_MAX`.
+const PLAYERS: usize = 25;
 const PAUSE: Duration = Duration::from_millis(4);
 const BAR_MS: f64 = 1.0;
 /// How many at either end show whether it grows with what was said before.
 const SOME: usize = 100;
 const BALL: &str = "ball ";
-/// How a letter's writer stands in a request's bytes.
-const WRITER: &str = "teammate_id=\\\"";
+const SERVE: &str = "Please serve.";
 
 pub(crate) fn handoff(bench: &mut Bench) {
     let home = bench.scratch.path().join("handoff");
@@ -56,28 +58,32 @@ fn throws(requests: &[Recorded]) -> Vec<f64> {
 fn answer(body: &[u8]) -> Option<Reply> {
     let body = str::from_utf8(body).ok()?;
     if body.contains(LEADS) {
-        let spawn = |reply: Reply, (name, prompt): (&str, &str)| {
-            let input = json!({ "name": name, "role": "player", "prompt": prompt });
-            reply.tool(format!("toolu_{name}"), "spawn_teammate", input)
+        let spawn = |reply: Reply, number: usize| {
+            let prompt = if number == 0 { SERVE } else { "Wait." };
+            let input = json!({ "name": player(number), "role": "player", "prompt": prompt });
+            reply.tool(format!("toolu_{number}"), "spawn_teammate", input)
         };
-        let both = [("ping", "Please serve."), ("pong", "Wait.")];
-        return Some(if body.contains(RESULT) {
-            Reply::text("Noted.")
-        } else {
-            both.into_iter().fold(Reply::new(), spawn)
-        });
+        let done = body.contains(RESULT);
+        return Some(if done { Reply::text("Noted.") } else { (0..PLAYERS).fold(Reply::new(), spawn) });
     }
     let (ball, result) = (body.rfind(BALL), body.rfind(RESULT));
     Some(match ball {
         Some(_) if ball > result => {
             let digits = |text: &str| text.chars().take_while(char::is_ascii_digit).collect::<String>();
             let ball: usize = behind(body, BALL).and_then(|rest| digits(rest).parse().ok())?;
-            let writer = behind(body, WRITER)?.split('\\').next()?;
-            let reply =
-                if ball < THROWS { letter(writer, &format!("{BALL}{}", ball + 1)) } else { Reply::text("Over.") };
+            let reply = if ball < THROWS { throw(ball + 1) } else { Reply::text("Over.") };
             reply.delay(PAUSE).label(ball.to_string())
         }
-        None if body.contains("Please serve.") => letter("pong", &format!("{BALL}1")).delay(PAUSE).label("0"),
+        None if body.contains(SERVE) => throw(1).delay(PAUSE).label("0"),
         _ => Reply::text("Good."),
     })
+}
+
+fn player(number: usize) -> String {
+    format!("player-{}", number % PLAYERS)
+}
+
+/// The letter with this ball: whoever catches it stands that many places further on.
+fn throw(ball: usize) -> Reply {
+    letter(&player(ball), &format!("{BALL}{ball}"))
 }
