@@ -102,6 +102,9 @@ pub enum Projection {
 pub struct Commit {
     /// What it must survive once acknowledged.
     pub strength: Strength,
+    /// Whether it may wait a moment for others to share its transaction: one of a crowd's.
+    #[serde(default)]
+    pub patient: bool,
     /// What must hold of the streams.
     pub expect: Vec<(String, Expect)>,
     /// Who must still own what.

@@ -147,16 +147,16 @@ impl Client {
                 .body(request.body.clone())
                 .send()
         };
-        let origin = endpoint.url().origin().ascii_serialization();
+        let origin = endpoint.origin();
         let mut sent = self.idle(post()).await?;
         if let Err(error) = &sent
-            && self.may_be_kept(&origin)
+            && self.may_be_kept(origin)
             && was_dropped(error)
         {
             sent = self.idle(post()).await?;
         }
         let response = sent.map_err(|error| unreachable_host(&error, endpoint))?;
-        self.answered().insert(origin, Instant::now());
+        self.has_answered(origin);
         Ok(response)
     }
 
@@ -244,6 +244,14 @@ impl Client {
         let direct = endpoint.is_loopback();
         let cell = if direct { &self.inner.direct } else { &self.inner.proxied };
         cell.get_or_init(|| build(&self.inner.options, direct)).as_ref().map_err(Clone::clone)
+    }
+
+    fn has_answered(&self, origin: &str) {
+        let mut answered = self.answered();
+        match answered.get_mut(origin) {
+            Some(at) => *at = Instant::now(),
+            None => drop(answered.insert(origin.to_owned(), Instant::now())),
+        }
     }
 
     fn may_be_kept(&self, origin: &str) -> bool {

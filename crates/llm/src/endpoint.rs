@@ -55,6 +55,8 @@ pub enum BadEndpoint {
 pub struct Endpoint {
     provider: Provider,
     url: Url,
+    origin: String,
+    is_loopback: bool,
     headers: HeaderMap,
     secrets: Vec<SecretString>,
     has_key: bool,
@@ -74,6 +76,8 @@ impl Endpoint {
         })?;
         let mut endpoint = Self {
             provider: provider.clone(),
+            origin: url.origin().ascii_serialization(),
+            is_loopback: is_loopback(&url),
             url,
             headers: HeaderMap::new(),
             secrets: Vec::new(),
@@ -106,15 +110,18 @@ impl Endpoint {
         &self.url
     }
 
+    /// Whom connections to it are shared with.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
     pub(crate) fn headers(&self) -> &HeaderMap {
         &self.headers
     }
 
     /// Whether it is on this machine.
     pub(crate) fn is_loopback(&self) -> bool {
-        let host = self.url.host_str().unwrap_or_default().trim_matches(['[', ']']);
-        let local_name = host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
-        local_name || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
+        self.is_loopback
     }
 
     /// The variables that could hold the key that is missing; none if none is needed. A server on this machine, or
@@ -140,6 +147,12 @@ impl Endpoint {
         }
         Ok(())
     }
+}
+
+fn is_loopback(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']);
+    let local_name = host.eq_ignore_ascii_case("localhost") || host.to_ascii_lowercase().ends_with(".localhost");
+    local_name || host.parse::<IpAddr>().is_ok_and(|ip| ip.is_loopback() || ip.is_unspecified())
 }
 
 impl fmt::Debug for Endpoint {

@@ -17,7 +17,7 @@ use super::db::{Db, problem};
 use crate::commit::{Commit, Committed, Strength};
 use crate::erase::Erase;
 use crate::error::JournalError;
-use crate::limits::{CHECKPOINT_PAGES, PACE_MAX, PACE_SHARE};
+use crate::limits::{CHECKPOINT_PAGES, GATHER, GATHERED_MIN, PACE_MAX, PACE_SHARE};
 use crate::nudge::Nudger;
 use crate::plan::{Look, plan};
 use crate::watch::Bell;
@@ -87,6 +87,7 @@ impl Writer {
             if self.jobs.blocking_recv_many(&mut jobs, COMMITS_GROUPED_MAX) == 0 {
                 return;
             }
+            self.gather(&mut jobs);
             let mut group = Vec::new();
             for job in jobs.drain(..) {
                 match job {
@@ -105,6 +106,19 @@ impl Writer {
             }
             self.commit(group);
             self.checkpoint_if_due();
+        }
+    }
+
+    /// Waits once for others, if nobody minds. A transaction costs more than the commits in it.
+    fn gather(&mut self, jobs: &mut Vec<Job>) {
+        let is_patient = |job: &Job| matches!(job, Job::Commit(commit, _) if commit.patient);
+        if jobs.len() + self.jobs.len() < GATHERED_MIN && jobs.iter().all(is_patient) {
+            thread::sleep(GATHER);
+        }
+        while jobs.len() < COMMITS_GROUPED_MAX
+            && let Ok(job) = self.jobs.try_recv()
+        {
+            jobs.push(job);
         }
     }
 

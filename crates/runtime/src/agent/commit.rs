@@ -20,9 +20,6 @@ use crate::shared::{append, commit_at, now_ms};
 use crate::tasks::Change;
 use crate::{rows, session};
 
-/// Loops of a session from which on their commits are worth being gathered.
-const CROWD_MIN: usize = 16;
-
 /// What goes into a commit besides the agent's own events.
 #[derive(Default)]
 pub(super) struct Extra {
@@ -35,6 +32,8 @@ pub(super) struct Extra {
     pub(super) projections: Vec<Projection>,
     /// Whoever begins to exist with it.
     pub(super) guests: Vec<Guest>,
+    /// How many of the agent's events its turn has seen already.
+    pub(super) seen: usize,
 }
 
 /// Somebody who begins to exist, with what they are given.
@@ -92,16 +91,11 @@ impl Agent {
             // Before its answer: whoever reads that may take up what it held.
             self.floor.give_back(&self.doer(), Why::Ended, false, Arc::clone(&self.origin)).await?;
         }
-        // Of many, whoever is ready decides first: what they decide in one pass shares a transaction, and its writer is woken
-        // once. A few would only wait for each other.
-        if self.floor.seated() > CROWD_MIN {
-            tokio::task::yield_now().await;
-        }
         let (mut events, images) = self.imaged(events).await;
         let at_ms = now_ms();
         events.extend(self.review_after(&events, at_ms));
         let mut extra = extra;
-        let guests = std::mem::take(&mut extra.guests);
+        let (guests, seen) = (std::mem::take(&mut extra.guests), extra.seen);
         let shown = extra.shown();
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         commit.blobs.extend(images);
@@ -124,8 +118,8 @@ impl Agent {
         answered.iter().for_each(|call| self.floor.release(call));
         self.head += events.len() as u64;
         self.reviewed |= reviewed;
+        events.iter().skip(seen).for_each(|event| self.turn.apply(event));
         for event in &events {
-            self.turn.apply(event);
             if let Event::Steered(steered) = event {
                 self.steered(steered);
             }
@@ -142,6 +136,7 @@ impl Agent {
     fn write(&self, events: &[Event], mut extra: Extra, at_ms: i64) -> Result<Written, RuntimeError> {
         let mut commit = commit_at(at_ms);
         commit.fence = Some(self.floor.fence.clone());
+        commit.patient = self.floor.is_crowded();
         commit.expect.push((self.stream.clone(), Expect::At(self.head)));
         let actor = format!("agent:{}", self.origin.name);
         commit.actor.clone_from(&actor);

@@ -3,7 +3,6 @@
 //! A flight is started once, whatever `pending` says in between; it knows its name so that a second look does not
 //! start it again. Nothing here writes to the journal.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -56,6 +55,9 @@ impl Agent {
     /// Starts whatever is pending and not under way; what acts on the team itself is handed back.
     pub(super) fn launch(&mut self) -> Vec<String> {
         let mut acts = Vec::new();
+        if self.is_waiting_for_model() {
+            return acts;
+        }
         if self.turn.reviewing().is_some() {
             self.frame.vacate();
         }
@@ -95,6 +97,14 @@ impl Agent {
         acts
     }
 
+    /// Whether all there is to do is under way: a request, which is what loops mostly wait for.
+    fn is_waiting_for_model(&self) -> bool {
+        let asked = self.turn.calling().filter(|_| self.turn.stopped_by().is_none());
+        asked.is_some_and(|intent| {
+            self.in_flight.contains(&Flight::Model { call: intent.call, attempt: intent.attempt })
+        })
+    }
+
     /// What the user has said becomes of what somebody did in a copy. It is carried to its end, whoever stops the turn.
     fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
         let (floor, seen, merged) = (Arc::clone(&self.floor), Arc::clone(&self.seen), key.clone());
@@ -127,7 +137,7 @@ impl Agent {
         };
 
         let (shared, session, cancel) = (Arc::clone(&self.floor.shared), self.floor.session, self.cancel.clone());
-        let (from, agent) = (Arc::clone(&self.origin), self.origin.agent);
+        let (from, agent, calling) = (Arc::clone(&self.origin), self.origin.agent, Arc::clone(&self.floor.calling));
         let (registry, cx) = (Arc::clone(&self.frame.registry), self.context());
         Box::pin(async move {
             let started = Instant::now();
@@ -147,6 +157,7 @@ impl Agent {
                     Outcome::Failed { failure, detail, retry_at_ms: None }
                 }
             };
+            drop(calling);
             let ms = millis(started);
             let prepared = match &outcome {
                 Outcome::Done(answer) if !is_summary => look_at_once(&registry, &cx, intent.call, &answer.message),
@@ -220,40 +231,33 @@ impl Agent {
             return Box::pin(async move { Landed { flight, input: None } });
         };
         let (tool, input, resumed) = (call.tool.clone(), call.input.clone(), self.resumed);
-        let (registry, mut cx) = (Arc::clone(&self.frame.registry), self.context());
-        cx.progress = self.progress(&key);
-        if cx.walls.attended != attended {
-            cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
-        }
+        let (registry, cx) = (Arc::clone(&self.frame.registry), self.tool_context(&key, attended));
         let cancel = self.cancel.clone();
         let (shared, seen, key_of) = (Arc::clone(&self.floor.shared), Arc::clone(&self.seen), key.clone());
         Box::pin(async move {
             let started = Instant::now();
-            let brief = || registry.run_at_once(&cx, &tool, &input, &action);
-            // A call that breaks here breaks there, too, and is told then.
-            let brief = catch_unwind(AssertUnwindSafe(brief)).ok().flatten();
             let work = move || {
                 let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);
                 let ran = registry.run(&cx, &tool, input, &action, resumed);
                 lock(&seen).extend(watch.and_then(|watch| watch.end(&cx.root)));
                 ran
             };
-            let ran = match brief {
-                Some(ran) => ran,
-                None => tokio::task::spawn_blocking(work)
-                    .await
-                    .unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}")))),
-            };
+            let ran = tokio::task::spawn_blocking(work)
+                .await
+                .unwrap_or_else(|crash| Err(ToolError::correctable(format!("the tool crashed: {crash}"))));
             let interrupted = cancel.is_cancelled() && ran.is_err();
-            let (output, fatal) = match ran {
-                Ok(output) => (output, None),
-                Err(ToolError::Correctable(words)) => (failed(&words), None),
-                Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
-            };
-            let Output { content, is_error } = output;
-            let ms = millis(started);
-            Landed { flight, input: Some(Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }) }
+            Landed { flight, input: Some(tool_ended(key, ran, interrupted, millis(started))) }
         })
+    }
+
+    /// What a call works with.
+    pub(super) fn tool_context(&mut self, key: &str, attended: bool) -> Cx {
+        let mut cx = self.context();
+        cx.progress = self.progress(key);
+        if cx.walls.attended != attended {
+            cx.walls = Arc::new(Walls { attended, ..Walls::clone(&cx.walls) });
+        }
+        cx
     }
 
     /// Where a tool says how far it is: to every face that keeps up.
@@ -338,6 +342,13 @@ fn is_said(delta: &Delta) -> bool {
     matches!(delta, Delta::Text(_) | Delta::Thinking(_) | Delta::Tool(_))
 }
 
-fn failed(words: &str) -> Output {
-    Output { content: vec![Part::text(words)], is_error: true }
+/// How a call ended, for the machine.
+pub(super) fn tool_ended(key: String, ran: Result<Output, ToolError>, interrupted: bool, ms: u64) -> Input {
+    let failed = |words: &str| Output { content: vec![Part::text(words)], is_error: true };
+    let (Output { content, is_error }, fatal) = match ran {
+        Ok(output) => (output, None),
+        Err(ToolError::Correctable(words)) => (failed(&words), None),
+        Err(ToolError::Fatal(words)) => (failed(&words), Some(words)),
+    };
+    Input::ToolEnded { key, content, is_error, interrupted, fatal, ms }
 }

@@ -7,6 +7,7 @@
 
 mod acts;
 mod background;
+mod brief;
 mod cache;
 mod calls;
 mod commands;
@@ -478,6 +479,9 @@ impl Agent {
         if !self.turn.is_busy() {
             return if self.preparing.is_empty() { Activity::Idle } else { Activity::Busy };
         }
+        if self.turn.calling().is_some() {
+            return Activity::Busy;
+        }
         let waits = |effect: &Effect| match effect {
             Effect::Ask { .. } => true,
             Effect::RunTool { action, .. } if action.deed == Deed::Merge => false,
@@ -585,7 +589,8 @@ impl Agent {
                 let mut events = self.commands_begun();
                 events.extend(self.files_seen());
                 events.extend(self.decide(input));
-                self.commit(events, Extra::default()).await
+                let seen = self.do_briefly(&mut events);
+                self.commit(events, Extra { seen, ..Extra::default() }).await
             }
             None => Ok(()),
         }

@@ -26,6 +26,9 @@ use crate::{post, session, worktree};
 /// How long whoever has answered may take to leave its copy.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
 
+/// Calls under way from which on commits are worth being gathered: a few would only wait for each other.
+const CROWD_MIN: usize = 16;
+
 /// What a loop is doing, as far as others care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Activity {
@@ -74,6 +77,11 @@ impl Floor {
     /// How many sit here.
     pub(crate) fn seated(&self) -> usize {
         lock(&self.chairs).len()
+    }
+
+    /// Whether so many wait for their models that nobody notices a moment more, while each transaction less spares them work.
+    pub(crate) fn is_crowded(&self) -> bool {
+        Arc::strong_count(&self.calling) > CROWD_MIN
     }
 
     /// Whether somebody who sits there is at work.

@@ -74,6 +74,8 @@ pub(crate) struct Floor {
     /// Its teammates.
     mates: Mutex<mates::Mates>,
     lead_name: OnceLock<String>,
+    /// Whoever waits for a model holds one of it.
+    pub calling: Arc<()>,
     chairs: Mutex<HashMap<String, Chair>>,
     loops: Mutex<JoinSet<()>>,
     closing: AtomicBool,
@@ -112,6 +114,7 @@ impl Floor {
             claims: Mutex::new(HashMap::new()),
             mates: Mutex::new(None),
             lead_name: OnceLock::new(),
+            calling: Arc::default(),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),
             closing: AtomicBool::new(false),

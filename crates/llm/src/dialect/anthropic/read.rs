@@ -48,18 +48,21 @@ struct Whole {
     usage: Value,
 }
 
-/// What nearly every event of a stream is: a piece of a block, in a shape that is known to its last field. It is read
-/// without being taken apart first; whatever differs in anything goes the general way.
+/// What nearly every event of a stream is: in a shape that is known. It is read without being taken apart first; whatever
+/// differs goes the general way.
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Usual<'e> {
     #[serde(borrow, rename = "type")]
-    kind: Cow<'e, str>,
-    index: u64,
+    kind: Words<'e>,
+    index: Option<u64>,
     #[serde(borrow)]
-    delta: Piece<'e>,
+    delta: Option<Piece<'e>>,
+    message: Option<Opening>,
+    content_block: Option<Map<String, Value>>,
+    usage: Option<Counts>,
 }
 
+/// A piece of a block, or how the message ends: known to its last field.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Piece<'e> {
@@ -71,6 +74,41 @@ struct Piece<'e> {
     partial_json: Option<Words<'e>>,
     #[serde(borrow)]
     thinking: Option<Words<'e>>,
+    stop_reason: Option<String>,
+    #[serde(borrow, rename = "stop_sequence")]
+    _stop_sequence: Option<Words<'e>>,
+}
+
+#[derive(Deserialize)]
+struct Opening {
+    id: Option<String>,
+    model: Option<String>,
+    usage: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct Counts {
+    #[serde(default)]
+    input_tokens: u64,
+    #[serde(default)]
+    output_tokens: u64,
+    #[serde(default)]
+    cache_read_input_tokens: u64,
+    #[serde(default)]
+    cache_creation_input_tokens: u64,
+}
+
+impl Counts {
+    /// What is no number is none.
+    fn of(usage: &Value) -> Option<Self> {
+        let number = |key| json::number(usage, key).unwrap_or_default();
+        usage.is_object().then(|| Self {
+            input_tokens: number("input_tokens"),
+            output_tokens: number("output_tokens"),
+            cache_read_input_tokens: number("cache_read_input_tokens"),
+            cache_creation_input_tokens: number("cache_creation_input_tokens"),
+        })
+    }
 }
 
 /// Words that stand in the event as they are, unless something in them is escaped.
@@ -82,11 +120,10 @@ impl Reader {
         if event.data.trim().is_empty() {
             return Ok(());
         }
-        if event.name == "content_block_delta"
-            && let Ok(Usual { kind, index, delta }) = serde_json::from_str(&event.data)
-            && kind == event.name
+        if let Ok(usual) = serde_json::from_str(&event.data)
+            && self.usual(usual, sink)?
         {
-            return self.piece(index, &delta, sink);
+            return Ok(());
         }
         let data: Value = serde_json::from_str(&event.data)
             .map_err(|error| Fault::malformed(format!("an event of the stream is not JSON ({error})")))?;
@@ -95,15 +132,18 @@ impl Reader {
                 let message = data.get("message").unwrap_or(&Value::Null);
                 self.id = json::text(message, "id").map(str::to_owned);
                 self.model = json::text(message, "model").map(str::to_owned);
-                self.count(message.get("usage"), sink);
+                self.count(message.get("usage").and_then(Counts::of), sink);
             }
-            "content_block_start" => self.start(&data, sink),
+            "content_block_start" => {
+                let fields = data.get("content_block").and_then(Value::as_object).cloned();
+                self.start(json::number(&data, "index"), fields, sink);
+            }
             "content_block_delta" => self.delta(&data, sink)?,
             "message_delta" => {
                 if let Some(reason) = data.pointer("/delta/stop_reason").and_then(Value::as_str) {
                     self.stop = Some(reason.to_owned());
                 }
-                self.count(data.get("usage"), sink);
+                self.count(data.get("usage").and_then(Counts::of), sink);
             }
             "message_stop" => self.ended = true,
             "error" => return Err(failure::in_stream(&data)),
@@ -111,6 +151,27 @@ impl Reader {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Whether the event was understood.
+    fn usual(&mut self, usual: Usual<'_>, sink: &mut Sink<'_>) -> Result<bool, Fault> {
+        match (&*usual.kind.0, usual.delta) {
+            ("message_start", _) => {
+                let Some(Opening { id, model, usage }) = usual.message else { return Ok(false) };
+                (self.id, self.model) = (id, model);
+                self.count(usage, sink);
+            }
+            ("content_block_start", _) => self.start(usual.index, usual.content_block, sink),
+            ("content_block_delta", Some(delta)) => self.piece(usual.index.unwrap_or_default(), &delta, sink)?,
+            ("message_delta", delta) => {
+                self.stop = delta.and_then(|delta| delta.stop_reason).or(self.stop.take());
+                self.count(usual.usage, sink);
+            }
+            ("message_stop", _) => self.ended = true,
+            ("ping" | "content_block_stop", _) => {}
+            _ => return Ok(false),
+        }
+        Ok(true)
     }
 
     pub(crate) fn whole(&mut self, body: &[u8], sink: &mut Sink<'_>) -> Result<(), Fault> {
@@ -128,7 +189,7 @@ impl Reader {
             }
             self.blocks.push(block);
         }
-        self.count(Some(&whole.usage), sink);
+        self.count(Counts::of(&whole.usage), sink);
         self.ended = true;
         Ok(())
     }
@@ -164,22 +225,20 @@ impl Reader {
     }
 
     /// Counts are cumulative and some events leave some of them out (or say 0), so the largest is the truth.
-    fn count(&mut self, usage: Option<&Value>, sink: &mut Sink<'_>) {
-        let Some(usage @ Value::Object(_)) = usage else { return };
-        let largest = |old: u64, key: &str| json::number(usage, key).unwrap_or(0).max(old);
+    fn count(&mut self, counts: Option<Counts>, sink: &mut Sink<'_>) {
+        let Some(counts) = counts else { return };
         self.usage = Usage {
-            input: largest(self.usage.input, "input_tokens"),
-            output: largest(self.usage.output, "output_tokens"),
-            cache_read: largest(self.usage.cache_read, "cache_read_input_tokens"),
-            cache_write: largest(self.usage.cache_write, "cache_creation_input_tokens"),
+            input: counts.input_tokens.max(self.usage.input),
+            output: counts.output_tokens.max(self.usage.output),
+            cache_read: counts.cache_read_input_tokens.max(self.usage.cache_read),
+            cache_write: counts.cache_creation_input_tokens.max(self.usage.cache_write),
         };
         sink(Delta::Usage(self.usage));
     }
 
-    fn start(&mut self, data: &Value, sink: &mut Sink<'_>) {
-        let fields = data.get("content_block").and_then(Value::as_object).cloned().unwrap_or_default();
-        let index = json::number(data, "index").unwrap_or(self.blocks.len() as u64);
-        let block = Block { index, fields, ..Block::default() };
+    fn start(&mut self, index: Option<u64>, fields: Option<Map<String, Value>>, sink: &mut Sink<'_>) {
+        let index = index.unwrap_or(self.blocks.len() as u64);
+        let block = Block { index, fields: fields.unwrap_or_default(), ..Block::default() };
         block.announce(sink);
         self.blocks.push(block);
     }
