@@ -5,6 +5,7 @@
 //! any other gets the neutral parts. Nothing here knows a wire format.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -74,10 +75,25 @@ impl Part {
             Self::Thinking { text } => text.len() + 400,
             // Providers charge pictures by area, not by bytes; this is the usual ceiling in token-equivalents.
             Self::Image { .. } => 6_000,
-            Self::ToolUse { name, input, .. } => name.len() + input.to_string().len() + 80,
+            Self::ToolUse { name, input, .. } => name.len() + written_len(input) + 80,
             Self::ToolResult { content, .. } => content.iter().map(Self::weight).sum::<usize>() + 80,
         }
     }
+}
+
+/// How long a value is as JSON.
+fn written_len(value: &Value) -> usize {
+    struct Counted(usize);
+    impl fmt::Write for Counted {
+        fn write_str(&mut self, piece: &str) -> fmt::Result {
+            self.0 += piece.len();
+            Ok(())
+        }
+    }
+    let mut counted = Counted(0);
+    // Counting never fails.
+    let _ = fmt::Write::write_fmt(&mut counted, format_args!("{value}"));
+    counted.0
 }
 
 /// The provider's own blocks of one answer.
@@ -140,12 +156,6 @@ impl Message {
             Part::ToolUse { id, name, input } => Some((id.as_str(), name.as_str(), input)),
             _ => None,
         })
-    }
-
-    /// About how many bytes this adds to a request.
-    pub fn weight(&self) -> usize {
-        let parts = self.parts.iter().map(Part::weight).sum::<usize>();
-        self.native.as_ref().map_or(parts, |native| parts.max(native.blocks.get().len())) + 32
     }
 
     /// Gives every tool call an id of its own. Two calls under one id cannot be answered apart, so the later ones

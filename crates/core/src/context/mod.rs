@@ -17,6 +17,9 @@ use crate::limits::{WINDOW_HIGH_PERCENT, WINDOW_LOW_PERCENT};
 /// Bytes per thousand tokens, before a provider has told us better.
 pub const BYTES_PER_KILOTOKEN: u64 = 3_500;
 
+/// What a message adds to a request besides its parts.
+const MESSAGE_BYTES: usize = 32;
+
 /// What stands in the place of a result that has left the window.
 pub const ELIDED: &str = "[result left out to save room; call the tool again if it is still needed]";
 
@@ -43,11 +46,19 @@ pub struct Weight {
 impl Weight {
     /// Weighs a message.
     pub fn of(message: &Message, starts_turn: bool) -> Self {
-        let light = message.parts.iter().map(|part| match part {
-            Part::ToolResult { .. } => ELIDED.len() + 80,
-            other => other.weight(),
-        });
-        Self { full: message.weight(), light: light.sum::<usize>() + 32, starts_turn }
+        let parts = Self::of_parts(&message.parts);
+        let native = message.native.as_ref().map_or(0, |native| native.blocks.get().len() + MESSAGE_BYTES);
+        Self { full: parts.full.max(native), starts_turn, ..parts }
+    }
+
+    /// Weighs what is to be a message within a turn.
+    pub fn of_parts(parts: &[Part]) -> Self {
+        let empty = Self { full: MESSAGE_BYTES, light: MESSAGE_BYTES, starts_turn: false };
+        parts.iter().fold(empty, |sum, part| {
+            let full = part.weight();
+            let light = if let Part::ToolResult { .. } = part { ELIDED.len() + 80 } else { full };
+            Self { full: sum.full + full, light: sum.light + light, ..sum }
+        })
     }
 }
 

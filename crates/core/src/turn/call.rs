@@ -4,7 +4,7 @@ use super::apply::calls_of;
 use super::decide::{Ahead, ended};
 use super::tools::{close, finish_with};
 use super::{Call, Calling, Current, Now, Prepared, Turn};
-use crate::chat::{Answer, Message, Part, Stop};
+use crate::chat::{Answer, Part, Stop};
 use crate::context::{self, Weight, Window};
 use crate::event::{End, Ending, Event, LlmIntent, Nudged, Outcome, RequestRef, Short, TurnEnded};
 use crate::ledger::{Grant, Left};
@@ -31,7 +31,7 @@ impl Turn {
         weights.extend(ahead.0);
         // It is only taken in where a call follows that carries it; otherwise it is the next turn's.
         let steered = now.steer.clone();
-        weights.extend(steered.iter().map(|steered| Weight::of(&Message::user(steered.input.clone()), false)));
+        weights.extend(steered.iter().map(|steered| Weight::of_parts(&steered.input)));
         let room = self.room(model, now);
         if let Some(summary) = self.make_room(current, &weights, room, now) {
             return vec![Event::LlmIntent(LlmIntent { fallback: current.fallback, ..summary })];

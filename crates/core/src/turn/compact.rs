@@ -22,7 +22,7 @@ const ASK: &str = "\n\n(That was the conversation. Write the summary now.)";
 impl Turn {
     /// Bytes of what stands at the head of the window.
     pub(super) fn head_bytes(&self) -> usize {
-        self.compactions.last().map_or(0, |compacted| compacted.head().weight())
+        self.compactions.last().map_or(0, |compacted| Weight::of(&compacted.head(), false).full)
     }
 
     /// The call that has to come before the next one, if the window is too full for that.

@@ -5,7 +5,7 @@
 use super::review::{is_settling, left_alone, moot};
 use super::tools::{PUT_OFF, close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
-use crate::chat::{Message, Part};
+use crate::chat::Part;
 use crate::context::Weight;
 use crate::event::{Configured, End, Ending, Event, Interrupted, LlmEnded, Outcome, ToolDone, TurnEnded, TurnStarted};
 use crate::recovery::{self, Reopen};
@@ -206,7 +206,7 @@ impl Ahead {
     }
 
     pub(super) fn add(&mut self, parts: &[Part]) {
-        self.0.push(Weight::of(&Message::user(parts.to_vec()), false));
+        self.0.push(Weight::of_parts(parts));
     }
 }
 

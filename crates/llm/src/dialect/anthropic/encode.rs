@@ -78,7 +78,8 @@ fn user(message: &Message, ids: &Ids) -> Halves {
             Part::ToolResult { id, content, is_error } => {
                 let out = &mut halves.results;
                 // A little more than it weighs: what is escaped takes room.
-                out.reserve(part.weight() + part.weight() / 16);
+                let weight = part.weight();
+                out.reserve(weight + weight / 16);
                 join(out, br#"{"type":"tool_result","tool_use_id":"#);
                 put(out, ids.of_result(id));
                 out.extend_from_slice(br#","content":["#);
