@@ -279,7 +279,7 @@ pub(crate) fn house(
     what: &str,
 ) -> Result<TeamHandle, Stop> {
     let worker = worker(place, &journal, what)?;
-    let today = jiff::Zoned::now().date();
+    let today = max_team_tools::now().date();
     Ok(House::build(Options {
         journal,
         worker,

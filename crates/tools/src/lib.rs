@@ -31,6 +31,7 @@ mod tool;
 mod typed;
 mod web;
 mod when;
+mod zone;
 
 pub use files::{EditFile, ListDir, ReadFile, Root, WriteFile, diff};
 pub use gate::Gate;
@@ -46,3 +47,4 @@ pub use structured::{SchemaError, Structured};
 pub use tool::{Cx, Output, Spec, Tool, ToolError};
 pub use typed::Typed;
 pub use web::{Geocode, HttpGet};
+pub use zone::{now, zone};

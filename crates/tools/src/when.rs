@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::text::{clip, visible};
 use crate::tool::ToolError;
+use crate::zone::zone;
 
 /// Bytes at the start of a line in which its time is looked for.
 const STAMP_BYTES: usize = 80;
@@ -60,7 +61,7 @@ pub(crate) fn seconds(text: &str) -> Option<i64> {
 }
 
 fn local(time: civil::DateTime) -> Option<Timestamp> {
-    time.to_zoned(TimeZone::system()).ok().map(|zoned| zoned.timestamp())
+    time.to_zoned(zone()).ok().map(|zoned| zoned.timestamp())
 }
 
 /// The time at the start of a line of a log, if it has one in a usual form.
@@ -145,7 +146,7 @@ fn syslog(text: &str) -> Option<Timestamp> {
     let day = words.next()?.parse().ok()?;
     let time: civil::Time = words.next()?.parse().ok()?;
     let now = Timestamp::now();
-    let year = now.to_zoned(TimeZone::system()).year();
+    let year = now.to_zoned(zone()).year();
     let at = |year| civil::Date::new(year, month, day).ok().and_then(|date| local(date.to_datetime(time)));
     let tomorrow = now.as_second() + 86_400;
     at(year).filter(|at| at.as_second() < tomorrow).or_else(|| at(year - 1))

@@ -70,9 +70,9 @@ pub fn redact(text: &str) -> Cow<'_, str> {
         let before = text.get(..at).unwrap_or_default();
         return Cow::Owned(format!("{}{REDACTED}", redact(before)));
     }
-    let mut doomed = words(text);
-    doomed.retain(|(from, to)| text.get(*from..*to).is_some_and(is_key));
+    let mut doomed = keys(text);
     doomed.extend(named(text));
+    doomed.extend(in_addresses(text));
     if doomed.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -138,25 +138,40 @@ fn tail(text: &str, at: usize) -> Option<usize> {
     rest.chars().next().is_none_or(begins).then_some(at + length)
 }
 
-fn is_key(word: &str) -> bool {
-    PREFIXES.iter().any(|prefix| word.strip_prefix(prefix).is_some_and(|rest| rest.len() >= REST_MIN))
+/// Keys that are known by how they begin: where each stands.
+fn keys(text: &str) -> Vec<(usize, usize)> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '+');
+    let key = |prefix: &str, at: usize| {
+        let rest = text.get(at..).filter(|_| begins(text, at))?;
+        let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+        (length >= prefix.len() + REST_MIN).then_some((at, at + length))
+    };
+    PREFIXES.iter().flat_map(|prefix| text.match_indices(prefix).filter_map(move |(at, _)| key(prefix, at))).collect()
 }
 
-/// Runs of letters that keys are made of: where each begins and ends.
-fn words(text: &str) -> Vec<(usize, usize)> {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '+');
-    let (mut words, mut from) = (Vec::new(), None);
-    for (at, letter) in text.char_indices().chain([(text.len(), ' ')]) {
-        match (is_part(letter), from) {
-            (true, None) => from = Some(at),
-            (false, Some(start)) => {
-                words.push((start, at));
-                from = None;
-            }
-            _ => {}
-        }
+/// Whether a word may begin there: behind no letter, unless that is the end of a line that is written as `\n`.
+fn begins(text: &str, at: usize) -> bool {
+    let mut before = text.get(..at).unwrap_or_default().chars().rev();
+    match before.next() {
+        Some('n' | 'r' | 't') => before.next() == Some('\\'),
+        Some(letter) => !letter.is_ascii_alphanumeric() && letter != '_',
+        None => true,
     }
-    words
+}
+
+/// Passwords in addresses, as in `postgres://me:secret@host`.
+fn in_addresses(text: &str) -> Vec<(usize, usize)> {
+    let password = |(at, mark): (usize, &str)| {
+        let from = at + mark.len();
+        let rest = text.get(from..)?;
+        let end = rest.find(|letter: char| letter.is_whitespace() || "/\"'`<>\\".contains(letter)).unwrap_or(rest.len());
+        let (person, _) = rest.get(..end)?.rsplit_once('@')?;
+        let (name, secret) = person.split_once(':')?;
+        // What only stands for one is none.
+        let is_none = secret.is_empty() || secret.starts_with(['$', '{', '[', '%', '*']);
+        (!is_none).then(|| (from + name.len() + 1, from + person.len()))
+    };
+    text.match_indices("://").filter_map(password).collect()
 }
 
 /// What follows a word such as `password`.
@@ -238,6 +253,10 @@ mod tests {
             (r#"{\"password\":\"hunter2horse\"}"#, r#"{\"password\":\"[redacted]\"}"#),
             ("Authorization: Bearer abc123def456", "Authorization: Bearer [redacted]"),
             ("clientSecret: s3cr3t, ok", "clientSecret: [redacted], ok"),
+            ("\n+ghp_0123456789abcdef0123\n-xoxb-0123456789abcdef", "\n+[redacted]\n-[redacted]"),
+            (r"a\nAKIAIOSFODNN7EXAMPLE\n\\tsk-ant-api03-abcdefgh", r"a\n[redacted]\n\\t[redacted]"),
+            ("https://x.org/sk-ant-api03-abcdefgh?x", "https://x.org/[redacted]?x"),
+            ("URL=postgres://admin:s3cr3tpw99@db/x", "URL=postgres://admin:[redacted]@db/x"),
         ] {
             assert_eq!(redact(text), want, "{text}");
         }
@@ -297,6 +316,9 @@ mod tests {
             "the next token is a brace",
             "authorization: denied",
             "a == b and c=d",
+            "postgres://admin:$PASSWORD@db and postgres://admin:[redacted]@db",
+            "https://example.org:8080/@me and mail to a:b@c",
+            "the desk-of-management-people and masks_test_everything",
         ] {
             assert_eq!(redact(text), text);
         }

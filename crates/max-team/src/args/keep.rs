@@ -89,7 +89,7 @@ pub(crate) struct Which {
 
 /// Milliseconds since 1970.
 fn when(text: &str) -> Result<i64, String> {
-    let now = jiff::Zoned::now();
+    let now = max_team_tools::now();
     if let Ok(ago_ms) = since(text) {
         return Ok(now.timestamp().as_millisecond().saturating_sub(ago_ms));
     }

@@ -61,7 +61,7 @@ const FAULTS_TOLD: usize = 10;
 
 /// A name beside the journal that nothing has, with the time in it.
 fn free(place: &Place, name: &str) -> PathBuf {
-    let now = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
+    let now = max_team_tools::now().strftime("%Y%m%d-%H%M%S").to_string();
     let named = |more: String| place.home.join(format!("{name}-{now}{more}.db"));
     let others = (2_u32..).map(|number| named(format!("-{number}")));
     std::iter::once(named(String::new())).chain(others).find(|path| !path.exists()).unwrap_or_default()

@@ -116,7 +116,7 @@ fn lexical(path: &Path) -> PathBuf {
 
 /// A point, by what is written; a time is one of here and, without a day, of today.
 fn point(text: &str) -> Result<To, Stop> {
-    let now = jiff::Zoned::now();
+    let now = max_team_tools::now();
     let civil = || text.parse::<jiff::civil::DateTime>().ok().and_then(|at| at.to_zoned(now.time_zone().clone()).ok());
     let today = || {
         let time = text.parse::<jiff::civil::Time>().ok().filter(|_| text.contains(':'))?;

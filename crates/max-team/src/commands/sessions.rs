@@ -110,5 +110,5 @@ fn indent(text: &str) -> String {
 /// Local time to the second.
 pub(crate) fn local(at_ms: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(at_ms) else { return at_ms.to_string() };
-    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+    at.to_zoned(max_team_tools::zone()).strftime("%Y-%m-%d %H:%M:%S").to_string()
 }
