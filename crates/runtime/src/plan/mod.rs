@@ -320,13 +320,15 @@ impl PlanLoop {
 
     /// Decides, and writes the letters that follow, while the plan still knows what it knew.
     fn decide(&mut self, input: Input, batch: &mut Batch) {
-        if let Some(ms) = self.beat.missed_ms(now_ms()) {
-            self.decide_one(Input::Slept { ms }, batch);
+        // One look at the clock for both: it may jump between two.
+        let at_ms = now_ms();
+        if let Some(ms) = self.beat.missed_ms(at_ms) {
+            self.decide_one(Input::Slept { ms }, at_ms, batch);
         }
-        self.decide_one(input, batch);
+        self.decide_one(input, at_ms, batch);
     }
 
-    fn decide_one(&mut self, input: Input, batch: &mut Batch) {
+    fn decide_one(&mut self, input: Input, at_ms: i64, batch: &mut Batch) {
         let mut told: HashMap<String, Reply> = self
             .plan
             .tasks_told()
@@ -340,7 +342,7 @@ impl PlanLoop {
         let events = self
             .floor
             .paths
-            .decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms: now_ms(), taken }));
+            .decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms, taken }));
         for event in &events {
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));
