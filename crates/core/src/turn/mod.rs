@@ -388,7 +388,7 @@ pub enum Input {
         /// Who.
         by: String,
     },
-    /// What a review is about is no more, and nobody needs to be asked.
+    /// What a review is about is no more, or is not done yet: nobody needs to be asked. What a person has said is done first.
     Moot {
         /// What is known of it.
         words: String,

@@ -334,6 +334,10 @@ impl Agent {
             }
             if turn.reviewing().is_some() {
                 self.floor.seat_agent(child)?;
+                // One that is on its way out needs no telling.
+                drop(self.floor.tell(&session::agent_stream(child), Control::GoOn).await);
+                // Nobody waits for a person here, though what comes of it comes by mail.
+                self.preparing.insert(key.to_owned());
                 self.flights.push(self.awaiting_leave(key, child));
                 return Ok(None);
             }

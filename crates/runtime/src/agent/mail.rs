@@ -94,6 +94,10 @@ impl Agent {
                 }
                 sorted.ends.push(letter);
             }
+            Kind::UserInput | Kind::TaskAssign if self.turn.reviewing().is_some() => {
+                self.left_over = true;
+                self.ask_later().await?;
+            }
             Kind::UserInput if self.turn.is_busy() => self.put_by(&letter),
             Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
             Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,

@@ -23,6 +23,10 @@ use crate::error::RuntimeError;
 use crate::shared::now_ms;
 use crate::{session, worktree};
 
+/// What is said of changes that nobody has decided about when there is more to do.
+const GOES_ON: &str = "[It was given more to do before anybody had decided about its changes. They are in its copy, where it \
+                       goes on; the user is asked when it is done with that.]";
+
 impl Agent {
     /// The copy that is its own, if it works in one. One in which it was called belongs to whoever called it.
     fn own_copy(&self) -> Option<String> {
@@ -76,6 +80,12 @@ impl Agent {
             return self.step(Input::Moot { words }, Extra::default()).await;
         }
         Ok(())
+    }
+
+    /// It is given more to do: what becomes of what it did is asked once it has done that, too. Whoever reads what it came to
+    /// so far is told.
+    pub(super) async fn ask_later(&mut self) -> Result<(), RuntimeError> {
+        self.step(Input::Moot { words: GOES_ON.to_owned() }, Extra::default()).await
     }
 
     /// Looks at what it did. What can be decided about becomes a question.

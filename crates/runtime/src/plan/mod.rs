@@ -187,6 +187,7 @@ impl PlanLoop {
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
                         Control::Configure(_)
+                        | Control::GoOn
                         | Control::Redefine(_)
                         | Control::Status(_)
                         | Control::Compact { .. }
@@ -295,7 +296,7 @@ impl PlanLoop {
                     None
                 }
                 Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
-                | Ok(Control::Redefine(_) | Control::Withdraw { .. })
+                | Ok(Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,
             };
         }

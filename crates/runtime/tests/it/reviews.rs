@@ -6,7 +6,7 @@ use max_team_core::event::{Event, QuestionAsked};
 use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{Command, Open, Order, Post, Which};
+use max_team_runtime::{Command, Matter, Open, Order, Post, Which};
 use max_team_tools::copy::Copies;
 
 use super::calls::{inputs, say};
@@ -147,6 +147,92 @@ async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
         let told = inputs(&journal, "max").pop().unwrap();
         assert!(told.contains(words), "{told}");
         assert_eq!((read(folder.path()).as_str(), copies(folder.path())), ("one\n", left));
+        check_rest(&journal);
+    }
+}
+
+/// A task in the background that is gone on with once it has asked.
+const MORE: &str = r#"
+answers:
+  - parts: [{tool: spawn, input: {description: change it, prompt: Change it., type: leo, isolation: worktree}}]
+  - text: It is at it.
+  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]
+  - text: Changed twice.
+  - text: I know.
+members:
+  leo:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Changed.
+    - parts: [{tool: edit_file, input: {path: a.txt, old: two, new: three}}]
+    - text: Changed again.
+"#;
+
+/// What came of the first piece of work, with what becomes of it.
+const MOOT: &str = "Changed.\n\n[It was given more to do before anybody had decided about its changes.";
+
+/// How often it was said.
+fn told(journal: &Journal, words: &str) -> usize {
+    letters(journal, Kind::TaskResult).iter().filter(|text| text.starts_with(words)).count()
+}
+
+/// Whoever is given more to do asks once it has done that, too; nobody is asked about half of it.
+#[tokio::test]
+async fn one_that_is_gone_on_with_asks_anew_when_it_is_done() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let team = house_of(&journal, root, MORE);
+    let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+    let first = asked(&rest(&mut notices).await);
+    order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting && read(root) == "one\n", "{:?}", heard.names());
+    let inbox = Post::new(&journal).inbox().unwrap();
+    let [pending] = inbox.as_slice() else { panic!("{inbox:?}") };
+    assert_ne!(pending.row.question, first.question, "{:?}", heard.names());
+    assert!(matches!(&pending.row.matter, Matter::Tool { action, .. } if action.preview.contains("+three")));
+    let late = Command::Answer { session, question: first.question, answer: yes() };
+    assert!(order(&team, late).await.is_err(), "nobody asks that any more");
+    order(&team, Command::Answer { session, question: pending.row.question, answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting && heard.last_words().text == "I know.", "{:?}", heard.names());
+    assert_eq!((read(root).as_str(), copies(root)), ("three\n", 0));
+    assert_eq!((told(&journal, MOOT), told(&journal, "Changed again.")), (1, 1));
+    check_rest(&journal);
+}
+
+/// The same where the user goes on with it, here or while nobody runs the session.
+#[tokio::test]
+async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
+    for reopens in [false, true] {
+        let folder = repository();
+        let root = folder.path();
+        let recording = MORE.replace("  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]\n", "");
+        let mut journal = Journal::memory();
+        let mut team = house_of(&journal, root, &recording);
+        let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting);
+        let to = ["leo".to_owned()];
+        if reopens {
+            team.shutdown().await.unwrap();
+            drop(team);
+            journal = journal.reopen().unwrap();
+            Post::new(&journal).write(&owner(), key("more"), session, &to, "Change it more.").await.unwrap();
+            team = house_of(&journal, root, &recording);
+            notices = team.watch();
+            team.open(owner(), root, editing(Which::Latest)).await.unwrap();
+        } else {
+            order(&team, Command::Write { session, to: to.to_vec(), text: "Change it more.".into() }).await.unwrap();
+        }
+        let heard = rest(&mut notices).await;
+        assert!(heard.waiting && read(root) == "one\n", "{:?}", heard.names());
+        let second = asked(&heard);
+        assert!(second.action.preview.contains("+three"), "{second:?}");
+        order(&team, Command::Answer { session, question: second.question, answer: yes() }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting, "{:?}", heard.names());
+        assert_eq!((read(root).as_str(), copies(root)), ("three\n", 0));
+        assert_eq!((told(&journal, MOOT), told(&journal, "Changed again.")), (1, 1));
         check_rest(&journal);
     }
 }
