@@ -70,9 +70,12 @@ impl Turn {
             Event::TurnEnded(ended) => {
                 // What was granted for a task ends with the work on it.
                 self.grants.retain(|grant| grant.until != Until::Task);
+                // What was asked about a piece of work says nothing about how that ended.
+                if self.reviewing().is_none() {
+                    self.last = Some(ended.clone());
+                }
                 self.current = None;
                 self.phase = Phase::Idle;
-                self.last = Some(ended.clone());
             }
             Event::ReviewBegun(begun) => self.begin_review(begun),
             // The rest is the team's, or belongs to other streams.

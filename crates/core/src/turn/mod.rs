@@ -523,7 +523,7 @@ impl Turn {
         &self.drafts
     }
 
-    /// How the last turn ended.
+    /// How the last turn ended that was about more than a copy.
     pub fn last(&self) -> Option<&TurnEnded> {
         self.last.as_ref()
     }

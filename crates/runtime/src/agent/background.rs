@@ -104,7 +104,8 @@ impl Agent {
 
     fn how_it_stands(&self, row: &AgentRow, busy: bool) -> Result<(&'static str, String), RuntimeError> {
         let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
-        let status = match (busy, turn.last().map(|last| &last.end)) {
+        let is_reviewed = turn.reviewing().is_some();
+        let status = match (busy && !is_reviewed, turn.last().map(|last| &last.end)) {
             (true, _) if turn.is_busy() => "running",
             (true, _) | (false, None) => "pending",
             (false, Some(End::Answered)) => "completed",
@@ -112,7 +113,12 @@ impl Agent {
             (false, Some(_)) => "failed",
         };
         let calls = turn.charges().iter().map(|charge| charge.calls).sum::<u64>();
-        Ok((status, if busy { format!(", {calls} model calls so far") } else { String::new() }))
+        let what = match (busy, is_reviewed) {
+            (true, true) => ", and the user decides what becomes of its changes".to_owned(),
+            (true, false) => format!(", {calls} model calls so far"),
+            (false, _) => String::new(),
+        };
+        Ok((status, what))
     }
 
     fn stop_letter(&self, key: &str, agent: AgentId) -> Envelope {

@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use max_team_core::event::{Event, QuestionAsked};
+use max_team_core::event::{End, Event, QuestionAsked};
 use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{Command, Matter, Open, Order, Post, Which};
+use max_team_runtime::{Census, Command, Matter, Open, Order, Post, Which};
 use max_team_tools::copy::Copies;
 
-use super::calls::{inputs, say};
+use super::calls::{came_to, inputs, say, started};
 use super::crashes::{check_rest, events, key};
 use super::mates::{leading, letters};
 use super::team::{Heard, repository, rest};
@@ -151,6 +151,41 @@ async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
     }
 }
 
+/// Whoever was not done has changed something all the same: the user is asked about that, too, and it has failed whatever they say.
+#[tokio::test]
+async fn one_that_failed_asks_about_what_it_left() {
+    for (settled, file, left, words) in FATES {
+        let recording = APART.replace(
+            "  - text: It is over.",
+            "  - parts: [{tool: spawned, input: {}}]\n  - text: So it is.\n  - text: A pity.",
+        );
+        let folder = repository();
+        let root = folder.path();
+        let journal = Journal::memory();
+        let team = house_of(&journal, root, &recording);
+        let mut open = editing(Which::New);
+        for mate in &mut open.team.as_mut().unwrap().members {
+            mate.settings.rounds_max = 1;
+        }
+        let (session, mut notices) = say(&team, root, open).await;
+        let heard = rest(&mut notices).await;
+        assert!(heard.waiting && asked(&heard).action.preview.contains("+two"), "{:?}", heard.names());
+        order(&team, Command::Say { session, text: "how is it?".into() }).await.unwrap();
+        let [(told, false)] = came_to(&rest(&mut notices).await, "max") else { panic!() };
+        assert!(told.ends_with(": failed, and the user decides what becomes of its changes"), "{told}");
+        let answer = Answer::settling(settled, By::Person("test".into()));
+        order(&team, Command::Answer { session, question: asked(&heard).question, answer }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting && heard.last_words().text == "A pity.", "{:?}", heard.names());
+        let told = inputs(&journal, "max").pop().unwrap();
+        assert!(told.contains("the limit of 1 rounds was reached") && told.contains(words), "{told}");
+        assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
+        let [leo] = started(&journal, "leo").try_into().unwrap();
+        assert_eq!(Census::new(&journal).turn(leo.agent).unwrap().last().unwrap().end, End::Rounds);
+        check_rest(&journal);
+    }
+}
+
 /// A task in the background that is gone on with once it has asked.
 const MORE: &str = r#"
 answers:
@@ -207,7 +242,8 @@ async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
     for reopens in [false, true] {
         let folder = repository();
         let root = folder.path();
-        let recording = MORE.replace("  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]\n", "");
+        let recording =
+            MORE.replace("  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]\n", "");
         let mut journal = Journal::memory();
         let mut team = house_of(&journal, root, &recording);
         let (session, mut notices) = say(&team, root, editing(Which::New)).await;
