@@ -281,7 +281,7 @@ pub struct Recovered {
     pub agents: usize,
     /// Tasks of plans that somebody works on.
     pub tasks: usize,
-    /// Letters that nobody has read.
+    /// Letters that nobody has begun with.
     pub mail: usize,
     /// Questions that wait for a person.
     pub approvals: usize,

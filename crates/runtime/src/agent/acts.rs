@@ -142,11 +142,11 @@ impl Agent {
         match propose::propose(&self.floor, &team, plan, draft, by, revises) {
             Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
             Ok(proposed) => {
-                let (letter, rows) = letters::proposal(&self.floor, &self.stream, *proposed);
+                let letter = letters::proposal(&self.floor, &self.stream, *proposed);
                 let words = "The plan is before the user now. Nothing runs until they approve it; you will be told.";
                 Done {
                     events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
-                    extra: Extra { projections: rows, ..Extra::send(letter) },
+                    extra: Extra::send(letter),
                     ..Done::said(words)
                 }
             }

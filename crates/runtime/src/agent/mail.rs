@@ -117,7 +117,7 @@ impl Agent {
             Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
                 self.ask_user(&letter).await?;
             }
-            Kind::TaskResult if is_stopped(&letter) => sorted.notes.push(letter),
+            _ if is_note(&letter, self.lead) => sorted.notes.push(letter),
             _ if self.is_news(&letter) => sorted.news.push(letter),
             Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
             Kind::Shutdown if self.lead && !self.turn.is_busy() => {
@@ -133,7 +133,6 @@ impl Agent {
             Kind::UserInput | Kind::TaskAssign if sorted.said.is_none() && !self.turn.is_busy() => {
                 sorted.said = Some(letter)
             }
-            Kind::TeammateTerminated | Kind::Undelivered | Kind::FilesRewound => sorted.notes.push(letter),
             // One at a time: each begins a turn of its own.
             Kind::UserInput | Kind::TaskAssign => self.left_over = true,
             // That somebody waits or rests is known from its own stream.
@@ -147,6 +146,9 @@ impl Agent {
             | Kind::TaskFailed
             | Kind::NeedClarify
             | Kind::AllTasksDone
+            | Kind::TeammateTerminated
+            | Kind::Undelivered
+            | Kind::FilesRewound
             | Kind::ShutdownRequest => sorted.seen.push(letter.id),
         }
         Ok(())
@@ -441,6 +443,7 @@ impl Agent {
         });
         if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
             let handle = rows::handle(&self.origin.name, agent);
+            add(&mut body, "session", &self.floor.session);
             add(&mut body, "mate", &handle);
             add(&mut body, "from", &handle);
             add(&mut body, "stopped", &(ended.end == End::Interrupted));
@@ -467,8 +470,8 @@ impl Agent {
             (false, false) => Kind::TaskResult,
         };
         let mut body = json!({
-            "mate": mate.name, "from": mate.name, "color": mate.color, "reason": if ok { "done" } else { "failed" },
-            "spent": self.spent(ended), "stopped": ended.end == End::Interrupted,
+            "session": self.floor.session, "mate": mate.name, "from": mate.name, "color": mate.color,
+            "reason": if ok { "done" } else { "failed" }, "spent": self.spent(ended), "stopped": ended.end == End::Interrupted,
         });
         if !quiet {
             add(&mut body, "text", &text);
@@ -526,6 +529,15 @@ impl Agent {
         if self.origin.task != task || self.origin.call != call {
             self.origin = Arc::new(Origin { task, call, ..(*self.origin).clone() });
         }
+    }
+}
+
+/// Whether a letter asks for nothing: it is told with whatever begins the next turn.
+pub(crate) fn is_note(letter: &Envelope, to_lead: bool) -> bool {
+    match letter.kind {
+        Kind::TaskResult => is_stopped(letter),
+        Kind::TeammateTerminated | Kind::Undelivered => !to_lead,
+        kind => kind == Kind::FilesRewound,
     }
 }
 

@@ -65,7 +65,7 @@ pub(crate) use calls::EXPERT;
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
-pub(crate) use mail::{derived, text_at};
+pub(crate) use mail::{derived, is_note, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 pub(crate) use review::decided;

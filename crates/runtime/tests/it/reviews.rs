@@ -120,6 +120,15 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && !heard.names().contains(&"turn_started"), "nobody is woken by what the user did");
         assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
+        team.shutdown().await.unwrap();
+        drop(team);
+
+        let journal = journal.reopen().unwrap();
+        let team = house_of(&journal, root, MATE);
+        let mut notices = team.watch();
+        let recovered = team.open(owner(), root, editing(Which::Latest)).await.unwrap().recovered;
+        assert!(recovered.is_empty(), "what only waits to be told is nothing to go on with: {recovered:?}");
+        assert!(!rest(&mut notices).await.waiting);
         order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
         rest(&mut notices).await;
         let told = inputs(&journal, "max").pop().unwrap();
