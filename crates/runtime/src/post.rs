@@ -346,6 +346,7 @@ impl<'j> Post<'j> {
         commit.sends.push(Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms });
         // It lets something run, or stops it: it must not be forgotten.
         commit.strength = Strength::Full;
+        rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
         Ok(address)
     }

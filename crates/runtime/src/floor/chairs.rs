@@ -21,7 +21,7 @@ use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::shared::lock;
-use crate::{post, session, worktree};
+use crate::{post, rows, session, worktree};
 
 /// How long whoever has answered may take to leave its copy.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
@@ -214,6 +214,7 @@ impl Floor {
         // People read their letters where they lie, and nobody takes them out: they do not wait among those that loops look for.
         let is_persons = |letter: &&Envelope| letter.to.starts_with("user/");
         commit.acks.extend(commit.sends.iter().filter(is_persons).map(|letter| letter.id));
+        rows::of_sends(&mut commit);
         let letters = commit.sends.clone();
         // One that others may refuse is not spoken of before it is stored.
         let is_sure = commit.expect.len() <= 1 || commit.expect.iter().skip(1).all(|(_, at)| *at == Expect::At(0));

@@ -16,7 +16,6 @@ use max_team_core::plan::event::{
     Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskResult,
 };
 use max_team_core::plan::{Budget, Plan, Status, TaskView};
-use max_team_journal::Projection;
 use serde_json::json;
 
 use super::plan_stream;
@@ -24,7 +23,7 @@ use crate::agent::derived;
 use crate::floor::Floor;
 use crate::prompt::fill;
 use crate::shared::now_ms;
-use crate::{rows, session, worktree};
+use crate::{session, worktree};
 
 const TASK: &str = include_str!("../../../../prompts/task.md");
 const DELEGATED: &str = include_str!("../../../../prompts/delegated.md");
@@ -46,10 +45,9 @@ pub(crate) fn delegated(description: &str) -> String {
 }
 
 /// The letter that makes a plan begin, and the row that lets the next process find it.
-pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> (Envelope, Vec<Projection>) {
+pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Envelope {
     let to = plan_stream(proposed.plan);
-    let plan = proposed.plan.to_string();
-    let letter = Envelope {
+    Envelope {
         id: derived(&[to.as_bytes(), b"proposal"]),
         from: from.to_owned(),
         to,
@@ -58,9 +56,7 @@ pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> (En
         reply_to: None,
         cause: None,
         sent_at_ms: now_ms(),
-    };
-    let rows = rows::put(rows::PLAN_OPEN, &plan, letter.sent_at_ms, &floor.session.to_string());
-    (letter, rows)
+    }
 }
 
 /// The letter that brings a task to its owner, who works in `root`.

@@ -108,7 +108,7 @@ impl Post<'_> {
             let (id, body) = match reader.lead {
                 true if wait => (key, json!({ "text": text, "wait": true })),
                 true => (key, json!({ "text": text })),
-                false => (of(key, reader), json!({ "text": text, "by": person(by) })),
+                false => (of(key, reader), json!({ "text": text, "by": person(by), "session": row.session })),
             };
             // The same order came twice: it was acknowledged, and is again.
             if self.journal.has_mail(id)? {
@@ -217,6 +217,7 @@ impl Post<'_> {
         let letters = commit.sends.clone();
         if !letters.is_empty() {
             commit.strength = Strength::Full;
+            rows::of_sends(&mut commit);
             self.journal.commit(commit).await?;
         }
         Ok(letters)
