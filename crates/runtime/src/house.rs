@@ -339,6 +339,11 @@ impl House {
                 self.publish(session, &order.by, written);
                 Ok(())
             }
+            Command::Continue { session, ref to } => {
+                let written = post.go_on(&order.by, order.key, session, to).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
             Command::Team { session, ref mates } => {
                 let written = post.recruit(&order.by, order.key, session, mates).await?;
                 self.publish(session, &order.by, written);

@@ -3,6 +3,7 @@
 //! A letter needs no open session: whoever owns it hears of it by a nudge, or finds it when it is opened. Whoever
 //! answers first wins; everybody later is told who did, and where.
 
+mod go_on;
 mod write;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, now_ms};
 
+pub use go_on::CONTINUE;
 pub use write::{Parting, Reader, Written};
 
 /// Who asks, where it is no agent.

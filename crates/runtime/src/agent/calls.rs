@@ -46,7 +46,7 @@ pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 /// Names of those who were called that are told to whoever has mistaken one.
 const NAMES_TOLD_MAX: usize = 16;
 /// Who has stopped somebody whose time is over.
-pub(super) const TIME_OVER: &str = "its time is over";
+pub(crate) const TIME_OVER: &str = "its time is over";
 
 impl Agent {
     /// Lets somebody do something. The result comes by mail.

@@ -61,7 +61,7 @@ use crate::shared::now_ms;
 use crate::{session, worktree};
 
 pub(crate) use acts::shown;
-pub(crate) use calls::EXPERT;
+pub(crate) use calls::{EXPERT, TIME_OVER};
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;

@@ -213,7 +213,7 @@ impl Post<'_> {
     }
 
     /// It reaches people's work: it must not be forgotten.
-    async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
+    pub(super) async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
         let letters = commit.sends.clone();
         if !letters.is_empty() {
             commit.strength = Strength::Full;
@@ -292,11 +292,11 @@ fn was_called(row: &AgentRow) -> bool {
 }
 
 /// The same letter has the same id, however often it is sent.
-fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
+pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), reader.address().as_bytes(), b"written"])
 }
 
-fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
+pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
     let (from, to) = (by.address(), reader.address());
     Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms: now_ms() }
 }

@@ -282,6 +282,56 @@ async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
     }
 }
 
+/// A teammate and a task in the background, each of which asks before it changes something.
+const BOTH: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: writer, prompt: Change it., type: leo}}
+      - {tool: spawn, input: {description: change it, prompt: Change it., type: ray, isolation: worktree}}
+  - text: They are at it.
+  - text: So they are.
+  - text: So they are.
+members:
+  ann: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Ann is done.}]
+  ray: [{parts: [{tool: write_file, input: {path: b.txt, content: b}}]}, {text: Ray is done.}]
+"#;
+
+/// Whoever an interrupt has stopped goes on with what it was at, one of them or all, and for whom it was at it. Where one worked in a
+/// copy in which nothing had changed, it gets another.
+#[tokio::test]
+async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
+    for one_by_one in [true, false] {
+        let folder = repository();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), BOTH);
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        while Post::new(&journal).inbox().unwrap().len() < 2 {
+            rest(&mut notices).await;
+        }
+        assert!(team.stopped(session).unwrap().is_empty());
+        order(&team, Command::Interrupt { session }).await.unwrap();
+        while team.stopped(session).unwrap().len() < 2 || copies(folder.path()) > 0 {
+            rest(&mut notices).await;
+        }
+        let names: Vec<String> = team.stopped(session).unwrap().into_iter().map(|reader| reader.name).collect();
+        let refused =
+            order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap_err().to_string();
+        assert!(refused.starts_with("`bob` was not interrupted") && refused.contains("ann"), "{refused}");
+        let lists = if one_by_one { names.iter().map(|name| vec![name.clone()]).collect() } else { vec![Vec::new()] };
+        for to in lists {
+            order(&team, Command::Continue { session, to }).await.unwrap();
+        }
+        assert_eq!(inputs(&journal, "max").len(), 1);
+        while letters(&journal, Kind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2 {
+            rest(&mut notices).await;
+        }
+        assert!(team.stopped(session).unwrap().is_empty(), "they have gone on");
+        let told = inputs(&journal, "max").join("\n");
+        assert!(told.contains("Ann is done.") && told.contains("Ray is done."), "{told}");
+        check_rest(&journal);
+    }
+}
+
 /// Whether a command with this among its words runs on this machine.
 fn runs(word: &str) -> bool {
     let has = |process: std::fs::DirEntry| {
