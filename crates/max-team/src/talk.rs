@@ -65,16 +65,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
     let Seated { definition, settings, team: colleagues, crew } = who.seat(&chosen, &settings, talk.ways(&config))?;
-    let task = match (&talk.print, talk.input_format) {
-        (Some(given), Input::Text) => {
-            Some(Task::Say(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?))
-        }
-        (Some(given), Input::StreamJson) if given.is_empty() => Some(Task::Listen),
-        (Some(_), Input::StreamJson) => {
-            return Err(Stop::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned()).into());
-        }
-        (None, _) => None,
-    };
+    let task = task(&talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
@@ -116,6 +107,16 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
     crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
+}
+
+/// What `-p` is for, if it was given.
+fn task(talk: &Talk) -> Result<Option<Task>, Stop> {
+    let Some(given) = &talk.print else { return Ok(None) };
+    match talk.input_format {
+        Input::Text => Ok(Some(Task::Say(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?))),
+        Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen)),
+        Input::StreamJson => Err(Stop::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned())),
+    }
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.

@@ -345,7 +345,7 @@ impl<'j> Post<'j> {
         let sent_at_ms = now_ms();
         let mut commit = commit_at(sent_at_ms);
         let (from, address) = (by.address(), to.clone());
-        commit.sends.push(Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms });
+        commit.sends.push(Envelope::new(id, from, to, kind, body, sent_at_ms));
         // It lets something run, or stops it: it must not be forgotten.
         commit.strength = Strength::Full;
         rows::of_sends(&mut commit);

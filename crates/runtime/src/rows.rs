@@ -429,16 +429,14 @@ mod tests {
     /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
     #[test]
     fn an_open_plan_is_sorted_by_its_letter() {
-        let letter = Envelope {
-            id: EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
-            from: "agent/a".into(),
-            to: "plan/p".into(),
-            kind: Kind::PlanApprovalRequest,
-            body: json!({ "session": "s" }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: 5,
-        };
+        let letter = Envelope::new(
+            EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
+            "agent/a",
+            "plan/p",
+            Kind::PlanApprovalRequest,
+            json!({ "session": "s" }),
+            5,
+        );
         let rows = project("mail/plan/p", 9, &Event::Mailed(letter));
         assert_eq!(rows, put(PLAN_OPEN, "p", 5, &"s"));
     }

@@ -123,16 +123,14 @@ impl Agent {
 
     fn stop_letter(&self, key: &str, agent: AgentId) -> Envelope {
         let to = session::agent_stream(agent);
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
-            from: self.stream.clone(),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
+            &self.stream,
             to,
-            kind: Kind::Shutdown,
-            body: json!({ "by": &*self.origin.name }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        }
+            Kind::Shutdown,
+            json!({ "by": &*self.origin.name }),
+            now_ms(),
+        )
     }
 
     /// The letters that stop all who are at work for this agent without being waited for.
@@ -153,16 +151,14 @@ impl Agent {
         all.dedup();
         let stopped = all.into_iter().filter(|agent| is_apart(*agent)).map(|agent| {
             let to = session::agent_stream(agent);
-            Envelope {
-                id: derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
-                from: self.stream.clone(),
+            Envelope::new(
+                derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
+                &self.stream,
                 to,
-                kind: Kind::Shutdown,
-                body: json!({ "by": by, "stopped": true }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: at_ms,
-            }
+                Kind::Shutdown,
+                json!({ "by": by, "stopped": true }),
+                at_ms,
+            )
         });
         stopped.collect()
     }

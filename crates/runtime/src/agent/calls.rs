@@ -298,16 +298,14 @@ impl Agent {
     }
 
     pub(super) fn assigning(&self, child: AgentId, assignment: &Assignment, text: &str, what: &[u8]) -> Envelope {
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), assignment.task.as_bytes(), what]),
-            from: self.stream.clone(),
-            to: session::agent_stream(child),
-            kind: Kind::TaskAssign,
-            body: json!({ "text": text, "assignment": assignment }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        }
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), assignment.task.as_bytes(), what]),
+            &self.stream,
+            session::agent_stream(child),
+            Kind::TaskAssign,
+            json!({ "text": text, "assignment": assignment }),
+            now_ms(),
+        )
     }
 
     /// Goes on with somebody who was called before. The result comes by mail.
@@ -472,16 +470,14 @@ impl Agent {
             None => Some(self.delegate(key)).filter(|child| self.exists(*child)),
         };
         let letter = |key: String| {
-            Some(Envelope {
-                id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
-                from: self.stream.clone(),
-                to: session::agent_stream(worker(&key)?),
-                kind: Kind::Shutdown,
-                body: json!({ "by": by }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: now_ms(),
-            })
+            Some(Envelope::new(
+                derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
+                &self.stream,
+                session::agent_stream(worker(&key)?),
+                Kind::Shutdown,
+                json!({ "by": by }),
+                now_ms(),
+            ))
         };
         self.calls_at_work().filter_map(letter).collect()
     }

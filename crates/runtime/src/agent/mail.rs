@@ -181,16 +181,14 @@ impl Agent {
              unread until one of you writes to it.",
             mate.name
         );
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), &self.head.to_be_bytes(), b"echoes"]),
-            from: self.stream.clone(),
-            to: engaged.reply_to.clone(),
-            kind: Kind::TaskResult,
-            body: json!({ "mate": mate.name, "from": mate.name, "color": mate.color, "reason": "blocked", "text": text }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: crate::shared::now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), &self.head.to_be_bytes(), b"echoes"]),
+            &self.stream,
+            &engaged.reply_to,
+            Kind::TaskResult,
+            json!({ "mate": mate.name, "from": mate.name, "color": mate.color, "reason": "blocked", "text": text }),
+            crate::shared::now_ms(),
+        );
         // It is said once, however many write.
         if self.floor.shared.journal.has_mail(letter.id)? {
             return Ok(());
@@ -366,16 +364,14 @@ impl Agent {
             Event::QuestionAnswered(answered) if !is_mate => (Kind::PermissionResponse, answered.question, "goes on"),
             _ => return None,
         };
-        Some(Envelope {
-            id: derived(&[self.stream.as_bytes(), question.to_string().as_bytes(), what.as_bytes()]),
-            from: self.stream.clone(),
-            to: assignment.reply_to.clone(),
+        Some(Envelope::new(
+            derived(&[self.stream.as_bytes(), question.to_string().as_bytes(), what.as_bytes()]),
+            &self.stream,
+            &assignment.reply_to,
             kind,
-            body: json!({ "assignment": assignment, "question": question }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        })
+            json!({ "assignment": assignment, "question": question }),
+            at_ms,
+        ))
     }
 
     /// The letter that tells its lead what a teammate asks: a plan is put before it, all else is for a person.
@@ -390,16 +386,14 @@ impl Agent {
             add(&mut body, "question", &asked.question);
             add(&mut body, "text", &asked.action.preview);
         }
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
-            from: self.stream.clone(),
-            to: given.reply_to.clone(),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
+            &self.stream,
+            &given.reply_to,
             kind,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            at_ms,
+        )
     }
 
     /// The call that asked with this letter.
@@ -448,16 +442,14 @@ impl Agent {
             add(&mut body, "from", &handle);
             add(&mut body, "stopped", &(ended.end == End::Interrupted));
         }
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
-            from: self.stream.clone(),
-            to: assignment.reply_to.clone(),
-            kind: Kind::TaskResult,
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            &self.stream,
+            &assignment.reply_to,
+            Kind::TaskResult,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            at_ms,
+        )
     }
 
     /// The letter to whoever waits for a teammate's turn; if nobody does, to its lead, that it rests.
@@ -476,16 +468,14 @@ impl Agent {
         if !quiet {
             add(&mut body, "text", &text);
         }
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
-            from: self.stream.clone(),
-            to: given.reply_to.clone(),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            &self.stream,
+            &given.reply_to,
             kind,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            at_ms,
+        )
     }
 
     /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.

@@ -59,16 +59,14 @@ impl Agent {
     /// A teammate is no more, and what it did may wait for a word. Nobody waits for it: its lead is told in passing.
     pub(super) fn review_of_ended(&self, ended: &AgentEnded) -> Option<Event> {
         let copy = self.own_copy()?;
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), b"reviewed"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(self.floor.lead),
-            kind: Kind::TaskResult,
-            body: json!({ "mate": ended.name, "from": ended.name, "stopped": true }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), b"reviewed"]),
+            &self.stream,
+            session::agent_stream(self.floor.lead),
+            Kind::TaskResult,
+            json!({ "mate": ended.name, "from": ended.name, "stopped": true }),
+            now_ms(),
+        );
         Some(begun(copy, letter))
     }
 

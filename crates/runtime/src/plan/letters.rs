@@ -47,16 +47,14 @@ pub(crate) fn delegated(description: &str) -> String {
 /// The letter that makes a plan begin, and the row that lets the next process find it.
 pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Envelope {
     let to = plan_stream(proposed.plan);
-    Envelope {
-        id: derived(&[to.as_bytes(), b"proposal"]),
-        from: from.to_owned(),
+    Envelope::new(
+        derived(&[to.as_bytes(), b"proposal"]),
+        from,
         to,
-        kind: Kind::PlanApprovalRequest,
-        body: json!({ "session": floor.session, "proposed": proposed }),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: now_ms(),
-    }
+        Kind::PlanApprovalRequest,
+        json!({ "session": floor.session, "proposed": proposed }),
+        now_ms(),
+    )
 }
 
 /// The letter that brings a task to its owner, who works in `root`.
@@ -72,16 +70,14 @@ pub(crate) fn assignment(
     let stream = plan_stream(id);
     let text = task_text(floor, root, plan, id, &view, &assigned.note);
     let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
-    Some(Envelope {
-        id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
-        from: stream,
-        to: session::agent_stream(assigned.agent),
-        kind: Kind::TaskAssign,
-        body: json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: now_ms(),
-    })
+    Some(Envelope::new(
+        derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
+        stream,
+        session::agent_stream(assigned.agent),
+        Kind::TaskAssign,
+        json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
+        now_ms(),
+    ))
 }
 
 fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: &str) -> String {

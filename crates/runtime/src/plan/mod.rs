@@ -356,16 +356,15 @@ impl PlanLoop {
 
     fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
         let asked = reply.letter;
-        Envelope {
-            id: derived(&[asked.to_string().as_bytes(), b"answer"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(agent),
-            kind: Kind::Text,
-            body: json!({ "text": reply.answer, "asked": asked, "ask": reply.by == NOBODY }),
-            reply_to: Some(asked),
-            cause: None,
-            sent_at_ms: now_ms(),
-        }
+        Envelope::new(
+            derived(&[asked.to_string().as_bytes(), b"answer"]),
+            &self.stream,
+            session::agent_stream(agent),
+            Kind::Text,
+            json!({ "text": reply.answer, "asked": asked, "ask": reply.by == NOBODY }),
+            now_ms(),
+        )
+        .answering(asked)
     }
 
     fn launch(&mut self) {

@@ -298,5 +298,5 @@ pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
 
 pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
     let (from, to) = (by.address(), reader.address());
-    Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms: now_ms() }
+    Envelope::new(id, from, to, kind, body, now_ms())
 }

@@ -298,16 +298,14 @@ mod tests {
         let sessions = Sessions::new(&journal);
         assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(2), "spoken to last");
         let mut commit = commit_at(50);
-        commit.sends.push(Envelope {
-            id: EnvelopeId::new(Uuid::from_u128(9)),
-            from: "agent/a".into(),
-            to: "agent/b".into(),
-            kind: Kind::TaskResult,
-            body: serde_json::json!({ "session": id(1) }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: 50,
-        });
+        commit.sends.push(Envelope::new(
+            EnvelopeId::new(Uuid::from_u128(9)),
+            "agent/a",
+            "agent/b",
+            Kind::TaskResult,
+            serde_json::json!({ "session": id(1) }),
+            50,
+        ));
         rows::of_sends(&mut commit);
         journal.commit(commit).await.unwrap();
         assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(1), "somebody was at work in the other");

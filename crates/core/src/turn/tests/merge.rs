@@ -127,16 +127,7 @@ fn an_answer_outlives_the_stop_of_a_turn_that_asks_about_its_changes() {
 }
 
 fn begun() -> Event {
-    let letter = Envelope {
-        id: EnvelopeId::new(id(7)),
-        from: "agent/a".into(),
-        to: "agent/b".into(),
-        kind: Kind::TaskResult,
-        body: json!({}),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: 0,
-    };
+    let letter = Envelope::new(EnvelopeId::new(id(7)), "agent/a", "agent/b", Kind::TaskResult, json!({}), 0);
     let turn = TurnId::new(id(8));
     Event::ReviewBegun(ReviewBegun { turn, copy: "agt_1".into(), letter: Box::new(letter) })
 }
