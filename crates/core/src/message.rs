@@ -158,6 +158,25 @@ pub struct Envelope {
     pub sent_at_ms: i64,
 }
 
+impl Envelope {
+    /// A letter that answers none.
+    pub fn new(
+        id: EnvelopeId,
+        from: impl Into<Address>,
+        to: impl Into<Address>,
+        kind: Kind,
+        body: Value,
+        sent_at_ms: i64,
+    ) -> Self {
+        Self { id, from: from.into(), to: to.into(), kind, body, reply_to: None, cause: None, sent_at_ms }
+    }
+
+    /// The same as the answer to another, if it is one.
+    pub fn answering(self, letter: impl Into<Option<EnvelopeId>>) -> Self {
+        Self { reply_to: letter.into(), ..self }
+    }
+}
+
 /// What a person may do through a door.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -158,16 +158,14 @@ async fn rich(dir: &Path) -> Outcome<f64> {
     let mut times = Vec::new();
     let mut last = None;
     for step in 0..NORMAL_STEPS / 4 {
-        let letter = Envelope {
-            id: format!("env_{step:032x}").parse()?,
-            from: stream.to_owned(),
-            to: "user/ada".to_owned(),
-            kind: Kind::UserInput,
-            body: json!({ "text": "done" }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: 0,
-        };
+        let letter = Envelope::new(
+            format!("env_{step:032x}").parse()?,
+            stream,
+            "user/ada",
+            Kind::UserInput,
+            json!({ "text": "done" }),
+            0,
+        );
         let sent = letter.id;
         let commit = Commit {
             expect: vec![(stream.to_owned(), Expect::At(step))],

@@ -18,6 +18,7 @@ mod stream;
 mod tasks;
 mod worktrees;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -58,6 +59,27 @@ pub(crate) struct Cli {
     pub(crate) talk: Talk,
 }
 
+/// What was given on the command line.
+pub(crate) fn parse() -> Result<Cli, clap::Error> {
+    Cli::try_parse_from(spelled_out(std::env::args_os().collect()))
+}
+
+/// The same with the prompt that `-p` was left without before another flag (`-p --output-format json`): what begins with a dash
+/// may well be a prompt, what is a flag of ours is none.
+fn spelled_out(mut words: Vec<OsString>) -> Vec<OsString> {
+    let text = |word: &OsString| word.to_str().map(str::to_owned).unwrap_or_default();
+    let prompt = words.iter().position(|word| word == "-p" || word == "--print").map(|index| index + 1);
+    let (Some(prompt), Some(first)) = (prompt, words.get(1).map(text)) else { return words };
+    let next = words.get(prompt).map(text).unwrap_or_default();
+    let name = next.strip_prefix("--").map(|name| name.split('=').next().unwrap_or_default());
+    // Commands have their own flags.
+    let Some(name) = name.filter(|_| first.starts_with('-')) else { return words };
+    if Cli::command().get_arguments().any(|known| known.get_long() == Some(name)) {
+        words.insert(prompt, OsString::new());
+    }
+    words
+}
+
 /// The command that was probably meant, if one of the first words is nearly one.
 pub(crate) fn meant(words: impl Iterator<Item = String>) -> Option<String> {
     let mut command = Cli::command();
@@ -88,6 +110,11 @@ pub(crate) struct Talk {
     /// How to print the answer of -p
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
+    /// What -p reads on standard input: text that is added to the prompt, or (instead of a prompt) a JSON line per message:
+    /// {"type":"user","message":{"content":"…"}}. Each begins a turn or is told to the one that runs; the end of input ends the
+    /// run
+    #[arg(long, value_enum, default_value_t = Input::Text, requires = "print")]
+    pub(crate) input_format: Input,
     /// With stream-json: also emit pieces of answers as they come
     #[arg(long, requires = "print")]
     pub(crate) include_partial_messages: bool,
@@ -380,6 +407,16 @@ pub(crate) struct Doctor {
     pub(crate) config: Option<PathBuf>,
 }
 
+/// What -p reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Input {
+    /// Context for the prompt
+    #[default]
+    Text,
+    /// A JSON line per message
+    StreamJson,
+}
+
 /// How -p prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Format {
@@ -430,10 +467,17 @@ mod tests {
 
     #[test]
     fn print_takes_a_prompt_or_none() {
-        let parse = |words: &[&str]| Cli::try_parse_from(words).map(|cli| cli.talk.print);
+        let parse = |words: &[&str]| {
+            let words = spelled_out(words.iter().map(OsString::from).collect());
+            Cli::try_parse_from(words).map(|cli| cli.talk.print)
+        };
         assert_eq!(parse(&["max-team", "-p", "hi"]).unwrap(), Some("hi".into()));
         assert_eq!(parse(&["max-team", "-c", "-p", ""]).unwrap(), Some(String::new()));
         assert_eq!(parse(&["max-team", "-p"]).unwrap(), Some(String::new()));
+        assert_eq!(parse(&["max-team", "-p", "--output-format", "json"]).unwrap(), Some(String::new()));
+        assert_eq!(parse(&["max-team", "--solo", "-p", "--input-format=stream-json"]).unwrap(), Some(String::new()));
+        assert_eq!(parse(&["max-team", "-p", "--what is this?"]).unwrap(), Some("--what is this?".into()));
+        assert!(parse(&["max-team", "fork", "x", "-p", "--output-format", "json"]).is_ok(), "a command's own");
         assert!(parse(&["max-team", "-c", "-r", "x"]).is_err());
     }
 }

@@ -31,7 +31,6 @@ mod words;
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use max_team_runtime::RuntimeError;
 use max_team_tools::document;
 
@@ -57,7 +56,7 @@ fn main() -> ExitCode {
         // Nobody reads what this process could say beside its answer.
         return if document::serve().is_ok() { Exit::Ok } else { Exit::Failed }.into();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match args::parse() {
         Ok(cli) => cli,
         Err(error) => {
             let exit = if error.use_stderr() { Exit::Usage } else { Exit::Ok };

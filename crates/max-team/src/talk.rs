@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::args::{Demo, Fork, Format, RunSkill, Talk};
+use crate::args::{Demo, Fork, Format, Input, RunSkill, Talk};
 use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
@@ -65,10 +65,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let settings = setup::settings_for(&chosen, &config, schema.is_some())?;
     let settings = setup::permitted(place, &config, &root, &talk.team, settings)?;
     let Seated { definition, settings, team: colleagues, crew } = who.seat(&chosen, &settings, talk.ways(&config))?;
-    let prompt = match &talk.print {
-        Some(given) => Some(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?),
-        None => None,
-    };
+    let task = task(&talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
@@ -79,15 +76,15 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         None => Vec::new(),
     };
     let open = Open { which, definition, settings, schema, team: colleagues };
-    let what = if prompt.is_some() { "a headless run" } else { "a chat" };
+    let what = if task.is_some() { "a headless run" } else { "a chat" };
     let team = setup::house(place, &config, journal, chosen.router.clone(), what)?;
-    team.remember(setup::remember(place, &config, &chosen, prompt.is_none())?);
-    if let Some(prompt) = prompt {
+    team.remember(setup::remember(place, &config, &chosen, task.is_none())?);
+    if let Some(task) = task {
         let face = Headless {
             handle: team.clone(),
             by: place.principal("headless"),
             cwd: root,
-            task: Task::Say(prompt),
+            task,
             format: talk.output_format,
             partial: talk.include_partial_messages,
             key_source: chosen.key_source.clone(),
@@ -110,6 +107,16 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
     crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
+}
+
+/// What `-p` is for, if it was given.
+fn task(talk: &Talk) -> Result<Option<Task>, Stop> {
+    let Some(given) = &talk.print else { return Ok(None) };
+    match talk.input_format {
+        Input::Text => Ok(Some(Task::Say(stdin::prompt(given, talk.continue_last || talk.resume.is_some())?))),
+        Input::StreamJson if given.is_empty() => Ok(Some(Task::Listen)),
+        Input::StreamJson => Err(Stop::said(Exit::Usage, |lang| lang.prompt_and_lines().to_owned())),
+    }
 }
 
 /// The members of a team that is written down; the user is told what is odd about it.

@@ -82,8 +82,7 @@ phrases! {
     queued: "queued", "排队中";
     next_step: "for the next step", "下一步告知";
     up_takes_back: " (Up takes it back)", "（按 ↑ 取回）";
-    nothing_to_continue: "There is nothing to go on with: the last turn was not interrupted.",
-        "没有可继续的内容：上一个任务没有被中断。";
+    nothing_to_continue: "There is nothing to go on with: nobody was interrupted.", "没有可继续的内容：没有被中断的工作。";
     shift_enter_does: "while a turn runs: for its next step", "任务运行时：在下一步告知";
     thought: "thought", "已思考";
     more: "more", "更多";

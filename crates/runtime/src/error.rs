@@ -124,6 +124,14 @@ pub enum RuntimeError {
         /// The teammates who are.
         there: Vec<String>,
     },
+    /// Nobody has interrupted somebody of that name, or it has gone on since.
+    #[error("`{name}` was not interrupted, or has begun something since{}", interrupted(there))]
+    NotStopped {
+        /// The name.
+        name: String,
+        /// Those who were.
+        there: Vec<String>,
+    },
     /// A teammate that is no more.
     #[error("`{name}` is no more (by {by}{}); nothing was sent", because(reason))]
     Gone {
@@ -193,6 +201,16 @@ pub enum RuntimeError {
 }
 
 /// Who else there is, behind the name of somebody who is not.
+fn interrupted(there: &[String]) -> String {
+    match there {
+        [] => "; nobody else was interrupted".to_owned(),
+        there => format!(
+            "; interrupted: {}",
+            there.iter().take(CANDIDATES_MAX).map(String::as_str).collect::<Vec<_>>().join(", ")
+        ),
+    }
+}
+
 fn named(there: &[String]) -> String {
     let names: Vec<String> = there.iter().take(CANDIDATES_MAX).map(|name| format!("`{name}`")).collect();
     match there.len().saturating_sub(CANDIDATES_MAX) {

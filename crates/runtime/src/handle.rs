@@ -25,6 +25,7 @@ use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::house::House;
 use crate::memory::Remember;
+use crate::post::{Post, Reader};
 use crate::replay::Tape;
 use crate::rewind::{self, Moment, Rewind, Sheet, To};
 use crate::rows::AgentRow;
@@ -82,6 +83,13 @@ pub enum Command {
         to: Vec<String>,
         /// The words.
         text: String,
+    },
+    /// Go on with these teammates and tasks in the background, whom somebody has interrupted; without names, with all of them.
+    Continue {
+        /// The session.
+        session: SessionId,
+        /// Whom.
+        to: Vec<String>,
     },
     /// Let these teammates begin. The lead looks at them like at those whom its model wants.
     Team {
@@ -281,7 +289,7 @@ pub struct Recovered {
     pub agents: usize,
     /// Tasks of plans that somebody works on.
     pub tasks: usize,
-    /// Letters that nobody has read.
+    /// Letters that nobody has begun with.
     pub mail: usize,
     /// Questions that wait for a person.
     pub approvals: usize,
@@ -550,6 +558,11 @@ impl TeamHandle {
     /// Who is on the team of a session.
     pub fn roll(&self, session: SessionId) -> Result<Roll, RuntimeError> {
         Census::new(&self.house.shared.journal).roll(session)
+    }
+
+    /// Whom of a session somebody has interrupted, and who has begun nothing since; its lead aside.
+    pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
+        Post::new(&self.house.shared.journal).stopped(session)
     }
 
     /// What everybody of a session has written to each other.

@@ -339,6 +339,11 @@ impl House {
                 self.publish(session, &order.by, written);
                 Ok(())
             }
+            Command::Continue { session, ref to } => {
+                let written = post.go_on(&order.by, order.key, session, to).await?;
+                self.publish(session, &order.by, written);
+                Ok(())
+            }
             Command::Team { session, ref mates } => {
                 let written = post.recruit(&order.by, order.key, session, mates).await?;
                 self.publish(session, &order.by, written);
@@ -503,10 +508,9 @@ impl House {
         let plan = PlanId::new(order.key.uuid());
         let proposed =
             propose::propose(&floor, &team, plan, draft, source.to_owned(), None).map_err(RuntimeError::Plan)?;
-        let (letter, projections) = letters::proposal(&floor, &order.by.address(), *proposed);
+        let letter = letters::proposal(&floor, &order.by.address(), *proposed);
         let mut commit = commit_at(now_ms());
         commit.strength = Strength::Full;
-        commit.projections = projections;
         let said = Event::Said(Said {
             envelope: order.key,
             text: format!("run {source}"),
@@ -517,6 +521,7 @@ impl House {
         commit.projections.extend(rows::project(&stream, commit.at_ms, &said));
         commit.appends.push(append(&stream, &said, &order.by.address())?);
         commit.sends.push(letter.clone());
+        rows::of_sends(&mut commit);
         self.shared.journal.commit(commit).await?;
         self.shared.herald.letter(&letter);
         floor.seat_plan(plan)

@@ -3,6 +3,7 @@
 //! A letter needs no open session: whoever owns it hears of it by a nudge, or finds it when it is opened. Whoever
 //! answers first wins; everybody later is told who did, and where.
 
+mod go_on;
 mod write;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use crate::rows::{self, AgentRow, AnsweredRow, InboxRow, Matter, said};
 use crate::session;
 use crate::shared::{commit_at, now_ms};
 
+pub use go_on::CONTINUE;
 pub use write::{Parting, Reader, Written};
 
 /// Who asks, where it is no agent.
@@ -343,9 +345,10 @@ impl<'j> Post<'j> {
         let sent_at_ms = now_ms();
         let mut commit = commit_at(sent_at_ms);
         let (from, address) = (by.address(), to.clone());
-        commit.sends.push(Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms });
+        commit.sends.push(Envelope::new(id, from, to, kind, body, sent_at_ms));
         // It lets something run, or stops it: it must not be forgotten.
         commit.strength = Strength::Full;
+        rows::of_sends(&mut commit);
         self.journal.commit(commit).await?;
         Ok(address)
     }

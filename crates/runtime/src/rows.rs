@@ -8,10 +8,10 @@ use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::mates::AgentEnded;
 use max_team_core::memory::Scope;
-use max_team_core::message::{Assignment, Kind};
+use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::{About, PlanEnd, Say, Tally};
 use max_team_core::policy::{Action, Answer, By, Memory};
-use max_team_journal::{Entry, Journal, Projection};
+use max_team_journal::{Commit, Entry, Journal, Projection};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -214,22 +214,32 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Vec<Projection
         changed
     } else {
         match event {
-            Event::Mailed(letter) if letter.kind == Kind::PlanApprovalRequest => {
-                let session = letter.body.get("session").and_then(serde_json::Value::as_str).unwrap_or_default();
-                match letter.to.strip_prefix("plan/") {
-                    // When it was written, not when it was stored: whoever proposes knows only the first.
-                    Some(plan) => put(PLAN_OPEN, plan, letter.sent_at_ms, &session),
-                    None => Vec::new(),
-                }
-            }
-            // Somebody else has said for an agent that it cannot work: it may have said nothing itself.
-            Event::Mailed(letter) if letter.kind == Kind::TaskResult => {
-                let is_excuse = letter.body.get("end").is_some_and(|end| end.get("broken").is_some());
-                let agent = letter.from.strip_prefix("agent/").filter(|_| is_excuse);
-                agent.map(|agent| delete(WORKING, agent)).into_iter().collect()
-            }
+            Event::Mailed(letter) => of_letter(letter),
             _ => Vec::new(),
         }
+    }
+}
+
+/// The rows that a commit's letters change.
+pub(crate) fn of_sends(commit: &mut Commit) {
+    commit.projections.extend(commit.sends.iter().flat_map(of_letter));
+}
+
+fn of_letter(letter: &Envelope) -> Vec<Projection> {
+    let session = letter.body.get("session").and_then(serde_json::Value::as_str);
+    match (letter.kind, session) {
+        // When it was written, not when it was stored: whoever sends it knows only the first.
+        (Kind::PlanApprovalRequest, Some(session)) => match letter.to.strip_prefix("plan/") {
+            Some(plan) => put(PLAN_OPEN, plan, letter.sent_at_ms, &session),
+            None => Vec::new(),
+        },
+        // Somebody else has said for an agent that it cannot work: it may have said nothing itself.
+        (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
+            letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
+        }
+        // What people are written stays when a session is forgotten.
+        (_, Some(session)) if letter.to.starts_with("agent/") => put(session::USED, session, letter.sent_at_ms, &true),
+        _ => Vec::new(),
     }
 }
 
@@ -412,7 +422,6 @@ pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {
 #[cfg(test)]
 mod tests {
     use max_team_core::id::EnvelopeId;
-    use max_team_core::message::Envelope;
     use serde_json::json;
 
     use super::*;
@@ -420,16 +429,14 @@ mod tests {
     /// Whoever proposes a plan knows when its letter was written, not when it will be stored.
     #[test]
     fn an_open_plan_is_sorted_by_its_letter() {
-        let letter = Envelope {
-            id: EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
-            from: "agent/a".into(),
-            to: "plan/p".into(),
-            kind: Kind::PlanApprovalRequest,
-            body: json!({ "session": "s" }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: 5,
-        };
+        let letter = Envelope::new(
+            EnvelopeId::new(max_team_core::hash::Hash::of("letter").uuid()),
+            "agent/a",
+            "plan/p",
+            Kind::PlanApprovalRequest,
+            json!({ "session": "s" }),
+            5,
+        );
         let rows = project("mail/plan/p", 9, &Event::Mailed(letter));
         assert_eq!(rows, put(PLAN_OPEN, "p", 5, &"s"));
     }

@@ -4,7 +4,7 @@ use super::tools::misfits;
 use super::{Call, Calling, Current, Identity, Phase, Status, Turn, call_key};
 use crate::chat::{Message, Part};
 use crate::context::Weight;
-use crate::event::{AgentStarted, Configured, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
+use crate::event::{AgentStarted, Configured, End, Ending, Event, LlmEnded, LlmIntent, Outcome, ToolDone, ToolIntent};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::REPEATS_WARNED;
@@ -18,6 +18,7 @@ impl Turn {
             Event::Configured(configured) => self.reconfigure(configured),
             Event::Forked(forked) => self.inherit(&forked.past),
             Event::TurnStarted(started) => {
+                self.halted = None;
                 let current = Current::new(started.turn, started.assignment.clone());
                 self.current = Some(Current { quiet: started.quiet, ..current });
                 self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
@@ -70,9 +71,14 @@ impl Turn {
             Event::TurnEnded(ended) => {
                 // What was granted for a task ends with the work on it.
                 self.grants.retain(|grant| grant.until != Until::Task);
+                // What was asked about a piece of work says nothing about how that ended.
+                if self.reviewing().is_none() {
+                    self.last = Some(ended.clone());
+                    let stopped = self.current.take().filter(|_| ended.end == End::Interrupted);
+                    self.halted = stopped.and_then(Current::halted);
+                }
                 self.current = None;
                 self.phase = Phase::Idle;
-                self.last = Some(ended.clone());
             }
             Event::ReviewBegun(begun) => self.begin_review(begun),
             // The rest is the team's, or belongs to other streams.

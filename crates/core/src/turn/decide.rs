@@ -96,7 +96,7 @@ impl Turn {
             (Input::Interrupt { by }, phase) if current.interrupted.is_none() => {
                 self.interrupt(current, phase, by, now)
             }
-            (Input::Moot { words }, Phase::Working(calls)) if current.reviewing.is_some() => {
+            (Input::Moot { words }, Phase::Working(calls)) if current.reviewing.is_some() && !is_settling(calls) => {
                 moot(current, calls, &words)
             }
             (Input::Broken { detail }, Phase::Working(calls)) if current.reviewing.is_some() => {

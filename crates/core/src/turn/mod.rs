@@ -53,6 +53,9 @@ pub struct Turn {
     phase: Phase,
     current: Option<Current>,
     last: Option<TurnEnded>,
+    /// What it was at when it was stopped, as long as it has begun nothing since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    halted: Option<Box<Halted>>,
     /// Tasks that were written down and not proposed yet.
     #[serde(default)]
     drafts: Vec<Task>,
@@ -84,6 +87,15 @@ struct Identity {
     /// What a teammate was started for, and who it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mate: Option<Box<Assignment>>,
+}
+
+/// A turn that was stopped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Halted {
+    /// Who or what has stopped it.
+    pub by: String,
+    /// What it was a part of, if somebody other than the user waited for it.
+    pub assignment: Option<Assignment>,
 }
 
 /// What is known of the turn that runs.
@@ -146,6 +158,12 @@ impl Current {
             quiet: false,
             reviewing: None,
         }
+    }
+
+    /// What is kept of it if somebody has stopped it.
+    fn halted(self) -> Option<Box<Halted>> {
+        let assignment = self.assignment;
+        self.interrupted.map(|by| Box::new(Halted { by, assignment }))
     }
 }
 
@@ -388,7 +406,7 @@ pub enum Input {
         /// Who.
         by: String,
     },
-    /// What a review is about is no more, and nobody needs to be asked.
+    /// What a review is about is no more, or is not done yet: nobody needs to be asked. What a person has said is done first.
     Moot {
         /// What is known of it.
         words: String,
@@ -523,9 +541,14 @@ impl Turn {
         &self.drafts
     }
 
-    /// How the last turn ended.
+    /// How the last turn ended that was about more than a copy.
     pub fn last(&self) -> Option<&TurnEnded> {
         self.last.as_ref()
+    }
+
+    /// The last turn, if it was stopped.
+    pub fn halted(&self) -> Option<&Halted> {
+        self.halted.as_deref()
     }
 
     /// What a person has allowed.

@@ -53,7 +53,7 @@ pub(super) fn left_alone(current: &Current, calls: &[Call], why: &str) -> Vec<Ev
     over_with(current, calls, |action| if is_decided(action) { unsettled(action, why) } else { left(action, why) })
 }
 
-/// The end of one whose copy is gone.
+/// The end of one that has nothing to ask any more.
 pub(super) fn moot(current: &Current, calls: &[Call], words: &str) -> Vec<Event> {
     over_with(current, calls, |action| format!("{}\n\n{words}", action.said))
 }

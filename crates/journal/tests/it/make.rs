@@ -39,16 +39,7 @@ pub(crate) fn letter_id(number: u64) -> EnvelopeId {
 }
 
 pub(crate) fn letter(number: u64, to: &str) -> Envelope {
-    Envelope {
-        id: letter_id(number),
-        from: "agent/max".to_owned(),
-        to: to.to_owned(),
-        kind: Kind::UserInput,
-        body: json!({ "text": format!("letter {number}") }),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: 5,
-    }
+    Envelope::new(letter_id(number), "agent/max", to, Kind::UserInput, json!({ "text": format!("letter {number}") }), 5)
 }
 
 pub(crate) fn worker(number: u64) -> WorkerInfo {

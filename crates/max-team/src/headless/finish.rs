@@ -6,7 +6,8 @@ use std::time::Instant;
 use max_team_core::event::TurnEnded;
 use max_team_core::id::SessionId;
 use max_team_core::plan::event::About;
-use max_team_runtime::Opened;
+use max_team_runtime::{Notice, Opened};
+use tokio::sync::mpsc;
 
 use super::tally::Tally;
 use super::{Headless, Task, millis, talk};
@@ -14,6 +15,7 @@ use crate::args::Format;
 use crate::exit::{Exit, Stop};
 use crate::plan_file;
 use crate::sheet;
+use crate::signals::Signals;
 use crate::stream_json;
 use crate::terminal::text::clean;
 
@@ -32,7 +34,45 @@ impl Headless {
             talk(self.lang.nothing_open());
             return Ok(Exit::Ok);
         };
-        let status = self.handle.status(opened.session).await?;
+        self.tell_result(opened.session, ended, tally, started, stopped).await
+    }
+
+    /// The end of a run that has listened: each turn's result was told.
+    pub(super) async fn finish_listening(
+        &self,
+        opened: &Opened,
+        tally: &Tally,
+        notices: mpsc::Receiver<Notice>,
+        signals: &mut Signals,
+        (stopped, exit): (Option<Exit>, Exit),
+    ) -> anyhow::Result<Exit> {
+        let session = opened.session;
+        if stopped.is_some() {
+            talk(&self.lang.interrupted(&session.to_string()));
+        }
+        if stopped == Some(Exit::Terminated) {
+            return Ok(Exit::Terminated);
+        }
+        if tally.ended.is_none() && stopped.is_none() {
+            return Err(Stop::said(Exit::Usage, |lang| lang.nothing_came_in().to_owned()).into());
+        }
+        let exit = stopped.or(self.finish_plan(opened, tally)?).unwrap_or(exit);
+        self.tell_of_copies(session).await?;
+        drop(notices);
+        self.leave(session, stopped.is_none(), signals).await?;
+        Ok(tally.exit(exit))
+    }
+
+    /// What a turn came to, and the exit code for it.
+    pub(super) async fn tell_result(
+        &self,
+        session: SessionId,
+        ended: &TurnEnded,
+        tally: &Tally,
+        started: Instant,
+        stopped: Option<Exit>,
+    ) -> anyhow::Result<Exit> {
+        let status = self.handle.status(session).await?;
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
         if exit == Exit::Ok && (!tally.unasked.is_empty() || !tally.denials.is_empty()) {
             exit = Exit::Denied;
@@ -41,7 +81,7 @@ impl Headless {
             exit = Exit::of_plan(&self.handle.plan(*plan)?);
         }
         let result = stream_json::Result {
-            session: opened.session,
+            session,
             ended,
             rounds: tally.rounds,
             duration_ms: millis(started),

@@ -3,6 +3,7 @@
 //! Standard output carries data only (text, one JSON object, or JSON lines); talk goes to standard error. Nobody can
 //! be asked here: a question is answered "nobody could be asked", the model is told so, and the exit code is 5.
 
+mod feed;
 mod finish;
 mod out;
 mod tally;
@@ -19,7 +20,7 @@ use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{
-    Asked, Command, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
+    Asked, CONTINUE, Command, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -40,8 +41,8 @@ use vigil::Vigil;
 
 /// What the lead is told when only a plan is wanted.
 const PROPOSE: &str = include_str!("../../../../prompts/propose.md");
-/// What it is told when a turn that was stopped is to go on.
-pub(crate) const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
+/// What is said where nothing more is heard.
+const SILENT: &str = "the team stopped without a word";
 /// How long a reader is waited for by somebody who was told to stop.
 const STOPPED_WAIT: Duration = Duration::from_secs(1);
 /// How long those who work beside a session are waited for once its answer is out.
@@ -73,6 +74,8 @@ pub(crate) struct Headless {
 pub(crate) enum Task {
     /// Answer this; without words, go on with what is open.
     Say(String),
+    /// Answer what comes in, as long as something does.
+    Listen,
     /// Carry this plan out.
     Run {
         /// The plan.
@@ -127,6 +130,7 @@ impl Headless {
             }
             // A question of its own: whatever a turn that is still open is about is answered first.
             Task::Say(text) => Some(Command::Queue { session, text: text.clone() }),
+            Task::Listen => None,
             Task::Plan { goal, .. } => Some(Command::Queue { session, text: format!("{PROPOSE}\n\n{goal}") }),
             Task::Run { draft, source } => {
                 Some(Command::Propose { session, draft: draft.clone(), source: source.clone() })
@@ -140,6 +144,7 @@ impl Headless {
         if let Some(command) = command {
             self.order(key, command).await?;
         }
+        let goes_on = self.go_on(session, &mut tally).await?;
         for plan in &opened.plans {
             let asked = self.handle.plan(*plan)?.asked().next().map(|(question, _)| question);
             tally.plans.push((*plan, asked, None));
@@ -147,7 +152,11 @@ impl Headless {
         for asked in opened.asked.iter().filter(|asked| asked.action.deed != Deed::Propose) {
             self.refuse(session, asked, None, &mut tally).await?;
         }
-        let stopped = if waits_for.is_some() || opened.continuing {
+        if matches!(self.task, Task::Listen) {
+            let (stopped, exit) = self.listen(&opened, &mut notices, signals, &mut tally).await?;
+            return self.finish_listening(&opened, &tally, notices, signals, (stopped, exit)).await;
+        }
+        let stopped = if waits_for.is_some() || opened.continuing || goes_on {
             let stopped = self.follow(session, waits_for, &mut notices, signals, &mut tally).await?;
             // What waited may have been for others than the lead.
             if waits_for.is_none() && tally.ended.is_none() {
@@ -195,6 +204,20 @@ impl Headless {
         self.emit_stream(|| stream_json::recovered(session, found))
     }
 
+    /// Without words, whoever was interrupted goes on like the lead; whether somebody does.
+    async fn go_on(&self, session: SessionId, tally: &mut Tally) -> anyhow::Result<bool> {
+        if !matches!(&self.task, Task::Say(text) if text.is_empty()) {
+            return Ok(false);
+        }
+        let stopped = self.handle.stopped(session)?;
+        let to: Vec<String> = stopped.iter().map(|reader| reader.name.clone()).collect();
+        tally.awaited = stopped.into_iter().map(|reader| reader.agent).collect();
+        if !to.is_empty() {
+            self.order(EnvelopeId::new(Uuid::now_v7()), Command::Continue { session, to }).await?;
+        }
+        Ok(!tally.awaited.is_empty())
+    }
+
     /// Those who are to begin, less those who are there already: a run that goes on is started with the same words.
     fn not_there_yet(&self, session: SessionId) -> anyhow::Result<Vec<Spawn>> {
         if self.mates.is_empty() {
@@ -230,13 +253,12 @@ impl Headless {
                 signal = signals.next() => match (signal, stopped) {
                     (Exit::Interrupted, None) => {
                         stopped = Some(Exit::Interrupted);
-                        self.order(EnvelopeId::new(Uuid::now_v7()), Command::Interrupt { session }).await?;
-                        self.stop_plans(session).await?;
+                        self.interrupt(session).await?;
                         continue;
                     }
                     (signal, _) => return Ok(Some(signal)),
                 },
-                notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, "the team stopped without a word"))?,
+                notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, SILENT))?,
                 () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
                     self.tell_of_silence(session, &mut vigil)?;
                     continue;
@@ -263,8 +285,7 @@ impl Headless {
                         self.emit_stream(|| stream_json::delta(session, &delta))?;
                     }
                 }
-                // What we have said ourselves is still to be heard.
-                Notice::Idle { .. } if !tally.sent.is_empty() => {}
+                Notice::Idle { .. } if tally.is_awaiting() => {}
                 Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
                     return Ok(stopped);
                 }
@@ -272,6 +293,12 @@ impl Headless {
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
+    }
+
+    /// Stops the turn and whatever works for it.
+    async fn interrupt(&self, session: SessionId) -> anyhow::Result<()> {
+        self.order(EnvelopeId::new(Uuid::now_v7()), Command::Interrupt { session }).await?;
+        self.stop_plans(session).await
     }
 
     /// Whoever works for the lead stops too; a plan that only waits for a person goes on waiting.
@@ -337,7 +364,12 @@ impl Headless {
             }
         }
         match event {
-            Event::TurnStarted(started) => tally.heard.push(started.envelope),
+            Event::Steered(steered) => tally.unheard.retain(|key| !steered.envelopes.contains(key)),
+            Event::TurnStarted(started) => {
+                tally.heard.push(started.envelope);
+                tally.unheard.retain(|key| *key != started.envelope && !started.letters.contains(key));
+                tally.awaited.retain(|agent| from.agent != Some(*agent));
+            }
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 tally.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));

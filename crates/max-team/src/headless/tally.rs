@@ -35,6 +35,10 @@ pub(super) struct Tally {
     pub(super) sent: HashSet<QuestionId>,
     /// Letters that a turn has begun with.
     pub(super) heard: Vec<EnvelopeId>,
+    /// What was said and nobody has taken up.
+    pub(super) unheard: HashSet<EnvelopeId>,
+    /// Those who are to go on and have not begun.
+    pub(super) awaited: HashSet<AgentId>,
     /// Plans by id: the last question that is open, and how it ended.
     pub(super) plans: Vec<(PlanId, Option<QuestionId>, Option<PlanEnd>)>,
 }
@@ -61,8 +65,17 @@ impl Tally {
             asked_by: HashMap::new(),
             sent: HashSet::new(),
             heard: Vec::new(),
+            unheard: HashSet::new(),
+            awaited: HashSet::new(),
             plans: Vec::new(),
         }
+    }
+
+    /// What counts for one turn is counted anew.
+    pub(super) fn next_turn(&mut self) {
+        (self.api_ms, self.first_ms) = (0, None);
+        self.denials.clear();
+        self.unasked.clear();
     }
 
     /// The line for what somebody did who works for a call, if it is one like the lead's.
@@ -77,6 +90,11 @@ impl Tally {
             return None;
         }
         stream_json::Lines::tells(event).then(|| self.called.get(&agent)?.line(at_ms, event)).flatten()
+    }
+
+    /// Whether something that we have said ourselves is still to be heard.
+    pub(super) fn is_awaiting(&self) -> bool {
+        !self.sent.is_empty() || !self.awaited.is_empty()
     }
 
     /// Whether what we asked for has been taken up.

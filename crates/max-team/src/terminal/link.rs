@@ -85,6 +85,11 @@ pub(super) enum Act {
         to: Vec<String>,
         text: String,
     },
+    /// Go on with whoever was interrupted besides the lead, or one of them; whether the lead goes on, too.
+    Continue {
+        name: Option<String>,
+        lead: bool,
+    },
     /// Let these teammates begin.
     Recruit(Vec<Spawn>),
     /// Who is on the team; whether it is to be shown.
@@ -133,6 +138,7 @@ pub(super) enum Done {
     Configured(Outcome<()>),
     Status { reason: Reason, outcome: Outcome<Box<Status>> },
     Written { to: Vec<String>, text: String, outcome: Outcome<()> },
+    Continued { lead: bool, outcome: Outcome<Vec<String>> },
     Recruited(Outcome<()>),
     Roll { shown: bool, outcome: Outcome<Box<Roll>> },
     Letters(Outcome<Vec<Letter>>),
@@ -258,6 +264,7 @@ impl Desk {
                 let command = Command::Write { session, to: to.clone(), text: text.clone() };
                 Done::Written { outcome: self.command(fresh(), command).await, to, text }
             }
+            Act::Continue { name, lead } => Done::Continued { lead, outcome: self.go_on(name).await },
             Act::Recruit(mates) => Done::Recruited(self.command(fresh(), Command::Team { session, mates }).await),
             Act::Roll(shown) => Done::Roll { shown, outcome: self.handle.roll(session).map(Box::new) },
             Act::Letters => {
@@ -277,6 +284,18 @@ impl Desk {
                 Done::Opened { outcome, news }
             }
         }
+    }
+
+    /// Who goes on.
+    async fn go_on(&self, name: Option<String>) -> Outcome<Vec<String>> {
+        let to = match name {
+            Some(name) => vec![name],
+            None => self.handle.stopped(self.session)?.into_iter().map(|reader| reader.name).collect(),
+        };
+        if !to.is_empty() {
+            self.command(fresh(), Command::Continue { session: self.session, to: to.clone() }).await?;
+        }
+        Ok(to)
     }
 
     fn show(&self, wanted: Option<&str>) -> Outcome<Shown> {

@@ -29,7 +29,6 @@ use super::rows::Row;
 use super::slash::Slash;
 use super::transcript::{Activity, Item, Transcript};
 use crate::config::choice::WhileBusy;
-use crate::headless::{CONTINUE, is_unfinished};
 use crate::team::News;
 use crate::words::Lang;
 
@@ -429,9 +428,11 @@ impl Session {
             }
             Done::Status { reason: Reason::Footer, outcome: Err(_) } => Vec::new(),
             Done::Status { outcome: Err(error), .. } => failed(&error),
-            done @ (Done::Written { .. } | Done::Recruited(_) | Done::Roll { .. } | Done::Letters(_)) => {
-                self.mates_done(done, now_ms)
-            }
+            done @ (Done::Written { .. }
+            | Done::Continued { .. }
+            | Done::Recruited(_)
+            | Done::Roll { .. }
+            | Done::Letters(_)) => self.mates_done(done, now_ms),
             Done::Shown { wanted, outcome: Ok(shown) } => self.shown(wanted.as_deref(), &shown),
             Done::Shown { outcome: Err(error), .. } => failed(&error),
             Done::Sessions { wanted, outcome: Ok(rows) } => self.sessions(wanted, rows, now_ms),
@@ -489,11 +490,7 @@ impl Session {
             Slash::Clear | Slash::Resume(_) if self.is_at_work() => {
                 vec![note(self.lang.team_busy_first().to_owned())]
             }
-            Slash::Continue if self.is_busy() => vec![note(self.lang.busy_first().to_owned())],
-            Slash::Continue if self.last.as_ref().is_some_and(is_unfinished) => {
-                self.say(CONTINUE.trim_end().to_owned())
-            }
-            Slash::Continue => vec![note(self.lang.nothing_to_continue().to_owned())],
+            Slash::Continue(name) => self.go_on(name),
             Slash::Plan => self.show_plan(),
             Slash::Team => self.show_team(),
             Slash::Load(name) => self.load(name.as_deref()),

@@ -31,8 +31,8 @@ pub(super) enum Slash {
     Show(Option<String>),
     /// Stop the turn and the plan, or one task of it.
     Stop(Option<String>),
-    /// Go on with a turn that was stopped.
-    Continue,
+    /// Go on with what was interrupted: everybody's, or one's.
+    Continue(Option<String>),
     /// What waits for the user.
     Inbox,
     Quit,
@@ -104,7 +104,7 @@ pub(super) const ENTRIES: [Entry; 16] = [
     entry("send", "name words", "write to a teammate; so does @name words", "写信给队友；也可用 @姓名 内容"),
     entry("show", "[name]", "what somebody who was called has done", "查看被调用者的完整记录"),
     entry("stop", "[task]", "stop the turn and the plan, or one task of it", "停止当前任务和计划，或计划中的一个任务"),
-    entry("continue", "", "go on with a turn that was interrupted", "继续被中断的任务"),
+    entry("continue", "[name]", "go on with those interrupted, or with one", "继续所有被中断的工作，或其中一人的"),
     entry("inbox", "", "what waits for you", "等待您处理的事项"),
     entry("resume", "[number or id]", "go back to another session", "回到其他会话"),
     entry("quit", "", "leave", "退出"),
@@ -138,7 +138,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "send" => Slash::Send(argument),
         "show" | "open" => Slash::Show(argument),
         "stop" => Slash::Stop(argument),
-        "continue" => Slash::Continue,
+        "continue" => Slash::Continue(argument),
         "inbox" => Slash::Inbox,
         "quit" | "exit" => Slash::Quit,
         _ => return Some(Err(Unknown { name: name.to_owned(), nearest: nearest(name) })),
@@ -197,6 +197,8 @@ mod tests {
         assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
         assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
         assert_eq!(parse("/STOP"), Some(Ok(Slash::Stop(None))));
+        assert_eq!(parse("/continue"), Some(Ok(Slash::Continue(None))));
+        assert_eq!(parse("/continue ann"), Some(Ok(Slash::Continue(Some("ann".into())))));
         assert_eq!(parse("/rewind"), Some(Ok(Slash::Rewind(Back::List))));
         assert_eq!(parse("/rewind 3"), Some(Ok(Slash::Rewind(Back::Turn(3)))));
         assert_eq!(parse("/rewind undo"), Some(Ok(Slash::Rewind(Back::Undo))));

@@ -7,6 +7,10 @@ use super::{Lang, plural};
 
 phrases! {
     no_prompt: "-p needs a prompt: give one, or pipe one in", "-p 需要提示：请给出，或通过管道传入";
+    prompt_and_lines: "--input-format stream-json reads what is said on standard input: leave the prompt out",
+        "--input-format stream-json 从标准输入读取要说的话：请去掉提示";
+    nothing_came_in: "nothing came on standard input: a message is a line such as {\"type\":\"user\",\"message\":{\"content\":\"hello\"}}",
+        "标准输入没有内容：一条消息是一行，例如 {\"type\":\"user\",\"message\":{\"content\":\"你好\"}}";
     format_needs_print: "--output-format goes with -p", "--output-format 须与 -p 一起使用";
     plan_for_what: "say what the plan is for: `max-team plan \"add CSV import\"`",
         "请说明计划的目标：`max-team plan \"增加 CSV 导入\"`";
@@ -86,6 +90,10 @@ impl Lang {
 
     pub(crate) fn no_key_for(self, provider: &str, variables: &str) -> String {
         say!(self, "no key for `{provider}`: set {variables}", "没有 `{provider}` 的密钥：请设置 {variables}")
+    }
+
+    pub(crate) fn bad_line(self, number: usize, why: &str) -> String {
+        say!(self, "standard input, line {number}: {why}", "标准输入第 {number} 行：{why}")
     }
 
     pub(crate) fn no_demo(self, wanted: &str, names: &str) -> String {
@@ -237,6 +245,12 @@ impl Lang {
             }
             RuntimeError::NoReader { name, session, there } => {
                 format!("会话 `{session}` 中没有 `{name}`；有 {}", there.join("、"))
+            }
+            RuntimeError::NotStopped { name, there } if there.is_empty() => {
+                format!("`{name}` 没有被中断，或已开始别的工作；也没有其他被中断的成员")
+            }
+            RuntimeError::NotStopped { name, there } => {
+                format!("`{name}` 没有被中断，或已开始别的工作；被中断的有 {}", there.join("、"))
             }
             RuntimeError::Gone { name, by, .. } => format!("`{name}` 已结束（{by}）；未发送任何内容"),
             RuntimeError::MailFull { name, max } => {

@@ -154,6 +154,11 @@ impl Lang {
         say!(self, "{names}: begun", "{names}：已开始")
     }
 
+    pub(crate) fn they_go_on(self, names: &[String]) -> String {
+        let names = names.join(", ");
+        say!(self, "{names}: going on", "{names}：继续")
+    }
+
     pub(crate) fn not_joined(self, why: &str) -> String {
         say!(self, "not started: {why}", "未能开始：{why}")
     }

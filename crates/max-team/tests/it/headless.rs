@@ -1,9 +1,10 @@
 //! `-p`: formats, context, limits, permissions, exit codes.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
 
 use max_team_testkit::{Gate, ModelServer, Reply, Script};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::program::{Program, finish};
 
@@ -295,4 +296,89 @@ fn a_member_of_the_built_in_team_keeps_its_constraints() {
     assert!(told.contains("a.txt") && told.contains("1 name not for you to see") && !told.contains("needle"), "{told}");
     let ran = program.run(&["-p", "hi", "--agent", "bob"]);
     assert!(ran.code == 3 && ran.err.contains("`max`, `leo`, `ada`, `ray`, `sam`"), "{ran:?}");
+}
+
+/// A program that reads what is said a line at a time, and what it prints.
+struct Talker {
+    child: std::process::Child,
+    out: BufReader<std::process::ChildStdout>,
+}
+
+impl Talker {
+    fn start(program: &Program) -> Self {
+        let flags = ["-p", "--input-format", "stream-json", "--output-format", "stream-json"];
+        let mut child = program.command(&flags).stdin(Stdio::piped()).spawn().unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { child, out }
+    }
+
+    fn say(&mut self, text: &str) {
+        let line = json!({"type": "user", "message": {"role": "user", "content": text}});
+        writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
+    }
+
+    /// The next line of a type, with its text.
+    fn hear(&mut self, kind: &str, field: &str) -> Value {
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.out.read_line(&mut line).unwrap(), 0, "no {kind}");
+            let line: Value = serde_json::from_str(&line).unwrap();
+            if line["type"] == kind || line["subtype"] == kind {
+                return line[field].clone();
+            }
+        }
+    }
+}
+
+#[test]
+fn lines_on_standard_input_are_turns_until_there_are_no_more() {
+    let server = ModelServer::start([Reply::text("four"), Reply::text("five")]);
+    let program = Program::with(&server);
+    let mut talker = Talker::start(&program);
+    talker.say("2+2?");
+    assert_eq!(talker.hear("result", "result"), "four");
+    talker.say("and one more?");
+    assert_eq!(talker.hear("result", "result"), "five");
+    let Talker { child, .. } = talker;
+    assert_eq!(finish(child).code, 0, "the end of input is the end");
+    assert_eq!(server.requests()[1].user_texts(), ["2+2?", "and one more?"]);
+}
+
+#[test]
+fn a_line_that_comes_while_a_turn_runs_is_told_at_its_next_step() {
+    let gate = Gate::new();
+    let look = Reply::new().tool("t1", "read_file", json!({"path": "a.txt"})).gate_before(&gate);
+    let server = ModelServer::start([look, Reply::text("in French: un")]);
+    let program = Program::with(&server).file("a.txt", "one");
+    let mut talker = Talker::start(&program);
+    talker.say("what does it say?");
+    talker.hear("mail", "event");
+    gate.wait_reached();
+    talker.say("in French");
+    talker.hear("mail", "event");
+    gate.open();
+    assert_eq!(talker.hear("result", "result"), "in French: un");
+    let Talker { child, .. } = talker;
+    assert_eq!(finish(child).code, 0);
+    assert_eq!(server.requests().len(), 2, "one turn");
+    assert!(server.requests()[1].contains("in French"));
+}
+
+#[test]
+fn a_line_that_nobody_understands_is_named() {
+    let server = ModelServer::start([Reply::text("four")]);
+    let program = Program::with(&server);
+    let lines = ["-p", "--input-format", "stream-json"];
+    let good = r#"{"type":"user","message":{"content":[{"type":"text","text":"2+2?"}]}}"#;
+    let table = [
+        (format!("{good}\n\n{{\n"), "standard input, line 3: not JSON"),
+        (r#"{"type":"control_request"}"#.to_owned(), "standard input, line 1: `type` is `control_request`"),
+        (String::new(), "nothing came on standard input"),
+    ];
+    for (input, words) in table {
+        let ran = program.pipe(&lines, input.as_bytes());
+        assert!(ran.code == 2 && ran.err.contains(words), "{ran:?}");
+    }
+    let ran = program.pipe(&["-p", "hello", "--input-format", "stream-json"], good.as_bytes());
+    assert!(ran.code == 2 && ran.err.contains("leave the prompt out"), "{ran:?}");
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::desk::wait_for;
-use crate::program::{Program, Ran, finish};
+use crate::program::{Program, Ran, finish, signal};
 
 fn ok(ran: Ran) -> Ran {
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -92,6 +92,35 @@ fn letters_are_listed_with_what_became_of_them() {
     let zh = program.variable("LC_ALL", "zh_CN.UTF-8");
     assert!(ok(zh.run(&["mail", "list"])).out.contains("已处理"));
     assert!(ok(zh.run(&["team", "show"])).out.contains("负责人"));
+}
+
+/// Whoever was interrupted with the run goes on when it does, also where its lead had nothing more to say.
+#[test]
+fn an_interrupted_teammate_goes_on_with_the_run() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "alice") {
+            let goes_on = request.last_user().contains("Go on with what you were doing");
+            if goes_on { Reply::text("The schema is made.") } else { Reply::text("…").gate_before(&held) }
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Make a schema."))
+        } else if request.last_user().contains("The schema is made.") {
+            Reply::text("All is done.")
+        } else {
+            Reply::text("She is at it.")
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.team_command(&["-p", "go"]).spawn().unwrap();
+    gate.wait_reached();
+    wait_for(&program, "turn_ended", "She is at it.");
+    signal(&child, "INT");
+    assert_eq!(finish(child).code, 130);
+    gate.open();
+    let ran = ok(program.run(&["-c", "-p", ""]));
+    assert_eq!(ran.out, "All is done.\n", "{ran:?}");
+    assert!(told(&letters(&program, &[])).contains(&"alice → max task_result acted".to_owned()));
 }
 
 #[test]

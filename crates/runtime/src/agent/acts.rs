@@ -142,11 +142,11 @@ impl Agent {
         match propose::propose(&self.floor, &team, plan, draft, by, revises) {
             Err(words) => Done::wrong(format!("{words}. Mend it and submit it again.")),
             Ok(proposed) => {
-                let (letter, rows) = letters::proposal(&self.floor, &self.stream, *proposed);
+                let letter = letters::proposal(&self.floor, &self.stream, *proposed);
                 let words = "The plan is before the user now. Nothing runs until they approve it; you will be told.";
                 Done {
                     events: vec![Event::PlanSubmitted(PlanSubmitted { plan, key: key.to_owned() })],
-                    extra: Extra { projections: rows, ..Extra::send(letter) },
+                    extra: Extra::send(letter),
                     ..Done::said(words)
                 }
             }
@@ -185,16 +185,14 @@ impl Agent {
             Ok(said) => said,
             Err(words) => return Ok(Done::wrong(words)),
         };
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
-            from: self.stream.clone(),
-            to: plan_stream(plan),
-            kind: Kind::TaskUpdate,
-            body: json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), key.as_bytes(), b"update"]),
+            &self.stream,
+            plan_stream(plan),
+            Kind::TaskUpdate,
+            json!({ "task": update.task_id, "says": said, "by": &*self.origin.name }),
+            now_ms(),
+        );
         Ok(Done { extra: Extra::send(letter), ..Done::said("The plan goes on accordingly.") })
     }
 
@@ -233,16 +231,14 @@ impl Agent {
                 "Nobody can answer right now: end with your question as your answer, and say what you have so far.",
             )));
         };
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"clarify"]),
-            from: self.stream.clone(),
-            to: assignment.reply_to.clone(),
-            kind: Kind::NeedClarify,
-            body: json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.origin.name }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), key.as_bytes(), b"clarify"]),
+            &self.stream,
+            &assignment.reply_to,
+            Kind::NeedClarify,
+            json!({ "assignment": assignment, "question": question, "call": key, "from": &*self.origin.name }),
+            now_ms(),
+        );
         if !self.floor.shared.journal.has_mail(letter.id)? {
             self.commit(Vec::new(), Extra::send(letter)).await?;
         }

@@ -104,7 +104,8 @@ impl Agent {
 
     fn how_it_stands(&self, row: &AgentRow, busy: bool) -> Result<(&'static str, String), RuntimeError> {
         let (turn, _) = self.floor.shared.fold_agent(row.agent)?;
-        let status = match (busy, turn.last().map(|last| &last.end)) {
+        let is_reviewed = turn.reviewing().is_some();
+        let status = match (busy && !is_reviewed, turn.last().map(|last| &last.end)) {
             (true, _) if turn.is_busy() => "running",
             (true, _) | (false, None) => "pending",
             (false, Some(End::Answered)) => "completed",
@@ -112,21 +113,24 @@ impl Agent {
             (false, Some(_)) => "failed",
         };
         let calls = turn.charges().iter().map(|charge| charge.calls).sum::<u64>();
-        Ok((status, if busy { format!(", {calls} model calls so far") } else { String::new() }))
+        let what = match (busy, is_reviewed) {
+            (true, true) => ", and the user decides what becomes of its changes".to_owned(),
+            (true, false) => format!(", {calls} model calls so far"),
+            (false, _) => String::new(),
+        };
+        Ok((status, what))
     }
 
     fn stop_letter(&self, key: &str, agent: AgentId) -> Envelope {
         let to = session::agent_stream(agent);
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
-            from: self.stream.clone(),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"stop"]),
+            &self.stream,
             to,
-            kind: Kind::Shutdown,
-            body: json!({ "by": &*self.origin.name }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        }
+            Kind::Shutdown,
+            json!({ "by": &*self.origin.name }),
+            now_ms(),
+        )
     }
 
     /// The letters that stop all who are at work for this agent without being waited for.
@@ -147,16 +151,14 @@ impl Agent {
         all.dedup();
         let stopped = all.into_iter().filter(|agent| is_apart(*agent)).map(|agent| {
             let to = session::agent_stream(agent);
-            Envelope {
-                id: derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
-                from: self.stream.clone(),
+            Envelope::new(
+                derived(&[self.stream.as_bytes(), to.as_bytes(), &at_ms.to_be_bytes(), b"stop"]),
+                &self.stream,
                 to,
-                kind: Kind::Shutdown,
-                body: json!({ "by": by, "stopped": true }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: at_ms,
-            }
+                Kind::Shutdown,
+                json!({ "by": by, "stopped": true }),
+                at_ms,
+            )
         });
         stopped.collect()
     }

@@ -46,7 +46,7 @@ pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 /// Names of those who were called that are told to whoever has mistaken one.
 const NAMES_TOLD_MAX: usize = 16;
 /// Who has stopped somebody whose time is over.
-pub(super) const TIME_OVER: &str = "its time is over";
+pub(crate) const TIME_OVER: &str = "its time is over";
 
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
@@ -298,16 +298,14 @@ impl Agent {
     }
 
     pub(super) fn assigning(&self, child: AgentId, assignment: &Assignment, text: &str, what: &[u8]) -> Envelope {
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), assignment.task.as_bytes(), what]),
-            from: self.stream.clone(),
-            to: session::agent_stream(child),
-            kind: Kind::TaskAssign,
-            body: json!({ "text": text, "assignment": assignment }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        }
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), assignment.task.as_bytes(), what]),
+            &self.stream,
+            session::agent_stream(child),
+            Kind::TaskAssign,
+            json!({ "text": text, "assignment": assignment }),
+            now_ms(),
+        )
     }
 
     /// Goes on with somebody who was called before. The result comes by mail.
@@ -334,6 +332,10 @@ impl Agent {
             }
             if turn.reviewing().is_some() {
                 self.floor.seat_agent(child)?;
+                // One that is on its way out needs no telling.
+                drop(self.floor.tell(&session::agent_stream(child), Control::GoOn).await);
+                // Nobody waits for a person here, though what comes of it comes by mail.
+                self.preparing.insert(key.to_owned());
                 self.flights.push(self.awaiting_leave(key, child));
                 return Ok(None);
             }
@@ -468,16 +470,14 @@ impl Agent {
             None => Some(self.delegate(key)).filter(|child| self.exists(*child)),
         };
         let letter = |key: String| {
-            Some(Envelope {
-                id: derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
-                from: self.stream.clone(),
-                to: session::agent_stream(worker(&key)?),
-                kind: Kind::Shutdown,
-                body: json!({ "by": by }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: now_ms(),
-            })
+            Some(Envelope::new(
+                derived(&[self.stream.as_bytes(), key.as_bytes(), b"stop"]),
+                &self.stream,
+                session::agent_stream(worker(&key)?),
+                Kind::Shutdown,
+                json!({ "by": by }),
+                now_ms(),
+            ))
         };
         self.calls_at_work().filter_map(letter).collect()
     }

@@ -94,6 +94,10 @@ impl Agent {
                 }
                 sorted.ends.push(letter);
             }
+            Kind::UserInput | Kind::TaskAssign if self.turn.reviewing().is_some() => {
+                self.left_over = true;
+                self.ask_later().await?;
+            }
             Kind::UserInput if self.turn.is_busy() => self.put_by(&letter),
             Kind::PermissionResponse | Kind::SandboxPermissionResponse => self.take_answer(&letter).await?,
             Kind::PlanApprovalResponse if self.turn.mate().is_some() => self.take_answer(&letter).await?,
@@ -113,7 +117,7 @@ impl Agent {
             Kind::Text if letter.body.get("ask").and_then(Value::as_bool).unwrap_or_default() => {
                 self.ask_user(&letter).await?;
             }
-            Kind::TaskResult if is_stopped(&letter) => sorted.notes.push(letter),
+            _ if is_note(&letter, self.lead) => sorted.notes.push(letter),
             _ if self.is_news(&letter) => sorted.news.push(letter),
             Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
             Kind::Shutdown if self.lead && !self.turn.is_busy() => {
@@ -129,7 +133,6 @@ impl Agent {
             Kind::UserInput | Kind::TaskAssign if sorted.said.is_none() && !self.turn.is_busy() => {
                 sorted.said = Some(letter)
             }
-            Kind::TeammateTerminated | Kind::Undelivered | Kind::FilesRewound => sorted.notes.push(letter),
             // One at a time: each begins a turn of its own.
             Kind::UserInput | Kind::TaskAssign => self.left_over = true,
             // That somebody waits or rests is known from its own stream.
@@ -143,6 +146,9 @@ impl Agent {
             | Kind::TaskFailed
             | Kind::NeedClarify
             | Kind::AllTasksDone
+            | Kind::TeammateTerminated
+            | Kind::Undelivered
+            | Kind::FilesRewound
             | Kind::ShutdownRequest => sorted.seen.push(letter.id),
         }
         Ok(())
@@ -175,16 +181,14 @@ impl Agent {
              unread until one of you writes to it.",
             mate.name
         );
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), &self.head.to_be_bytes(), b"echoes"]),
-            from: self.stream.clone(),
-            to: engaged.reply_to.clone(),
-            kind: Kind::TaskResult,
-            body: json!({ "mate": mate.name, "from": mate.name, "color": mate.color, "reason": "blocked", "text": text }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: crate::shared::now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), &self.head.to_be_bytes(), b"echoes"]),
+            &self.stream,
+            &engaged.reply_to,
+            Kind::TaskResult,
+            json!({ "mate": mate.name, "from": mate.name, "color": mate.color, "reason": "blocked", "text": text }),
+            crate::shared::now_ms(),
+        );
         // It is said once, however many write.
         if self.floor.shared.journal.has_mail(letter.id)? {
             return Ok(());
@@ -360,16 +364,14 @@ impl Agent {
             Event::QuestionAnswered(answered) if !is_mate => (Kind::PermissionResponse, answered.question, "goes on"),
             _ => return None,
         };
-        Some(Envelope {
-            id: derived(&[self.stream.as_bytes(), question.to_string().as_bytes(), what.as_bytes()]),
-            from: self.stream.clone(),
-            to: assignment.reply_to.clone(),
+        Some(Envelope::new(
+            derived(&[self.stream.as_bytes(), question.to_string().as_bytes(), what.as_bytes()]),
+            &self.stream,
+            &assignment.reply_to,
             kind,
-            body: json!({ "assignment": assignment, "question": question }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        })
+            json!({ "assignment": assignment, "question": question }),
+            at_ms,
+        ))
     }
 
     /// The letter that tells its lead what a teammate asks: a plan is put before it, all else is for a person.
@@ -384,16 +386,14 @@ impl Agent {
             add(&mut body, "question", &asked.question);
             add(&mut body, "text", &asked.action.preview);
         }
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
-            from: self.stream.clone(),
-            to: given.reply_to.clone(),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), asked.question.to_string().as_bytes(), b"asks"]),
+            &self.stream,
+            &given.reply_to,
             kind,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            at_ms,
+        )
     }
 
     /// The call that asked with this letter.
@@ -437,20 +437,19 @@ impl Agent {
         });
         if let (Life::Background, Some(agent)) = (&assignment.life, self.origin.agent) {
             let handle = rows::handle(&self.origin.name, agent);
+            add(&mut body, "session", &self.floor.session);
             add(&mut body, "mate", &handle);
             add(&mut body, "from", &handle);
             add(&mut body, "stopped", &(ended.end == End::Interrupted));
         }
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
-            from: self.stream.clone(),
-            to: assignment.reply_to.clone(),
-            kind: Kind::TaskResult,
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            &self.stream,
+            &assignment.reply_to,
+            Kind::TaskResult,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            at_ms,
+        )
     }
 
     /// The letter to whoever waits for a teammate's turn; if nobody does, to its lead, that it rests.
@@ -463,22 +462,20 @@ impl Agent {
             (false, false) => Kind::TaskResult,
         };
         let mut body = json!({
-            "mate": mate.name, "from": mate.name, "color": mate.color, "reason": if ok { "done" } else { "failed" },
-            "spent": self.spent(ended), "stopped": ended.end == End::Interrupted,
+            "session": self.floor.session, "mate": mate.name, "from": mate.name, "color": mate.color,
+            "reason": if ok { "done" } else { "failed" }, "spent": self.spent(ended), "stopped": ended.end == End::Interrupted,
         });
         if !quiet {
             add(&mut body, "text", &text);
         }
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
-            from: self.stream.clone(),
-            to: given.reply_to.clone(),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), ended.turn.to_string().as_bytes(), b"result"]),
+            &self.stream,
+            &given.reply_to,
             kind,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            at_ms,
+        )
     }
 
     /// The bound that a turn has come to, in words for whoever waits for it; `None`: it was not a bound.
@@ -522,6 +519,15 @@ impl Agent {
         if self.origin.task != task || self.origin.call != call {
             self.origin = Arc::new(Origin { task, call, ..(*self.origin).clone() });
         }
+    }
+}
+
+/// Whether a letter asks for nothing: it is told with whatever begins the next turn.
+pub(crate) fn is_note(letter: &Envelope, to_lead: bool) -> bool {
+    match letter.kind {
+        Kind::TaskResult => is_stopped(letter),
+        Kind::TeammateTerminated | Kind::Undelivered => !to_lead,
+        kind => kind == Kind::FilesRewound,
     }
 }
 

@@ -276,16 +276,15 @@ impl Agent {
                 Ok(written) => written,
                 Err(words) => return Ok(Done::wrong(words)),
             };
-            let letter = Envelope {
-                id: derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
-                from: self.stream.clone(),
-                to: to.clone(),
-                kind: word.kind(),
+            let letter = Envelope::new(
+                derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
+                &self.stream,
+                &to,
+                word.kind(),
                 body,
-                reply_to,
-                cause: None,
-                sent_at_ms: now_ms(),
-            };
+                now_ms(),
+            )
+            .answering(reply_to);
             if let Word::ShutdownRequest { deadline_s, .. } = word {
                 let wait = deadline_s.unwrap_or(SHUTDOWN_S_DEFAULT).min(SHUTDOWN_S_MAX);
                 let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));

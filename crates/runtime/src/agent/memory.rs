@@ -141,16 +141,14 @@ impl Agent {
             depth: 1,
             ..Assignment::default()
         };
-        let letter = Envelope {
-            id: derived(&[self.session_stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(agent),
-            kind: Kind::TaskAssign,
-            body: json!({ "text": handover.text(&known), "assignment": assignment }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.session_stream.as_bytes(), handover.name().as_bytes(), b"memory"]),
+            &self.stream,
+            session::agent_stream(agent),
+            Kind::TaskAssign,
+            json!({ "text": handover.text(&known), "assignment": assignment }),
+            now_ms(),
+        );
         let mut commit = commit_at(now_ms());
         commit.fence = Some(self.floor.fence.clone());
         let memory::Handover { after, upto, attempt, .. } = handover;

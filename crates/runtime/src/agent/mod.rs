@@ -62,11 +62,11 @@ use crate::shared::now_ms;
 use crate::{session, worktree};
 
 pub(crate) use acts::shown;
-pub(crate) use calls::EXPERT;
+pub(crate) use calls::{EXPERT, TIME_OVER};
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
-pub(crate) use mail::{derived, text_at};
+pub(crate) use mail::{derived, is_note, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
 pub(crate) use review::decided;
@@ -90,6 +90,8 @@ pub(crate) enum Control {
         attempt: u32,
     },
     Configure(Box<Settings>),
+    /// Ask nobody about what was done so far: there is more to do.
+    GoOn,
     /// Be somebody else from the next turn on.
     Redefine(Box<Redefined>),
     /// Sum up what was said so far; whether there is anything to sum up.
@@ -169,7 +171,7 @@ pub(crate) struct Agent {
     delegated: HashMap<String, CancellationToken>,
     /// Fires when the next of them is over.
     freed: CancellationToken,
-    /// Calls for whom a copy is being made to work in.
+    /// Calls for whom a copy is being made to work in, or is being left by whoever asked about it.
     preparing: HashSet<String>,
     /// Those whose copy was to be made for a user's letter.
     tried: HashSet<String>,
@@ -400,6 +402,7 @@ impl Agent {
             Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
             Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
             Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
+            Some(Control::GoOn) => self.ask_later().await?,
             Some(Control::Redefine(next)) => self.redefined = Some(next),
             Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
             Some(Control::Uncompact(reply)) => drop(reply.send(self.uncompact().await?)),

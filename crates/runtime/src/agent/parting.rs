@@ -82,15 +82,16 @@ impl Agent {
     fn farewells(&self, letter: &Envelope, ended: &AgentEnded) -> Vec<Envelope> {
         let lead = session::agent_stream(self.floor.lead);
         let mut sends = Vec::new();
-        let written = |to: &str, kind: Kind, text: String, reply_to| Envelope {
-            id: derived(&[self.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
-            from: self.stream.clone(),
-            to: to.to_owned(),
-            kind,
-            body: json!({ "text": text, "from": ended.name, "by": ended.by, "forced": ended.forced }),
-            reply_to,
-            cause: None,
-            sent_at_ms: now_ms(),
+        let written = |to: &str, kind: Kind, text: String, reply_to| {
+            Envelope::new(
+                derived(&[self.stream.as_bytes(), to.as_bytes(), kind.name().as_bytes()]),
+                &self.stream,
+                to,
+                kind,
+                json!({ "text": text, "from": ended.name, "by": ended.by, "forced": ended.forced }),
+                now_ms(),
+            )
+            .answering(reply_to)
         };
         if letter.kind == Kind::ShutdownRequest {
             let text = format!("`{}` has finished and is no more.", ended.name);
@@ -116,18 +117,18 @@ impl Agent {
         if letter.from != lead {
             readers.push(lead);
         }
-        let sent_back = |to: String| Envelope {
-            id: derived(&[letter.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
-            from: self.stream.clone(),
-            to,
-            kind: Kind::Undelivered,
-            body: json!({
-                "text": format!("A message to `{name}` was not delivered, because it is no more: {text}"),
-                "from": &name, "letter": letter.id, "sender": letter.from,
-            }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
+        let sent_back = |to: String| {
+            Envelope::new(
+                derived(&[letter.id.to_string().as_bytes(), to.as_bytes(), b"returned"]),
+                &self.stream,
+                to,
+                Kind::Undelivered,
+                json!({
+                    "text": format!("A message to `{name}` was not delivered, because it is no more: {text}"),
+                    "from": &name, "letter": letter.id, "sender": letter.from,
+                }),
+                now_ms(),
+            )
         };
         readers.into_iter().map(sent_back).collect()
     }

@@ -130,16 +130,17 @@ impl Agent {
                 reason: String::new(),
             }));
             if asked.kind == Kind::ShutdownRequest {
-                sends.push(Envelope {
-                    id: derived(&[self.stream.as_bytes(), asked.request.to_string().as_bytes(), b"end"]),
-                    from: self.stream.clone(),
-                    to: asked.to,
-                    kind: Kind::Shutdown,
-                    body: json!({ "by": OVERDUE, "end": true, "text": "it did not answer in time" }),
-                    reply_to: Some(asked.request),
-                    cause: None,
-                    sent_at_ms: now_ms(),
-                });
+                sends.push(
+                    Envelope::new(
+                        derived(&[self.stream.as_bytes(), asked.request.to_string().as_bytes(), b"end"]),
+                        &self.stream,
+                        asked.to,
+                        Kind::Shutdown,
+                        json!({ "by": OVERDUE, "end": true, "text": "it did not answer in time" }),
+                        now_ms(),
+                    )
+                    .answering(asked.request),
+                );
             }
         }
         self.commit(events, Extra { sends, ..Extra::default() }).await
@@ -183,16 +184,14 @@ impl Agent {
         let others = self.floor.teammates()?.into_iter().filter(|(_, agent)| self.origin.agent != Some(*agent));
         let letter = |(_, agent): (String, AgentId)| {
             let to = session::agent_stream(agent);
-            Envelope {
-                id: derived(&[answered.question.to_string().as_bytes(), to.as_bytes(), b"granted"]),
-                from: self.stream.clone(),
+            Envelope::new(
+                derived(&[answered.question.to_string().as_bytes(), to.as_bytes(), b"granted"]),
+                &self.stream,
                 to,
-                kind: Kind::TeamPermissionUpdate,
-                body: json!({ "grants": grants, "asker": &*self.origin.name }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: at_ms,
-            }
+                Kind::TeamPermissionUpdate,
+                json!({ "grants": grants, "asker": &*self.origin.name }),
+                at_ms,
+            )
         };
         Ok(others.map(letter).collect())
     }

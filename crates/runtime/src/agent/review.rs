@@ -23,6 +23,10 @@ use crate::error::RuntimeError;
 use crate::shared::now_ms;
 use crate::{session, worktree};
 
+/// What is said of changes that nobody has decided about when there is more to do.
+const GOES_ON: &str = "[It was given more to do before anybody had decided about its changes. They are in its copy, where it \
+                       goes on; the user is asked when it is done with that.]";
+
 impl Agent {
     /// The copy that is its own, if it works in one. One in which it was called belongs to whoever called it.
     fn own_copy(&self) -> Option<String> {
@@ -30,30 +34,39 @@ impl Agent {
         (self.origin.agent?.to_string() == id).then_some(id)
     }
 
-    /// A background task is over well: what it did is decided about before it is told what came of it.
+    /// A background task is over, well or not: what it did is decided about before it is told what came of it.
     pub(super) fn review_after(&self, events: &[Event], at_ms: i64) -> Option<Event> {
         let over = events.iter().find_map(|event| match event {
-            Event::TurnEnded(over) if over.end == End::Answered => Some(over),
+            Event::TurnEnded(over) => Some(over),
             _ => None,
         })?;
+        let stopped_now = events.iter().find_map(|event| match event {
+            Event::Interrupted(interrupted) => Some(interrupted.by.as_str()),
+            _ => None,
+        });
+        let stopped_by = stopped_now.or(self.turn.stopped_by());
         let given = self.turn.assignment().filter(|given| given.life == Life::Background)?;
-        let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, None, false, at_ms));
+        let (copy, letter) = (self.own_copy()?, self.result_letter(given, over, stopped_by, false, at_ms));
         Some(begun(copy, letter))
+    }
+
+    /// Whether a person is asked about what it did. Who was stopped has no more to say than where that is.
+    fn asks(&self) -> bool {
+        let stopped = json!(End::Interrupted);
+        self.turn.reviewing().is_some_and(|letter| letter.body.get("end") != Some(&stopped))
     }
 
     /// A teammate is no more, and what it did may wait for a word. Nobody waits for it: its lead is told in passing.
     pub(super) fn review_of_ended(&self, ended: &AgentEnded) -> Option<Event> {
         let copy = self.own_copy()?;
-        let letter = Envelope {
-            id: derived(&[self.stream.as_bytes(), b"reviewed"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(self.floor.lead),
-            kind: Kind::TaskResult,
-            body: json!({ "mate": ended.name, "from": ended.name, "stopped": true }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        };
+        let letter = Envelope::new(
+            derived(&[self.stream.as_bytes(), b"reviewed"]),
+            &self.stream,
+            session::agent_stream(self.floor.lead),
+            Kind::TaskResult,
+            json!({ "mate": ended.name, "from": ended.name, "stopped": true }),
+            now_ms(),
+        );
         Some(begun(copy, letter))
     }
 
@@ -78,10 +91,16 @@ impl Agent {
         Ok(())
     }
 
+    /// It is given more to do: what becomes of what it did is asked once it has done that, too. Whoever reads what it came to
+    /// so far is told.
+    pub(super) async fn ask_later(&mut self) -> Result<(), RuntimeError> {
+        self.step(Input::Moot { words: GOES_ON.to_owned() }, Extra::default()).await
+    }
+
     /// Looks at what it did. What can be decided about becomes a question.
     pub(super) fn look_over(&self, flight: Flight, key: String, action: Action) -> Future {
         let (floor, agent) = (Arc::clone(&self.floor), self.origin.agent);
-        let background = Arc::clone(&self.background);
+        let (background, asks) = (Arc::clone(&self.background), self.asks());
         Box::pin(async move {
             let started = std::time::Instant::now();
             // What is decided about is what is shown: nothing of its own goes on changing it.
@@ -94,7 +113,9 @@ impl Agent {
                 None => None,
             };
             let input = match changed {
-                Some(changed) if changed.is_open => Input::Unanswered { key, action: changed.question(String::new()) },
+                Some(changed) if changed.is_open && asks => {
+                    Input::Unanswered { key, action: changed.question(String::new()) }
+                }
                 told => {
                     let content = vec![Part::text(told.map(|changed| changed.news).unwrap_or_default())];
                     let ms = millis(started);

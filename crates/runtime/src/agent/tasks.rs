@@ -85,16 +85,14 @@ impl Agent {
             let note = if text.trim().is_empty() { String::new() } else { format!("\n\n{text}") };
             let words =
                 format!("This is yours: claim it with `TaskUpdate` when you begin. It is {}{note}", told_task(item));
-            let letter = Envelope {
-                id: derived(&[self.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
-                from: self.stream.clone(),
-                to: session::agent_stream(*agent),
-                kind: Kind::TaskAssign,
-                body: json!({ "text": words, "from": &*self.origin.name, "task": item.id.to_string() }),
-                reply_to: None,
-                cause: None,
-                sent_at_ms: now_ms(),
-            };
+            let letter = Envelope::new(
+                derived(&[self.stream.as_bytes(), key.as_bytes(), name.as_bytes(), b"assign"]),
+                &self.stream,
+                session::agent_stream(*agent),
+                Kind::TaskAssign,
+                json!({ "text": words, "from": &*self.origin.name, "task": item.id.to_string() }),
+                now_ms(),
+            );
             let mut done = Done::said(format!("Task #{} is meant for `{name}` now, and it was told.", item.id));
             done.extra.sends.push(letter);
             done.extra.change(change);

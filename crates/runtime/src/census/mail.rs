@@ -279,5 +279,5 @@ fn in_hand(address: &str, from: &str, id: EnvelopeId, input: &[Part], sent_at_ms
     let words = input.iter().find_map(|part| if let Part::Text { text } = part { Some(asked_of(text)) } else { None });
     let body: Value = json!({ "text": words.unwrap_or_default() });
     let (from, to) = (from.to_owned(), address.to_owned());
-    Envelope { id, from, to, kind: Kind::TaskAssign, body, reply_to: None, cause: None, sent_at_ms }
+    Envelope::new(id, from, to, Kind::TaskAssign, body, sent_at_ms)
 }

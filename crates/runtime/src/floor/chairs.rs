@@ -5,13 +5,13 @@
 //! is to read it if nobody does.
 //! Once nobody is busy, the faces are told.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use max_team_core::id::AgentId;
-use max_team_core::limits::CONTROLS_MAX;
+use max_team_core::id::{AgentId, EnvelopeId};
+use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_journal::{Commit, Expect, Submitted};
 use tokio::sync::{Notify, mpsc};
@@ -21,7 +21,7 @@ use crate::agent::Control;
 use crate::error::RuntimeError;
 use crate::handle::Notice;
 use crate::shared::lock;
-use crate::{post, session, worktree};
+use crate::{post, rows, session, worktree};
 
 /// How long whoever has answered may take to leave its copy.
 const LEAVE_WAIT: Duration = Duration::from_secs(2);
@@ -53,6 +53,18 @@ pub(super) struct Chair {
     letters: Vec<Envelope>,
     /// There may be more in the mailbox than was handed over.
     pub(super) look: bool,
+    /// Letters that it was given, of which some may still lie in the mailbox until there is time for them.
+    given: HashSet<EnvelopeId>,
+}
+
+impl Chair {
+    /// Whoever sits there has these letters in hand. Those that are forgotten are only looked at once more.
+    fn give(&mut self, letters: &[Envelope]) {
+        if self.given.len() > MAIL_WAITING_MAX {
+            self.given.clear();
+        }
+        self.given.extend(letters.iter().map(|letter| letter.id));
+    }
 }
 
 /// What a loop is given when it sits down.
@@ -110,6 +122,7 @@ impl Floor {
             aside: false,
             letters: Vec::new(),
             look: true,
+            given: HashSet::new(),
         };
         chairs.insert(address.to_owned(), chair);
         *lock(&self.quiet) = false;
@@ -209,6 +222,7 @@ impl Floor {
         // People read their letters where they lie, and nobody takes them out: they do not wait among those that loops look for.
         let is_persons = |letter: &&Envelope| letter.to.starts_with("user/");
         commit.acks.extend(commit.sends.iter().filter(is_persons).map(|letter| letter.id));
+        rows::of_sends(&mut commit);
         let letters = commit.sends.clone();
         // One that others may refuse is not spoken of before it is stored.
         let is_sure = commit.expect.len() <= 1 || commit.expect.iter().skip(1).all(|(_, at)| *at == Expect::At(0));
@@ -246,19 +260,28 @@ impl Floor {
 
     /// What is in the mailbox: what was handed over, and everything else if there may be more.
     pub(crate) fn mail(&self, address: &str, all: bool) -> Result<Vec<Envelope>, RuntimeError> {
-        let (letters, look) = match lock(&self.chairs).get_mut(address) {
+        let (mut mail, look) = match lock(&self.chairs).get_mut(address) {
             Some(chair) => (std::mem::take(&mut chair.letters), std::mem::take(&mut chair.look)),
             None => (Vec::new(), true),
         };
-        if !look && !all {
-            return Ok(letters);
+        if look || all {
+            let stored = self.shared.journal.pending_mail(address)?;
+            // Some may not be stored yet.
+            mail.retain(|letter| stored.iter().all(|known| known.id != letter.id));
+            mail.splice(0..0, stored);
         }
-        let mut mail = self.shared.journal.pending_mail(address)?;
-        // Some may not be stored yet.
-        let late: Vec<Envelope> =
-            letters.into_iter().filter(|letter| mail.iter().all(|known| known.id != letter.id)).collect();
-        mail.extend(late);
+        if let Some(chair) = lock(&self.chairs).get_mut(address) {
+            chair.give(&mail);
+        }
         Ok(mail)
+    }
+
+    /// Whether a letter lies in the mailbox of somebody who sits here that it was not given.
+    fn has_news(&self, address: &str) -> bool {
+        // If it cannot be read now, whoever looks finds out.
+        let Ok(mail) = self.shared.journal.pending_mail(address) else { return true };
+        let chairs = lock(&self.chairs);
+        chairs.get(address).is_some_and(|chair| mail.iter().any(|letter| !chair.given.contains(&letter.id)))
     }
 
     /// Whether a letter from one of them waits for the other.
@@ -280,11 +303,13 @@ impl Floor {
         }
     }
 
-    /// Somebody outside this process wrote something: everybody looks into their mailbox.
+    /// Somebody outside this process wrote something: whoever it may be for looks into their mailbox. Nobody is disturbed, and
+    /// no rest told of anew, for letters that were left there.
     pub(crate) fn ring_all(self: &Arc<Self>) {
         // If it cannot be read now, the next one who writes rings again.
         for address in self.shared.journal.mailboxes().unwrap_or_default() {
-            if self.is_taken(&address) || self.is_called_for(&address) {
+            let is_meant = if self.is_taken(&address) { self.has_news(&address) } else { self.is_called_for(&address) };
+            if is_meant {
                 self.ring(&address);
             }
         }

@@ -137,34 +137,30 @@ impl Excuse<'_> {
             let more = [("mate", self.name), ("from", self.name), ("reason", "failed")];
             fields.extend(more.map(|(key, value)| (key.to_owned(), json!(value))));
         }
-        Envelope {
-            id: derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
-            from: self.address.to_owned(),
-            to: given.reply_to.clone(),
-            kind: Kind::TaskResult,
+        Envelope::new(
+            derived(&[self.address.as_bytes(), given.task.as_bytes(), &given.attempt.to_be_bytes(), b"excuse"]),
+            self.address,
+            &given.reply_to,
+            Kind::TaskResult,
             body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: self.at_ms,
-        }
+            self.at_ms,
+        )
     }
 
     /// A letter that it will not read goes back to whoever wrote it.
     fn returned(&self, letter: &Envelope) -> Envelope {
         let text = team_tools::title(&text_at(&letter.body, "text"));
-        Envelope {
-            id: derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
-            from: self.address.to_owned(),
-            to: letter.from.clone(),
-            kind: Kind::Undelivered,
-            body: json!({
+        Envelope::new(
+            derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
+            self.address,
+            &letter.from,
+            Kind::Undelivered,
+            json!({
                 "text": format!("A message to `{}` was not read, because it cannot work: {}: {text}", self.name, self.why),
                 "from": self.name, "letter": letter.id, "sender": letter.from,
             }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: self.at_ms,
-        }
+            self.at_ms,
+        )
     }
 }
 

@@ -1,13 +1,15 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
 use max_team_core::id::PlanId;
+use max_team_core::message::Envelope;
 use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
+use crate::agent::is_note;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
-use crate::post;
 use crate::rows::{self, InboxRow};
+use crate::{post, session};
 
 impl Floor {
     /// Counts what is open, before anybody goes on with it.
@@ -24,10 +26,13 @@ impl Floor {
             found.tasks += fold_plan(&self.shared, *plan)?.0.active().count();
         }
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
-        for address in journal.mailboxes()? {
-            if is_mine(&address) {
-                found.mail += journal.count_mail(&address)?;
-            }
+        let leads = session::agent_stream(self.lead);
+        for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
+            // What only waits to be told has done what it does.
+            let is_told = |letter: &&Envelope| {
+                is_note(letter, address == leads) || (address == leads && lead.requests().is_accepted(letter.id))
+            };
+            found.mail += journal.pending_mail(&address)?.iter().filter(|letter| !is_told(letter)).count();
         }
         let asked = rows::rows::<InboxRow>(journal, rows::INBOX)?;
         found.approvals = asked.iter().filter(|(_, row)| is_mine(&row.address)).count();

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use max_team_core::id::{AgentId, PlanId};
-use max_team_core::message::Assignment;
+use max_team_core::message::{Assignment, Kind};
 use max_team_core::plan::Plan;
 use max_team_core::team::Settings;
 use max_team_core::turn::Turn;
 use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
 
 use super::{Floor, Place, fold_plan};
 use crate::agent::{Agent, Control, Frame, Seat};
@@ -49,9 +50,14 @@ impl Floor {
                 Ok(())
             }
             Err(error @ (RuntimeError::Root { .. } | RuntimeError::Definition { .. })) => {
-                let floor = Arc::clone(self);
-                let excuse = async move { floor.excuse(agent, &error.to_string(), place.controls).await };
-                self.spawn(address, Box::pin(excuse));
+                let (floor, mut place) = (Arc::clone(self), place);
+                let sat = async move {
+                    match floor.furnish(agent, &mut place.controls).await {
+                        Some(seat) => Box::new(Agent::new(floor, seat, &place.bell)).run(place.controls).await,
+                        None => floor.excuse(agent, &error.to_string(), place.controls).await,
+                    }
+                };
+                self.spawn(address, Box::pin(sat));
                 Ok(())
             }
             Err(error) => {
@@ -59,6 +65,28 @@ impl Floor {
                 Err(error)
             }
         }
+    }
+
+    /// A new copy for somebody who is to begin with something and whose last copy went with what was decided about it. `None`:
+    /// it needs none, there can be none, or somebody does not want to wait for it. Who was in the middle of something has lost it.
+    async fn furnish(&self, agent: AgentId, controls: &mut mpsc::Receiver<Control>) -> Option<Seat> {
+        let (turn, _) = self.shared.fold_agent(agent).ok()?;
+        let (settings, (_, _, definition)) = turn.settings().zip(turn.identity())?;
+        let (id, own) = (worktree::id_of(settings), agent.to_string());
+        let mail = self.shared.journal.pending_mail(&session::agent_stream(agent)).ok()?;
+        let begins = mail.iter().any(|letter| matches!(letter.kind, Kind::UserInput | Kind::TaskAssign));
+        if turn.is_busy() || turn.gone().is_some() || id != own || !begins || !worktree::is_gone(&self.shared, &id) {
+            return None;
+        }
+        let (project, by) = (self.root.clone(), definition.name.clone());
+        let worker = Worker { id, project, settings: settings.clone(), by, named: Vec::new() };
+        let cancel = CancellationToken::new();
+        let _stops = cancel.clone().drop_guard();
+        let made = tokio::select! {
+            made = worker.prepare(&self.shared, &cancel) => made.is_ok(),
+            () = is_stopped(controls) => false,
+        };
+        if made { self.prepare_agent(agent, None).ok() } else { None }
     }
 
     /// Lets an agent that has just begun to exist sit down: one entry is about to say so. It runs once that is committed.
@@ -194,4 +222,9 @@ impl Floor {
         }
         Ok((state, head))
     }
+}
+
+/// Comes when whoever sits there is told to stop.
+async fn is_stopped(controls: &mut mpsc::Receiver<Control>) {
+    while !matches!(controls.recv().await, None | Some(Control::Stop | Control::Interrupt { .. })) {}
 }

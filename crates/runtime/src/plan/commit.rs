@@ -170,45 +170,41 @@ impl PlanLoop {
             _ => return None,
         };
         let view = self.plan.task(self.plan.graph()?.index(task)?)?;
-        Some(Envelope {
-            id: derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(view.agent?),
-            kind: Kind::Shutdown,
-            body: json!({ "by": by }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        })
+        Some(Envelope::new(
+            derived(&[self.stream.as_bytes(), task.as_bytes(), &view.attempt.to_be_bytes(), b"stop"]),
+            &self.stream,
+            session::agent_stream(view.agent?),
+            Kind::Shutdown,
+            json!({ "by": by }),
+            now_ms(),
+        ))
     }
 
     fn to_lead(&self, kind: Kind, text: String, event: &Event, at_ms: i64) -> Envelope {
         let what = serde_json::to_vec(event).unwrap_or_default();
-        Envelope {
-            id: derived(&[self.stream.as_bytes(), &what, &self.head.to_be_bytes()]),
-            from: self.stream.clone(),
-            to: session::agent_stream(self.floor.lead),
+        Envelope::new(
+            derived(&[self.stream.as_bytes(), &what, &self.head.to_be_bytes()]),
+            &self.stream,
+            session::agent_stream(self.floor.lead),
             kind,
-            body: json!({ "text": text, "plan": self.id }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: at_ms,
-        }
+            json!({ "text": text, "plan": self.id }),
+            at_ms,
+        )
     }
 
     /// An approved revision ends the plan whose place it takes.
     fn replacing(&self, event: &Event) -> Option<Envelope> {
         let Event::PlanAnswered(answered) = event else { return None };
         let old = self.plan.proposed()?.revises?;
-        matches!(answered.say, Say::Approve | Say::FirstWave).then(|| Envelope {
-            id: derived(&[self.stream.as_bytes(), b"replaces"]),
-            from: self.stream.clone(),
-            to: plan_stream(old),
-            kind: Kind::Shutdown,
-            body: json!({ "by": "a new plan", "replaced": true }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
+        matches!(answered.say, Say::Approve | Say::FirstWave).then(|| {
+            Envelope::new(
+                derived(&[self.stream.as_bytes(), b"replaces"]),
+                &self.stream,
+                plan_stream(old),
+                Kind::Shutdown,
+                json!({ "by": "a new plan", "replaced": true }),
+                now_ms(),
+            )
         })
     }
 }

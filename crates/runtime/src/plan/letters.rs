@@ -16,7 +16,6 @@ use max_team_core::plan::event::{
     Artifact, ArtifactType, PlanEnd, PlanProposed, Proof, Say, Spent, TaskAssigned, TaskResult,
 };
 use max_team_core::plan::{Budget, Plan, Status, TaskView};
-use max_team_journal::Projection;
 use serde_json::json;
 
 use super::plan_stream;
@@ -24,7 +23,7 @@ use crate::agent::derived;
 use crate::floor::Floor;
 use crate::prompt::fill;
 use crate::shared::now_ms;
-use crate::{rows, session, worktree};
+use crate::{session, worktree};
 
 const TASK: &str = include_str!("../../../../prompts/task.md");
 const DELEGATED: &str = include_str!("../../../../prompts/delegated.md");
@@ -46,21 +45,16 @@ pub(crate) fn delegated(description: &str) -> String {
 }
 
 /// The letter that makes a plan begin, and the row that lets the next process find it.
-pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> (Envelope, Vec<Projection>) {
+pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Envelope {
     let to = plan_stream(proposed.plan);
-    let plan = proposed.plan.to_string();
-    let letter = Envelope {
-        id: derived(&[to.as_bytes(), b"proposal"]),
-        from: from.to_owned(),
+    Envelope::new(
+        derived(&[to.as_bytes(), b"proposal"]),
+        from,
         to,
-        kind: Kind::PlanApprovalRequest,
-        body: json!({ "session": floor.session, "proposed": proposed }),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: now_ms(),
-    };
-    let rows = rows::put(rows::PLAN_OPEN, &plan, letter.sent_at_ms, &floor.session.to_string());
-    (letter, rows)
+        Kind::PlanApprovalRequest,
+        json!({ "session": floor.session, "proposed": proposed }),
+        now_ms(),
+    )
 }
 
 /// The letter that brings a task to its owner, who works in `root`.
@@ -76,16 +70,14 @@ pub(crate) fn assignment(
     let stream = plan_stream(id);
     let text = task_text(floor, root, plan, id, &view, &assigned.note);
     let Budget { nano: budget_nano, tokens: budget_tokens, .. } = plan.task_budget(index);
-    Some(Envelope {
-        id: derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
-        from: stream,
-        to: session::agent_stream(assigned.agent),
-        kind: Kind::TaskAssign,
-        body: json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: now_ms(),
-    })
+    Some(Envelope::new(
+        derived(&[stream.as_bytes(), assigned.task.as_bytes(), &assigned.attempt.to_be_bytes(), b"assign"]),
+        stream,
+        session::agent_stream(assigned.agent),
+        Kind::TaskAssign,
+        json!({ "text": text, "assignment": given, "budget_nano": budget_nano, "budget_tokens": budget_tokens }),
+        now_ms(),
+    ))
 }
 
 fn task_text(floor: &Floor, root: &Path, plan: &Plan, id: PlanId, view: &TaskView<'_>, note: &str) -> String {

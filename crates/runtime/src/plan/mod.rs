@@ -187,6 +187,7 @@ impl PlanLoop {
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
                         Control::Configure(_)
+                        | Control::GoOn
                         | Control::Redefine(_)
                         | Control::Status(_)
                         | Control::Compact { .. }
@@ -295,7 +296,7 @@ impl PlanLoop {
                     None
                 }
                 Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
-                | Ok(Control::Redefine(_) | Control::Withdraw { .. })
+                | Ok(Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,
             };
         }
@@ -357,16 +358,15 @@ impl PlanLoop {
 
     fn answer_letter(&self, agent: AgentId, reply: &Reply) -> Envelope {
         let asked = reply.letter;
-        Envelope {
-            id: derived(&[asked.to_string().as_bytes(), b"answer"]),
-            from: self.stream.clone(),
-            to: session::agent_stream(agent),
-            kind: Kind::Text,
-            body: json!({ "text": reply.answer, "asked": asked, "ask": reply.by == NOBODY }),
-            reply_to: Some(asked),
-            cause: None,
-            sent_at_ms: now_ms(),
-        }
+        Envelope::new(
+            derived(&[asked.to_string().as_bytes(), b"answer"]),
+            &self.stream,
+            session::agent_stream(agent),
+            Kind::Text,
+            json!({ "text": reply.answer, "asked": asked, "ask": reply.by == NOBODY }),
+            now_ms(),
+        )
+        .answering(asked)
     }
 
     fn launch(&mut self) {

@@ -108,7 +108,7 @@ impl Post<'_> {
             let (id, body) = match reader.lead {
                 true if wait => (key, json!({ "text": text, "wait": true })),
                 true => (key, json!({ "text": text })),
-                false => (of(key, reader), json!({ "text": text, "by": person(by) })),
+                false => (of(key, reader), json!({ "text": text, "by": person(by), "session": row.session })),
             };
             // The same order came twice: it was acknowledged, and is again.
             if self.journal.has_mail(id)? {
@@ -213,10 +213,11 @@ impl Post<'_> {
     }
 
     /// It reaches people's work: it must not be forgotten.
-    async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
+    pub(super) async fn keep(&self, mut commit: Commit) -> Result<Vec<Envelope>, RuntimeError> {
         let letters = commit.sends.clone();
         if !letters.is_empty() {
             commit.strength = Strength::Full;
+            rows::of_sends(&mut commit);
             self.journal.commit(commit).await?;
         }
         Ok(letters)
@@ -291,11 +292,11 @@ fn was_called(row: &AgentRow) -> bool {
 }
 
 /// The same letter has the same id, however often it is sent.
-fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
+pub(super) fn of(key: EnvelopeId, reader: &Reader) -> EnvelopeId {
     derived(&[key.to_string().as_bytes(), reader.address().as_bytes(), b"written"])
 }
 
-fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
+pub(super) fn letter(by: &Principal, id: EnvelopeId, reader: &Reader, kind: Kind, body: Value) -> Envelope {
     let (from, to) = (by.address(), reader.address());
-    Envelope { id, from, to, kind, body, reply_to: None, cause: None, sent_at_ms: now_ms() }
+    Envelope::new(id, from, to, kind, body, now_ms())
 }

@@ -159,15 +159,13 @@ impl<'j> Rewind<'j> {
             files.push(format!("- and {more} more"));
         }
         let text = fill(TOLD.trim_end(), &[("files", &files.join("\n"))]);
-        Ok(Some(Envelope {
-            id: EnvelopeId::new(id),
-            from: session::stream(self.session),
-            to: session::agent_stream(row.lead),
-            kind: Kind::FilesRewound,
-            body: json!({ "text": text }),
-            reply_to: None,
-            cause: None,
-            sent_at_ms: now_ms(),
-        }))
+        Ok(Some(Envelope::new(
+            EnvelopeId::new(id),
+            session::stream(self.session),
+            session::agent_stream(row.lead),
+            Kind::FilesRewound,
+            json!({ "text": text }),
+            now_ms(),
+        )))
     }
 }

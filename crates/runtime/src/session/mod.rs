@@ -12,8 +12,8 @@ use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
-use crate::rows::{self, MateRow, event_of, put};
-use crate::{memory, tasks};
+use crate::memory;
+use crate::rows::{self, event_of, put};
 
 /// What each session is: written once.
 const OPENED: &str = "session";
@@ -23,10 +23,10 @@ const LAST: &str = "session_last";
 const ASKED: &str = "session_asked";
 /// The session last used in each directory.
 pub(crate) const IN_DIRECTORY: &str = "session_in";
+/// When somebody worked in each, wrote to those who work there, or changed its list, without a word of its lead.
+pub(crate) const USED: &str = "session_used";
 /// Characters of the title and the preview.
 const PREVIEW_CHARS: usize = 80;
-/// Sessions among which the one last used is looked for.
-const RECENT_MAX: usize = 16;
 /// Entries read from the journal at a time.
 const PAGE: usize = 512;
 
@@ -150,9 +150,7 @@ impl<'j> Sessions<'j> {
             };
             after = Some(last.cursor());
             for item in page.iter().filter(|item| !is_gone(&item.key)) {
-                let opened = self.journal.get(OPENED, &item.key)?;
-                let opened = opened.and_then(|row| serde_json::from_slice::<OpenedRow>(&row).ok());
-                if opened.is_some_and(|opened| opened.cwd == cwd) {
+                if self.is_in(&item.key, cwd)? {
                     let (key, value) = (cwd.to_owned(), item.key.as_bytes().to_vec());
                     return Ok(Some(Projection::Put { table: IN_DIRECTORY.into(), key, value, sort_ms: item.sort_ms }));
                 }
@@ -180,31 +178,35 @@ impl<'j> Sessions<'j> {
         let found = self.journal.get(IN_DIRECTORY, &here)?;
         let session = found.and_then(|id| std::str::from_utf8(&id).ok()?.parse().ok());
         let said = self.row(session.ok_or_else(|| RuntimeError::NothingToContinue(here.clone()))?)?;
-        let recent = self.list(RECENT_MAX)?.into_iter().filter(|row| row.cwd == here);
-        let mut latest = (self.active_at_ms(&said)?, said);
-        for row in recent {
-            let active = (self.active_at_ms(&row)?, row);
-            latest = if active.0 > latest.0 { active } else { latest };
+        let mut latest = (said.last_at_ms, said);
+        for table in [LAST, USED] {
+            latest = self.newest_in(table, &here, latest.0)?.unwrap_or(latest);
         }
         Ok(latest.1)
     }
 
-    /// When something was last said, done by the lead or a teammate, written to one of them, or changed in the shared list.
-    fn active_at_ms(&self, row: &SessionRow) -> Result<i64, RuntimeError> {
-        let mates = rows::rows::<MateRow>(self.journal, &rows::mates_of(&row.session.to_string()))?;
-        let agents = std::iter::once(row.lead).chain(mates.into_iter().map(|(_, mate)| mate.agent));
-        let mut streams = vec![tasks::stream(row.session)];
-        for agent in agents.map(agent_stream) {
-            streams.push(format!("mail/{agent}"));
-            streams.push(agent);
+    /// The session of a directory that comes first in a table, with its time, if that is after the given one: only sessions that
+    /// were used since then are looked at, wherever they are.
+    fn newest_in(&self, table: &str, cwd: &str, after_ms: i64) -> Result<Option<(i64, SessionRow)>, RuntimeError> {
+        let mut after = None;
+        loop {
+            let page = self.journal.list(table, PAGE, after.as_ref())?;
+            let newer = page.iter().take_while(|item| item.sort_ms > after_ms);
+            for item in newer {
+                if self.is_in(&item.key, cwd)?
+                    && let Ok(session) = item.key.parse()
+                {
+                    return Ok(Some((item.sort_ms, self.row(session)?)));
+                }
+            }
+            let Some(last) = page.last().filter(|last| last.sort_ms > after_ms) else { return Ok(None) };
+            after = Some(last.cursor());
         }
-        let mut last_ms = row.last_at_ms;
-        for stream in streams {
-            let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { continue };
-            let last = self.journal.read(&stream, before, 1)?;
-            last_ms = last.iter().map(|entry| entry.at_ms).fold(last_ms, i64::max);
-        }
-        Ok(last_ms)
+    }
+
+    /// Whether a session works in a directory.
+    fn is_in(&self, session: &str, cwd: &str) -> Result<bool, RuntimeError> {
+        Ok(rows::row::<OpenedRow>(self.journal, OPENED, session)?.is_some_and(|opened| opened.cwd == cwd))
     }
 
     /// One of them.
@@ -258,7 +260,58 @@ pub(crate) fn preview(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use max_team_core::event::{Said, SessionOpened};
+    use max_team_core::id::EnvelopeId;
+    use max_team_core::message::{Envelope, Kind, Principal, Role};
+    use uuid::Uuid;
+
     use super::*;
+    use crate::shared::{append, commit_at};
+
+    /// Opens a session in a directory, in which something is said.
+    async fn speak(journal: &Journal, session: SessionId, cwd: &str, at_ms: i64) {
+        let lead = AgentId::new(session.uuid());
+        let by = Principal { door: "test".into(), user: "me".into(), role: Role::Owner };
+        let (envelope, text) = (EnvelopeId::new(session.uuid()), "hi".to_owned());
+        let events = [
+            Event::SessionOpened(SessionOpened { session, lead, cwd: cwd.to_owned(), by: by.clone() }),
+            Event::Said(Said { envelope, text, by, cwd: cwd.to_owned() }),
+        ];
+        let (mut commit, stream) = (commit_at(at_ms), stream(session));
+        for event in &events {
+            commit.appends.push(append(&stream, event, "test").unwrap());
+            commit.projections.extend(rows::project(&stream, at_ms, event));
+        }
+        journal.commit(commit).await.unwrap();
+    }
+
+    /// However many others were used since, and wherever those are.
+    #[tokio::test]
+    async fn the_session_last_used_is_found_among_all_there_are() {
+        let journal = Journal::memory();
+        let id = |n: u128| SessionId::new(Uuid::from_u128(n));
+        speak(&journal, id(1), "/here", 1).await;
+        speak(&journal, id(2), "/here", 2).await;
+        for other in 0..40 {
+            speak(&journal, id(100 + other), "/there", 100 + i64::try_from(other).unwrap()).await;
+        }
+        let sessions = Sessions::new(&journal);
+        assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(2), "spoken to last");
+        let mut commit = commit_at(50);
+        commit.sends.push(Envelope::new(
+            EnvelopeId::new(Uuid::from_u128(9)),
+            "agent/a",
+            "agent/b",
+            Kind::TaskResult,
+            serde_json::json!({ "session": id(1) }),
+            50,
+        ));
+        rows::of_sends(&mut commit);
+        journal.commit(commit).await.unwrap();
+        assert_eq!(sessions.latest(Path::new("/here")).unwrap().session, id(1), "somebody was at work in the other");
+        assert!(crate::keep::compare_rows(&journal).unwrap().is_empty());
+        assert!(sessions.latest(Path::new("/nowhere")).is_err());
+    }
 
     #[test]
     fn previews_are_one_short_line() {

@@ -11,6 +11,7 @@ use max_team_journal::{Journal, Projection};
 
 use crate::error::RuntimeError;
 use crate::rows::{put, row, rows};
+use crate::session::USED;
 
 /// What the streams of lists begin with.
 pub(super) const STREAM: &str = "tasks/";
@@ -30,7 +31,8 @@ fn states(session: &str) -> String {
 /// The rows that an event of a list's stream changes; `None`: it is another stream.
 pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Projection>> {
     let session = stream.strip_prefix(STREAM)?;
-    Some(match event {
+    let mut changed = put(USED, session, at_ms, &true);
+    changed.extend(match event {
         Event::ItemAdded(added) => {
             let mut changed = put(LAST, session, at_ms, &added.id);
             changed.extend(put(&texts(session), &added.id.to_string(), at_ms, &added.text));
@@ -44,7 +46,8 @@ pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Pro
         }
         Event::ItemMoved(moved) => put(&states(session), &moved.id.to_string(), at_ms, &moved.state),
         _ => Vec::new(),
-    })
+    });
+    Some(changed)
 }
 
 /// A list as its rows hold it.

@@ -362,16 +362,14 @@ async fn an_answer_to_nothing_is_refused_where_it_is_given_and_where_it_comes() 
     assert!(nothing.1 && nothing.0.contains("it waits for no answer to `nope`"), "{nothing:?}");
     // Somebody sends one all the same, to the teammate itself.
     let ann = started(&journal, GENERAL)[0].agent;
-    let letter = max_team_core::message::Envelope {
-        id: max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7()),
-        from: "user/somebody".into(),
-        to: format!("agent/{ann}"),
-        kind: Kind::PermissionResponse,
-        body: serde_json::json!({ "question": max_team_core::id::QuestionId::new(uuid::Uuid::now_v7()), "answer": super::yes() }),
-        reply_to: None,
-        cause: None,
-        sent_at_ms: 0,
-    };
+    let letter = max_team_core::message::Envelope::new(
+        max_team_core::id::EnvelopeId::new(uuid::Uuid::now_v7()),
+        "user/somebody",
+        format!("agent/{ann}"),
+        Kind::PermissionResponse,
+        serde_json::json!({ "question": max_team_core::id::QuestionId::new(uuid::Uuid::now_v7()), "answer": super::yes() }),
+        0,
+    );
     journal.commit(max_team_journal::Commit { sends: vec![letter], ..Default::default() }).await.unwrap();
     super::order(&team, max_team_runtime::Command::Write { session, to: vec!["ann".into()], text: "hi".into() })
         .await

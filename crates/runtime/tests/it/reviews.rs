@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use max_team_core::event::{Event, QuestionAsked};
+use max_team_core::event::{End, Event, QuestionAsked};
 use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{Command, Open, Order, Post, Which};
+use max_team_runtime::{Census, Command, Matter, Open, Order, Post, Which};
 use max_team_tools::copy::Copies;
 
-use super::calls::{inputs, say};
+use super::calls::{came_to, inputs, say, started};
 use super::crashes::{check_rest, events, key};
 use super::mates::{leading, letters};
 use super::team::{Heard, repository, rest};
@@ -120,6 +120,15 @@ async fn a_teammate_that_was_shut_down_asks_also_in_the_next_process() {
         let heard = rest(&mut notices).await;
         assert!(!heard.waiting && !heard.names().contains(&"turn_started"), "nobody is woken by what the user did");
         assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
+        team.shutdown().await.unwrap();
+        drop(team);
+
+        let journal = journal.reopen().unwrap();
+        let team = house_of(&journal, root, MATE);
+        let mut notices = team.watch();
+        let recovered = team.open(owner(), root, editing(Which::Latest)).await.unwrap().recovered;
+        assert!(recovered.is_empty(), "what only waits to be told is nothing to go on with: {recovered:?}");
+        assert!(!rest(&mut notices).await.waiting);
         order(&team, Command::Say { session, text: "and now?".into() }).await.unwrap();
         rest(&mut notices).await;
         let told = inputs(&journal, "max").pop().unwrap();
@@ -147,6 +156,178 @@ async fn what_changed_nothing_asks_nobody_and_where_nobody_is_asked_it_stays() {
         let told = inputs(&journal, "max").pop().unwrap();
         assert!(told.contains(words), "{told}");
         assert_eq!((read(folder.path()).as_str(), copies(folder.path())), ("one\n", left));
+        check_rest(&journal);
+    }
+}
+
+/// Whoever was not done has changed something all the same: the user is asked about that, too, and it has failed whatever they say.
+#[tokio::test]
+async fn one_that_failed_asks_about_what_it_left() {
+    for (settled, file, left, words) in FATES {
+        let recording = APART.replace(
+            "  - text: It is over.",
+            "  - parts: [{tool: spawned, input: {}}]\n  - text: So it is.\n  - text: A pity.",
+        );
+        let folder = repository();
+        let root = folder.path();
+        let journal = Journal::memory();
+        let team = house_of(&journal, root, &recording);
+        let mut open = editing(Which::New);
+        for mate in &mut open.team.as_mut().unwrap().members {
+            mate.settings.rounds_max = 1;
+        }
+        let (session, mut notices) = say(&team, root, open).await;
+        let heard = rest(&mut notices).await;
+        assert!(heard.waiting && asked(&heard).action.preview.contains("+two"), "{:?}", heard.names());
+        order(&team, Command::Say { session, text: "how is it?".into() }).await.unwrap();
+        let [(told, false)] = came_to(&rest(&mut notices).await, "max") else { panic!() };
+        assert!(told.ends_with(": failed, and the user decides what becomes of its changes"), "{told}");
+        let answer = Answer::settling(settled, By::Person("test".into()));
+        order(&team, Command::Answer { session, question: asked(&heard).question, answer }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting && heard.last_words().text == "A pity.", "{:?}", heard.names());
+        let told = inputs(&journal, "max").pop().unwrap();
+        assert!(told.contains("the limit of 1 rounds was reached") && told.contains(words), "{told}");
+        assert_eq!((read(root).as_str(), copies(root)), (file, left), "{settled:?}");
+        let [leo] = started(&journal, "leo").try_into().unwrap();
+        assert_eq!(Census::new(&journal).turn(leo.agent).unwrap().last().unwrap().end, End::Rounds);
+        check_rest(&journal);
+    }
+}
+
+/// A task in the background that is gone on with once it has asked.
+const MORE: &str = r#"
+answers:
+  - parts: [{tool: spawn, input: {description: change it, prompt: Change it., type: leo, isolation: worktree}}]
+  - text: It is at it.
+  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]
+  - text: Changed twice.
+  - text: I know.
+members:
+  leo:
+    - parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]
+    - text: Changed.
+    - parts: [{tool: edit_file, input: {path: a.txt, old: two, new: three}}]
+    - text: Changed again.
+"#;
+
+/// What came of the first piece of work, with what becomes of it.
+const MOOT: &str = "Changed.\n\n[It was given more to do before anybody had decided about its changes.";
+
+/// How often it was said.
+fn told(journal: &Journal, words: &str) -> usize {
+    letters(journal, Kind::TaskResult).iter().filter(|text| text.starts_with(words)).count()
+}
+
+/// Whoever is given more to do asks once it has done that, too; nobody is asked about half of it.
+#[tokio::test]
+async fn one_that_is_gone_on_with_asks_anew_when_it_is_done() {
+    let folder = repository();
+    let root = folder.path();
+    let journal = Journal::memory();
+    let team = house_of(&journal, root, MORE);
+    let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+    let first = asked(&rest(&mut notices).await);
+    order(&team, Command::Say { session, text: "go on".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(heard.waiting && read(root) == "one\n", "{:?}", heard.names());
+    let inbox = Post::new(&journal).inbox().unwrap();
+    let [pending] = inbox.as_slice() else { panic!("{inbox:?}") };
+    assert_ne!(pending.row.question, first.question, "{:?}", heard.names());
+    assert!(matches!(&pending.row.matter, Matter::Tool { action, .. } if action.preview.contains("+three")));
+    let late = Command::Answer { session, question: first.question, answer: yes() };
+    assert!(order(&team, late).await.is_err(), "nobody asks that any more");
+    order(&team, Command::Answer { session, question: pending.row.question, answer: yes() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!heard.waiting && heard.last_words().text == "I know.", "{:?}", heard.names());
+    assert_eq!((read(root).as_str(), copies(root)), ("three\n", 0));
+    assert_eq!((told(&journal, MOOT), told(&journal, "Changed again.")), (1, 1));
+    check_rest(&journal);
+}
+
+/// The same where the user goes on with it, here or while nobody runs the session.
+#[tokio::test]
+async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
+    for reopens in [false, true] {
+        let folder = repository();
+        let root = folder.path();
+        let recording =
+            MORE.replace("  - parts: [{tool: send_message, input: {to: leo, message: Change it more.}}]\n", "");
+        let mut journal = Journal::memory();
+        let mut team = house_of(&journal, root, &recording);
+        let (session, mut notices) = say(&team, root, editing(Which::New)).await;
+        assert!(rest(&mut notices).await.waiting);
+        let to = ["leo".to_owned()];
+        if reopens {
+            team.shutdown().await.unwrap();
+            drop(team);
+            journal = journal.reopen().unwrap();
+            Post::new(&journal).write(&owner(), key("more"), session, &to, "Change it more.").await.unwrap();
+            team = house_of(&journal, root, &recording);
+            notices = team.watch();
+            team.open(owner(), root, editing(Which::Latest)).await.unwrap();
+        } else {
+            order(&team, Command::Write { session, to: to.to_vec(), text: "Change it more.".into() }).await.unwrap();
+        }
+        let heard = rest(&mut notices).await;
+        assert!(heard.waiting && read(root) == "one\n", "{:?}", heard.names());
+        let second = asked(&heard);
+        assert!(second.action.preview.contains("+three"), "{second:?}");
+        order(&team, Command::Answer { session, question: second.question, answer: yes() }).await.unwrap();
+        let heard = rest(&mut notices).await;
+        assert!(!heard.waiting, "{:?}", heard.names());
+        assert_eq!((read(root).as_str(), copies(root)), ("three\n", 0));
+        assert_eq!((told(&journal, MOOT), told(&journal, "Changed again.")), (1, 1));
+        check_rest(&journal);
+    }
+}
+
+/// A teammate and a task in the background, each of which asks before it changes something.
+const BOTH: &str = r#"
+answers:
+  - parts:
+      - {tool: spawn_teammate, input: {name: ann, role: writer, prompt: Change it., type: leo}}
+      - {tool: spawn, input: {description: change it, prompt: Change it., type: ray, isolation: worktree}}
+  - text: They are at it.
+  - text: So they are.
+  - text: So they are.
+members:
+  ann: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Ann is done.}]
+  ray: [{parts: [{tool: write_file, input: {path: b.txt, content: b}}]}, {text: Ray is done.}]
+"#;
+
+/// Whoever an interrupt has stopped goes on with what it was at, one of them or all, and for whom it was at it. Where one worked in a
+/// copy in which nothing had changed, it gets another.
+#[tokio::test]
+async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
+    for one_by_one in [true, false] {
+        let folder = repository();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), BOTH);
+        let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+        while Post::new(&journal).inbox().unwrap().len() < 2 {
+            rest(&mut notices).await;
+        }
+        assert!(team.stopped(session).unwrap().is_empty());
+        order(&team, Command::Interrupt { session }).await.unwrap();
+        while team.stopped(session).unwrap().len() < 2 || copies(folder.path()) > 0 {
+            rest(&mut notices).await;
+        }
+        let names: Vec<String> = team.stopped(session).unwrap().into_iter().map(|reader| reader.name).collect();
+        let refused =
+            order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap_err().to_string();
+        assert!(refused.starts_with("`bob` was not interrupted") && refused.contains("ann"), "{refused}");
+        let lists = if one_by_one { names.iter().map(|name| vec![name.clone()]).collect() } else { vec![Vec::new()] };
+        for to in lists {
+            order(&team, Command::Continue { session, to }).await.unwrap();
+        }
+        assert_eq!(inputs(&journal, "max").len(), 1);
+        while letters(&journal, Kind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2 {
+            rest(&mut notices).await;
+        }
+        assert!(team.stopped(session).unwrap().is_empty(), "they have gone on");
+        let told = inputs(&journal, "max").join("\n");
+        assert!(told.contains("Ann is done.") && told.contains("Ray is done."), "{told}");
         check_rest(&journal);
     }
 }

@@ -3,9 +3,10 @@
 use std::fmt;
 
 use max_team_core::event::Event;
+use max_team_core::mates::name::{Means, means};
 use max_team_core::message::Kind;
 use max_team_core::near::nearest;
-use max_team_runtime::{Letter, Origin, Roll, Spawn};
+use max_team_runtime::{CONTINUE, Letter, Origin, Roll, Spawn};
 
 use super::super::link::{Act, Done};
 use super::super::mates::Mates;
@@ -14,6 +15,7 @@ use super::super::rows::Row;
 use super::super::transcript::Item;
 use super::{Session, note};
 use crate::config::choice::WhileBusy;
+use crate::headless::is_unfinished;
 
 /// Letters of a session that is gone on with that are shown again; the last ones.
 const LETTERS_AGAIN_MAX: usize = 10;
@@ -88,10 +90,34 @@ impl Session {
         }
     }
 
+    /// `/continue [NAME]`: the lead is spoken to, the others are given what they were at.
+    pub(super) fn go_on(&mut self, name: Option<String>) -> Vec<Item> {
+        let others = name.clone().filter(|name| !matches!(means(name, &self.who), Means::Lead));
+        if others.is_some() {
+            self.acts.push(Act::Continue { name: others, lead: false });
+            return Vec::new();
+        }
+        if self.is_busy() {
+            return vec![note(self.lang.busy_first().to_owned())];
+        }
+        let lead = self.last.as_ref().is_some_and(is_unfinished);
+        let items = if lead { self.say(CONTINUE.trim_end().to_owned()) } else { Vec::new() };
+        match name {
+            None => self.acts.push(Act::Continue { name: None, lead }),
+            Some(_) if !lead => return vec![note(self.lang.nothing_to_continue().to_owned())],
+            Some(_) => {}
+        }
+        items
+    }
+
     /// What became of an order about teammates.
     pub(super) fn mates_done(&mut self, done: Done, now_ms: i64) -> Vec<Item> {
         let failed = match done {
             Done::Written { to, text, outcome: Ok(()) } => return self.written(&to, text),
+            Done::Continued { lead, outcome: Ok(names) } => return self.gone_on(lead, &names),
+            Done::Continued { outcome: Err(error), .. } => {
+                return vec![Item::Row(Row::Error(self.lang.runtime_failure(&error)))];
+            }
             Done::Roll { shown, outcome: Ok(roll) } => return self.enrolled(&roll, shown, now_ms),
             Done::Written { to, text, outcome: Err(error) } => {
                 self.returned.push(format!("@{} {text}", to.join(",")));
@@ -103,6 +129,17 @@ impl Session {
         };
         self.quiet = true;
         vec![Item::Row(Row::Error(self.lang.runtime_failure(&failed)))]
+    }
+
+    /// These go on, and the lead may.
+    fn gone_on(&mut self, lead: bool, names: &[String]) -> Vec<Item> {
+        // Somebody has something to do.
+        self.quiet &= names.is_empty();
+        match names {
+            [] if lead => Vec::new(),
+            [] => vec![note(self.lang.nothing_to_continue().to_owned())],
+            names => vec![note(self.lang.they_go_on(names))],
+        }
     }
 
     /// What was written is in the journal.

@@ -170,7 +170,13 @@ fn a_resumed_session_shows_what_nobody_has_read() {
 #[test]
 fn a_turn_that_was_interrupted_can_be_continued() {
     let mut stage = Stage::new(80, 24);
+    let gone_on = |lead, names: &[&str]| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        Done::Continued { lead, outcome: Ok(names) }
+    };
     stage.say("/continue");
+    stage.chat.done(gone_on(false, &[]));
+    stage.paint();
     assert!(stage.glass.screen().contains("nothing to go on with"), "{}", stage.glass.screen());
     stage.say("go");
     stage.begin("go");
@@ -180,4 +186,12 @@ fn a_turn_that_was_interrupted_can_be_continued() {
     assert!(stage.glass.screen().contains("or /continue"), "{}", stage.glass.screen());
     stage.say("/continue");
     assert!(orders(&stage).iter().any(|order| order.starts_with("say Go on with what you were doing")));
+    assert!(matches!(stage.acts.last(), Some(Act::Continue { name: None, lead: true })), "{:?}", stage.acts);
+    stage.begin("Go on");
+    // One of the others goes on whatever the lead does.
+    stage.say("/continue ann");
+    assert!(matches!(stage.acts.last(), Some(Act::Continue { name: Some(name), lead: false }) if name == "ann"));
+    stage.chat.done(gone_on(false, &["ann"]));
+    stage.paint();
+    assert!(stage.glass.screen().contains("ann: going on"), "{}", stage.glass.screen());
 }

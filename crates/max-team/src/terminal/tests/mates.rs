@@ -219,16 +219,7 @@ fn the_cost_in_the_bar_moves_while_teammates_spend() {
 fn letters_of_a_session_are_shown_again() {
     let mut stage = stage(Lang::En);
     let letter = |number: u128, kind: Kind, from: &str, to: &str, body: serde_json::Value| Letter {
-        envelope: Envelope {
-            id: EnvelopeId::new(Uuid::from_u128(number)),
-            from: "agent/a".into(),
-            to: "agent/b".into(),
-            kind,
-            body,
-            reply_to: None,
-            cause: None,
-            sent_at_ms: 0,
-        },
+        envelope: Envelope::new(EnvelopeId::new(Uuid::from_u128(number)), "agent/a", "agent/b", kind, body, 0),
         seq: 0,
         from: from.into(),
         to: to.into(),

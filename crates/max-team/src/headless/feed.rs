@@ -1,0 +1,205 @@
+//! `--input-format stream-json`: what a user says comes on standard input, a JSON line each.
+//!
+//! A line begins a turn, or is told to the one that runs at its next step, as in a chat. The end of the input is the end of the
+//! run, once everything was taken up and nobody is at work any more.
+
+use std::io::{BufRead, Read};
+use std::time::Instant;
+
+use max_team_core::event::Event;
+use max_team_core::id::EnvelopeId;
+use max_team_core::limits::STDIN_BYTES_MAX;
+use max_team_runtime::{Command, Notice, Opened};
+use serde_json::Value;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::tally::Tally;
+use super::vigil::Vigil;
+use super::{Headless, millis};
+use crate::exit::{Exit, Stop};
+use crate::signals::Signals;
+use crate::stream_json;
+
+/// Lines that were read and not said yet.
+const AHEAD_MAX: usize = 16;
+
+/// What comes in.
+struct Feed(mpsc::Receiver<Result<String, Stop>>);
+
+impl Feed {
+    /// Reads on a thread of its own: nobody knows when the next line comes.
+    fn open() -> Self {
+        let (lines, feed) = mpsc::channel(AHEAD_MAX);
+        std::thread::spawn(move || {
+            let mut input = std::io::stdin().lock();
+            for number in 1_usize.. {
+                let Some(read) = read(&mut input, number).transpose() else { return };
+                let is_last = read.is_err();
+                // If nobody listens any more, the run is over.
+                if lines.blocking_send(read).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Self(feed)
+    }
+}
+
+/// What the next line says; nothing once there is none. Empty ones say nothing and are no fault.
+fn read(input: &mut impl BufRead, number: usize) -> Result<Option<String>, Stop> {
+    let wrong = |words: String| Stop::said(Exit::Usage, |lang| lang.bad_line(number, &words));
+    let mut line = Vec::new();
+    let bytes = input.by_ref().take(STDIN_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
+    match bytes {
+        Err(error) => return Err(Stop::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
+        Ok(0) => return Ok(None),
+        Ok(bytes) if bytes > STDIN_BYTES_MAX => return Err(wrong(format!("more than {} MB", STDIN_BYTES_MAX >> 20))),
+        Ok(_) => {}
+    }
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return Ok(Some(String::new()));
+    }
+    said(&line).map(Some).map_err(wrong)
+}
+
+/// The words of a `user` line.
+fn said(line: &[u8]) -> Result<String, String> {
+    let line: Value = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
+    let name = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    match name(line.get("type")).as_str() {
+        "user" => {}
+        "" => {
+            return Err("`type` is missing; `{\"type\":\"user\",\"message\":{\"content\":\"…\"}}` is a line".to_owned());
+        }
+        other => return Err(format!("`type` is `{other}`, and only `user` is read")),
+    }
+    let message = line.get("message");
+    let role = name(message.and_then(|message| message.get("role")));
+    if !matches!(role.as_str(), "" | "user") {
+        return Err(format!("`message.role` is `{role}`, and only `user` speaks here"));
+    }
+    let words = match message.and_then(|message| message.get("content")) {
+        Some(Value::String(words)) => words.clone(),
+        Some(Value::Array(parts)) => {
+            let text = |part: &Value| match name(part.get("type")).as_str() {
+                "text" => Ok(name(part.get("text"))),
+                other => Err(format!("a part is of type `{other}`, and only `text` is read")),
+            };
+            parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n\n")
+        }
+        _ => return Err("`message.content` is neither text nor a list of parts".to_owned()),
+    };
+    if words.trim().is_empty() { Err("it says nothing".to_owned()) } else { Ok(words) }
+}
+
+impl Headless {
+    /// Says what comes in, and follows the session until there is nothing more to say or to do. Each of the lead's turns has a
+    /// result. Returns what has stopped it, and the code of the last turn that did not end well.
+    pub(super) async fn listen(
+        &self,
+        opened: &Opened,
+        notices: &mut mpsc::Receiver<Notice>,
+        signals: &mut Signals,
+        tally: &mut Tally,
+    ) -> anyhow::Result<(Option<Exit>, Exit)> {
+        let session = opened.session;
+        let (mut feed, mut is_open, mut rests) = (Feed::open(), true, false);
+        let (mut stopped, mut exit, mut began) = (None, Exit::Ok, Instant::now());
+        let mut vigil = Vigil::default();
+        while is_open || !rests {
+            let due = vigil.due();
+            let notice = tokio::select! {
+                biased;
+                signal = signals.next() => {
+                    if signal != Exit::Interrupted || stopped.is_some() {
+                        return Ok((Some(signal), exit));
+                    }
+                    (stopped, is_open) = (Some(signal), false);
+                    self.interrupt(session).await?;
+                    continue;
+                }
+                notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, super::SILENT))?,
+                line = feed.0.recv(), if is_open => {
+                    is_open = line.is_some();
+                    if let Some(text) = line.transpose()?.filter(|text| !text.is_empty()) {
+                        let key = EnvelopeId::new(Uuid::now_v7());
+                        rests = false;
+                        tally.unheard.insert(key);
+                        self.order(key, Command::Say { session, text }).await?;
+                    }
+                    continue;
+                }
+                () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
+                    self.tell_of_silence(session, &mut vigil)?;
+                    continue;
+                }
+            };
+            match notice {
+                Notice::Event { from, event, at_ms, .. } => {
+                    vigil.hear(&from, &event, Instant::now());
+                    self.note(session, at_ms, &from, &event, tally).await?;
+                    self.emit_team(tally)?;
+                    match &*event {
+                        Event::TurnStarted(_) => {
+                            rests = false;
+                            began = if from.lead { Instant::now() } else { began };
+                        }
+                        Event::TurnEnded(ended) if from.lead => {
+                            let code = self.tell_result(session, ended, tally, began, stopped).await?;
+                            exit = if code == Exit::Ok { exit } else { code };
+                            tally.next_turn();
+                        }
+                        _ => {}
+                    }
+                }
+                Notice::Delta { from, delta, .. } => {
+                    vigil.delta(&from, Instant::now());
+                    if from.lead {
+                        tally.first_ms.get_or_insert_with(|| millis(began));
+                        if self.partial {
+                            self.emit_stream(|| stream_json::delta(session, &delta))?;
+                        }
+                    }
+                }
+                Notice::Idle { .. } => rests = tally.unheard.is_empty() && !tally.is_awaiting(),
+                Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
+            }
+        }
+        Ok((stopped, exit))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_words_or_say_what_is_wrong() {
+        let table = [
+            (r#"{"type":"user","message":{"role":"user","content":"hi"}}"#, Ok("hi")),
+            (
+                r#"{"type":"user","message":{"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}}"#,
+                Ok("a\n\nb"),
+            ),
+            (
+                r#"{"type":"user","message":{"role":"user","content":"hi"},"session_id":"x","parent_tool_use_id":null}"#,
+                Ok("hi"),
+            ),
+            ("hi", Err("not JSON")),
+            ("{}", Err("`type` is missing")),
+            (r#"{"type":"control_request"}"#, Err("`type` is `control_request`")),
+            (r#"{"type":"user","message":{"role":"assistant","content":"hi"}}"#, Err("`message.role` is `assistant`")),
+            (r#"{"type":"user","message":{"content":[{"type":"image"}]}}"#, Err("of type `image`")),
+            (r#"{"type":"user","message":{}}"#, Err("`message.content` is neither")),
+            (r#"{"type":"user","message":{"content":" "}}"#, Err("it says nothing")),
+        ];
+        for (line, want) in table {
+            let said = said(line.as_bytes());
+            match want {
+                Ok(words) => assert_eq!(said.as_deref(), Ok(words)),
+                Err(words) => assert!(said.as_ref().is_err_and(|said| said.contains(words)), "{line}: {said:?}"),
+            }
+        }
+    }
+}
