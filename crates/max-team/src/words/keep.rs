@@ -205,11 +205,26 @@ impl Lang {
         let sessions = plural(count, "session");
         say!(
             self,
-            "What was said and done in {sessions} is erased for good. Kept answers of experts (`max-team cache clear`), \
-             letters to you, forks, the audit file, recordings and backups stay. Go on?",
-            "{count} 个会话的内容将被永久清除。专家保存的答案（`max-team cache clear`）、寄给您的信件、分支会话、审计文件、录制和备份仍会\
+            "What was said and done in {sessions} is erased for good, with the answers of experts and the letters to you that \
+             came of it. What is remembered, forks, the audit file (which cannot be rewritten), recordings and backups stay. \
+             Go on?",
+            "{count} 个会话的内容将被永久清除，包括由此产生的专家答案和寄给您的信件。记忆、分支会话、审计文件（无法改写）、录制和备份仍会\
              保留。继续吗？"
         )
+    }
+
+    pub(crate) fn forks_stay(self, forks: &[SessionId]) -> String {
+        let names: Vec<String> = forks.iter().map(SessionId::to_string).collect();
+        let (en, zh) = (names.join(", "), names.join("、"));
+        say!(
+            self,
+            "forks that go on from there stay, with what was said until then: {en}",
+            "由此分出的会话仍会保留，包括分支之前的内容：{zh}"
+        )
+    }
+
+    pub(crate) fn not_all_forgotten(self, left: usize) -> String {
+        say!(self, "; stopped: {left} more would be forgotten", "；已停止：还有 {left} 个会话未清除")
     }
 
     pub(crate) fn forgot(self, sessions: usize, entries: u64, freed: u64, beside: bool) -> String {

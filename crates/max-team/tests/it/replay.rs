@@ -7,7 +7,7 @@ use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::program::{Program, Ran, finish};
+use crate::program::{Program, Ran, finish, kill};
 
 /// A key that nobody has.
 const SECRET: &str = "sk-live-0123456789abcdefghij";
@@ -300,6 +300,25 @@ fn two_runs_are_compared() {
     assert_eq!((&parting["step"], &parting["a"]["kind"]), (&json!(3), &json!("tool")), "{json}");
     let chinese = program.variable("MAX_LANG", "zh").run(&["compare", &ids[1], &ids[0]]);
     said(&chinese, 0, &["第 3 步分开", "模型调用"]);
+}
+
+/// A run that was killed in the middle of a turn has paid for what was answered until then.
+#[test]
+fn what_an_unfinished_run_has_spent_is_compared() {
+    let gate = Gate::new();
+    let replies = [look().usage(900, 7, 0, 0), Reply::text("never").gate_before(&gate), Reply::text("x")];
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server).file("a.txt", "x\n");
+    let mut running = program.start(&["-p", "What is in a.txt?"]);
+    gate.wait_reached();
+    kill(&mut running);
+    gate.open();
+    program.run(&["-p", "What is in a.txt?"]);
+    let ids = sessions(&program);
+    let json = program.run(&["compare", &ids[1], &ids[0], "--json"]).json();
+    let killed = &json["comparison"]["a"];
+    assert_eq!((&killed["usage"]["input"], &killed["usage"]["output"]), (&json!(900), &json!(7)), "{json}");
+    assert!(killed["nano"].as_u64().unwrap() > 0, "{json}");
 }
 
 /// A whole team and teammates of today send what they sent a moment ago, also through plans, calls and letters.
