@@ -112,5 +112,5 @@ fn words(event: &Event) -> Option<String> {
 }
 
 fn changed(name: &str, then: String, today: String) -> Change {
-    Change { piece: Piece::Messages, name: name.to_owned(), then, today }
+    Change::of(Piece::Messages, name.to_owned(), then, today)
 }

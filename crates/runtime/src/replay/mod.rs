@@ -28,9 +28,9 @@ use crate::stream::{Mark, Scope, StreamEvent, StreamReader};
 
 pub use compare::{Comparison, Figures, Parting, Step};
 pub use file::{BadTape, TAPE_VERSION};
-pub use fork::{Fork, Point};
+pub use fork::{Fork, Point, Site};
 pub use kept::Kept;
-pub use strict::{Call, Change, Piece};
+pub use strict::{Call, Change, Judged, Piece};
 
 /// Looks at a run that goes on until what it is and what is kept of it belong together.
 const LOOKS_MAX: usize = 4;
