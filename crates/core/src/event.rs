@@ -67,7 +67,7 @@ pub enum Event {
     ToolIntent(ToolIntent),
     /// The call has its result (agent stream).
     ToolDone(ToolDone),
-    /// What a call does to files, and how they were (agent stream).
+    /// What a call does to files, and how they were (agent stream); or a copy that a plan or a person merges (session stream).
     FilesChanged(FilesChanged),
     /// Files are about to be put back (session stream).
     Rewound(Rewound),

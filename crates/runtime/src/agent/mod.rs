@@ -316,6 +316,9 @@ impl Agent {
             // If the runtime itself ends nobody is left to do it; then their supervisors see that we are gone.
             drop(tokio::task::spawn_blocking(move || background.close()).await);
         }
+        // What we have killed was the agent's doing all the same. If it cannot be written, it counts as somebody else's.
+        let seen = self.files_seen();
+        drop(self.commit(seen, Extra::default()).await);
         self.tell().await;
         if let Some(agent) = self.origin.agent.filter(|_| self.reviewed) {
             drop(controls);

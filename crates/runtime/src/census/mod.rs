@@ -203,7 +203,7 @@ impl<'j> Census<'j> {
             // These come in the middle of a turn, and between two.
             Some(
                 "configured" | "nudged" | "requested" | "responded" | "letter_refused" | "granted" | "command_begun"
-                | "command_over",
+                | "command_over" | "files_changed",
             ) => Ok(self.turn(agent)?.is_busy()),
             Some(_) => Ok(true),
         }

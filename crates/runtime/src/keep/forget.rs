@@ -6,17 +6,20 @@
 //! it shares goes with it: experts' answers that were kept, and letters to people. Nobody can open the sessions
 //! meanwhile: whoever forgets them owns them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
 
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::id::{SessionId, WorkerId};
 use max_team_core::message::Principal;
 use max_team_journal::{Entry, Erase, Journal, Projection, Worker};
+use max_team_tools::rewind::Trees;
 
 use crate::cache::{self, Caches};
 use crate::census::Cast;
 use crate::error::RuntimeError;
+use crate::post;
 use crate::rows::{all_entries, event_of, project};
 use crate::session::{self, Sessions};
 use crate::shared::now_ms;
@@ -39,17 +42,13 @@ pub struct Forgotten {
 
 /// The sessions that go on from one of these, and are none of them.
 pub fn forks_of(journal: &Journal, sessions: &[SessionId]) -> Result<Vec<SessionId>, RuntimeError> {
-    let (mut forks, mut after) = (BTreeSet::new(), 0);
-    loop {
-        let page = journal.read_event(FORKED, after, PAGE)?;
-        let Some(last) = page.last() else { return Ok(forks.into_iter().collect()) };
-        after = last.seq;
-        for entry in &page {
-            let Ok(Event::Forked(forked)) = event_of(entry) else { continue };
-            let fork = crate::post::session_at(journal, &entry.stream).filter(|fork| !sessions.contains(fork));
-            forks.extend(fork.filter(|_| sessions.contains(&forked.session)));
-        }
-    }
+    let mut forks = BTreeSet::new();
+    each_event(journal, FORKED, |entry, event| {
+        let Event::Forked(forked) = event else { return };
+        let fork = post::session_at(journal, &entry.stream).filter(|fork| !sessions.contains(fork));
+        forks.extend(fork.filter(|_| sessions.contains(&forked.session)));
+    })?;
+    Ok(forks.into_iter().collect())
 }
 
 /// Erases what was said and done in sessions. One that a living process runs is refused, naming it. What they keep beside
@@ -152,6 +151,31 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
     Ok(Elsewhere { seqs, shared })
 }
 
+/// Drops the bytes of files that were kept to put them back and that no session refers to any more; how many went. Nobody
+/// else may be at work: what they keep is not written down before their command is over. Blocking.
+pub fn prune_images(journal: &Journal, home: &Path) -> Result<u64, RuntimeError> {
+    let mut named = HashSet::new();
+    for name in ["files_changed", "rewound"] {
+        each_event(journal, name, |_, event| named.extend(refers(&event)))?;
+    }
+    Ok(Trees::within(home).prune(&named))
+}
+
+/// Everything of one name in the log that can be read.
+fn each_event(journal: &Journal, name: &str, mut each: impl FnMut(&Entry, Event)) -> Result<(), RuntimeError> {
+    let mut after = 0;
+    loop {
+        let page = journal.read_event(name, after, PAGE)?;
+        let Some(last) = page.last() else { return Ok(()) };
+        after = last.seq;
+        for entry in &page {
+            if let Ok(event) = event_of(entry) {
+                each(entry, event);
+            }
+        }
+    }
+}
+
 /// What becomes of the rows: those of what goes are deleted, and those that what stays makes are made again.
 fn rows(
     journal: &Journal,
@@ -190,19 +214,12 @@ fn rows(
 fn referred(journal: &Journal, streams: &BTreeSet<String>, texts: bool) -> Result<BTreeSet<Hash>, RuntimeError> {
     let mut found: HashMap<Hash, bool> = HashMap::new();
     for name in REFERRING {
-        let mut after = 0;
-        loop {
-            let page = journal.read_event(name, after, PAGE)?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            for entry in &page {
-                let Ok(event) = event_of(entry) else { continue };
-                let is_mine = streams.contains(&entry.stream) && (texts || !matches!(event, Event::LlmIntent(_)));
-                for hash in refers(&event) {
-                    *found.entry(hash).or_insert(true) &= is_mine;
-                }
+        each_event(journal, name, |entry, event| {
+            let is_mine = streams.contains(&entry.stream) && (texts || !matches!(event, Event::LlmIntent(_)));
+            for hash in refers(&event) {
+                *found.entry(hash).or_insert(true) &= is_mine;
             }
-        }
+        })?;
     }
     Ok(found.into_iter().filter_map(|(hash, is_mine)| is_mine.then_some(hash)).collect())
 }

@@ -5,6 +5,7 @@
 //! that it can be gone on with after a crash and taken back itself. Whoever calls this owns the session.
 
 mod log;
+mod merged;
 mod plan;
 
 use std::io;
@@ -26,6 +27,8 @@ use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use log::{Moment, To};
+pub use merged::accepted;
+pub(crate) use merged::watched;
 pub use plan::{Plan, Sheet, Skip, Skipped};
 
 /// What the lead is told.

@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use max_team_core::id::SessionId;
 use max_team_journal::{Journal, Worker};
-use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions, forks_of};
+use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions, forks_of, prune_images};
 use max_team_tools::{Shelf, Store};
 
 use super::local;
@@ -110,15 +110,21 @@ async fn forget(
         sessions += 1;
     }
     drop(worker);
-    // Whoever wants the program to end does not wait for the space.
-    let freed = if stopped.is_some() { 0 } else { journal.compact().map_err(|error| setup::stop(&error))? };
     let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
+    // Whoever wants the program to end does not wait for the space.
+    let freed = if stopped.is_some() { 0 } else { free(place, journal, beside)? };
     journal.close().await?;
     let mut words = lang.forgot(sessions, entries, freed, beside);
     if stopped.is_some() {
         words.push_str(&lang.not_all_forgotten(ids.len() - sessions));
     }
     Ok((words, stopped))
+}
+
+/// Gives back the space of what is gone; how many bytes.
+fn free(place: &Place, journal: &Journal, beside: bool) -> Result<u64, Stop> {
+    let images = if beside { 0 } else { prune_images(journal, &place.home).map_err(stop)? };
+    Ok(images + journal.compact().map_err(|error| setup::stop(&error))?)
 }
 
 /// Forgets a session with all that it keeps beside the journal; says how many entries have no content any more.
