@@ -25,7 +25,7 @@ use crate::plan::event::{
     TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued,
     TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
-use crate::policy::{self, Action, Class};
+use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
 use crate::rewind::{FilesChanged, RewindEnded, Rewound};
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
@@ -324,6 +324,9 @@ pub struct Configured {
     /// What the agent is from now on, if it is written otherwise than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Box<Definition>>,
+    /// Who wants that; nobody, if it follows from what its session works under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
 }
 
 /// A turn begins.

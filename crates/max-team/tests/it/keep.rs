@@ -435,6 +435,33 @@ fn evidence_says_who_allowed_what_and_where_that_is_written() {
     assert_eq!(program.read("all.jsonl"), everything);
 }
 
+/// Nothing that happened is without an answer to who allowed it: a built-in rule by its name, a mode by who has set it and where.
+#[test]
+fn evidence_names_built_in_rules_and_whoever_set_the_mode() {
+    let read = Reply::new().tool("t1", "read_file", json!({"path": "a.txt"}));
+    let write = |path: &str| Reply::new().tool("t2", "write_file", json!({"path": path, "content": "x\n"}));
+    let server = ModelServer::start([read, write("b.txt"), Reply::text("done"), write("c.txt"), Reply::text("again")]);
+    let program = Program::with(&server).file("a.txt", "a\n");
+    assert_eq!(program.run(&["-p", "go", "--permission-mode", "acceptEdits"]).code, 0);
+    assert_eq!(program.run(&["-c", "-p", "on", "--permission-mode", "bypassPermissions"]).code, 0);
+    let shown = program.run(&["audit", "show", "--kind", "tool_intent,configured", "--json"]).lines();
+    let configured: Vec<&Value> = shown.iter().filter(|row| row["event"] == "configured").collect();
+    let allowed: Vec<&Value> = shown.iter().filter_map(|row| row.get("allowed")).collect();
+    assert_eq!(allowed[0]["built_in"]["name"], "read-inside", "{allowed:?}");
+    for (allowed, configured) in allowed[1..].iter().zip(&configured) {
+        let set = &allowed["mode"]["set"];
+        assert_eq!(set["seq"], configured["seq"], "{allowed}");
+        assert!(set["by"]["person"].as_str().unwrap().ends_with(" at headless"), "{allowed}");
+    }
+    assert_eq!((allowed.len(), configured.len()), (3, 2), "{shown:?}");
+    let told = program.run(&["audit", "show", "--kind", "tool_intent"]).out;
+    let seq = &configured[0]["seq"];
+    assert!(told.contains("(built-in rule `read-inside`)"), "{told}");
+    assert!(told.contains("permission mode `acceptEdits`, as ") && told.contains(&format!("(entry {seq})")), "{told}");
+    let zh = program.variable("MAX_LANG", "zh").run(&["audit", "show", "--kind", "tool_intent"]).out;
+    assert!(zh.contains("读取项目内的文件总是允许的（内置规则 `read-inside`）"), "{zh}");
+}
+
 /// Journals of every release: opened, proven, folded, gone on with. `scripts/journal-fixture.sh` makes another.
 #[test]
 fn journals_of_every_release_open_and_go_on() {

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use max_team_core::event::{Approval, Event, Outcome};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Free};
 use max_team_journal::{Entry, Journal};
 use serde::Serialize;
 
@@ -83,7 +83,7 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Allowed {
-    /// A rule with the place where it is written, or what always holds.
+    /// A rule with the place where it is written.
     Rule(String),
     /// An answer.
     Answer(Word),
@@ -98,8 +98,15 @@ pub enum Allowed {
     Mode {
         /// Which, in words.
         rule: String,
-        /// The entry that has set it, and when that was, if it is known.
-        set: Option<(u64, i64)>,
+        /// What has set it, if that is known.
+        set: Option<Set>,
+    },
+    /// A rule that is built in.
+    BuiltIn {
+        /// Its name.
+        name: &'static str,
+        /// What it says here.
+        rule: String,
     },
     /// A plan.
     Plan {
@@ -108,6 +115,19 @@ pub enum Allowed {
         /// Who approved it, if that is known.
         word: Option<Word>,
     },
+}
+
+/// What has set a mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Set {
+    /// The entry.
+    pub seq: u64,
+    /// When that was.
+    pub at_ms: i64,
+    /// Who wanted it; nobody, if nobody is known to have.
+    pub by: Option<By>,
+    /// Who wrote it down.
+    pub actor: String,
 }
 
 /// What somebody said.
@@ -264,10 +284,13 @@ impl<'j> Desk<'j> {
                         let word = self.grants.behind(session, &entry.stream, intent, rule);
                         Allowed::Before { rule: rule.clone(), word }
                     }
-                    None if rule.starts_with(MODE_WORDS) => {
-                        Allowed::Mode { rule: rule.clone(), set: self.grants.mode_set(&entry.stream) }
+                    None if rule.contains(MODE_WORDS) => {
+                        Allowed::Mode { rule: rule.clone(), set: self.grants.mode_set(session, &entry.stream) }
                     }
-                    None => Allowed::Rule(rule.clone()),
+                    None => match Free::of(rule) {
+                        Some(free) => Allowed::BuiltIn { name: free.name(), rule: rule.clone() },
+                        None => Allowed::Rule(rule.clone()),
+                    },
                 },
             }),
             Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),

@@ -190,7 +190,7 @@ impl PlanLoop {
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
-                        Control::Configure(_)
+                        Control::Configure { .. }
                         | Control::Redefine(_)
                         | Control::Status(_)
                         | Control::Compact { .. }
@@ -298,7 +298,9 @@ impl PlanLoop {
                     self.controls.close();
                     None
                 }
-                Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
+                Ok(
+                    Control::Configure { .. } | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_),
+                )
                 | Ok(Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,
             };
