@@ -25,7 +25,7 @@ use crate::plan::event::{
     TaskAnswered, TaskAsked, TaskAssigned, TaskCancelled, TaskDone, TaskFailed, TaskHeld, TaskPaused, TaskQueued,
     TaskReported, TaskResumed, TaskRuled, TaskSkipped, TaskStarted, TaskStopped,
 };
-use crate::policy::{self, Action, Class};
+use crate::policy::{self, Action, By, Class};
 use crate::recovery::Failure;
 use crate::rewind::{FilesChanged, RewindEnded, Rewound};
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
@@ -67,7 +67,7 @@ pub enum Event {
     ToolIntent(ToolIntent),
     /// The call has its result (agent stream).
     ToolDone(ToolDone),
-    /// What a call does to files, and how they were (agent stream).
+    /// What a call does to files, and how they were (agent stream); or a copy that a plan or a person merges (session stream).
     FilesChanged(FilesChanged),
     /// Files are about to be put back (session stream).
     Rewound(Rewound),
@@ -324,6 +324,9 @@ pub struct Configured {
     /// What the agent is from now on, if it is written otherwise than before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Box<Definition>>,
+    /// Who wants that; nobody, if it follows from what its session works under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<By>,
 }
 
 /// A turn begins.

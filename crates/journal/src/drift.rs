@@ -4,6 +4,7 @@ use crate::Journal;
 use crate::commit::Projection;
 use crate::entry::Entry;
 use crate::error::JournalError;
+use crate::limits::DRIFT_ROWS_MAX;
 use crate::read::Snapshot;
 use crate::{Engine, sqlite};
 
@@ -44,6 +45,15 @@ impl Drifted {
         self.rows.is_empty() && self.more == 0
     }
 
+    /// Lists a row, as long as there is room in the list.
+    pub(crate) fn add(&mut self, row: Drift) {
+        if self.rows.len() < DRIFT_ROWS_MAX {
+            self.rows.push(row);
+        } else {
+            self.more += 1;
+        }
+    }
+
     /// How many differ.
     pub fn count(&self) -> u64 {
         self.rows.len() as u64 + self.more
@@ -67,7 +77,7 @@ impl Journal {
             let same =
                 |kept: &Snapshot| refold(&stream, stream_seq, version).is_none_or(|state| is_same(&state, &kept.state));
             if kept.as_ref().is_some_and(|kept| kept.stream_seq == stream_seq && !same(kept)) {
-                found.rows.push(Drift { table: "snapshot".to_owned(), key: stream, how: How::Differs });
+                found.add(Drift { table: "snapshot".to_owned(), key: stream, how: How::Differs });
             }
         }
         Ok(found)

@@ -198,9 +198,18 @@ impl Journal {
 
     /// Erases payloads wherever they occur, under a tombstone; returns in how many entries.
     pub async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
+        self.erase_as(move || Ok(erase.clone())).await
+    }
+
+    /// Erases what is decided on inside the transaction: whatever `decide` reads of this journal is how it is when the
+    /// payloads go, as nobody can write in between.
+    pub async fn erase_as<E: From<JournalError> + Send + 'static>(
+        &self,
+        decide: impl Fn() -> Result<Erase, E> + Send + 'static,
+    ) -> Result<u64, E> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.erase(erase).await,
-            Engine::Memory(memory) => memory.erase(&erase),
+            Engine::Sqlite(sqlite) => sqlite.erase(decide).await,
+            Engine::Memory(memory) => memory.erase(decide),
         }
     }
 
@@ -314,17 +323,17 @@ impl Journal {
         }
     }
 
-    /// The hashes of the payloads that occur in these streams and in no other: those that can be erased with them.
-    pub fn payloads_of(&self, streams: &BTreeSet<String>) -> Result<BTreeSet<Hash>, JournalError> {
+    /// The hashes of the payloads that occur in these entries, told by number and stream, and in no other: those that can
+    /// be erased with them.
+    pub fn payloads_of(&self, is_inside: impl Fn(u64, &str) -> bool) -> Result<BTreeSet<Hash>, JournalError> {
         let (mut inside, mut outside) = (BTreeSet::new(), HashSet::new());
-        let mut sort = |stream: &str, hash: Hash| {
-            if streams.contains(stream) {
+        self.hashes(&mut |seq, stream, hash| {
+            if is_inside(seq, stream) {
                 inside.insert(hash);
             }
-        };
-        self.hashes(&mut sort)?;
-        self.hashes(&mut |stream: &str, hash: Hash| {
-            if inside.contains(&hash) && !streams.contains(stream) {
+        })?;
+        self.hashes(&mut |seq, stream, hash| {
+            if inside.contains(&hash) && !is_inside(seq, stream) {
                 outside.insert(hash);
             }
         })?;
@@ -332,11 +341,11 @@ impl Journal {
         Ok(inside)
     }
 
-    fn hashes(&self, each: &mut dyn FnMut(&str, Hash)) -> Result<(), JournalError> {
+    fn hashes(&self, each: &mut dyn FnMut(u64, &str, Hash)) -> Result<(), JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| db.hashes(each)),
             Engine::Memory(memory) => memory.open_tables()?.scan(0, &mut |entry| {
-                each(&entry.stream, entry.payload_hash);
+                each(entry.seq, &entry.stream, entry.payload_hash);
                 Ok(ControlFlow::Continue(()))
             }),
         }

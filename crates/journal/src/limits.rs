@@ -39,3 +39,5 @@ pub(crate) const GATHERED_MIN: usize = 16;
 pub(crate) const COPY_PAGES: i32 = 1_024;
 /// Rows that a comparison names; the rest are counted.
 pub(crate) const DRIFT_ROWS_MAX: usize = 100;
+/// How often what is to be erased is decided on in memory, where others may write meanwhile.
+pub(crate) const ERASE_TRIES_MAX: usize = 64;

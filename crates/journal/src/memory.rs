@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -18,6 +19,7 @@ use crate::entry::{Entry, Head};
 use crate::erase::Erase;
 use crate::error::JournalError;
 use crate::fault::{Life, Step};
+use crate::limits::ERASE_TRIES_MAX;
 use crate::outbox::{Part, PartState};
 use crate::own::{self, Own, Row};
 use crate::plan::{Letter, Look, Sent, Writes, plan, plan_own};
@@ -178,8 +180,21 @@ impl Memory {
         Ok(())
     }
 
-    pub(crate) fn erase(&self, erase: &Erase) -> Result<u64, JournalError> {
-        let mut tables = self.open_tables()?;
+    /// Whoever decides reads these tables, and could not while they are held: what was decided counts if nothing was
+    /// written meanwhile.
+    pub(crate) fn erase<E: From<JournalError>>(&self, decide: impl Fn() -> Result<Erase, E>) -> Result<u64, E> {
+        for _ in 0..ERASE_TRIES_MAX {
+            let seen = self.open_tables()?.last_seq();
+            let erase = decide()?;
+            let tables = self.open_tables()?;
+            if tables.last_seq() == seen {
+                return Ok(self.erase_in(tables, &erase)?);
+            }
+        }
+        Err(JournalError::Busy { path: PathBuf::from(":memory:") }.into())
+    }
+
+    fn erase_in(&self, mut tables: MutexGuard<'_, Tables>, erase: &Erase) -> Result<u64, JournalError> {
         let writes = plan_own(erase.append()?, erase.at_ms, Look::Memory(&tables))?;
         tables.write(writes);
         let mut erased = 0;

@@ -149,6 +149,7 @@ pub(crate) fn plan(commit: Commit, look: Look<'_>) -> Result<(Writes, Committed)
 
 /// Chains one entry of the journal's own (a seal, a tombstone) outside any commit.
 pub(crate) fn plan_own(append: Append, at_ms: i64, look: Look<'_>) -> Result<Writes, JournalError> {
+    check_size(append.payload.len())?;
     let mut head = look.head(&append.stream)?;
     let stream = append.stream.clone();
     let entry = Entry::link(append, look.last_seq()? + 1, at_ms, &mut head);

@@ -7,7 +7,7 @@ use std::path::Path;
 use max_team_core::id::SessionId;
 use max_team_core::team::{Place as Seat, Settings};
 use max_team_journal::{Journal, Options};
-use max_team_runtime::replay::Tape;
+use max_team_runtime::replay::{BadTape, Tape};
 use max_team_runtime::{Census, Sessions};
 use tempfile::NamedTempFile;
 
@@ -53,9 +53,12 @@ pub(crate) fn latest(journal: &Journal) -> Result<SessionId, Stop> {
 }
 
 fn read(path: &Path) -> Result<Tape, Stop> {
-    let bad = |why: String| Stop::said(Exit::Failed, |lang| lang.bad_tape(&path.display().to_string(), &why));
-    let file = File::open(path).map_err(|error| bad(error.to_string()))?;
-    Tape::read(BufReader::new(file)).map_err(|error| bad(error.to_string()))
+    let bad = |fault: BadTape| {
+        let name = path.display().to_string();
+        Stop::said(Exit::Failed, |lang| lang.bad_tape(&name, &lang.tape_fault(&fault)))
+    };
+    let file = File::open(path).map_err(|error| bad(error.into()))?;
+    Tape::read(BufReader::new(file)).map_err(bad)
 }
 
 /// Whether a file may be written, before there is anything to write.

@@ -21,6 +21,17 @@ impl Signals {
         })
     }
 
+    /// One that has come already.
+    pub(crate) async fn come(&mut self) -> Option<Exit> {
+        // Whoever waits lets the system say what has come.
+        tokio::task::yield_now().await;
+        tokio::select! {
+            biased;
+            exit = self.next() => Some(exit),
+            () = std::future::ready(()) => None,
+        }
+    }
+
     /// The next one, as the exit code it asks for.
     pub(crate) async fn next(&mut self) -> Exit {
         tokio::select! {

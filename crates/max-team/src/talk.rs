@@ -3,31 +3,28 @@
 //! Settings → model → journal (while the connection is prepared on another thread) → house → face. Whatever way the
 //! face ends, sessions are parked and the journal is closed before the program is.
 
+mod fork;
+
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use max_team_core::plan::Draft;
-use max_team_core::policy::Sight;
-use max_team_core::team::{Constraints, Definition};
+use max_team_core::team::Definition;
 use max_team_llm::Router;
-use max_team_runtime::replay::{Fork as Forking, Tape};
 use max_team_runtime::skills::Contract;
 use max_team_runtime::{Open, Spawn, TeamHandle, Which};
-use max_team_tools::copy::{Copies, Copy, Order};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
-use crate::args::{Demo, Fork, Format, Input, RunSkill, Talk};
+use crate::args::{Demo, Format, Input, RunSkill, Talk};
 use crate::config::Config;
 use crate::config::choice::Face;
 use crate::demo;
 use crate::exit::{Exit, Stop};
 use crate::headless::{self, Headless, Out, Task};
 use crate::models::{self, Chosen};
-use crate::permissions;
 use crate::record;
 use crate::setup::{self, Place};
 use crate::signals::Signals;
@@ -36,6 +33,8 @@ use crate::team::{Crew, Seated, Ways, Who};
 use crate::team_file;
 use crate::terminal::{self, ChatOptions, ExitReason, Left, Models, Teams};
 use crate::words::Lang;
+
+pub(crate) use fork::fork;
 
 /// Threads for tools; each is only there while it works.
 const TOOL_THREADS_MAX: usize = 8;
@@ -191,69 +190,6 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         record: None,
     };
     drive(&house, |signals| face.run(open, signals))
-}
-
-/// `fork`: goes on from a point of a run, in a session of its own and, unless somebody says otherwise, in a copy of the
-/// project. The run is only read.
-pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
-    let tape = record::find(place, Some(&options.run))?;
-    let (talk, _) = record::talk(&tape, options.team.clone(), options.coordinator)?;
-    let edits = options.edit.is_some();
-    let mut copied = None;
-    let ready = Ready::read_in(place, &talk, |root| {
-        // What cannot be gone on from is said before anything is made.
-        tape.fork(options.at, edits, root, false).map_err(setup::failed)?;
-        if options.here {
-            return Ok(root.to_path_buf());
-        }
-        let copy = copy(place, root, &tape)?;
-        copied = Some(copy.id().to_owned());
-        Ok(copy.root())
-    })?;
-    let Ready { config, chosen, root: work, seated: Seated { definition, settings, team, crew } } = ready;
-    let lang = place.lang(&config);
-    let Forking { forked, words } = tape.fork(options.at, edits, &work, copied.is_some()).map_err(setup::failed)?;
-    let first = options.edit.clone().or_else(|| options.prompt.clone()).or(words);
-    let origin = (forked.session.to_string(), forked.seq);
-    let open = Open { which: Which::Fork(Box::new(forked)), definition, settings, schema: None, team };
-    warm(&chosen.router, &chosen.model.provider);
-    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let house = setup::house(place, &config, journal, chosen.router.clone(), "a fork")?;
-    let chats = !options.print && is_terminal();
-    house.remember(setup::remember(place, &config, &chosen, chats)?);
-    headless::talk(&lang.forked(&origin.0, origin.1, copied.as_deref(), &work.display().to_string()));
-    if chats {
-        let crew = Some((crew, talk.ways(&config)));
-        return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, ..Seating::at(work) });
-    }
-    let face = Headless {
-        handle: house.clone(),
-        by: place.principal("headless"),
-        cwd: work,
-        task: Task::Say(first.unwrap_or_default()),
-        format: options.output_format,
-        partial: false,
-        key_source: chosen.key_source.clone(),
-        yes: false,
-        lang,
-        verbose: options.team.verbose,
-        out: Out::default(),
-        mates: Vec::new(),
-        record: None,
-    };
-    drive(&house, |signals| face.run(open, signals))
-}
-
-/// A copy of the project to go on in, with the rules that lie in it, whatever git thinks of them.
-fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
-    let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
-    let sight = Sight::under(&Constraints::default(), &rules);
-    let named = permissions::FILES.map(str::to_owned);
-    let (id, by) = (format!("fork_{}", Uuid::now_v7().simple()), format!("fork of {}", tape.session));
-    let at_ms = jiff::Timestamp::now().as_millisecond();
-    let order = Order { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
-    let made = Copies::within(&place.home).make(&order, &CancellationToken::new());
-    made.map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))
 }
 
 /// A skill with a contract, carried out by an agent that has the tools it takes and no others. Its answer is held to the

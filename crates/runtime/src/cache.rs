@@ -16,6 +16,8 @@ use crate::shared::{append, commit_at, now_ms};
 
 /// Experts of whom something was ever kept.
 const EXPERTS: &str = "cache_expert";
+/// The event that keeps an answer.
+pub(crate) const KEPT: &str = "cache_kept";
 /// What the streams, and the tables of answers, are filed under.
 const PREFIX: &str = "cache/";
 

@@ -16,6 +16,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
 use max_team_core::plan::{Draft, Edit};
+use max_team_core::policy::By;
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::{Fence, Journal, Strength, Worker};
@@ -268,7 +269,7 @@ impl House {
                 session: floor.session,
                 lead: seat.agent,
                 cwd: floor.root.display().to_string(),
-                by,
+                by: by.clone(),
             });
             let session_stream = session::stream(floor.session);
             commit.projections.extend(rows::project(&session_stream, at_ms, &opened));
@@ -287,7 +288,8 @@ impl House {
         let changed = seat.turn.identity().is_some_and(|(_, _, known)| *known != definition);
         if seat.turn.settings() != Some(settings) || changed {
             let definition = changed.then(|| Box::new(definition));
-            events.push(Event::Configured(Configured { settings: settings.clone(), definition }));
+            let by = Some(By::person(&by));
+            events.push(Event::Configured(Configured { settings: settings.clone(), definition, by }));
         }
         if let Which::Fork(forked) = &open.which {
             events.push(Event::Forked(forked.clone()));
@@ -385,7 +387,8 @@ impl House {
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
-                self.tell(session, Control::Configure(Box::new(settings))).await
+                let by = By::person(&order.by);
+                self.tell(session, Control::Configure { settings: Box::new(settings), by }).await
             }
         }
     }

@@ -17,12 +17,9 @@ use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::plan::PLAN_SNAPSHOT_VERSION;
-use crate::rows::{event_of, project};
+use crate::rows::{self, event_of, project};
 
-pub use forget::{Forgotten as SessionsForgotten, forget_sessions};
-
-/// Entries read from the journal at a time.
-const PAGE: usize = 512;
+pub use forget::{Forgotten as SessionsForgotten, forget_sessions, forks_of, prune_images};
 
 /// Compares every row and every kept state with what the log says; changes nothing.
 pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {
@@ -98,14 +95,12 @@ fn fold<S: Serialize>(
     apply: impl Fn(&mut S, &Event, i64),
 ) -> Option<Vec<u8>> {
     let mut read = || {
-        let mut after = 0;
-        while after < upto {
-            let entries = journal.read(stream, after, PAGE)?;
-            let Some(last) = entries.last() else { break };
-            after = last.stream_seq;
-            for entry in entries.iter().filter(|entry| entry.stream_seq <= upto) {
-                apply(&mut state, &event_of(entry)?, entry.at_ms);
+        for entry in rows::entries(journal, stream, 0) {
+            let entry = entry?;
+            if entry.stream_seq > upto {
+                break;
             }
+            apply(&mut state, &event_of(&entry)?, entry.at_ms);
         }
         Ok::<_, RuntimeError>(())
     };

@@ -238,7 +238,9 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
         // What people are written stays when a session is forgotten.
-        (_, Some(session)) if letter.to.starts_with("agent/") => put(session::USED, session, letter.sent_at_ms, &true),
+        (_, Some(session)) if letter.to.starts_with("agent/") => {
+            put(session::USED, session, letter.sent_at_ms, &letter.sent_at_ms)
+        }
         _ => Vec::new(),
     }
 }
@@ -411,6 +413,54 @@ pub(crate) fn rows<T: DeserializeOwned>(journal: &Journal, table: &str) -> Resul
 
 /// Rows read at a time.
 const PAGE: usize = 256;
+/// Entries read at a time.
+const ENTRIES: usize = 512;
+
+/// The entries of a stream behind one of them, read as they are wanted.
+pub(crate) fn entries<'a>(
+    journal: &'a Journal,
+    stream: &'a str,
+    mut after: u64,
+) -> impl Iterator<Item = Result<Entry, RuntimeError>> + 'a {
+    let (mut page, mut is_over) = (Vec::new().into_iter(), false);
+    std::iter::from_fn(move || {
+        if page.len() == 0 && !is_over {
+            match journal.read(stream, after, ENTRIES) {
+                Ok(read) => page = read.into_iter(),
+                Err(error) => {
+                    is_over = true;
+                    return Some(Err(error.into()));
+                }
+            }
+        }
+        let entry = page.next();
+        match &entry {
+            Some(entry) => after = entry.stream_seq,
+            None => is_over = true,
+        }
+        entry.map(Ok)
+    })
+}
+
+/// Everything in some streams, in order.
+pub(crate) fn all_entries<'s>(
+    journal: &Journal,
+    streams: impl IntoIterator<Item = &'s String>,
+) -> Result<Vec<Entry>, RuntimeError> {
+    let mut all = Vec::new();
+    for stream in streams {
+        for entry in entries(journal, stream, 0) {
+            all.push(entry?);
+        }
+    }
+    all.sort_unstable_by_key(|entry| entry.seq);
+    Ok(all)
+}
+
+/// What happened in a stream, with the time.
+pub(crate) fn events_of(journal: &Journal, stream: &str) -> Result<Vec<(i64, Event)>, RuntimeError> {
+    entries(journal, stream, 0).map(|entry| entry.and_then(|entry| Ok((entry.at_ms, event_of(&entry)?)))).collect()
+}
 
 /// An event as the journal gives it back.
 pub(crate) fn event_of(entry: &Entry) -> Result<Event, RuntimeError> {

@@ -60,9 +60,8 @@ mod tests {
         let whole: Vec<u8> = [&zone, first, zone.get(44..).unwrap(), b"\nCST-8\n"].concat();
         std::fs::write(folder.path().join("Asia/Shanghai"), whole).unwrap();
         let folders = [folder.path().join("none"), folder.path().to_owned()];
-        let hour = |variable: &str| {
-            named(Some(variable), &folders).map(|zone| Timestamp::UNIX_EPOCH.to_zoned(zone).hour())
-        };
+        let hour =
+            |variable: &str| named(Some(variable), &folders).map(|zone| Timestamp::UNIX_EPOCH.to_zoned(zone).hour());
         for name in ["Asia/Shanghai", ":Asia/Shanghai"] {
             assert_eq!(hour(name), Some(8), "{name}");
         }

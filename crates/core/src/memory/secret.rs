@@ -164,7 +164,8 @@ fn in_addresses(text: &str) -> Vec<(usize, usize)> {
     let password = |(at, mark): (usize, &str)| {
         let from = at + mark.len();
         let rest = text.get(from..)?;
-        let end = rest.find(|letter: char| letter.is_whitespace() || "/\"'`<>\\".contains(letter)).unwrap_or(rest.len());
+        let end =
+            rest.find(|letter: char| letter.is_whitespace() || "/\"'`<>\\".contains(letter)).unwrap_or(rest.len());
         let (person, _) = rest.get(..end)?.rsplit_once('@')?;
         let (name, secret) = person.split_once(':')?;
         // What only stands for one is none.

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use grant::{Grant, Memory, Until};
 pub use guard::{DEFINITIONS, GUARDED, guarded};
-pub use judge::{Judgement, Rules, judge};
+pub use judge::{Free, Judgement, Rules, judge};
 pub use line::Line;
 pub use rule::Rule;
 pub use sight::Sight;

@@ -114,7 +114,7 @@ impl Turn {
         if self.settings.as_ref() == Some(&settings) && definition.is_none() {
             return Vec::new();
         }
-        vec![Event::Configured(Configured { settings, definition })]
+        vec![Event::Configured(Configured { settings, definition, by: None })]
     }
 
     fn interrupt(&self, current: &Current, phase: &Phase, by: String, now: &Now) -> Vec<Event> {

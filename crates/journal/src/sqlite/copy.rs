@@ -16,10 +16,16 @@ use super::Sqlite;
 use super::db::{Db, FILE, LOG, problem};
 use crate::error::JournalError;
 use crate::limits::COPY_PAGES;
+use crate::verify::Report;
 
 impl Sqlite {
-    /// Copies everything into a file that must not be there yet. Nobody sees the file before it is whole.
-    pub(crate) fn backup(&self, to: &Path, check: impl FnOnce(&Path) -> Checked) -> Checked {
+    /// Copies everything into a file that must not be there yet. Nobody sees the file before it is whole, and what was found
+    /// in it is sound; if it is not, there is no file.
+    pub(crate) fn backup(
+        &self,
+        to: &Path,
+        check: impl FnOnce(&Path) -> Result<Report, JournalError>,
+    ) -> Result<Report, JournalError> {
         if to.exists() {
             return Err(JournalError::Exists { path: to.to_owned() });
         }
@@ -27,7 +33,12 @@ impl Sqlite {
         making.push(format!(".{}.part", std::process::id()));
         let making = PathBuf::from(making);
         let made = self.read(|db| copy_out(db, &making)).and_then(|()| check(&making));
-        let kept = made.and_then(|()| keep(&making, to));
+        let kept = made.and_then(|found| {
+            if found.is_sound() {
+                keep(&making, to)?;
+            }
+            Ok(found)
+        });
         // What could not be finished is nobody's backup; after a success the name is one too many.
         drop(fs::remove_file(&making));
         kept
@@ -49,8 +60,6 @@ impl Sqlite {
         Ok(before.saturating_sub(size()))
     }
 }
-
-type Checked = Result<(), JournalError>;
 
 /// Puts a journal in the place of the one in the folder, which goes into a file of its own first. `Busy`: somebody has
 /// it open.

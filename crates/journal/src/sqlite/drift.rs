@@ -9,10 +9,9 @@ use rusqlite::Row;
 use super::db::Db;
 use super::read::text;
 use crate::commit::Projection;
-use crate::drift::{Drift, Drifted};
+use crate::drift::{Drift, Drifted, How};
 use crate::entry::Entry;
 use crate::error::JournalError;
-use crate::limits::DRIFT_ROWS_MAX;
 
 /// Each table: its name, what names a row, what is compared.
 const TABLES: [(&str, &str, &str); 4] = [
@@ -47,7 +46,7 @@ impl Db {
                     let mut statement = conn.prepare(&sql)?;
                     let mut rows = statement.query([])?;
                     while let Some(row) = rows.next()? {
-                        found.add(table, named(row)?, is_stored, DRIFT_ROWS_MAX);
+                        found.find(table, named(row)?, is_stored);
                     }
                     Ok(())
                 })?;
@@ -73,19 +72,18 @@ fn named(row: &Row<'_>) -> rusqlite::Result<String> {
 }
 
 impl Drifted {
-    fn add(&mut self, table: &str, key: String, is_stored: bool, max: usize) {
+    /// A row that only one side has.
+    fn find(&mut self, table: &str, key: String, is_stored: bool) {
         let (table, key) = match (table, key.split_once(' ')) {
             ("projection", Some((kind, key))) => (kind.to_owned(), key.to_owned()),
             _ => (table.to_owned(), key),
         };
         // A row that differs is found from both sides.
         if let Some(known) = self.rows.iter_mut().find(|row| row.table == table && row.key == key) {
-            known.how = crate::drift::How::Differs;
-        } else if self.rows.len() >= max {
-            self.more += 1;
+            known.how = How::Differs;
         } else {
-            let how = if is_stored { crate::drift::How::Extra } else { crate::drift::How::Missing };
-            self.rows.push(Drift { table, key, how });
+            let how = if is_stored { How::Extra } else { How::Missing };
+            self.add(Drift { table, key, how });
         }
     }
 }

@@ -146,8 +146,11 @@ impl Sqlite {
         }
     }
 
-    pub(crate) async fn erase(&self, erase: Erase) -> Result<u64, JournalError> {
-        self.raw_task(move |writer| writer.erase(&erase)).await
+    pub(crate) async fn erase<E: From<JournalError> + Send + 'static>(
+        &self,
+        decide: impl Fn() -> Result<Erase, E> + Send + 'static,
+    ) -> Result<u64, E> {
+        self.raw_task(move |writer| writer.erase(decide)).await
     }
 
     /// Seals, moves the log into the database and ends the writer.
@@ -258,10 +261,10 @@ impl Sqlite {
     }
 
     /// Runs something in the writer's thread.
-    async fn raw_task<T: Send + 'static>(
+    async fn raw_task<T: Send + 'static, E: From<JournalError> + Send + 'static>(
         &self,
-        work: impl FnOnce(&mut Writer) -> Result<T, JournalError> + Send + 'static,
-    ) -> Result<T, JournalError> {
+        work: impl FnOnce(&mut Writer) -> Result<T, E> + Send + 'static,
+    ) -> Result<T, E> {
         let (answer, answered) = oneshot::channel();
         let task = move |writer: &mut Writer| drop(answer.send(work(writer)));
         self.submit(Job::Task(Box::new(task))).await?;

@@ -113,13 +113,14 @@ impl Db {
     }
 
     /// Every entry's stream and the hash of its payload, without the payload.
-    pub(crate) fn hashes(&self, each: &mut dyn FnMut(&str, Hash)) -> Result<(), JournalError> {
+    pub(crate) fn hashes(&self, each: &mut dyn FnMut(u64, &str, Hash)) -> Result<(), JournalError> {
         self.run(|conn| {
-            let mut statement = conn
-                .prepare("SELECT stream.name, entry.payload_hash FROM entry JOIN stream ON stream.id = entry.stream")?;
+            let mut statement = conn.prepare(
+                "SELECT entry.seq, stream.name, entry.payload_hash FROM entry JOIN stream ON stream.id = entry.stream",
+            )?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
-                each(row.get_ref(0)?.as_str()?, hash(row, 1)?);
+                each(number(row, 0)?, row.get_ref(1)?.as_str()?, hash(row, 2)?);
             }
             Ok(())
         })

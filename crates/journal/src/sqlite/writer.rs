@@ -131,7 +131,7 @@ impl Writer {
         let strength = commits.iter().map(|commit| commit.strength).max().unwrap_or_default();
         let count = commits.len();
         let mut outcomes = Vec::with_capacity(count);
-        let transaction = self.transact(strength, |writer| {
+        let transaction: Result<_, JournalError> = self.transact(strength, |writer| {
             for commit in commits {
                 outcomes.push(writer.commit_one(commit)?);
             }
@@ -175,13 +175,16 @@ impl Writer {
     }
 
     /// Erases payloads. They must be gone from the file, not only from sight: overwritten, and out of the write-ahead log.
-    pub(super) fn erase(&mut self, erase: &Erase) -> Result<u64, JournalError> {
-        let mut erased = 0;
+    /// Which is decided once this transaction keeps every other writer out: a reader then sees what it will change.
+    pub(super) fn erase<E: From<JournalError>>(&mut self, decide: impl Fn() -> Result<Erase, E>) -> Result<u64, E> {
+        let (mut erased, mut at_ms) = (0, 0);
         self.transact(Strength::Full, |writer| {
-            erased = writer.db.erase(erase)?;
-            Ok(())
+            let erase = decide()?;
+            at_ms = erase.at_ms;
+            erased = writer.db.erase(&erase)?;
+            Ok::<_, E>(())
         })?;
-        self.last_at_ms = erase.at_ms;
+        self.last_at_ms = at_ms;
         self.has_written = true;
         self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)");
         self.announce();
@@ -189,19 +192,19 @@ impl Writer {
     }
 
     /// Runs `work` in a transaction: all of it is stored, or none. Returns how long the sync took, if there was one.
-    pub(super) fn transact(
+    pub(super) fn transact<E: From<JournalError>>(
         &mut self,
         strength: Strength,
-        work: impl FnOnce(&mut Self) -> Result<(), JournalError>,
-    ) -> Result<Option<Duration>, JournalError> {
+        work: impl FnOnce(&mut Self) -> Result<(), E>,
+    ) -> Result<Option<Duration>, E> {
         if let Some(error) = &self.broken {
-            return Err(error.clone());
+            return Err(error.clone().into());
         }
         let strength = strength.max(self.weakest);
         self.set_strength(strength)?;
         self.db.run(|conn| conn.prepare_cached("BEGIN IMMEDIATE")?.execute([]))?;
         let before = self.db.conn.total_changes();
-        let ended = self.db.recall().and_then(|()| work(self)).and_then(|()| {
+        let ended = self.db.recall().map_err(E::from).and_then(|()| work(self)).and_then(|()| {
             let started = Instant::now();
             self.end()?;
             Ok(started)

@@ -1,6 +1,6 @@
 //! `replay --strict`: would the team of today send what was sent then? A regression test for a team, offline.
 
-use max_team_runtime::replay::{Call, Change, Tape};
+use max_team_runtime::replay::{Call, Change, Judged, Tape};
 use max_team_runtime::{Open, Which};
 use max_team_tools::diff;
 use serde_json::json;
@@ -85,6 +85,9 @@ fn told(tape: &Tape, calls: &[Call], lang: Lang) -> String {
 }
 
 fn shown(change: &Change, lang: Lang) -> String {
+    if let Some(Judged { then, today, rule }) = &change.judged {
+        return format!("    - {}\n    + {}\n", lang.verdict(*then), lang.judged_by(*today, rule));
+    }
     let is_short = |text: &str| !text.contains('\n');
     if is_short(&change.then) && is_short(&change.today) {
         return format!("    - {}\n    + {}\n", change.then, change.today);

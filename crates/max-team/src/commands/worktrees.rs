@@ -1,7 +1,12 @@
 //! `worktrees`: copies that agents work in, looked at, taken and dropped from any terminal. Only `accept` writes into a
 //! project.
 
+use std::path::PathBuf;
+
+use max_team_core::message::Principal;
 use max_team_core::policy::Sight;
+use max_team_journal::{Journal, Options};
+use max_team_runtime::rewind::accepted;
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -16,7 +21,9 @@ use crate::terminal::text::clean;
 use crate::words::Lang;
 
 pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Exit> {
-    let desk = Desk { copies: Copies::within(&place.home), lang: place.speaks(), cancel: CancellationToken::new() };
+    let (home, by) = (place.home.clone(), place.principal("cli"));
+    let (copies, lang, cancel) = (Copies::within(&home), place.speaks(), CancellationToken::new());
+    let desk = Desk { copies, home, by, lang, cancel };
     for error in desk.copies.sweep() {
         talk(&error.to_string());
     }
@@ -31,6 +38,8 @@ pub(crate) fn run(place: &Place, command: &args::Worktrees) -> anyhow::Result<Ex
 
 struct Desk {
     copies: Copies,
+    home: PathBuf,
+    by: Principal,
     lang: Lang,
     cancel: CancellationToken,
 }
@@ -161,7 +170,20 @@ impl Desk {
         let mut copy = self.find_free(id)?;
         let files = (!files.is_empty()).then_some(files);
         let accept = Accept { files, whole: false, shown: None, sight: &Sight::default() };
-        let merged = copy.accept(&accept, &self.cancel, &mut |_| {}).map_err(failed)?;
+        let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
+        let mut merge = || copy.accept(&accept, &self.cancel, &mut |_| {});
+        let merged = match Journal::find(&self.home, Options::default()) {
+            Ok(journal) => {
+                let (merged, written) = accepted(&journal, &self.home, (&name, &project), &self.by, merge);
+                if let Err(error) = written {
+                    talk(&self.lang.accept_unwritten(&error.to_string()));
+                }
+                merged
+            }
+            // Without a journal there is no session to write it down in.
+            Err(_) => merge(),
+        };
+        let merged = merged.map_err(failed)?;
         for (path, why) in &merged.stuck {
             talk(&format!("{path}: {why}"));
         }

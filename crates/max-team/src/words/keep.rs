@@ -1,9 +1,9 @@
 //! The phrases about what is kept: recovery, backups, forgetting, the journal as evidence.
 
 use max_team_core::id::SessionId;
-use max_team_core::policy::By;
+use max_team_core::policy::{By, Free};
 use max_team_journal::{Drift, How};
-use max_team_runtime::{Allowed, Recovered, Word};
+use max_team_runtime::{Allowed, Recovered, Set, Word};
 
 use super::{Lang, plural};
 use crate::commands::sessions::local;
@@ -151,19 +151,57 @@ impl Lang {
         match allowed {
             Allowed::Rule(rule) => say!(self, "allowed: {rule}", "依据：{rule}"),
             Allowed::Answer(word) => self.word(word),
-            Allowed::Mode { rule, set: Some((seq, at_ms)) } => {
-                let at = local(*at_ms);
+            Allowed::Mode { rule, set: Some(set) } => {
+                let (seq, at, who) = (set.seq, local(set.at_ms), self.setter(set));
                 say!(
                     self,
-                    "allowed: {rule}, as entry {seq} has set it at {at}",
-                    "依据：{rule}（由第 {seq} 条记录于 {at} 设定）"
+                    "allowed: {rule}, as {who} has set it at {at} (entry {seq})",
+                    "依据：{rule}（由{who}于 {at} 设定，第 {seq} 条记录）"
                 )
+            }
+            Allowed::BuiltIn { name, rule } => {
+                let rule = self.free(name, rule);
+                say!(self, "allowed: {rule} (built-in rule `{name}`)", "依据：{rule}（内置规则 `{name}`）")
             }
             Allowed::Mode { rule, set: None } => say!(self, "allowed: {rule}", "依据：{rule}"),
             Allowed::Before { rule, word } => self.with_word(rule, word.as_ref()),
             Allowed::Plan { plan, word } => {
                 let rule = say!(self, "allowed by the approved plan {plan}", "依据：已批准的计划 {plan}");
                 self.with_word(&rule, word.as_ref())
+            }
+        }
+    }
+
+    /// What a built-in rule says, in the words of the judge or in Chinese.
+    fn free(self, name: &str, rule: &str) -> String {
+        let words = Free::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
+        let zh = words.map(|free| match free {
+            Free::Answer => "答复总是允许的",
+            Free::Team => "与团队协作总是允许的",
+            Free::SetUp => "查询用户已配置的内容总是允许的",
+            Free::Read => "读取项目内的文件总是允许的",
+            Free::ReadAlso => "读取 `additionalDirectories` 总是允许的",
+            Free::Own => "它自己的目录总是可用的",
+            Free::Device => "不保存任何内容的设备",
+            Free::Places => "它所做的不超出已逐处判断的范围",
+            Free::Rest => "命令行的其余部分",
+            Free::Hosts => "该成员的 `allowed_hosts`",
+        });
+        zh.unwrap_or(rule).to_owned()
+    }
+
+    /// Who has set a mode.
+    fn setter(self, set: &Set) -> String {
+        match &set.by {
+            Some(By::Person(who)) => match who.rsplit_once(" at ") {
+                Some((who, door)) => say!(self, "{who}, at the {door},", " {who}（{door}）"),
+                None => say!(self, "{who}", " {who} "),
+            },
+            Some(By::Lead(lead)) => say!(self, "the lead {lead}", "负责人 {lead} "),
+            Some(other) => other.name(),
+            None => {
+                let actor = &set.actor;
+                say!(self, "`{actor}`", " `{actor}` ")
             }
         }
     }
@@ -205,11 +243,26 @@ impl Lang {
         let sessions = plural(count, "session");
         say!(
             self,
-            "What was said and done in {sessions} is erased for good. Kept answers of experts (`max-team cache clear`), \
-             letters to you, forks, the audit file, recordings and backups stay. Go on?",
-            "{count} 个会话的内容将被永久清除。专家保存的答案（`max-team cache clear`）、寄给您的信件、分支会话、审计文件、录制和备份仍会\
+            "What was said and done in {sessions} is erased for good, with the answers of experts and the letters to you that \
+             came of it. What is remembered, forks, the audit file (which cannot be rewritten), recordings and backups stay. \
+             Go on?",
+            "{count} 个会话的内容将被永久清除，包括由此产生的专家答案和寄给您的信件。记忆、分支会话、审计文件（无法改写）、录制和备份仍会\
              保留。继续吗？"
         )
+    }
+
+    pub(crate) fn forks_stay(self, forks: &[SessionId]) -> String {
+        let names: Vec<String> = forks.iter().map(SessionId::to_string).collect();
+        let (en, zh) = (names.join(", "), names.join("、"));
+        say!(
+            self,
+            "forks that go on from there stay, with what was said until then: {en}",
+            "由此分出的会话仍会保留，包括分支之前的内容：{zh}"
+        )
+    }
+
+    pub(crate) fn not_all_forgotten(self, left: usize) -> String {
+        say!(self, "; stopped: {left} more would be forgotten", "；已停止：还有 {left} 个会话未清除")
     }
 
     pub(crate) fn forgot(self, sessions: usize, entries: u64, freed: u64, beside: bool) -> String {

@@ -1,8 +1,13 @@
 //! The phrases of runs that are looked at again.
 
-use super::Lang;
+use max_team_core::policy::Verdict;
+use max_team_runtime::replay::{BadTape, TAPE_VERSION};
+
+use super::{Lang, plural};
 
 phrases! {
+    fork_files_unknown: "the files are as they are now: how they were is not in this journal",
+        "文件为当前状态：此日志中没有其原来的内容";
     fork_goes_on: "from here on in a session of its own", "从此处起在独立的会话中继续";
     same_way: "Everybody did the same in both.", "两次运行中每个智能体的行为都相同。";
     parted_never: "(nothing: it was done)", "（无：已结束）";
@@ -32,6 +37,40 @@ impl Lang {
             "`{run}` is neither a file nor a session; `max-team sessions list` shows those there are",
             "`{run}` 既不是文件也不是会话；用 `max-team sessions list` 查看现有会话"
         )
+    }
+
+    /// Why a file is no run.
+    pub(crate) fn tape_fault(self, fault: &BadTape) -> String {
+        match fault {
+            BadTape::Io(error) => say!(self, "it cannot be read: {error}", "无法读取：{error}"),
+            BadTape::Other => say!(
+                self,
+                "it does not begin like a recording; `max-team replay RUN --record FILE` makes one",
+                "开头不是录制内容；可用 `max-team replay RUN --record 文件` 录制"
+            ),
+            BadTape::Newer(version) => say!(
+                self,
+                "it is a recording of version {version}, and this program knows those up to {TAPE_VERSION}; use a newer one",
+                "其录制版本为 {version}，本程序最高支持 {TAPE_VERSION}；请使用更新的程序"
+            ),
+            BadTape::Line { line, detail } => {
+                say!(self, "line {line} is no line of a recording: {detail}", "第 {line} 行不是录制内容：{detail}")
+            }
+            BadTape::NoLead { line } => say!(
+                self,
+                "it ends at line {line}, and no entry says who leads",
+                "在第 {line} 行结束，而没有记录说明由谁主导"
+            ),
+            BadTape::LongLine { line, max } => {
+                say!(self, "line {line} has more than {max} bytes", "第 {line} 行超过 {max} 字节")
+            }
+            BadTape::Long(max) => say!(self, "it has more than {max} lines", "超过 {max} 行"),
+            BadTape::Cut(entries) => say!(
+                self,
+                "its end is missing after {entries} entries; record it again",
+                "在 {entries} 条记录之后缺少结尾；请重新录制"
+            ),
+        }
     }
 
     pub(crate) fn bad_tape(self, path: &str, why: &str) -> String {
@@ -90,6 +129,20 @@ impl Lang {
         )
     }
 
+    pub(crate) fn verdict(self, verdict: Verdict) -> &'static str {
+        let (en, zh) = match verdict {
+            Verdict::Allow => ("allowed", "允许"),
+            Verdict::Ask => ("asked about", "询问"),
+            Verdict::Deny => ("refused", "拒绝"),
+        };
+        if self == Self::En { en } else { zh }
+    }
+
+    pub(crate) fn judged_by(self, verdict: Verdict, rule: &str) -> String {
+        let word = self.verdict(verdict);
+        say!(self, "{word}, by {rule}", "{word}，依据：{rule}")
+    }
+
     pub(crate) fn diverged_at(self, agent: &str, calls: &str, piece: &str) -> String {
         say!(self, "{agent}, call {calls}: {piece}", "{agent}，第 {calls} 次调用：{piece}")
     }
@@ -110,10 +163,10 @@ impl Lang {
         match copy {
             Some(copy) => say!(
                 self,
-                "goes on from {session} behind event {seq}, in a copy of the project as it is now: {root}\n\
+                "goes on from {session} behind event {seq}, in a copy of the project: {root}\n\
                  `max-team worktrees show {copy}` shows what differs, `accept` takes it, `reject` drops the copy; \
                  go on later with `cd {root} && max-team -c`",
-                "从 {session} 的第 {seq} 条记录之后继续，工作在项目当前状态的副本中：{root}\n\
+                "从 {session} 的第 {seq} 条记录之后继续，工作在项目的副本中：{root}\n\
                  `max-team worktrees show {copy}` 查看差异，`accept` 采纳，`reject` 丢弃副本；\
                  以后可用 `cd {root} && max-team -c` 继续"
             ),
@@ -123,6 +176,37 @@ impl Lang {
                 "从 {session} 的第 {seq} 条记录之后继续，直接在项目中工作"
             ),
         }
+    }
+
+    /// Who does not come along.
+    pub(crate) fn fork_alone(self, others: &[String]) -> String {
+        let mut words = say!(self, "only the conversation of the lead goes over", "只带来负责人的对话");
+        if !others.is_empty() {
+            let (en, zh) = (others.join(", "), others.join("、"));
+            words.push_str(&say!(
+                self,
+                ": {en}, and their plans, tasks and letters, stay in the old session",
+                "：{zh} 及其计划、任务和信件留在原会话中"
+            ));
+        }
+        words
+    }
+
+    pub(crate) fn fork_files(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(
+            self,
+            "what was changed behind that point is there as it was then ({en}); the project itself is not touched",
+            "该时间点之后改动过的 {files} 个文件在副本中已恢复原样；项目本身未作改动"
+        )
+    }
+
+    pub(crate) fn fork_file_left(self, path: &str, why: &str) -> String {
+        say!(self, "as it is now: {path} ({why})", "保持现状：{path}（{why}）")
+    }
+
+    pub(crate) fn fork_more_left(self, more: usize) -> String {
+        say!(self, "as they are now: {more} more", "保持现状：另有 {more} 个")
     }
 
     pub(crate) fn no_fork_copy(self, why: &str) -> String {

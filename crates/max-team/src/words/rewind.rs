@@ -90,15 +90,22 @@ impl Lang {
     }
 
     pub(crate) fn rewind_left(self, left: &Left) -> String {
-        let why = match left.why {
+        format!("{} ({})", self.rewind_left_what(left), self.rewind_left_why(left.why))
+    }
+
+    /// What cannot be put back.
+    pub(crate) fn rewind_left_what(self, left: &Left) -> String {
+        if left.path.is_empty() { say!(self, "a command", "某条命令") } else { left.path.clone() }
+    }
+
+    pub(crate) fn rewind_left_why(self, why: Why) -> String {
+        match why {
             Why::Large => say!(self, "larger than what is kept", "超出可保存的大小"),
             Why::Many => say!(self, "too many files, or too many bytes", "文件过多或总量过大"),
             Why::Slow => say!(self, "looking took too long", "查看耗时过长"),
             Why::Unread => say!(self, "it could not be looked at", "无法查看"),
             Why::Background => say!(self, "a command in the background", "后台命令"),
-        };
-        let what = if left.path.is_empty() { say!(self, "a command", "某条命令") } else { left.path.clone() };
-        format!("{what} ({why})")
+        }
     }
 
     /// How often files were put back after some words.

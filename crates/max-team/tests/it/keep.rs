@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use max_team_journal::{Commit, Journal, Options, Projection};
-use max_team_runtime::{Sessions, compare_rows};
-use max_team_testkit::{Gate, ModelServer, Reply};
+use max_team_journal::{Append, Commit, Journal, Options, Projection};
+use max_team_runtime::{Sessions, compare_rows, project_entry};
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::program::{Program, Ran, finish, kill, signal};
@@ -235,6 +235,129 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
     assert!(rebuilt.out.contains("every row follows from the log"), "{rebuilt:?}");
 }
 
+/// What is kept elsewhere because of a session goes with it; what others have left in the same places stays.
+#[test]
+fn a_forgotten_session_takes_experts_answers_and_letters_with_it_and_names_its_forks() {
+    let server = ModelServer::start(Script::new().when(|request| {
+        let (first, last) = (request.user_texts().first().cloned().unwrap_or_default(), request.last_user());
+        let handed: Option<Value> = serde_json::from_str(&first).ok();
+        Some(if let Some(port) = handed.as_ref().and_then(|handed| handed["args"]["port"].as_str()) {
+            Reply::text(format!("---RESULT---\n{{\"gauge\": \"gauge of {port}\"}}\n---TEXT---\nHigh."))
+        } else if first == "Look around." {
+            Reply::text(if last.contains("tell me more") { "a cellar of plums" } else { "A house." })
+        } else if request.tool_results() == 0 && ["Hamburg", "Bremen"].contains(&&*last) {
+            let look = json!({ "description": "look", "prompt": "Look around.", "type": "explore" });
+            let call = json!({ "agent": "tides", "arguments": { "port": last } });
+            Reply::new().tool("t1", "task", call).tool("a1", "agent", look)
+        } else {
+            Reply::text("Told.")
+        })
+    }));
+    let tides = "---\nname: tides\ntype: sub\ndescription: Knows the tides\ncache:\n  ttl: 7200\n  keys: [port]\n\
+                 tools: []\n---\nSay how high the water is.\n";
+    let program = Program::team(&server).file(".max-team/agents/tides.md", tides);
+    let ok = |words: &[&str]| {
+        let ran = program.run(words);
+        assert_eq!(ran.code, 0, "{ran:?}");
+        ran
+    };
+    ok(&["-p", "Hamburg"]);
+    let first = sessions(&program).remove(0);
+    ok(&["send", "explore", "tell me more"]);
+    ok(&["-c", "-p", ""]);
+    ok(&["-p", "Bremen"]);
+    ok(&["fork", &first, "and now?", "-p", "--here"]);
+    let fork = sessions(&program).into_iter().find(|id| *id != first && *id != sessions(&program)[1]).unwrap();
+    let letters = || ok(&["mail", "list", "--session", &first, "--json"]).out;
+    assert!(letters().contains("a cellar of plums"), "{}", letters());
+    let ports = || {
+        let kept = ok(&["cache", "list", "--json"]).json();
+        kept.as_array().unwrap().iter().map(|kept| kept["raw"]["port"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ports(), ["Bremen", "Hamburg"]);
+    let dry = ok(&["sessions", "forget", &first, "--dry-run"]);
+    assert!(dry.out.contains("forks that go on from there stay") && dry.out.contains(&fork), "{dry:?}");
+    let forgotten = ok(&["sessions", "forget", &first, "--yes"]);
+    assert!(forgotten.out.contains(&fork), "{forgotten:?}");
+    assert_eq!(ports(), ["Bremen"]);
+    for file in ["journal.db", "journal.db-wal"] {
+        let bytes = fs::read(program.home().join(file)).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        for gone in ["a cellar of plums", "gauge of Hamburg"] {
+            assert!(!text.contains(gone), "`{gone}` in {file}");
+        }
+    }
+    holds(&program);
+    let rebuilt = ok(&["doctor", "--rebuild"]);
+    assert!(rebuilt.out.contains("every row follows from the log"), "{rebuilt:?}");
+    assert!(ok(&["sessions", "show", &fork]).out.contains("and now?"), "a fork is a session of its own");
+}
+
+/// Opens a session in which nobody says anything, with something that happens in it later.
+fn open_quietly(journal: &Journal, number: usize, at_ms: i64, then_ms: i64) -> String {
+    let (session, lead) = (format!("ses_{number:032}"), format!("agt_{number:032}"));
+    let by = json!({ "door": "cli", "user": "ann", "role": "owner" });
+    let opened = json!({ "session_opened": { "session": session, "lead": lead, "cwd": "/", "by": by } });
+    let append = |stream: String, event: &'static str, payload: &Value| Append {
+        stream,
+        event: event.into(),
+        version: 1,
+        payload: serde_json::to_vec(payload).unwrap(),
+        actor: "user/ann".to_owned(),
+        cause: None,
+    };
+    let first = append(format!("session/cli:{session}"), "session_opened", &opened);
+    let later = append(format!("agent/{lead}"), "quiet", &json!({ "of": number }));
+    for (at_ms, append) in [(at_ms, first), (then_ms, later)] {
+        journal.commit_blocking(Commit { at_ms, appends: vec![append], ..Commit::default() }).unwrap();
+    }
+    session
+}
+
+/// Somebody opened it and said nothing: it is as old as what last happened in it.
+#[test]
+fn a_session_without_words_becomes_old_too() {
+    let program = Program::with(&ModelServer::start([]));
+    fs::create_dir_all(program.home()).unwrap();
+    let journal = Journal::open(program.home(), Options::default()).unwrap();
+    let now_ms = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
+    let (old, busy) = (open_quietly(&journal, 1, 1_000, 2_000), open_quietly(&journal, 2, 1_000, now_ms));
+    journal.rebuild(project_entry).unwrap();
+    drop(journal);
+    let dry = program.run(&["sessions", "forget", "--older-than", "90d", "--dry-run"]);
+    assert!(dry.out.contains(&old) && !dry.out.contains(&busy) && dry.out.contains("1 session would"), "{dry:?}");
+    assert_eq!(program.run(&["sessions", "forget", "--older-than", "90d", "--yes"]).code, 0);
+    holds(&program);
+    assert!(program.run(&["sessions", "forget", "--older-than", "90d"]).out.contains("nothing to forget"));
+}
+
+/// Whoever stops it in the middle has sessions that are forgotten and sessions that are whole, and none between.
+#[test]
+fn forgetting_can_be_stopped_between_two_sessions() {
+    const SESSIONS: usize = 100;
+    let program = Program::with(&ModelServer::start([]));
+    fs::create_dir_all(program.home()).unwrap();
+    let journal = Journal::open(program.home(), Options::default()).unwrap();
+    (1..=SESSIONS).for_each(|number| drop(open_quietly(&journal, number, 1_000, 2_000)));
+    journal.rebuild(project_entry).unwrap();
+    let mut forgetting = program.start(&["sessions", "forget", "--older-than", "30d", "--yes"]);
+    while !journal.living().unwrap().iter().any(|worker| worker.what.starts_with("forgetting sessions")) {
+        assert!(forgetting.try_wait().unwrap().is_none(), "{:?}", finish(forgetting));
+        std::thread::yield_now();
+    }
+    signal(&forgetting, "TERM");
+    let ran = finish(forgetting);
+    let left = program.run(&["sessions", "forget", "--older-than", "30d", "--dry-run"]).out;
+    let left = left.lines().filter(|line| line.starts_with("ses_")).count();
+    assert!(ran.code == 143 && ran.out.contains(&format!("{left} more would be forgotten")), "{left} {ran:?}");
+    assert!(ran.out.contains(&format!("{} session", SESSIONS - left)), "{left} {ran:?}");
+    let is_whole = |entry: &Value| !entry["payload"].is_null();
+    let entries = program.journal();
+    let whole = |kind: &str| entries.iter().filter(|entry| entry["event"] == kind && is_whole(entry)).count();
+    assert_eq!((whole("session_opened"), whole("quiet")), (left, left));
+    holds(&program);
+}
+
 #[test]
 fn what_is_older_than_the_user_keeps_is_forgotten_by_itself() {
     let gate = Gate::new();
@@ -310,6 +433,33 @@ fn evidence_says_who_allowed_what_and_where_that_is_written() {
     assert_eq!(program.run(&["export", "--kind", "tool_intent"]).lines().len(), 1);
     assert_eq!(program.run(&["export", "--jsonl", "all.jsonl"]).code, 0);
     assert_eq!(program.read("all.jsonl"), everything);
+}
+
+/// Nothing that happened is without an answer to who allowed it: a built-in rule by its name, a mode by who has set it and where.
+#[test]
+fn evidence_names_built_in_rules_and_whoever_set_the_mode() {
+    let read = Reply::new().tool("t1", "read_file", json!({"path": "a.txt"}));
+    let write = |path: &str| Reply::new().tool("t2", "write_file", json!({"path": path, "content": "x\n"}));
+    let server = ModelServer::start([read, write("b.txt"), Reply::text("done"), write("c.txt"), Reply::text("again")]);
+    let program = Program::with(&server).file("a.txt", "a\n");
+    assert_eq!(program.run(&["-p", "go", "--permission-mode", "acceptEdits"]).code, 0);
+    assert_eq!(program.run(&["-c", "-p", "on", "--permission-mode", "bypassPermissions"]).code, 0);
+    let shown = program.run(&["audit", "show", "--kind", "tool_intent,configured", "--json"]).lines();
+    let configured: Vec<&Value> = shown.iter().filter(|row| row["event"] == "configured").collect();
+    let allowed: Vec<&Value> = shown.iter().filter_map(|row| row.get("allowed")).collect();
+    assert_eq!(allowed[0]["built_in"]["name"], "read-inside", "{allowed:?}");
+    for (allowed, configured) in allowed[1..].iter().zip(&configured) {
+        let set = &allowed["mode"]["set"];
+        assert_eq!(set["seq"], configured["seq"], "{allowed}");
+        assert!(set["by"]["person"].as_str().unwrap().ends_with(" at headless"), "{allowed}");
+    }
+    assert_eq!((allowed.len(), configured.len()), (3, 2), "{shown:?}");
+    let told = program.run(&["audit", "show", "--kind", "tool_intent"]).out;
+    let seq = &configured[0]["seq"];
+    assert!(told.contains("(built-in rule `read-inside`)"), "{told}");
+    assert!(told.contains("permission mode `acceptEdits`, as ") && told.contains(&format!("(entry {seq})")), "{told}");
+    let zh = program.variable("MAX_LANG", "zh").run(&["audit", "show", "--kind", "tool_intent"]).out;
+    assert!(zh.contains("读取项目内的文件总是允许的（内置规则 `read-inside`）"), "{zh}");
 }
 
 /// Journals of every release: opened, proven, folded, gone on with. `scripts/journal-fixture.sh` makes another.

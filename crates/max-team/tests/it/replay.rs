@@ -7,7 +7,7 @@ use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
-use crate::program::{Program, Ran, finish};
+use crate::program::{Program, Ran, finish, kill};
 
 /// A key that nobody has.
 const SECRET: &str = "sk-live-0123456789abcdefghij";
@@ -204,6 +204,11 @@ fn a_team_that_has_changed_is_found_out() {
     // A rule of today forbids what was done then: the settings say so, and what came of it.
     let ran = fresh("Answer briefly.\n").run(&["replay", "--strict", "run.jsonl", "--disallowed-tools", "Read(a.txt)"]);
     said(&ran, 1, &["settings permissions", "rules read_file a.txt", "- allowed", "+ refused, by"]);
+    let zh = fresh("Answer briefly.\n").variable("MAX_LANG", "zh");
+    let ran = zh.run(&["replay", "--strict", "run.jsonl", "--disallowed-tools", "Read(a.txt)"]);
+    said(&ran, 1, &["- 允许", "+ 拒绝，依据："]);
+    std::fs::write(zh.project().join("cut.jsonl"), zh.read("run.jsonl").lines().next().unwrap()).unwrap();
+    said(&zh.run(&["replay", "cut.jsonl"]), 1, &["在 0 条记录之后缺少结尾"]);
     // A tool that is gone.
     let ran = fresh("Answer briefly.\n").run(&["replay", "--strict", "run.jsonl", "--disallowed-tools", "run_shell"]);
     said(&ran, 1, &["tools run_shell"]);
@@ -250,6 +255,56 @@ fn a_run_is_gone_on_from_in_a_copy_and_stays_as_it_is() {
         said(&program.run(&["fork", &origin, "--at", at, "x y"]), 1, &[words]);
     }
     assert_eq!(server.count(), 5);
+}
+
+/// Files are in the copy as they were at that point, and in the project as they are.
+#[test]
+fn a_fork_finds_the_files_as_they_were() {
+    let write = |path: &str, text: &str| {
+        Reply::new().tool(format!("w-{path}"), "write_file", json!({ "path": path, "content": text }))
+    };
+    let replies = [
+        write("a.txt", "one\n"),
+        Reply::text("First."),
+        write("a.txt", "two\n"),
+        write("mine.txt", "theirs\n"),
+        Reply::new().tool("s", "run_shell", json!({ "command": "rm gone.txt && touch new.txt" })),
+        Reply::text("Second."),
+        Reply::text("Forked."),
+        Reply::text("Here."),
+    ];
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server).file("a.txt", "zero\n").file("mine.txt", "mine\n").file("gone.txt", "gone\n");
+    git(&program);
+    let free = ["--permission-mode", "bypassPermissions"];
+    program.run(&[&["-p", "Begin"], &free[..]].concat());
+    program.run(&[&["-c", "-p", "Go on"], &free[..]].concat());
+    // The user goes on with a file that an agent has changed: nobody knows any more whose it is.
+    std::fs::write(program.project().join("mine.txt"), "mine again\n").unwrap();
+    let origin = sessions(&program).remove(0);
+    let forked = program.run(&["fork", &origin, "--at", "turn:2", "--edit", "What is there?"]);
+    said(
+        &forked,
+        0,
+        &[
+            "Forked.",
+            "as it was then (3 files)",
+            "as it is now: mine.txt (somebody else",
+            "only the conversation of the lead",
+        ],
+    );
+    let copies = program.run(&["worktrees", "list", "--json"]).json();
+    let root = PathBuf::from(copies[0]["root"].as_str().unwrap());
+    let read = |root: &std::path::Path, name: &str| std::fs::read_to_string(root.join(name)).ok();
+    let files = |root: &std::path::Path| ["a.txt", "mine.txt", "gone.txt", "new.txt"].map(|name| read(root, name));
+    let text = |text: &str| Some(text.to_owned());
+    assert_eq!(files(&root), [text("one\n"), text("mine again\n"), text("gone\n"), None]);
+    assert_eq!(files(&program.project()), [text("two\n"), text("mine again\n"), None, text("")]);
+    let sent = &server.requests()[6];
+    assert!(sent.contains("`mine.txt`, which could not be put back"), "what the model is told");
+    // Whoever works in the project itself has it as it is.
+    said(&program.run(&["fork", &origin, "--at", "turn:2", "--edit", "And here?", "--here"]), 0, &["Here."]);
+    assert_eq!(files(&program.project()), [text("two\n"), text("mine again\n"), None, text("")]);
 }
 
 /// What runs is gone on from where it is; what is open there is told as stopped, and the one that runs ends by itself.
@@ -300,6 +355,25 @@ fn two_runs_are_compared() {
     assert_eq!((&parting["step"], &parting["a"]["kind"]), (&json!(3), &json!("tool")), "{json}");
     let chinese = program.variable("MAX_LANG", "zh").run(&["compare", &ids[1], &ids[0]]);
     said(&chinese, 0, &["第 3 步分开", "模型调用"]);
+}
+
+/// A run that was killed in the middle of a turn has paid for what was answered until then.
+#[test]
+fn what_an_unfinished_run_has_spent_is_compared() {
+    let gate = Gate::new();
+    let replies = [look().usage(900, 7, 0, 0), Reply::text("never").gate_before(&gate), Reply::text("x")];
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server).file("a.txt", "x\n");
+    let mut running = program.start(&["-p", "What is in a.txt?"]);
+    gate.wait_reached();
+    kill(&mut running);
+    gate.open();
+    program.run(&["-p", "What is in a.txt?"]);
+    let ids = sessions(&program);
+    let json = program.run(&["compare", &ids[1], &ids[0], "--json"]).json();
+    let killed = &json["comparison"]["a"];
+    assert_eq!((&killed["usage"]["input"], &killed["usage"]["output"]), (&json!(900), &json!(7)), "{json}");
+    assert!(killed["nano"].as_u64().unwrap() > 0, "{json}");
 }
 
 /// A whole team and teammates of today send what they sent a moment ago, also through plans, calls and letters.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use max_team_testkit::{Gate, ModelServer, Reply};
 use serde_json::json;
 
-use crate::program::{Program, Ran, finish, kill};
+use crate::program::{Program, Ran, finish, kill, signal};
 
 /// Everything goes, the first time and whenever it goes on.
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
@@ -95,6 +95,65 @@ fn turns_are_undone_one_after_the_other_and_that_is_undone_too() {
     assert!(server.problems().is_empty(), "{:?}", server.problems());
     let verified = program.run(&["audit", "verify"]);
     assert_eq!(verified.code, 0, "{verified:?}");
+}
+
+/// It is over when its agent is told so, and what it did until then is known.
+#[test]
+fn what_a_command_in_the_background_did_is_put_back() {
+    let server = ModelServer::start([
+        Reply::new().tool("b", "run_shell", json!({ "command": "cp a made && rm b", "background": true })),
+        Reply::new().tool("o", "shell_output", json!({ "id": "sh-1", "wait": 60 })),
+        Reply::text("done"),
+    ]);
+    let program = Program::with(&server).file("a", "a\n").file("b", "b\n");
+    let before = tree(&program.project());
+    say(&program, "begin", true);
+    assert!(program.project().join("made").exists() && !program.project().join("b").exists());
+    let listed = program.run(&["rewind", "--list"]);
+    assert!(listed.out.contains("-b  +made") && !listed.out.contains('!'), "{listed:?}");
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!(tree(&program.project()), before);
+}
+
+/// Whoever stops the program stops its commands; what those have done is still the agent's.
+#[test]
+fn what_a_command_did_that_we_have_killed_is_put_back() {
+    for background in [false, true] {
+        let gate = Gate::new();
+        let command = json!({ "command": "cp a made && sleep 600", "background": background });
+        let server =
+            ModelServer::start([Reply::new().tool("s", "run_shell", command), Reply::text("never").gate_before(&gate)]);
+        let program = Program::with(&server).file("a", "a\n");
+        let before = tree(&program.project());
+        let mut running = program.start(&[&["-p", "begin"], &FREE[..]].concat());
+        while !program.project().join("made").exists() || (background && server.count() < 2) {
+            assert!(running.try_wait().unwrap().is_none(), "{:?}", finish(running));
+            std::thread::yield_now();
+        }
+        signal(&running, "TERM");
+        let ended = finish(running);
+        gate.open();
+        assert_eq!(ended.code, 143, "{ended:?}");
+        let back = program.run(&["rewind", "--yes"]);
+        assert_eq!((back.code, tree(&program.project()) == before), (0, true), "{background}: {back:?}");
+    }
+}
+
+/// What no session refers to any more is not kept for anybody.
+#[test]
+fn bytes_go_with_the_last_session_that_refers_to_them() {
+    let server = ModelServer::start([shell("rm a"), Reply::text("one"), shell("rm b"), Reply::text("two")]);
+    let program = Program::with(&server).file("a", "forgotten marmalade\n").file("b", "kept\n").file("c", "now\n");
+    say(&program, "first", true);
+    say(&program, "second", true);
+    let sessions = program.run(&["sessions", "list", "--json"]).json();
+    let kept = |bytes: &str| tree(&program.home().join("images")).values().any(|(held, _)| held == bytes.as_bytes());
+    assert!(kept("forgotten marmalade\n") && kept("kept\n") && kept("now\n"));
+    let first = sessions[1]["session"].as_str().unwrap();
+    assert_eq!(program.run(&["sessions", "forget", first, "--yes"]).code, 0);
+    assert!(!kept("forgotten marmalade\n") && kept("kept\n") && kept("now\n"));
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!(program.read("b"), "kept\n");
 }
 
 #[test]

@@ -68,6 +68,12 @@ fn what_passes_its_checks_is_merged_and_the_copy_goes() {
     assert_eq!(["a.txt", "b.txt", "新.txt"].map(|name| program.read(name)), ["copy\n", "copy\n", "copy\n"]);
     assert_eq!(git(&program, &["log", "--format=%s"]), "first\n", "no commit is made");
     assert_eq!(listed(&program), [] as [Value; 0]);
+    // The merge is one step, and is put back as one.
+    let points = program.run(&["rewind", "--list"]);
+    assert!(points.out.contains("~a.txt  ~b.txt  +新.txt"), "{points:?}");
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!((program.read("a.txt"), program.read("b.txt")), ("one\n".to_owned(), "one\n".to_owned()));
+    assert!(!program.project().join("新.txt").exists() && program.read("dirty.txt") == "mine\n");
     said(&program.run(&["worktrees", "list"]), 0, "there are no copies");
     said(&program.run(&["worktrees", "show"]), 1, "there are no copies");
     said(&program.run(&["worktrees", "accept", "zzz"]), 2, "there is no copy `zzz`");
@@ -113,6 +119,9 @@ fn what_does_not_is_kept_and_the_user_decides_file_by_file() {
     said(&program.run(&["worktrees", "reject", short]), 0, "the copy is removed, and its changes with it");
     assert_eq!(listed(&program), [] as [Value; 0]);
     assert_eq!(program.read("a.txt"), "copy\n", "what was taken stays");
+    // What the user took is of the session whose agent did it.
+    assert_eq!(program.run(&["rewind", "--yes", "a.txt"]).code, 0);
+    assert_eq!((program.read("a.txt"), program.read("b.txt")), ("one\n".to_owned(), "mine\n".to_owned()));
 }
 
 /// A lead that has somebody with a copy of their own change something.

@@ -55,6 +55,7 @@ impl Agent {
         if events.is_empty() {
             return Ok(false);
         }
+        events.extend(self.files_seen());
         let begins = !told.is_empty();
         if begins {
             let words = format!("What you had left running in the background is over:\n\n{}", told.join("\n\n"));

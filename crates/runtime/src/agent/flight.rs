@@ -14,11 +14,12 @@ use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
-use max_team_tools::{Cx, Output, Progress, Registry, Root, ToolError};
+use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 
-use super::images::Witness;
+use super::images::{Witness, runs_on};
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
+use crate::rewind::watched;
 use crate::shared::{lock, now_ms};
 use crate::stream::{self, Sayer};
 use crate::worktree;
@@ -115,10 +116,10 @@ impl Agent {
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
                 let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);
-                let root = Root::open(&floor.root).ok();
-                let watch = root.as_ref().map(|root| Witness::merging(&shared, root, merged));
-                let came_to = worktree::settle(&shared, &action.target, settled, action.after);
-                lock(&seen).extend(watch.zip(root).and_then(|(watch, root)| watch.end(&root)));
+                let (came_to, changed) = watched(&shared.trees, &floor.root, merged, || {
+                    worktree::settle(&shared, &action.target, settled, action.after)
+                });
+                lock(&seen).extend(changed);
                 format!("{}\n\n{came_to}", action.said)
             });
             // If the runtime itself ends, the next process does it.
@@ -239,7 +240,13 @@ impl Agent {
             let work = move || {
                 let watch = Witness::begin(&shared, &registry, &cx, &key_of, &tool, &action);
                 let ran = registry.run(&cx, &tool, input, &action, resumed);
-                lock(&seen).extend(watch.and_then(|watch| watch.end(&cx.root)));
+                let (is_apart, root) = (watch.is_some() && runs_on(&action) && ran.is_ok(), Arc::clone(&cx.root));
+                let look = move || lock(&seen).extend(watch.and_then(|watch| watch.end(&root)));
+                if is_apart {
+                    cx.background.when_over(look)
+                } else {
+                    look()
+                }
                 ran
             };
             let ran = tokio::task::spawn_blocking(work)

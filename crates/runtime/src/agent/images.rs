@@ -3,8 +3,6 @@
 //! Of a file tool, in the commit of its intent: nothing is changed whose bytes are not in the journal. Of a command, by a look at
 //! the tree before and after it.
 
-use std::sync::Arc;
-
 use max_team_core::event::{Event, ToolIntent};
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::policy::{Action, Deed};
@@ -47,6 +45,11 @@ impl Agent {
     }
 }
 
+/// Whether a call comes back before what it began is over.
+pub(super) fn runs_on(action: &Action) -> bool {
+    action.parameters.iter().any(|(name, value)| (name.as_str(), value.as_str()) == BACKGROUND)
+}
+
 /// The intent to change a file, if it is one.
 fn changing(event: &Event) -> Option<&ToolIntent> {
     let Event::ToolIntent(intent) = event else { return None };
@@ -78,7 +81,7 @@ fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesC
 pub(super) struct Witness {
     key: String,
     root: String,
-    watch: Result<Watch, Why>,
+    watch: Watch,
 }
 
 impl Witness {
@@ -95,23 +98,17 @@ impl Witness {
         if !is_opaque(class, action) || cx.walls.read_only {
             return None;
         }
-        let is_background = action.parameters.iter().any(|(name, value)| (name.as_str(), value.as_str()) == BACKGROUND);
-        let watch = if is_background { Err(Why::Background) } else { Ok(shared.trees.watch(&cx.root, &cx.cancel)) };
+        let watch = if runs_on(action) {
+            shared.trees.watch_apart(&cx.root, &cx.cancel)
+        } else {
+            shared.trees.watch(&cx.root, &cx.cancel)
+        };
         Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch })
-    }
-
-    /// Looks at a project before a copy is merged into it. Blocking.
-    pub(super) fn merging(shared: &Arc<Shared>, root: &Root, key: String) -> Self {
-        let watch = shared.trees.watch(root, &tokio_util::sync::CancellationToken::new());
-        Self { key, root: root.path().display().to_string(), watch: Ok(watch) }
     }
 
     /// What has changed; nothing to say if nothing has. Blocking.
     pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
-        let (changes, left) = match self.watch {
-            Ok(watch) => watch.end(root),
-            Err(why) => (Vec::new(), vec![Left { path: String::new(), why }]),
-        };
+        let (changes, left) = self.watch.end(root);
         let is_any = !changes.is_empty() || !left.is_empty();
         is_any.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true })
     }

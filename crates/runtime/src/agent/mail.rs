@@ -294,7 +294,7 @@ impl Agent {
             return Ok(());
         }
         let budget = cap(&settings);
-        self.configure(settings).await?;
+        self.configure(settings, None).await?;
         let plan = first.body.get("assignment").and_then(|given| Assignment::deserialize(given).ok()?.plan);
         if let Some(agent) = self.origin.agent {
             self.purse = self.floor.purse_of(agent, budget, self.caller.as_deref(), plan)?;

@@ -44,7 +44,7 @@ use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::limits::{MATES_SEATED_MAX, SHUTDOWN_RESUMED_MS};
 use max_team_core::message::{Address, Assignment, Envelope};
-use max_team_core::policy::Deed;
+use max_team_core::policy::{By, Deed};
 use max_team_core::rewind::FilesChanged;
 use max_team_core::team::{Definition, Model, Settings};
 use max_team_core::turn::{Effect, Input, Now, Turn};
@@ -89,9 +89,13 @@ pub(crate) enum Control {
         task: String,
         attempt: u32,
     },
-    Configure(Box<Settings>),
     /// Ask nobody about what was done so far: there is more to do.
     GoOn,
+    Configure {
+        settings: Box<Settings>,
+        /// Who wants that.
+        by: By,
+    },
     /// Be somebody else from the next turn on.
     Redefine(Box<Redefined>),
     /// Sum up what was said so far; whether there is anything to sum up.
@@ -319,6 +323,9 @@ impl Agent {
             // If the runtime itself ends nobody is left to do it; then their supervisors see that we are gone.
             drop(tokio::task::spawn_blocking(move || background.close()).await);
         }
+        // What we have killed was the agent's doing all the same. If it cannot be written, it counts as somebody else's.
+        let seen = self.files_seen();
+        drop(self.commit(seen, Extra::default()).await);
         self.tell().await;
         if let Some(agent) = self.origin.agent.filter(|_| self.reviewed) {
             drop(controls);
@@ -401,7 +408,7 @@ impl Agent {
             None | Some(Control::Stop) => return Ok(false),
             Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
             Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
-            Some(Control::Configure(settings)) => self.reconfigure(*settings).await?,
+            Some(Control::Configure { settings, by }) => self.reconfigure(*settings, by).await?,
             Some(Control::GoOn) => self.ask_later().await?,
             Some(Control::Redefine(next)) => self.redefined = Some(next),
             Some(Control::Compact { keep, reply }) => drop(reply.send(self.compact(keep).await?)),
@@ -514,18 +521,18 @@ impl Agent {
     }
 
     /// Works under other settings from now on, where it works already.
-    async fn reconfigure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
+    async fn reconfigure(&mut self, settings: Settings, by: By) -> Result<(), RuntimeError> {
         let known = &self.frame.settings().permissions;
         let permissions = worktree::still(known, &settings.permissions);
-        self.configure(Settings { permissions, ..settings }).await
+        self.configure(Settings { permissions, ..settings }, Some(by)).await
     }
 
-    /// Works under other settings from now on.
-    async fn configure(&mut self, settings: Settings) -> Result<(), RuntimeError> {
+    /// Works under other settings from now on, because somebody wants that, or because its session does.
+    async fn configure(&mut self, settings: Settings, by: Option<By>) -> Result<(), RuntimeError> {
         self.followed = None;
         self.frame.configure(&settings);
         self.floor.rebind(&self.stream, &settings);
-        let events = self.decide(Input::Configure(Box::new(settings)));
+        let events = wanted_by(self.decide(Input::Configure(Box::new(settings))), by);
         self.commit(events, Extra::default()).await
     }
 
@@ -554,7 +561,7 @@ impl Agent {
         let lost = self.floor.lost(self.frame.definition(), self.caller.as_deref());
         self.frame.lose(&lost);
         match self.floor.settings_now(self.frame.definition(), settings, self.caller.as_deref())? {
-            Some(settings) => self.configure(settings).await,
+            Some(settings) => self.configure(settings, None).await,
             None => {
                 self.followed = Some(rules);
                 Ok(())
@@ -629,6 +636,16 @@ impl Agent {
             busy: self.turn.is_busy(),
         }
     }
+}
+
+/// What was decided, with who wanted it.
+fn wanted_by(mut events: Vec<Event>, by: Option<By>) -> Vec<Event> {
+    for event in &mut events {
+        if let Event::Configured(configured) = event {
+            configured.by.clone_from(&by);
+        }
+    }
+    events
 }
 
 /// Comes when something that was asked is not waited for any more.

@@ -17,7 +17,7 @@ use serde_json::json;
 
 use super::acts::Done;
 use super::mail::{derived, text_at};
-use super::{Agent, Extra};
+use super::{Agent, Extra, wanted_by};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::session;
@@ -169,7 +169,15 @@ impl Agent {
             return self.refuse(letter, "a lead only makes it stricter; the user can loosen it").await;
         }
         let definition = Definition { mode: Some(mode), ..self.frame.definition().clone() };
-        let events = self.become_(definition)?;
+        let by = match letter.from.strip_prefix("user/") {
+            Some(user) => By::Person(user.to_owned()),
+            None => {
+                let lead = letter.from.strip_prefix("agent/").and_then(|id| id.parse().ok());
+                let row = lead.and_then(|lead| self.floor.row_of(lead));
+                By::Lead(row.map_or_else(|| letter.from.clone(), |row| row.name))
+            }
+        };
+        let events = wanted_by(self.become_(definition)?, Some(by));
         self.commit(events, Extra::acks(vec![letter.id])).await
     }
 

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use max_team_core::event::{Event, QuestionAnswered, ToolIntent};
 use max_team_core::id::{QuestionId, SessionId};
-use max_team_core::policy::{self, By, Deed, Grant, Memory, Rules, Until, Verdict};
+use max_team_core::policy::{self, By, Deed, Grant, Memory, Mode, Rules, Until, Verdict};
 use max_team_core::team::Settings;
 use max_team_journal::Entry;
 
-use super::record::Word;
+use super::record::{Set, Word};
 
 /// Answers that hold for longer, and what everybody works under.
 #[derive(Default)]
@@ -18,6 +18,8 @@ pub(super) struct Grants {
     given: Vec<Given>,
     /// By agent.
     settings: HashMap<String, Known>,
+    /// Modes that somebody wanted in a session, the last one last.
+    wanted: Vec<(Option<SessionId>, Mode, Set)>,
 }
 
 struct Given {
@@ -33,18 +35,19 @@ struct Given {
 
 struct Known {
     settings: Settings,
-    /// The entry that has set the mode, and when.
-    mode_set: (u64, i64),
+    mode_set: Set,
 }
 
 impl Grants {
     /// Remembers what later calls may rest on.
     pub(super) fn learn(&mut self, session: Option<SessionId>, entry: &Entry, event: &Event) {
         match event {
-            Event::Configured(configured) => self.works_under(entry, &configured.settings),
+            Event::Configured(configured) => {
+                self.works_under(session, entry, &configured.settings, configured.by.as_ref());
+            }
             Event::AgentStarted(started) => {
                 if let Some(settings) = &started.settings {
-                    self.works_under(entry, settings);
+                    self.works_under(session, entry, settings, None);
                 }
             }
             Event::QuestionAsked(asked) => {
@@ -58,9 +61,12 @@ impl Grants {
         }
     }
 
-    /// The entry that has set the mode of an agent, and when that was.
-    pub(super) fn mode_set(&self, stream: &str) -> Option<(u64, i64)> {
-        self.settings.get(stream).map(|known| known.mode_set)
+    /// What has set the mode of an agent: what somebody wanted of it, or of the session that it follows.
+    pub(super) fn mode_set(&self, session: Option<SessionId>, stream: &str) -> Option<Set> {
+        let known = self.settings.get(stream)?;
+        let is_its = |(of, mode, _): &&(Option<SessionId>, Mode, Set)| *of == session && *mode == known.settings.mode;
+        let followed = self.wanted.iter().rev().find(is_its).filter(|_| known.mode_set.by.is_none());
+        Some(followed.map_or(&known.mode_set, |(_, _, set)| set).clone())
     }
 
     /// The last answer that by itself allows a call of an agent in the words of the rule.
@@ -81,10 +87,16 @@ impl Grants {
         self.given.iter().rev().filter(reaches).find(allows).map(|given| given.word.clone())
     }
 
-    fn works_under(&mut self, entry: &Entry, settings: &Settings) {
-        let here = (entry.seq, entry.at_ms);
+    fn works_under(&mut self, session: Option<SessionId>, entry: &Entry, settings: &Settings, by: Option<&By>) {
         let before = self.settings.get(&entry.stream).filter(|known| known.settings.mode == settings.mode);
-        let mode_set = before.map_or(here, |known| known.mode_set);
+        let mode_set = match before {
+            Some(known) => known.mode_set.clone(),
+            None => {
+                let here = Set { seq: entry.seq, at_ms: entry.at_ms, by: by.cloned(), actor: entry.actor.clone() };
+                self.wanted.extend(by.map(|_| (session, settings.mode, here.clone())));
+                here
+            }
+        };
         self.settings.insert(entry.stream.clone(), Known { settings: settings.clone(), mode_set });
     }
 
@@ -109,7 +121,7 @@ impl Grants {
 mod tests {
     use max_team_core::event::{Approval, Configured, QuestionAsked};
     use max_team_core::hash::Hash;
-    use max_team_core::policy::{Action, Answer, Class, Mode};
+    use max_team_core::policy::{Action, Answer, Class};
     use max_team_core::team::Model;
     use uuid::Uuid;
 
@@ -144,7 +156,11 @@ mod tests {
             thinking_tokens: 0,
             price: None,
         };
-        Event::Configured(Configured { settings: Settings { mode, ..Settings::new(model) }, definition: None })
+        Event::Configured(Configured {
+            settings: Settings { mode, ..Settings::new(model) },
+            definition: None,
+            by: None,
+        })
     }
 
     fn fetch(host: &str) -> Action {
@@ -184,8 +200,9 @@ mod tests {
         };
         assert_eq!(["a.example", "b.example", "c.example"].map(behind), [Some(300), Some(500), None]);
         heard(&mut grants, 6, configured(Mode::Default));
-        assert_eq!(grants.mode_set(STREAM), Some((1, 100)));
+        let set = |grants: &Grants| grants.mode_set(None, STREAM).map(|set| (set.seq, set.at_ms));
+        assert_eq!(set(&grants), Some((1, 100)));
         heard(&mut grants, 7, configured(Mode::AcceptEdits));
-        assert_eq!(grants.mode_set(STREAM), Some((7, 700)));
+        assert_eq!(set(&grants), Some((7, 700)));
     }
 }

@@ -12,7 +12,7 @@ use max_team_core::message::{Address, Envelope, Kind};
 use max_team_journal::Entry;
 use serde_json::{Value, json};
 
-use super::{Census, PAGE, only};
+use super::{Census, only};
 use crate::agent::{asked_of, text_at};
 use crate::error::RuntimeError;
 use crate::plan::plan_stream;
@@ -234,13 +234,7 @@ impl Census<'_> {
         stream: &str,
         mut look: impl FnMut(&Entry) -> Result<(), RuntimeError>,
     ) -> Result<(), RuntimeError> {
-        let mut after = 0;
-        loop {
-            let entries = self.journal.read(stream, after, PAGE)?;
-            let Some(last) = entries.last() else { return Ok(()) };
-            after = last.stream_seq;
-            entries.iter().try_for_each(&mut look)?;
-        }
+        rows::entries(self.journal, stream, 0).try_for_each(|entry| look(&entry?))
     }
 }
 

@@ -3,6 +3,7 @@
 //! A census needs no house and no owner: it reads rows and folds streams, also while another process runs the session.
 //! It never writes, and what it says is as old as the moment it was asked.
 
+mod cast;
 mod costs;
 mod grants;
 mod mail;
@@ -24,15 +25,14 @@ use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
 use crate::rows::{self, AgentRow, PlanEndRow, PlanRow, event_of};
 use crate::session::{self, Sessions};
 
+pub(crate) use cast::Cast;
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
-pub use record::{Allowed, Filter, Record, Word};
+pub use record::{Allowed, Filter, Record, Set, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
-/// Entries read from the journal at a time.
-const PAGE: usize = 512;
 /// Sessions that are looked at, last used first.
 const SESSIONS_MAX: usize = 256;
 
@@ -190,15 +190,7 @@ impl<'j> Census<'j> {
     }
 
     fn events(&self, stream: &str) -> Result<Vec<(i64, Event)>, RuntimeError> {
-        let (mut events, mut after) = (Vec::new(), 0);
-        loop {
-            let entries = self.journal.read(stream, after, PAGE)?;
-            let Some(last) = entries.last() else { return Ok(events) };
-            after = last.stream_seq;
-            for entry in &entries {
-                events.push((entry.at_ms, event_of(entry)?));
-            }
-        }
+        rows::events_of(self.journal, stream)
     }
 
     /// Whether an agent is in the middle of something; reads one entry, and folds only where that does not tell.
@@ -211,7 +203,7 @@ impl<'j> Census<'j> {
             // These come in the middle of a turn, and between two.
             Some(
                 "configured" | "nudged" | "requested" | "responded" | "letter_refused" | "granted" | "command_begun"
-                | "command_over",
+                | "command_over" | "files_changed",
             ) => Ok(self.turn(agent)?.is_busy()),
             Some(_) => Ok(true),
         }

@@ -3,23 +3,22 @@
 //! A rule is told as it was written, with its place; an answer with who gave it, where and when; what an approved plan
 //! covers, with who approved the plan. Entries whose payload was erased still stand there, without words.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use max_team_core::event::{Approval, Event, Outcome};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
-use max_team_core::policy::{Answer, By};
+use max_team_core::policy::{Answer, By, Free};
 use max_team_journal::{Entry, Journal};
 use serde::Serialize;
 
-use super::Census;
 use super::grants::Grants;
+use super::{Cast, Census};
 use crate::error::RuntimeError;
-use crate::plan::plan_stream;
-use crate::rows::{self, AgentRow, AnsweredRow, PlanRow, event_of, said, yes_or_no};
+use crate::post;
+use crate::rows::{self, AgentRow, AnsweredRow, event_of, said, yes_or_no};
 use crate::session::{self, preview};
-use crate::{post, tasks};
 
 /// What the judge says of what an approved plan covers, and of what a person has allowed for longer.
 const PLAN_WORDS: &str = "the approved plan";
@@ -84,7 +83,7 @@ pub struct Record {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Allowed {
-    /// A rule with the place where it is written, or what always holds.
+    /// A rule with the place where it is written.
     Rule(String),
     /// An answer.
     Answer(Word),
@@ -99,8 +98,15 @@ pub enum Allowed {
     Mode {
         /// Which, in words.
         rule: String,
-        /// The entry that has set it, and when that was, if it is known.
-        set: Option<(u64, i64)>,
+        /// What has set it, if that is known.
+        set: Option<Set>,
+    },
+    /// A rule that is built in.
+    BuiltIn {
+        /// Its name.
+        name: &'static str,
+        /// What it says here.
+        rule: String,
     },
     /// A plan.
     Plan {
@@ -109,6 +115,19 @@ pub enum Allowed {
         /// Who approved it, if that is known.
         word: Option<Word>,
     },
+}
+
+/// What has set a mode.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Set {
+    /// The entry.
+    pub seq: u64,
+    /// When that was.
+    pub at_ms: i64,
+    /// Who wanted it; nobody, if nobody is known to have.
+    pub by: Option<By>,
+    /// Who wrote it down.
+    pub actor: String,
 }
 
 /// What somebody said.
@@ -140,18 +159,6 @@ impl Filter {
 }
 
 impl Census<'_> {
-    /// Every stream that a session has written to.
-    pub fn streams(&self, session: SessionId) -> Result<BTreeSet<String>, RuntimeError> {
-        let mut addresses = vec![session::stream(session)];
-        addresses.extend(self.agents(session)?.iter().map(|row| session::agent_stream(row.agent)));
-        for (_, plan) in rows::rows::<PlanRow>(self.journal, rows::PLAN)? {
-            addresses.extend((plan.session == session).then(|| plan_stream(plan.plan)));
-        }
-        addresses.extend(self.open_plans(Some(session))?.into_iter().map(plan_stream));
-        let mail: Vec<String> = addresses.iter().map(|address| format!("mail/{address}")).collect();
-        Ok(addresses.into_iter().chain(mail).chain([tasks::stream(session)]).collect())
-    }
-
     /// The entries of the log, or of one session, in their order.
     pub fn walk(
         &self,
@@ -160,13 +167,9 @@ impl Census<'_> {
         each: impl FnMut(&Entry) -> ControlFlow<()>,
     ) -> Result<(), RuntimeError> {
         let Some(session) = session else { return Ok(self.journal.export(after_seq.saturating_add(1), each)?) };
-        let mut all = Vec::new();
-        for stream in self.streams(session)? {
-            all.extend(read(self.journal, &stream)?.into_iter().filter(|entry| entry.seq > after_seq));
-        }
-        all.sort_unstable_by_key(|entry| entry.seq);
+        let all = rows::all_entries(self.journal, &Cast::of(self.journal, session)?.streams())?;
         // Who has seen enough says so, and that is all there is to it.
-        let _: ControlFlow<()> = all.iter().try_for_each(each);
+        let _: ControlFlow<()> = all.iter().filter(|entry| entry.seq > after_seq).try_for_each(each);
         Ok(())
     }
 
@@ -184,17 +187,6 @@ impl Census<'_> {
             }
             ControlFlow::Continue(())
         })
-    }
-}
-
-/// All entries of a stream.
-pub(crate) fn read(journal: &Journal, stream: &str) -> Result<Vec<Entry>, RuntimeError> {
-    let (mut all, mut after) = (Vec::new(), 0);
-    loop {
-        let page = journal.read(stream, after, super::PAGE)?;
-        let Some(last) = page.last() else { return Ok(all) };
-        after = last.stream_seq;
-        all.extend(page);
     }
 }
 
@@ -292,10 +284,13 @@ impl<'j> Desk<'j> {
                         let word = self.grants.behind(session, &entry.stream, intent, rule);
                         Allowed::Before { rule: rule.clone(), word }
                     }
-                    None if rule.starts_with(MODE_WORDS) => {
-                        Allowed::Mode { rule: rule.clone(), set: self.grants.mode_set(&entry.stream) }
+                    None if rule.contains(MODE_WORDS) => {
+                        Allowed::Mode { rule: rule.clone(), set: self.grants.mode_set(session, &entry.stream) }
                     }
-                    None => Allowed::Rule(rule.clone()),
+                    None => match Free::of(rule) {
+                        Some(free) => Allowed::BuiltIn { name: free.name(), rule: rule.clone() },
+                        None => Allowed::Rule(rule.clone()),
+                    },
                 },
             }),
             Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),

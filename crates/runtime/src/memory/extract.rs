@@ -15,7 +15,7 @@ use max_team_core::team::{Definition, Model, Place, Settings};
 use max_team_journal::Journal;
 use serde::Deserialize;
 
-use super::{PAGE, READ, WRITE};
+use super::{READ, WRITE};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
 use crate::prompt::fill;
@@ -100,43 +100,35 @@ pub(crate) fn handover(journal: &Journal, session: SessionId, every: u32) -> Res
 }
 
 /// What was said and answered behind an entry of the session's stream, each with the entry that ends it.
-fn exchanges(journal: &Journal, session: SessionId, mut after: u64) -> Result<Vec<(u64, Exchange)>, RuntimeError> {
+fn exchanges(journal: &Journal, session: SessionId, after: u64) -> Result<Vec<(u64, Exchange)>, RuntimeError> {
     let stream = session::stream(session);
     let mut found = Vec::new();
     // What was said and not answered yet waits for its answer.
     let mut open: Vec<(EnvelopeId, String)> = Vec::new();
-    loop {
-        let entries = journal.read(&stream, after, PAGE)?;
-        let Some(last) = entries.last() else { return Ok(found) };
-        after = last.stream_seq;
-        for entry in &entries {
-            match event_of(entry) {
-                Ok(Event::Said(said)) => open.push((said.envelope, said.text)),
-                Ok(Event::Withdrawn(withdrawn)) => open.retain(|(said, _)| *said != withdrawn.envelope),
-                Ok(Event::Replied(replied)) if !open.is_empty() => {
-                    let answered = replied.text.chars().take(ANSWER_CHARS_MAX).collect();
-                    let said: Vec<String> = std::mem::take(&mut open).into_iter().map(|(_, text)| text).collect();
-                    found.push((entry.stream_seq, Exchange { said: said.join("\n"), answered }));
-                }
-                _ => {}
+    for entry in rows::entries(journal, &stream, after) {
+        let entry = entry?;
+        match event_of(&entry) {
+            Ok(Event::Said(said)) => open.push((said.envelope, said.text)),
+            Ok(Event::Withdrawn(withdrawn)) => open.retain(|(said, _)| *said != withdrawn.envelope),
+            Ok(Event::Replied(replied)) if !open.is_empty() => {
+                let answered = replied.text.chars().take(ANSWER_CHARS_MAX).collect();
+                let said: Vec<String> = std::mem::take(&mut open).into_iter().map(|(_, text)| text).collect();
+                found.push((entry.stream_seq, Exchange { said: said.join("\n"), answered }));
             }
+            _ => {}
         }
     }
+    Ok(found)
 }
 
 /// Whether whoever looked has ended without an answer. Somebody who is still at it has not failed.
 fn has_failed(journal: &Journal, agent: AgentId) -> Result<bool, RuntimeError> {
-    let (stream, mut after) = (session::agent_stream(agent), 0);
+    let stream = session::agent_stream(agent);
     let mut end = None;
-    loop {
-        let entries = journal.read(&stream, after, PAGE)?;
-        let Some(last) = entries.last() else { break };
-        after = last.stream_seq;
-        let mut ends = entries.iter().filter_map(|entry| match event_of(entry) {
-            Ok(Event::TurnEnded(ended)) => Some(ended.end),
-            _ => None,
-        });
-        end = ends.next_back().or(end);
+    for entry in rows::entries(journal, &stream, 0) {
+        if let Ok(Event::TurnEnded(ended)) = event_of(&entry?) {
+            end = Some(ended.end);
+        }
     }
     Ok(end.is_some_and(|end| end != End::Answered))
 }

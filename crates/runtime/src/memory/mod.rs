@@ -198,19 +198,16 @@ impl<'j> Memories<'j> {
 
     /// Everything that was ever written under a key, with its payload.
     fn written(&self, scope: &Scope, key: &Key) -> Result<Vec<(Hash, MemorySet)>, RuntimeError> {
-        let (mut found, mut after) = (Vec::new(), 0);
-        loop {
-            let entries = self.journal.read(&scope.stream(), after, PAGE)?;
-            let Some(last) = entries.last() else { return Ok(found) };
-            after = last.stream_seq;
-            for entry in &entries {
-                match event_of(entry) {
-                    Ok(Event::MemorySet(set)) if set.key.below(key).is_some() => found.push((entry.payload_hash, set)),
-                    // Erased before, or somebody else's.
-                    _ => {}
-                }
+        let (mut found, stream) = (Vec::new(), scope.stream());
+        for entry in crate::rows::entries(self.journal, &stream, 0) {
+            let entry = entry?;
+            match event_of(&entry) {
+                Ok(Event::MemorySet(set)) if set.key.below(key).is_some() => found.push((entry.payload_hash, set)),
+                // Erased before, or somebody else's.
+                _ => {}
             }
         }
+        Ok(found)
     }
 
     /// What it takes to remember something; the caller commits it.

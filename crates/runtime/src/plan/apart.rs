@@ -197,9 +197,6 @@ impl Apart {
     /// What has passed its checks goes into the project as it was before them, which is what others are shown; what
     /// cannot has not passed. What the checks themselves left in the copy stays there.
     pub(super) fn merge(mut self, findings: &mut Findings, sight: &Sight, cancel: &CancellationToken) {
-        if findings.proof == Proof::Failed {
-            return;
-        }
         let evidence = worktree::merge(&mut self.copy, &self.review, sight, cancel);
         if !evidence.ok {
             findings.proof = Proof::Failed;

@@ -10,7 +10,7 @@ use max_team_core::calling::cache::Asked;
 use max_team_core::event::Event;
 use max_team_core::hash::Hash;
 use max_team_core::message::{Assignment, Envelope};
-use max_team_core::plan::event::{Approve, TaskAssigned};
+use max_team_core::plan::event::{Approve, Proof, TaskAssigned};
 use max_team_core::policy::Sight;
 use max_team_core::team::Settings;
 use max_team_journal::Commit;
@@ -25,6 +25,8 @@ use crate::error::RuntimeError;
 use crate::floor::under;
 use crate::handle::Mate;
 use crate::purse::least;
+use crate::rewind::watched;
+use crate::shared::lock;
 use crate::{session, worktree};
 
 impl PlanLoop {
@@ -164,6 +166,8 @@ impl PlanLoop {
             return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
         }
         self.checking.insert((index, attempt), cancel.clone());
+        let (merged, project) = (Arc::clone(&self.merged), root.clone());
+        let key = format!("{} {} {attempt}", self.stream, task.id);
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
                 let apart = match worker.map(|worker| Apart::of(&worker, &shared, &sight, &cancel)).transpose() {
@@ -194,8 +198,10 @@ impl PlanLoop {
                     outputs_before: &before.outputs,
                 };
                 let mut findings = check::look(&look, &cancel);
-                if let Some(apart) = apart {
-                    apart.merge(&mut findings, &sight, &cancel);
+                if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {
+                    let merge = || apart.merge(&mut findings, &sight, &cancel);
+                    let ((), changed) = watched(&shared.trees, &project, key, merge);
+                    lock(&merged).extend(changed);
                 }
                 findings
             });

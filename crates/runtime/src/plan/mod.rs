@@ -16,7 +16,7 @@ mod serve;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -27,6 +27,7 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{About, Spent};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
+use max_team_core::rewind::FilesChanged;
 use max_team_core::team::Settings;
 use max_team_tools::git;
 use serde_json::json;
@@ -89,6 +90,8 @@ pub(crate) struct PlanLoop {
     checking: HashMap<(usize, u32), CancellationToken>,
     /// Whoever has a copy of the project to work in.
     apart: HashSet<AgentId>,
+    /// What copies have brought into the project, and nobody has written down yet.
+    merged: Arc<Mutex<Vec<FilesChanged>>>,
     /// Copies that are being dropped.
     clearing: usize,
     asleep_until: Option<i64>,
@@ -138,6 +141,7 @@ impl PlanLoop {
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
             apart: HashSet::new(),
+            merged: Arc::default(),
             clearing: 0,
             asleep_until: None,
             before: HashMap::new(),
@@ -186,7 +190,7 @@ impl PlanLoop {
                     Some(Control::Interrupt { by }) => self.step(Input::Stop { task: None, by }).await?,
                     Some(Control::Begun { task, attempt }) => self.begun(task, attempt).await?,
                     Some(
-                        Control::Configure(_)
+                        Control::Configure { .. }
                         | Control::GoOn
                         | Control::Redefine(_)
                         | Control::Status(_)
@@ -295,7 +299,9 @@ impl PlanLoop {
                     self.controls.close();
                     None
                 }
-                Ok(Control::Configure(_) | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_))
+                Ok(
+                    Control::Configure { .. } | Control::Status(_) | Control::Compact { .. } | Control::Uncompact(_),
+                )
                 | Ok(Control::GoOn | Control::Redefine(_) | Control::Withdraw { .. })
                 | Err(_) => None,
             };
@@ -340,10 +346,8 @@ impl PlanLoop {
         {
             told.insert(view.task.id.clone(), Reply::new(answer, by, letter));
         }
-        let events = self
-            .floor
-            .paths
-            .decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms, taken }));
+        let events =
+            self.floor.paths.decide(self.id, &mut self.plan, |plan, taken| plan.step(input, Now { at_ms, taken }));
         for event in &events {
             if let Event::TaskResumed(resumed) = event {
                 let index = self.plan.graph().and_then(|graph| graph.index(&resumed.task));

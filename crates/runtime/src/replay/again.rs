@@ -56,7 +56,7 @@ pub(super) fn begun(input: &[Part], today: Option<&String>) -> Option<Change> {
 pub(super) fn under(turn: &Turn, settings: Option<Settings>) -> Turn {
     let mut today = turn.clone();
     if let Some(settings) = settings {
-        today.apply(&Event::Configured(Configured { settings, definition: None }));
+        today.apply(&Event::Configured(Configured { settings, definition: None, by: None }));
     }
     today
 }
@@ -112,5 +112,5 @@ fn words(event: &Event) -> Option<String> {
 }
 
 fn changed(name: &str, then: String, today: String) -> Change {
-    Change { piece: Piece::Messages, name: name.to_owned(), then, today }
+    Change::of(Piece::Messages, name.to_owned(), then, today)
 }

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{End, Event, Outcome, Steered, ToolDone, TurnStarted};
 use max_team_core::id::AgentId;
+use max_team_core::ledger::Charge;
+use max_team_core::turn::Turn;
 use serde::Serialize;
 
 use super::Tape;
@@ -127,9 +129,9 @@ impl Tape {
         let mask = Mask::of(self, &order);
         let mut voices = Vec::new();
         for (agent, name) in &order {
-            let mut steps = Vec::new();
-            let mut names = BTreeMap::new();
+            let (mut steps, mut names, mut turn) = (Vec::new(), BTreeMap::new(), Turn::new());
             for (seq, at_ms, event) in self.events(*agent)? {
+                turn.apply(&event);
                 figures.count(&event, *agent == self.lead, &names);
                 let key = if let Event::ToolDone(done) = &event { Some(done.key.clone()) } else { None };
                 let add = |(kind, text): (&'static str, String)| {
@@ -137,6 +139,8 @@ impl Tape {
                 };
                 steps.extend(said(&event, &mut names).into_iter().map(add));
             }
+            // What a turn has spent that did not come to its end is spent as well.
+            figures.charge(turn.charges());
             in_order(&mut steps);
             let steps = steps.into_iter().map(|(_, step)| step).collect();
             voices.push(Voice { name: name.clone(), steps });
@@ -166,15 +170,19 @@ impl Figures {
                 }
             }
             Event::TurnEnded(ended) => {
-                for charge in &ended.charges {
-                    self.usage += charge.usage;
-                    self.nano = self.nano.saturating_add(charge.nano);
-                }
+                self.charge(&ended.charges);
                 if leads && !ended.text.is_empty() {
                     self.answer.clone_from(&ended.text);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn charge(&mut self, charges: &[Charge]) {
+        for charge in charges {
+            self.usage += charge.usage;
+            self.nano = self.nano.saturating_add(charge.nano);
         }
     }
 

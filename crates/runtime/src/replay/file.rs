@@ -30,6 +30,8 @@ pub const TAPE_VERSION: u32 = 1;
 const LINE_BYTES_MAX: usize = 64 << 20;
 /// Lines of one file.
 const LINES_MAX: usize = 4 << 20;
+/// The line that says what the file is, from 1.
+const HEAD_LINE: usize = 1;
 
 /// Why a file is no run.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +53,23 @@ pub enum BadTape {
         /// Why.
         detail: String,
     },
+    /// It comes to its end, and nobody leads it.
+    #[error("it ends at line {line}, and no entry says who leads")]
+    NoLead {
+        /// Where, from 1.
+        line: usize,
+    },
+    /// A line has more bytes than any that is written.
+    #[error("line {line} has more than {max} bytes")]
+    LongLine {
+        /// Which, from 1.
+        line: usize,
+        /// How many it may have.
+        max: usize,
+    },
+    /// It has more lines than are read.
+    #[error("it has more than {0} lines")]
+    Long(usize),
     /// It has no end: whoever wrote it was stopped.
     #[error("its end is missing after {0} entries; record it again")]
     Cut(usize),
@@ -167,16 +186,16 @@ impl Tape {
     /// Reads it back.
     pub fn read(mut from: impl BufRead) -> Result<Self, BadTape> {
         let mut text = Vec::new();
-        next(&mut from, &mut text)?;
+        next(&mut from, HEAD_LINE, &mut text)?;
         let head: Head<'_> = serde_json::from_slice(&text).map_err(|_| BadTape::Other)?;
         if head.max_team_recording > TAPE_VERSION {
             return Err(BadTape::Newer(head.max_team_recording));
         }
         let session = head.session;
         let (mut entries, mut texts) = (Vec::new(), BTreeMap::new());
-        for number in 2..LINES_MAX {
-            if !next(&mut from, &mut text)? {
-                break;
+        for number in HEAD_LINE + 1..=LINES_MAX {
+            if !next(&mut from, number, &mut text)? {
+                return Err(BadTape::Cut(entries.len()));
             }
             let bad = |detail: String| BadTape::Line { line: number, detail };
             let line: Line<'_> = serde_json::from_slice(&text).map_err(|error| bad(error.to_string()))?;
@@ -184,7 +203,7 @@ impl Tape {
                 if end != entries.len() {
                     return Err(BadTape::Cut(entries.len()));
                 }
-                let (lead, cwd) = opened(&entries).ok_or_else(|| bad("no entry says who leads".to_owned()))?;
+                let (lead, cwd) = opened(&entries).ok_or(BadTape::NoLead { line: number })?;
                 return Ok(Self { session, lead, cwd, entries, texts, kept: Some(kept) });
             }
             if let (Some(name), Some(is)) = (line.text, line.is) {
@@ -207,7 +226,7 @@ impl Tape {
                 });
             }
         }
-        Err(BadTape::Cut(entries.len()))
+        Err(BadTape::Long(LINES_MAX))
     }
 }
 
@@ -231,13 +250,13 @@ fn line(out: &mut impl Write, value: &impl Serialize) -> io::Result<()> {
 }
 
 /// The next line that is not empty; `false` at the end.
-fn next(from: &mut impl BufRead, text: &mut Vec<u8>) -> Result<bool, BadTape> {
+fn next(from: &mut impl BufRead, line: usize, text: &mut Vec<u8>) -> Result<bool, BadTape> {
     loop {
         text.clear();
         let most = u64::try_from(LINE_BYTES_MAX).unwrap_or(u64::MAX);
         let read = io::Read::take(&mut *from, most).read_until(b'\n', text)?;
         if read == LINE_BYTES_MAX {
-            return Err(BadTape::Io(io::Error::other("a line is too long")));
+            return Err(BadTape::LongLine { line, max: LINE_BYTES_MAX });
         }
         if read == 0 || !text.trim_ascii().is_empty() {
             return Ok(read > 0);

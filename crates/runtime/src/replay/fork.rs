@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use max_team_core::event::Event;
 use max_team_core::id::EnvelopeId;
+use max_team_core::text::visible;
 use max_team_core::turn::{Forked, Turn};
 
 use super::Tape;
@@ -13,8 +14,14 @@ use crate::error::RuntimeError;
 use crate::prompt::fill;
 use crate::rows::event_of;
 
-/// What whoever goes on is told.
+/// What whoever goes on is told, and what of where they work.
 const FORKED: &str = include_str!("../../../../prompts/forked.md");
+const HERE: &str = include_str!("../../../../prompts/forked_here.md");
+const COPY: &str = include_str!("../../../../prompts/forked_copy.md");
+const BACK: &str = include_str!("../../../../prompts/forked_back.md");
+const LEFT: &str = include_str!("../../../../prompts/forked_left.md");
+/// Files that they are told by name.
+const LEFT_FILES_MAX: usize = 50;
 
 /// A point of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +56,35 @@ impl FromStr for Point {
     }
 }
 
+/// Where whoever goes on works.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Site<'a> {
+    /// In the project itself.
+    Here,
+    /// In a copy of it as it is now.
+    Copy,
+    /// In a copy in which files were put back as they were at that point, except for these.
+    Back(&'a [String]),
+}
+
+impl Site<'_> {
+    fn words(self) -> String {
+        match self {
+            Self::Here => HERE.trim_end().to_owned(),
+            Self::Copy => COPY.trim_end().to_owned(),
+            Self::Back([]) => BACK.trim_end().to_owned(),
+            Self::Back(left) => {
+                let named = left.iter().take(LEFT_FILES_MAX);
+                let mut named: Vec<String> = named.map(|path| format!("`{}`", visible(path))).collect();
+                if left.len() > LEFT_FILES_MAX {
+                    named.push("…".to_owned());
+                }
+                fill(LEFT.trim_end(), &[("files", &named.join(", "))])
+            }
+        }
+    }
+}
+
 /// What a session can begin with that goes on from a run.
 #[derive(Debug, Clone)]
 pub struct Fork {
@@ -59,9 +95,9 @@ pub struct Fork {
 }
 
 impl Tape {
-    /// What a session that works in `root` can begin with to go on from a point; `copied`, if that is a copy. `edit` goes back to before the words of the
+    /// What a session that works in `root` can begin with to go on from a point. `edit` goes back to before the words of the
     /// user that the point lies behind, for others in their place.
-    pub fn fork(&self, at: Point, edit: bool, root: &Path, copied: bool) -> Result<Fork, RuntimeError> {
+    pub fn fork(&self, at: Point, edit: bool, root: &Path, site: Site<'_>) -> Result<Fork, RuntimeError> {
         let said = self.said()?;
         let events = self.events(self.lead)?;
         let words_of = |event: &Event| match event {
@@ -87,12 +123,29 @@ impl Tape {
         let mut turn = Turn::new();
         let past = events.iter().take_while(|(seq, ..)| *seq <= end);
         past.for_each(|(_, _, event)| turn.apply(event));
-        let place =
-            if copied { "a copy of the project as it was when this session began" } else { "the project as it is now" };
-        let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", place)]);
+        let note = fill(FORKED, &[("root", &root.display().to_string()), ("place", &site.words())]);
         let past = turn.past().noted(note.trim_end());
         let forked = Forked { session: self.session, agent: self.lead, seq: end, past };
         Ok(Fork { forked, words: before.map(|(_, words)| words.clone()) })
+    }
+
+    /// Whether anything happened behind an entry.
+    pub fn is_last(&self, seq: u64) -> bool {
+        self.entries.last().is_none_or(|entry| entry.seq <= seq)
+    }
+
+    /// The names of everybody who took part besides its lead.
+    pub fn others(&self) -> Result<Vec<String>, RuntimeError> {
+        let mut names = Vec::new();
+        for entry in self.entries.iter().filter(|entry| entry.event == "agent_started") {
+            let Event::AgentStarted(started) = event_of(entry)? else { continue };
+            let mate = started.assignment.as_ref().and_then(|given| given.life.mate());
+            let name = mate.map_or(&started.definition.name, |mate| &mate.name);
+            if started.agent != self.lead && !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        Ok(names)
     }
 
     /// What the user said, by the letter that carried it.

@@ -8,8 +8,8 @@ use max_team_core::hash::Hash;
 use max_team_journal::{Journal, Projection};
 use serde::{Deserialize, Serialize};
 
-use super::{Cast, Tape};
-use crate::census::{fold_agent, fold_plan};
+use super::Tape;
+use crate::census::{Cast, fold_agent, fold_plan};
 use crate::error::RuntimeError;
 use crate::rows::{self, project_entry};
 use crate::session;

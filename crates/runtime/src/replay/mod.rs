@@ -15,25 +15,23 @@ use std::collections::BTreeMap;
 
 use max_team_core::event::{Event, SessionOpened};
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::id::{AgentId, SessionId};
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
 use max_team_journal::{Entry, Journal};
 
+use crate::census::Cast;
 use crate::error::RuntimeError;
-use crate::plan::plan_stream;
-use crate::rows::{self, AgentRow, PlanRow, event_of, project_entry};
+use crate::rows::{self, event_of, project_entry};
+use crate::session;
 use crate::stream::{Mark, Scope, StreamEvent, StreamReader};
-use crate::{session, tasks};
 
 pub use compare::{Comparison, Figures, Parting, Step};
 pub use file::{BadTape, TAPE_VERSION};
-pub use fork::{Fork, Point};
+pub use fork::{Fork, Point, Site};
 pub use kept::Kept;
-pub use strict::{Call, Change, Piece};
+pub use strict::{Call, Change, Judged, Piece};
 
-/// Entries read from the journal at a time.
-const PAGE: usize = 512;
 /// Looks at a run that goes on until what it is and what is kept of it belong together.
 const LOOKS_MAX: usize = 4;
 
@@ -54,49 +52,13 @@ pub struct Tape {
     kept: Option<Kept>,
 }
 
-/// The agents and plans of a session.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Cast {
-    agents: Vec<AgentId>,
-    plans: Vec<PlanId>,
-}
-
-impl Cast {
-    /// Everybody whom the rows of a journal know.
-    fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
-        let agents = rows::rows::<AgentRow>(journal, &rows::agents_of(&session.to_string()))?;
-        let known = rows::rows::<PlanRow>(journal, rows::PLAN)?.into_iter().filter(|(_, row)| row.session == session);
-        let mine = session.to_string();
-        let open = rows::rows::<String>(journal, rows::PLAN_OPEN)?.into_iter().filter(|(_, of)| *of == mine);
-        let keys = known.map(|(key, _)| key).chain(open.map(|(key, _)| key));
-        let mut plans: Vec<PlanId> = keys.filter_map(|key| key.parse().ok()).collect();
-        plans.sort_unstable();
-        plans.dedup();
-        let mut agents: Vec<AgentId> = agents.into_iter().map(|(_, row)| row.agent).collect();
-        agents.sort_unstable();
-        Ok(Self { agents, plans })
-    }
-
-    /// Where they get mail.
-    fn addresses(&self) -> impl Iterator<Item = String> {
-        let agents = self.agents.iter().map(|agent| session::agent_stream(*agent));
-        agents.chain(self.plans.iter().map(|plan| plan_stream(*plan)))
-    }
-
-    /// Every stream of their session.
-    fn streams(&self, session: SessionId) -> Vec<String> {
-        let own = self.addresses().flat_map(|address| [format!("mail/{address}"), address]);
-        [session::stream(session), tasks::stream(session)].into_iter().chain(own).collect()
-    }
-}
-
 impl Tape {
     /// Everything that a journal holds of a session. It may go on meanwhile: what is taken is how it was at one moment.
     pub fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
         let mut looks = 0;
         loop {
             let cast = Cast::of(journal, session)?;
-            let entries = read(journal, &cast.streams(session))?;
+            let entries = rows::all_entries(journal, &cast.streams())?;
             let (lead, cwd) = opened(&entries).ok_or_else(|| RuntimeError::NoSession(session.to_string()))?;
             let mut tape = Self { session, lead, cwd, entries, texts: BTreeMap::new(), kept: None };
             let kept = Kept::of(journal, &tape)?;
@@ -114,7 +76,7 @@ impl Tape {
     /// Whether the journal holds no more of it.
     fn ends_at(&self, journal: &Journal, cast: &Cast) -> Result<bool, RuntimeError> {
         let mut held = 0;
-        for stream in cast.streams(self.session) {
+        for stream in cast.streams() {
             held += journal.head(&stream)?;
         }
         Ok(held == self.entries.len() as u64)
@@ -200,22 +162,7 @@ impl Tape {
 
 /// Everything that a journal holds of a session, in order.
 pub(crate) fn entries(journal: &Journal, session: SessionId) -> Result<Vec<Entry>, RuntimeError> {
-    read(journal, &Cast::of(journal, session)?.streams(session))
-}
-
-fn read(journal: &Journal, streams: &[String]) -> Result<Vec<Entry>, RuntimeError> {
-    let mut entries = Vec::new();
-    for stream in streams {
-        let mut after = 0;
-        loop {
-            let page = journal.read(stream, after, PAGE)?;
-            let Some(last) = page.last() else { break };
-            after = last.stream_seq;
-            entries.extend(page);
-        }
-    }
-    entries.sort_by_key(|entry| entry.seq);
-    Ok(entries)
+    rows::all_entries(journal, &Cast::of(journal, session)?.streams())
 }
 
 /// Who leads a session, and where it works.

@@ -89,6 +89,26 @@ pub struct Change {
     pub then: String,
     /// As it is today.
     pub today: String,
+    /// Of rules, what the words say: whoever speaks another language has their own.
+    #[serde(skip)]
+    pub judged: Option<Judged>,
+}
+
+/// How something was judged, and how it would be today.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Judged {
+    /// Then.
+    pub then: Verdict,
+    /// Today.
+    pub today: Verdict,
+    /// By what rule, today.
+    pub rule: String,
+}
+
+impl Change {
+    pub(super) fn of(piece: Piece, name: String, then: String, today: String) -> Self {
+        Self { piece, name, then, today, judged: None }
+    }
 }
 
 /// A recorded call of a model.
@@ -349,7 +369,7 @@ impl Today<'_> {
         let today = comparable(&instructions, &root, "");
         if then.as_deref() != Some(&*today) {
             let (piece, name) = (Piece::Instructions, String::new());
-            changes.push(Change { piece, name, then: then.unwrap_or_else(lost), today: today.into_owned() });
+            changes.push(Change::of(piece, name, then.unwrap_or_else(lost), today.into_owned()));
         }
         let then = self.parsed(&intent.request.tools)?.unwrap_or_default();
         let today: Vec<Value> = serde_json::from_slice(&tools)
@@ -367,7 +387,7 @@ impl Today<'_> {
             let was = comparable(&pretty(&was), &self.tape.cwd, &copy).into_owned();
             let is = comparable(&pretty(&is), &root, &copy).into_owned();
             if was != is {
-                changes.push(Change { piece: Piece::Settings, name, then: was, today: is });
+                changes.push(Change::of(Piece::Settings, name, was, is));
             }
         }
         changes.extend(decided(turn, intent, frame, settings));
@@ -409,7 +429,7 @@ fn decided(turn: &Turn, intent: &LlmIntent, frame: &Frame, settings: &Map<String
         // The call follows from something that is not decided again by itself.
         (None, None) => return None,
     };
-    (then != is).then(|| Change { piece: Piece::Messages, name: String::new(), then, today: is })
+    (then != is).then(|| Change::of(Piece::Messages, String::new(), then, is))
 }
 
 /// Whether something would be judged as it was.
@@ -422,18 +442,15 @@ fn judged(turn: &Turn, settings: &Map<String, Value>, tool: &str, action: &Actio
         Verdict::Ask => "asked about",
         Verdict::Deny => "refused",
     };
-    let today = || format!("{}, by {}", word(judgement.verdict), judgement.rule);
-    (judgement.verdict != then).then(|| Change {
-        piece: Piece::Rules,
-        name,
-        then: word(then).to_owned(),
-        today: today(),
-    })
+    let today = format!("{}, by {}", word(judgement.verdict), judgement.rule);
+    let change = Change::of(Piece::Rules, name, word(then).to_owned(), today);
+    let judged = Judged { then, today: judgement.verdict, rule: judgement.rule };
+    (judged.then != judged.today).then_some(Change { judged: Some(judged), ..change })
 }
 
 fn nobody(definition: &Definition) -> Change {
     let (then, today) = (format!("{} ({})", definition.name, definition.role), "nobody of that name".to_owned());
-    Change { piece: Piece::Definition, name: definition.name.clone(), then, today }
+    Change::of(Piece::Definition, definition.name.clone(), then, today)
 }
 
 /// The settings of today, but for what was changed while the run went on: that came with the run.
@@ -487,9 +504,7 @@ fn tools_changed(then: Vec<Value>, today: Vec<Value>) -> Vec<Change> {
     names.dedup();
     let of = |tools: &BTreeMap<String, String>, name: &String| tools.get(name).cloned().unwrap_or_default();
     let changed = names.into_iter().filter(|name| then.get(*name) != today.get(*name));
-    changed
-        .map(|name| Change { piece: Piece::Tools, name: name.clone(), then: of(&then, name), today: of(&today, name) })
-        .collect()
+    changed.map(|name| Change::of(Piece::Tools, name.clone(), of(&then, name), of(&today, name))).collect()
 }
 
 fn pretty(value: &Value) -> String {

@@ -5,9 +5,11 @@
 //! that it can be gone on with after a crash and taken back itself. Whoever calls this owns the session.
 
 mod log;
+mod merged;
 mod plan;
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
@@ -25,6 +27,8 @@ use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use log::{Moment, To};
+pub use merged::accepted;
+pub(crate) use merged::watched;
 pub use plan::{Plan, Sheet, Skip, Skipped};
 
 /// What the lead is told.
@@ -54,17 +58,37 @@ pub struct Rewind<'j> {
     journal: &'j Journal,
     trees: Trees,
     session: SessionId,
+    /// A folder whose files are put back in another, and nowhere else.
+    moved: Option<(PathBuf, PathBuf)>,
 }
 
 impl<'j> Rewind<'j> {
     /// For a session; `home` is where this user's journal is.
     pub fn new(journal: &'j Journal, home: &Path, session: SessionId) -> Self {
-        Self { journal, trees: Trees::within(home), session }
+        Self { journal, trees: Trees::within(home), session, moved: None }
     }
 
     /// One that was begun and did not come to its end.
     pub fn begun(&self) -> Result<Option<Rewound>, RuntimeError> {
         Ok(log::Log::of(self.journal, self.session)?.begun())
+    }
+
+    /// Makes of a copy of a project what the project was behind an entry, as far as that is known; of a file that somebody else has
+    /// changed since, the copy keeps what is there now. Only the copy is written. Blocking.
+    pub fn restore(self, behind: u64, project: &Path, copy: &Path) -> Result<(Plan, Outcome), RuntimeError> {
+        let there = Self { moved: Some((project.to_owned(), copy.to_owned())), ..self };
+        let plan = there.plan(To::Behind(behind), &[])?;
+        let outcome = there.put_all(&plan.puts);
+        Ok((plan, outcome))
+    }
+
+    /// The folder that files beneath a root are put back in.
+    fn ground(&self, root: &str) -> io::Result<Ground> {
+        match &self.moved {
+            None => Ground::open(Path::new(root)),
+            Some((from, to)) if from == Path::new(root) => Ground::open(to),
+            Some(_) => Err(io::ErrorKind::NotFound.into()),
+        }
     }
 
     /// Puts files back. Blocking.
@@ -77,7 +101,7 @@ impl<'j> Rewind<'j> {
     pub fn begin(&self, plan: &Plan, fence: &Fence) -> Result<Rewound, RuntimeError> {
         let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
         for Put { root, change } in &plan.puts {
-            let now = Ground::open(Path::new(root)).ok().and_then(|ground| ground.look(&change.path).ok());
+            let now = self.ground(root).ok().and_then(|ground| ground.look(&change.path).ok());
             // What has changed since it was planned is refused when its turn comes.
             if let Some((State::File { .. } | State::Link { .. }, Some(now))) = now {
                 bytes = bytes.saturating_add(now.len() as u64);
@@ -96,8 +120,17 @@ impl<'j> Rewind<'j> {
 
     /// Does what was written down, or what is left of it. Blocking.
     pub fn finish(&self, rewound: &Rewound, fence: &Fence) -> Result<Outcome, RuntimeError> {
+        let outcome = self.put_all(&rewound.puts);
+        let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
+        let mut commit = self.commit(&ended, fence)?;
+        commit.sends.extend(self.letter(rewound.id, &outcome)?);
+        self.journal.commit_blocking(commit)?;
+        Ok(outcome)
+    }
+
+    fn put_all(&self, puts: &[Put]) -> Outcome {
         let mut outcome = Outcome { done: Vec::new(), failed: Vec::new() };
-        for put in &rewound.puts {
+        for put in puts {
             match self.put(put) {
                 Ok(()) => outcome.done.push(put.clone()),
                 Err(why) => {
@@ -106,15 +139,11 @@ impl<'j> Rewind<'j> {
                 }
             }
         }
-        let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
-        let mut commit = self.commit(&ended, fence)?;
-        commit.sends.extend(self.letter(rewound.id, &outcome)?);
-        self.journal.commit_blocking(commit)?;
-        Ok(outcome)
+        outcome
     }
 
     fn put(&self, Put { root, change }: &Put) -> Result<(), String> {
-        let ground = Ground::open(Path::new(root)).map_err(|error| error.to_string())?;
+        let ground = self.ground(root).map_err(|error| error.to_string())?;
         let bytes = match change.after.bytes() {
             Some(hash) => self.bytes(root, &hash).map_err(|error| error.to_string())?,
             None => None,

@@ -57,12 +57,18 @@ pub struct Sheet {
 }
 
 /// Where files are, opened once.
-#[derive(Default)]
-struct Grounds(HashMap<String, Option<Ground>>);
+struct Grounds<'r, 'j> {
+    rewind: &'r Rewind<'j>,
+    open: HashMap<String, Option<Ground>>,
+}
 
-impl Grounds {
+impl<'r, 'j> Grounds<'r, 'j> {
+    fn of(rewind: &'r Rewind<'j>) -> Self {
+        Self { rewind, open: HashMap::new() }
+    }
+
     fn at(&mut self, root: &str) -> Option<&Ground> {
-        self.0.entry(root.to_owned()).or_insert_with(|| Ground::open(Path::new(root)).ok()).as_ref()
+        self.open.entry(root.to_owned()).or_insert_with(|| self.rewind.ground(root).ok()).as_ref()
     }
 }
 
@@ -116,7 +122,7 @@ impl Rewind<'_> {
         files: &[PathBuf],
     ) -> Result<Plan, RuntimeError> {
         let mut plan = Plan { behind, left, ..Plan::default() };
-        let (mut grounds, mut folders) = (Grounds::default(), Vec::new());
+        let (mut grounds, mut folders) = (Grounds::of(self), Vec::new());
         for ((root, path), trail) in trails(steps) {
             let full = Path::new(&root).join(&path);
             if !files.is_empty() && !files.iter().any(|file| full.starts_with(file)) {
@@ -165,7 +171,7 @@ impl Rewind<'_> {
 
     /// How each file changes. Blocking.
     pub fn sheets(&self, plan: &Plan) -> Result<Vec<Sheet>, RuntimeError> {
-        let mut grounds = Grounds::default();
+        let mut grounds = Grounds::of(self);
         let mut sheets = Vec::new();
         for Put { root, change } in &plan.puts {
             let now = grounds.at(root).and_then(|ground| ground.look(&change.path).ok()).and_then(|(_, bytes)| bytes);

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::RuntimeError;
 use crate::memory;
-use crate::rows::{self, event_of, put};
+use crate::rows::{self, put};
 
 /// What each session is: written once.
 const OPENED: &str = "session";
@@ -158,16 +158,40 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// Those in which nothing was said since then, the oldest last.
+    /// Those in which nothing was said since then, the oldest last; of those in which nothing was ever said, the ones in
+    /// which nothing has happened since.
     pub fn unused_since(&self, at_ms: i64) -> Result<Vec<SessionRow>, RuntimeError> {
-        let mut after = Some(Cursor { sort_ms: at_ms, key: String::new() });
         let mut found = Vec::new();
+        self.each_before(LAST, at_ms, |row| {
+            found.push(row);
+            Ok(())
+        })?;
+        self.each_before(OPENED, at_ms, |row| {
+            if self.journal.get(LAST, &row.session.to_string())?.is_none() {
+                let used_ms: Option<i64> = rows::row(self.journal, USED, &row.session.to_string())?;
+                let last_at_ms = used_ms.unwrap_or_default().max(row.last_at_ms);
+                found.extend(Some(SessionRow { last_at_ms, ..row }).filter(|row| row.last_at_ms < at_ms));
+            }
+            Ok(())
+        })?;
+        found.sort_by_key(|row| std::cmp::Reverse(row.last_at_ms));
+        Ok(found)
+    }
+
+    /// The sessions whose row in a table is from before then.
+    fn each_before(
+        &self,
+        table: &str,
+        at_ms: i64,
+        mut each: impl FnMut(SessionRow) -> Result<(), RuntimeError>,
+    ) -> Result<(), RuntimeError> {
+        let mut after = Some(Cursor { sort_ms: at_ms, key: String::new() });
         loop {
-            let page = self.journal.list(LAST, PAGE, after.as_ref())?;
-            let Some(last) = page.last() else { return Ok(found) };
+            let page = self.journal.list(table, PAGE, after.as_ref())?;
+            let Some(last) = page.last() else { return Ok(()) };
             after = Some(last.cursor());
-            for item in &page {
-                found.extend(item.key.parse().ok().and_then(|id| self.row(id).ok()));
+            for row in page.iter().filter_map(|item| item.key.parse().ok().and_then(|id| self.row(id).ok())) {
+                each(row)?;
             }
         }
     }
@@ -222,17 +246,7 @@ impl<'j> Sessions<'j> {
 
     /// Everything that its lead did, with the time.
     pub fn events(&self, session: SessionId) -> Result<Vec<(i64, Event)>, RuntimeError> {
-        let stream = agent_stream(self.row(session)?.lead);
-        let mut events = Vec::new();
-        let mut after = 0;
-        loop {
-            let entries = self.journal.read(&stream, after, PAGE)?;
-            let Some(last) = entries.last() else { return Ok(events) };
-            after = last.stream_seq;
-            for entry in &entries {
-                events.push((entry.at_ms, event_of(entry)?));
-            }
-        }
+        rows::events_of(self.journal, &agent_stream(self.row(session)?.lead))
     }
 }
 

@@ -8,6 +8,7 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use max_team_core::hash::Hash;
 
@@ -62,18 +63,7 @@ impl Objects {
         if held <= KEPT_BYTES_MAX {
             return held;
         }
-        let (mut all, mut held) = (Vec::new(), 0);
-        for folder in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
-            let first = folder.file_name();
-            for object in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
-                let Ok(known) = object.metadata() else { continue };
-                held += known.len();
-                let name = format!("{}{}", first.to_string_lossy(), object.file_name().to_string_lossy());
-                if !name.parse().is_ok_and(|hash| needed.contains(&hash)) {
-                    all.push((known.modified().ok(), known.len(), object.path()));
-                }
-            }
-        }
+        let (mut all, mut held) = self.all_but(needed);
         all.sort_unstable();
         for (_, bytes, path) in all {
             if held <= KEPT_BYTES_MAX - KEPT_BYTES_MAX / ROOM_SHARE {
@@ -84,6 +74,29 @@ impl Objects {
             }
         }
         held
+    }
+
+    /// Drops all others; how many bytes went.
+    pub(super) fn keep_only(&self, needed: &HashSet<Hash>) -> u64 {
+        let gone = |(_, bytes, path): (_, u64, PathBuf)| fs::remove_file(path).map_or(0, |()| bytes);
+        self.all_but(needed).0.into_iter().map(gone).sum()
+    }
+
+    /// Those that are not needed, and the bytes of all.
+    fn all_but(&self, needed: &HashSet<Hash>) -> (Vec<(Option<SystemTime>, u64, PathBuf)>, u64) {
+        let (mut others, mut held) = (Vec::new(), 0);
+        for folder in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            let first = folder.file_name();
+            for object in fs::read_dir(folder.path()).into_iter().flatten().flatten() {
+                let Ok(known) = object.metadata() else { continue };
+                held += known.len();
+                let name = format!("{}{}", first.to_string_lossy(), object.file_name().to_string_lossy());
+                if !name.parse().is_ok_and(|hash| needed.contains(&hash)) {
+                    others.push((known.modified().ok(), known.len(), object.path()));
+                }
+            }
+        }
+        (others, held)
     }
 }
 

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use max_team_core::hash::Hash;
-use max_team_core::limits::REWIND_FILES_MAX;
+use max_team_core::limits::{COMMAND_S_MAX, REWIND_FILES_MAX};
 use max_team_core::rewind::{Change, Left, State, Why};
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
@@ -27,6 +27,9 @@ use crate::files::Root;
 const BEFORE_MAX: Duration = Duration::from_secs(2);
 /// How long a result waits at most until what has changed is known.
 const AFTER_MAX: Duration = Duration::from_secs(5);
+/// How long a command in the background is taken for whoever changes files: as long as one that is waited for may run. After
+/// that it is more likely the user.
+const APART_MAX: Duration = Duration::from_secs(COMMAND_S_MAX as u64);
 /// Looks in a row that came to no end, after which nobody looks at that tree any more.
 const TRIES_MAX: u32 = 3;
 /// The version of the lists.
@@ -48,8 +51,10 @@ pub struct Trees {
 struct Tree {
     folder: PathBuf,
     objects: Objects,
-    /// Commands that run in it now.
+    /// Commands that run in it now and are waited for.
     running: usize,
+    /// Since when those run that are not.
+    apart: Vec<Instant>,
     /// Looks in a row that came to no end, and why the last one did.
     tries: (u32, Why),
     list: List,
@@ -93,6 +98,15 @@ impl Trees {
 
     /// Looks at a tree before a command runs in it. Blocking, for a moment.
     pub fn watch(&self, root: &Root, cancel: &CancellationToken) -> Watch {
+        self.begin(root, cancel, None)
+    }
+
+    /// The same for a command that nobody waits for.
+    pub fn watch_apart(&self, root: &Root, cancel: &CancellationToken) -> Watch {
+        self.begin(root, cancel, Some(Instant::now()))
+    }
+
+    fn begin(&self, root: &Root, cancel: &CancellationToken, apart: Option<Instant>) -> Watch {
         let tree = {
             let mut known = lock(&self.known);
             if known.is_empty() {
@@ -104,8 +118,11 @@ impl Trees {
         // The list knows folders by their real names.
         let home = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
         let mut held = lock(&tree);
-        let is_shared = held.running > 0;
-        held.running += 1;
+        let is_shared = held.running > 0 || held.apart.iter().any(|since| since.elapsed() < APART_MAX);
+        match apart {
+            Some(since) => held.apart.push(since),
+            None => held.running += 1,
+        }
         let looked = held.look(root, &home, BEFORE_MAX, cancel);
         drop(held);
         let (earlier, left) = match looked {
@@ -114,7 +131,26 @@ impl Trees {
             Ok(_) => (Vec::new(), None),
             Err(why) => (Vec::new(), Some(why)),
         };
-        Watch { tree, home, earlier, left }
+        Watch { tree, home, earlier, left, apart }
+    }
+
+    /// Drops the bytes that are neither named nor those of a file that is there now; how many went. Blocking.
+    pub fn prune(&self, named: &HashSet<Hash>) -> u64 {
+        let folders = fs::read_dir(self.home.join("images")).into_iter().flatten().flatten();
+        let drop_from = |folder: PathBuf| {
+            let root = fs::read_to_string(folder.join(ROOT)).ok()?;
+            let mut tree = Tree::new(folder);
+            let _held = tree.hold(Path::new(&root)).ok()?;
+            tree.read();
+            let now = tree.list.files.values().filter_map(|known| known.state.bytes());
+            let needed: HashSet<Hash> = now.chain(named.iter().copied()).collect();
+            let gone = tree.objects.keep_only(&needed);
+            tree.list.held = tree.list.held.saturating_sub(gone);
+            // A list that says too much only makes room a little too early.
+            let _ = tree.write();
+            Some(gone)
+        };
+        folders.filter_map(|folder| drop_from(folder.path())).sum()
     }
 
     /// Removes what was kept of copies that are no more.
@@ -137,6 +173,8 @@ pub struct Watch {
     home: PathBuf,
     earlier: Vec<Change>,
     left: Option<Why>,
+    /// Since when it runs, if nobody waits for it.
+    apart: Option<Instant>,
 }
 
 impl Watch {
@@ -145,6 +183,9 @@ impl Watch {
         let whole = |why| Left { path: String::new(), why };
         if let Some(why) = self.left {
             return (Vec::new(), vec![whole(why)]);
+        }
+        if self.apart.is_some_and(|since| since.elapsed() >= APART_MAX) {
+            return (Vec::new(), vec![whole(Why::Background)]);
         }
         let mut changes = std::mem::take(&mut self.earlier);
         // Whoever has stopped the command still wants to know what it did.
@@ -165,14 +206,29 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         let mut tree = lock(&self.tree);
-        tree.running = tree.running.saturating_sub(1);
+        match self.apart {
+            Some(since) => {
+                if let Some(at) = tree.apart.iter().position(|other| *other == since) {
+                    tree.apart.swap_remove(at);
+                }
+            }
+            None => tree.running = tree.running.saturating_sub(1),
+        }
     }
 }
 
 impl Tree {
     fn new(folder: PathBuf) -> Self {
         let objects = Objects::within(&folder);
-        Self { folder, objects, running: 0, tries: (0, Why::Slow), list: List::default(), written: None }
+        Self {
+            folder,
+            objects,
+            running: 0,
+            apart: Vec::new(),
+            tries: (0, Why::Slow),
+            list: List::default(),
+            written: None,
+        }
     }
 
     /// Brings the list up to date; what has changed since the last time, by path.
@@ -187,7 +243,7 @@ impl Tree {
             return Err(self.tries.1);
         }
         let until = Instant::now() + most;
-        let _held = self.hold(root).map_err(|_| Why::Unread)?;
+        let _held = self.hold(root.path()).map_err(|_| Why::Unread)?;
         self.read();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
@@ -215,11 +271,11 @@ impl Tree {
     }
 
     /// Holds the list against other processes.
-    fn hold(&self, root: &Root) -> io::Result<File> {
+    fn hold(&self, root: &Path) -> io::Result<File> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         let name = self.folder.join(ROOT);
         if !name.exists() {
-            fs::write(&name, root.path().as_os_str().as_encoded_bytes())?;
+            fs::write(&name, root.as_os_str().as_encoded_bytes())?;
         }
         let file = File::open(name)?;
         // Where there are no locks, nobody can be kept out.

@@ -101,6 +101,18 @@ struct State {
     over: Option<Result<Over, String>>,
     /// Whether that was told.
     seen: bool,
+    /// What is done before anybody is told.
+    after: After,
+}
+
+/// What is done once a command is over.
+#[derive(Default)]
+struct After(Option<Box<dyn FnOnce() + Send>>);
+
+impl std::fmt::Debug for After {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("After").field(&self.0.is_some()).finish()
+    }
 }
 
 impl Background {
@@ -124,6 +136,22 @@ impl Background {
     /// Calls this whenever one is over.
     pub fn listen(&self, listener: impl Fn() + Send + Sync + 'static) {
         lock(&self.0).listener = Some(Arc::new(listener));
+    }
+
+    /// Does this once the command that began last is over, before anybody is told; at once, if it is already.
+    pub fn when_over(&self, after: impl FnOnce() + Send + 'static) {
+        let last = {
+            let jobs = lock(&self.0);
+            jobs.known.get(&jobs.last).cloned()
+        };
+        if let Some(job) = last {
+            let mut state = lock(&job.state);
+            if state.over.is_none() {
+                state.after = After(Some(Box::new(after)));
+                return;
+            }
+        }
+        after();
     }
 
     /// All that are known, oldest first.
@@ -225,6 +253,18 @@ impl Running {
 
     fn is_over(&self) -> bool {
         lock(&self.state).over.is_some()
+    }
+
+    /// Does what was to be done after it; with how it ended, if it is over with that.
+    fn follow_up(&self, over: Option<Result<Over, String>>) {
+        let after = {
+            let mut state = lock(&self.state);
+            state.over = over;
+            state.after.0.take()
+        };
+        if let Some(after) = after {
+            after();
+        }
     }
 
     /// Takes some output; what does not fit on the shelf is counted.
@@ -331,9 +371,11 @@ pub(super) fn start(cx: &Cx, order: Order, line: &str, note: &str) -> Result<Out
     let (own, shelf, listener) = (Arc::clone(&job), Arc::clone(shelf), jobs.listener.clone());
     let run = move || {
         let over = order.run(&own.cancel, &mut |bytes| own.push(bytes)).map_err(|error| error.to_string());
+        own.follow_up(None);
         seen.over = Some(over.as_ref().map_or_else(String::clone, |over| ended(over, own.time)));
         seen.note(&shelf);
-        lock(&own.state).over = Some(over);
+        // Whoever came too late for the first time is done now.
+        own.follow_up(Some(over));
         own.changed.notify_all();
         if let Some(listener) = listener {
             listener();

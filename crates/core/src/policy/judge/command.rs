@@ -1,7 +1,7 @@
 //! A command line: every part, every program that a part starts, every place that it touches.
 
 use super::place::Touch;
-use super::{Case, Judgement, Rules, constrained, danger, said, strictest};
+use super::{Case, Free, Judgement, Rules, constrained, danger, said, strictest};
 use crate::limits::FOLDERS_MAX;
 use crate::policy::line::{End, Join, Line, Part};
 use crate::policy::program::{self, DEPTH_MAX, Effect, Facts};
@@ -70,7 +70,7 @@ impl Case<'_> {
         };
         let mut all: Vec<Judgement> = all.into_iter().chain(extra).filter(|judged| !covered(judged)).collect();
         if part.join == Join::Pipe && all.is_empty() {
-            all.push(said(Verdict::Allow, "the rest of the line"));
+            all.push(said(Verdict::Allow, Free::Rest.words()));
         }
         let judged = strictest(all).or_else(|| self.allow(Subject::Command(&spelled)));
         self.asking(judged.unwrap_or_else(|| self.by_mode(Verdict::Ask)))
@@ -130,7 +130,7 @@ impl Case<'_> {
             return judged;
         }
         if facts.is_whole {
-            return said(Verdict::Allow, "it does no more than its places say");
+            return said(Verdict::Allow, Free::Places.words());
         }
         if let Some(judged) = self.allow(subject) {
             return judged;
@@ -162,7 +162,7 @@ impl Case<'_> {
     fn history(&self) -> Judgement {
         let is_denied = self.rules.permissions.rules.iter().any(|rule| rule.list != List::Allow && rule.is_of_places());
         if self.sight.is_whole() && !is_denied {
-            return said(Verdict::Allow, "reading inside the project is always allowed");
+            return said(Verdict::Allow, Free::Read.words());
         }
         let hint = "`git_diff` and `git_log`, which leave out what is not for this agent".to_owned();
         let words = "the history may show files that are not for this agent";

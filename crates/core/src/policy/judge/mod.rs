@@ -6,7 +6,10 @@
 //! somebody is judged under their modes too, so nobody is freer than whom they work for.
 
 mod command;
+mod free;
 mod place;
+
+pub use free::Free;
 
 use super::pattern;
 use super::rule::{List, Origin, Rule, Subject};
@@ -94,7 +97,7 @@ impl Case<'_> {
     fn judge(&self) -> Judgement {
         let target = self.action.target.as_str();
         match self.action.deed {
-            Deed::Answer => said(Verdict::Allow, "answering is always allowed"),
+            Deed::Answer => said(Verdict::Allow, Free::Answer.words()),
             Deed::Team => self.team(target),
             Deed::Ask => self.deny(Subject::Tool).unwrap_or_else(|| self.question("a question to the user")),
             // What was allowed was to work in a copy; no rule says that it is to be taken.
@@ -126,13 +129,13 @@ impl Case<'_> {
         if let Some(judged) = self.deny(subject).or_else(|| self.ask(subject)) {
             return judged;
         }
-        said(Verdict::Allow, "working with the team is always allowed")
+        said(Verdict::Allow, Free::Team.words())
     }
 
     /// What the user has set up for it is free unless a rule speaks of the tool.
     fn query(&self) -> Judgement {
         let spoken = self.deny(Subject::Tool).or_else(|| self.ask(Subject::Tool));
-        spoken.unwrap_or_else(|| said(Verdict::Allow, "asking what the user has set up is always allowed"))
+        spoken.unwrap_or_else(|| said(Verdict::Allow, Free::SetUp.words()))
     }
 
     /// A host that nobody has named is asked about, whatever else is allowed.
@@ -142,7 +145,7 @@ impl Case<'_> {
             return judged;
         }
         if pattern::hosts(&self.rules.constraints.allowed_hosts, host) {
-            return said(Verdict::Allow, "the member's `allowed_hosts`");
+            return said(Verdict::Allow, Free::Hosts.words());
         }
         let words = format!("no rule names the host `{host}`");
         let memory = Memory::Rules(vec![format!("WebFetch(domain:{host})")]);

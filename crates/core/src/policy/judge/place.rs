@@ -2,7 +2,7 @@
 //!
 //! A place has two ends where a link stands on the way: what forbids looks at either, what allows needs both.
 
-use super::{Case, Judgement, constrained, danger, said, strictest};
+use super::{Case, Free, Judgement, constrained, danger, said, strictest};
 use crate::policy::guard::{given, guarded};
 use crate::policy::rule::{Place, Rule, Subject, absolute, escape};
 use crate::policy::{Deed, Memory, Mode, Verdict, pattern, sight};
@@ -30,7 +30,7 @@ impl Case<'_> {
         let root = self.root();
         let full = self.original(absolute(&absolute(root, folder), path));
         if DEVICES.contains(&full.as_str()) {
-            return said(Verdict::Allow, "a device that holds nothing");
+            return said(Verdict::Allow, Free::Device.words());
         }
         let links = &self.action.links;
         let real = links.iter().find(|(name, _)| self.original(absolute(root, name)) == full);
@@ -62,7 +62,7 @@ impl Case<'_> {
         }
         let Some(own) = inside else { return self.outside(touch, &place, subject) };
         if touch == Touch::Read {
-            return said(Verdict::Allow, "reading inside the project is always allowed");
+            return said(Verdict::Allow, Free::Read.words());
         }
         let deed = if is_change { Deed::Write } else { Deed::ReadLinked };
         if let Some(judged) = self.allow(subject) {
@@ -104,7 +104,7 @@ impl Case<'_> {
             return self.asking(danger(&format!("`{path}`: {why}")));
         }
         let asked = self.ask(subject);
-        asked.unwrap_or_else(|| said(Verdict::Allow, "a folder of its own is always open to it"))
+        asked.unwrap_or_else(|| said(Verdict::Allow, Free::Own.words()))
     }
 
     /// The folder that everything is held against; one that nothing lies in, if nobody said.
@@ -206,7 +206,7 @@ impl Case<'_> {
         let rule = format!("{tool}(/{})", escape(path));
         if place.ends().all(|end| self.inside(end).is_some() || self.beside(end).is_some()) {
             return match touch {
-                Touch::Read => said(Verdict::Allow, "reading in `additionalDirectories` is always allowed"),
+                Touch::Read => said(Verdict::Allow, Free::ReadAlso.words()),
                 Touch::ReadLinked => self.mode(Deed::ReadLinked, Memory::Rules(vec![rule]), ""),
                 Touch::Write | Touch::Delete => {
                     self.mode(Deed::Write, Memory::Rules(vec![rule]), ", or mode `acceptEdits`")

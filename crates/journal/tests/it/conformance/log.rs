@@ -203,6 +203,25 @@ pub(super) async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
     assert_eq!(journal.verify().unwrap().faults, []);
 }
 
+/// Somebody writes the same words elsewhere while it is decided what goes: theirs are either seen, or come afterwards.
+pub(super) async fn what_somebody_writes_meanwhile_is_not_erased(journal: Journal) {
+    journal.commit(fact("mine", "the same words")).await.unwrap();
+    let (here, other) = (journal.clone(), journal.reopen().unwrap());
+    let writer = std::sync::Arc::new(std::sync::Mutex::new(None));
+    let started = std::sync::Arc::clone(&writer);
+    let decide = move || {
+        let payloads = here.payloads_of(|_, stream| stream == "mine")?;
+        let other = other.clone();
+        let write = move || other.commit_blocking(fact("theirs", "the same words"));
+        started.lock().unwrap().get_or_insert_with(|| std::thread::spawn(write));
+        Ok::<_, JournalError>(Erase { payloads: payloads.into_iter().collect(), ..Erase::default() })
+    };
+    journal.erase_as(decide).await.unwrap();
+    writer.lock().unwrap().take().unwrap().join().unwrap().unwrap();
+    assert_eq!(texts(&journal.read("theirs", 0, 9).unwrap()), ["the same words"]);
+    assert_eq!(journal.verify().unwrap().faults, []);
+}
+
 pub(super) async fn streams_of_the_journal_are_its_own(journal: Journal) {
     for stream in ["seal", "erased", "mail/user/ada", "timer/max", "outbox/tg:1"] {
         let refused = journal.commit(fact(stream, "forged")).await;

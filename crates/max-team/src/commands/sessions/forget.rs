@@ -4,7 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 
 use max_team_core::id::SessionId;
 use max_team_journal::{Journal, Worker};
-use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions};
+use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions, forks_of, prune_images};
 use max_team_tools::{Shelf, Store};
 
 use super::local;
@@ -14,6 +14,7 @@ use crate::commands::print;
 use crate::config::Config;
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
+use crate::signals::Signals;
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
@@ -46,8 +47,13 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
         print(&format!("{}\n", lang.nothing_to_forget()))?;
         return Ok(Exit::Ok);
     }
+    let ids: Vec<SessionId> = meant.iter().map(|row| row.session).collect();
     let line = |row: &SessionRow| format!("{}  {}  {}\n", row.session, local(row.last_at_ms), row.preview);
     print(&clean(&meant.iter().map(line).collect::<String>()))?;
+    let forks = forks_of(&desk.journal, &ids).map_err(stop)?;
+    if !forks.is_empty() {
+        print(&format!("{}\n", lang.forks_stay(&forks)))?;
+    }
     if options.dry_run {
         print(&format!("{}\n", lang.would_forget(meant.len())))?;
         return Ok(Exit::Ok);
@@ -55,10 +61,9 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
     if !options.yes && !agreed(lang, meant.len())? {
         return Ok(Exit::Denied);
     }
-    let ids: Vec<SessionId> = meant.iter().map(|row| row.session).collect();
-    let words = desk::wait(forget(place, &desk.journal, &ids, lang))?;
+    let (words, stopped) = desk::wait(forget(place, &desk.journal, &ids, lang))?;
     print(&format!("{words}\n"))?;
-    Ok(Exit::Ok)
+    Ok(stopped.unwrap_or(Exit::Ok))
 }
 
 type Running = Vec<(SessionRow, max_team_journal::WorkerInfo)>;
@@ -86,25 +91,53 @@ fn agreed(lang: Lang, count: usize) -> Result<bool, Stop> {
     Ok(read.is_ok() && line.trim().eq_ignore_ascii_case("y"))
 }
 
-async fn forget(place: &Place, journal: &Journal, ids: &[SessionId], lang: Lang) -> anyhow::Result<String> {
-    let by = place.principal("cli");
+/// Forgets one session after the other, each wholly or not at all; between two of them it can be stopped.
+async fn forget(
+    place: &Place,
+    journal: &Journal,
+    ids: &[SessionId],
+    lang: Lang,
+) -> anyhow::Result<(String, Option<Exit>)> {
+    let mut signals = Signals::listen()?;
     let worker = worker(place, journal)?;
-    let mut agents = Vec::new();
+    let (mut sessions, mut entries, mut stopped) = (0, 0, None);
     for id in ids {
-        agents.extend(Census::new(journal).agents(*id).map_err(stop)?.into_iter().map(|row| row.agent));
+        stopped = signals.come().await;
+        if stopped.is_some() {
+            break;
+        }
+        entries += forget_one(place, journal, &worker, *id).await?;
+        sessions += 1;
     }
-    // What they kept beside the journal is theirs, too.
-    let clear = || {
-        let files = |id: &SessionId| Store::files(&place.home, *id).clear().map(drop);
-        ids.iter().try_for_each(files).map_err(|error| error.to_string())?;
-        agents.iter().try_for_each(|agent| Shelf::of(&place.home, *agent).clear()).map_err(|error| error.to_string())
-    };
-    let forgotten = forget_sessions(journal, &worker, ids, &by, clear).await.map_err(stop)?;
     drop(worker);
-    let freed = journal.compact().map_err(|error| setup::stop(&error))?;
     let beside = !journal.living().map_err(|error| setup::stop(&error))?.is_empty();
+    // Whoever wants the program to end does not wait for the space.
+    let freed = if stopped.is_some() { 0 } else { free(place, journal, beside)? };
     journal.close().await?;
-    Ok(lang.forgot(ids.len(), forgotten.entries, freed, beside))
+    let mut words = lang.forgot(sessions, entries, freed, beside);
+    if stopped.is_some() {
+        words.push_str(&lang.not_all_forgotten(ids.len() - sessions));
+    }
+    Ok((words, stopped))
+}
+
+/// Gives back the space of what is gone; how many bytes.
+fn free(place: &Place, journal: &Journal, beside: bool) -> Result<u64, Stop> {
+    let images = if beside { 0 } else { prune_images(journal, &place.home).map_err(stop)? };
+    Ok(images + journal.compact().map_err(|error| setup::stop(&error))?)
+}
+
+/// Forgets a session with all that it keeps beside the journal; says how many entries have no content any more.
+async fn forget_one(place: &Place, journal: &Journal, worker: &Worker, id: SessionId) -> Result<u64, Stop> {
+    let agents = Census::new(journal).agents(id).map_err(stop)?;
+    let clear = || {
+        Store::files(&place.home, id).clear().map_err(|error| error.to_string())?;
+        let shelves = agents.iter().map(|row| Shelf::of(&place.home, row.agent));
+        shelves.into_iter().try_for_each(|shelf| shelf.clear()).map_err(|error| error.to_string())
+    };
+    let by = place.principal("cli");
+    let forgotten = forget_sessions(journal, worker, &[id], &by, clear).await.map_err(stop)?;
+    Ok(forgotten.entries)
 }
 
 /// This process, as the owner of what it forgets.
@@ -129,7 +162,7 @@ pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
             return Ok(None);
         }
         let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
-        desk::wait(forget(place, &desk.journal, &ids, lang)).map(Some)
+        Ok(Some(desk::wait(forget(place, &desk.journal, &ids, lang))?.0))
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),

@@ -1,0 +1,79 @@
+//! What is free though nobody has written a rule for it: each has a name, so that it can be asked for who allowed something.
+
+/// A built-in rule that allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Free {
+    /// Answering whoever asked.
+    Answer,
+    /// Working with colleagues.
+    Team,
+    /// Asking what the user has set up for it: logs, metrics.
+    SetUp,
+    /// Reading inside the project.
+    Read,
+    /// Reading in the folders that settings name besides.
+    ReadAlso,
+    /// Reading and writing in a folder of its own.
+    Own,
+    /// Reading and writing where nothing is kept: `/dev/null`.
+    Device,
+    /// A command that does no more than what was judged place by place.
+    Places,
+    /// What a command line pipes into, if nothing of it needs a word.
+    Rest,
+    /// A host that the member's definition names.
+    Hosts,
+}
+
+impl Free {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Answer,
+        Self::Team,
+        Self::SetUp,
+        Self::Read,
+        Self::ReadAlso,
+        Self::Own,
+        Self::Device,
+        Self::Places,
+        Self::Rest,
+        Self::Hosts,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Answer => "answer",
+            Self::Team => "team",
+            Self::SetUp => "set-up",
+            Self::Read => "read-inside",
+            Self::ReadAlso => "read-additional",
+            Self::Own => "own-folder",
+            Self::Device => "empty-device",
+            Self::Places => "judged-by-place",
+            Self::Rest => "rest-of-line",
+            Self::Hosts => "allowed-hosts",
+        }
+    }
+
+    /// What the judge says of it.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Answer => "answering is always allowed",
+            Self::Team => "working with the team is always allowed",
+            Self::SetUp => "asking what the user has set up is always allowed",
+            Self::Read => "reading inside the project is always allowed",
+            Self::ReadAlso => "reading in `additionalDirectories` is always allowed",
+            Self::Own => "a folder of its own is always open to it",
+            Self::Device => "a device that holds nothing",
+            Self::Places => "it does no more than its places say",
+            Self::Rest => "the rest of the line",
+            Self::Hosts => "the member's `allowed_hosts`",
+        }
+    }
+
+    /// Which of them a judgement's words speak of; whatever stands before says where that was.
+    pub fn of(rule: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|free| rule.ends_with(free.words()))
+    }
+}

@@ -1,0 +1,148 @@
+//! `fork`: goes on from a point of a run, in a session of its own and, unless somebody says otherwise, in a copy of the
+//! project, with files as they were then. The run and the project are only read.
+
+use std::path::Path;
+
+use max_team_core::policy::Sight;
+use max_team_core::team::Constraints;
+use max_team_runtime::replay::{Fork as Forking, Site, Tape};
+use max_team_runtime::rewind::Rewind;
+use max_team_runtime::{Open, Sessions, Which};
+use max_team_tools::copy::{Copies, Copy, Order};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::{Ready, Seating, chat, drive, is_terminal, warm};
+use crate::args::Fork;
+use crate::config::choice::Strength;
+use crate::exit::{Exit, Stop};
+use crate::headless::{self, Headless, Out, Task};
+use crate::permissions;
+use crate::record;
+use crate::setup::{self, Place};
+use crate::team::Seated;
+use crate::terminal::text::clean_line;
+use crate::words::Lang;
+
+/// Files that could not be put back and are named one by one.
+const LEFT_MAX: usize = 20;
+
+/// The copy that is worked in.
+struct Copied {
+    id: String,
+    /// What became of its files; nothing, if there was nothing to put back.
+    back: Option<Back>,
+}
+
+/// What became of files that were to be as they were.
+enum Back {
+    /// So many are; these are not, and why.
+    Done(usize, Vec<(String, String)>),
+    /// Nobody here knows how they were.
+    Unknown,
+}
+
+pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
+    let tape = record::find(place, Some(&options.run))?;
+    let (talk, _) = record::talk(&tape, options.team.clone(), options.coordinator)?;
+    let edits = options.edit.is_some();
+    let mut copied = None;
+    let ready = Ready::read_in(place, &talk, |root| {
+        // What cannot be gone on from is said before anything is made.
+        let point = tape.fork(options.at, edits, root, Site::Here).map_err(setup::failed)?.forked.seq;
+        if options.here {
+            return Ok(root.to_path_buf());
+        }
+        let copy = copy(place, root, &tape)?;
+        let back = if tape.is_last(point) { None } else { Some(back(place, &tape, point, root, &copy)?) };
+        copied = Some(Copied { id: copy.id().to_owned(), back });
+        Ok(copy.root())
+    })?;
+    let Ready { config, chosen, root: work, seated: Seated { definition, settings, team, crew } } = ready;
+    let lang = place.lang(&config);
+    let left: Vec<String> = match &copied {
+        Some(Copied { back: Some(Back::Done(_, left)), .. }) => left.iter().map(|(path, _)| path.clone()).collect(),
+        _ => Vec::new(),
+    };
+    let site = match &copied {
+        None => Site::Here,
+        Some(Copied { back: Some(Back::Done(..)), .. }) => Site::Back(&left),
+        Some(_) => Site::Copy,
+    };
+    let Forking { forked, words } = tape.fork(options.at, edits, &work, site).map_err(setup::failed)?;
+    let first = options.edit.clone().or_else(|| options.prompt.clone()).or(words);
+    let copy = copied.as_ref().map(|copied| copied.id.as_str());
+    headless::talk(&lang.forked(&forked.session.to_string(), forked.seq, copy, &work.display().to_string()));
+    told(copied.and_then(|copied| copied.back).as_ref(), lang);
+    headless::talk(&lang.fork_alone(&tape.others().map_err(setup::failed)?));
+    let open = Open { which: Which::Fork(Box::new(forked)), definition, settings, schema: None, team };
+    warm(&chosen.router, &chosen.model.provider);
+    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let house = setup::house(place, &config, journal, chosen.router.clone(), "a fork")?;
+    let chats = !options.print && is_terminal();
+    house.remember(setup::remember(place, &config, &chosen, chats)?);
+    if chats {
+        let crew = Some((crew, talk.ways(&config)));
+        return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, ..Seating::at(work) });
+    }
+    let face = Headless {
+        handle: house.clone(),
+        by: place.principal("headless"),
+        cwd: work,
+        task: Task::Say(first.unwrap_or_default()),
+        format: options.output_format,
+        partial: false,
+        key_source: chosen.key_source.clone(),
+        yes: false,
+        lang,
+        verbose: options.team.verbose,
+        out: Out::default(),
+        mates: Vec::new(),
+        record: None,
+    };
+    drive(&house, |signals| face.run(open, signals))
+}
+
+/// A copy of the project to go on in, with the rules that lie in it, whatever git thinks of them.
+fn copy(place: &Place, root: &Path, tape: &Tape) -> Result<Copy, Stop> {
+    let rules = permissions::load(place, root, &permissions::Flags::default())?.permissions;
+    let sight = Sight::under(&Constraints::default(), &rules);
+    let named = permissions::FILES.map(str::to_owned);
+    let (id, by) = (format!("fork_{}", Uuid::now_v7().simple()), format!("fork of {}", tape.session));
+    let at_ms = jiff::Timestamp::now().as_millisecond();
+    let order = Order { id: &id, project: root, sight: &sight, named: &named, by: &by, at_ms };
+    let made = Copies::within(&place.home).make(&order, &CancellationToken::new());
+    made.map_err(|error| Stop::said(Exit::Failed, |lang| lang.no_fork_copy(&error.to_string())))
+}
+
+/// Puts the files of a copy as they were behind an entry, as far as the journal knows how that was.
+fn back(place: &Place, tape: &Tape, behind: u64, project: &Path, copy: &Copy) -> Result<Back, Stop> {
+    let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
+    if Sessions::new(&journal).row(tape.session).is_err() {
+        return Ok(Back::Unknown);
+    }
+    let rewind = Rewind::new(&journal, &place.home, tape.session);
+    let (plan, outcome) = rewind.restore(behind, project, &copy.root()).map_err(setup::failed)?;
+    let lang = place.speaks();
+    let skipped = plan.skipped.iter().map(|skip| (skip.path.clone(), lang.rewind_skip(&skip.why)));
+    let failed = outcome.failed.iter().map(|failed| (failed.path.clone(), failed.why.clone()));
+    let unseen = plan.left.iter().map(|left| (lang.rewind_left_what(left), lang.rewind_left_why(left.why)));
+    Ok(Back::Done(outcome.done.len(), skipped.chain(failed).chain(unseen).collect()))
+}
+
+/// Says what became of the files.
+fn told(back: Option<&Back>, lang: Lang) {
+    match back {
+        None => {}
+        Some(Back::Unknown) => headless::talk(lang.fork_files_unknown()),
+        Some(Back::Done(done, left)) => {
+            headless::talk(&lang.fork_files(*done));
+            for (path, why) in left.iter().take(LEFT_MAX) {
+                headless::talk(&clean_line(&lang.fork_file_left(path, why)));
+            }
+            if left.len() > LEFT_MAX {
+                headless::talk(&lang.fork_more_left(left.len() - LEFT_MAX));
+            }
+        }
+    }
+}
