@@ -34,14 +34,15 @@ pub(crate) fn run(place: &Place, options: &args::Compare) -> anyhow::Result<Exit
 }
 
 fn told(comparison: &Comparison, lang: Lang) -> String {
-    let mut text = match &comparison.parting {
-        None => format!("{}\n", lang.same_way()),
+    let mut text = comparison.shared_seq.map(|seq| format!("{}\n", lang.shared_past(seq))).unwrap_or_default();
+    match &comparison.parting {
+        None => text.push_str(&format!("{}\n", lang.same_way())),
         Some(parting) => {
             let head = lang.parted_at(&clean_line(&parting.agent), parting.step);
             let (a, b) = (step(parting.a.as_ref(), lang), step(parting.b.as_ref(), lang));
-            format!("{head}\n  A {a}\n  B {b}\n")
+            text.push_str(&format!("{head}\n  A {a}\n  B {b}\n"));
         }
-    };
+    }
     text.push_str(&format!("\n{}", figures(&comparison.a, &comparison.b, lang)));
     let (a, b) = (&comparison.a.answer, &comparison.b.answer);
     if a == b {

@@ -1,5 +1,7 @@
 //! `replay --strict`: would the team of today send what was sent then? A regression test for a team, offline.
 
+use std::path::Path;
+
 use max_team_runtime::replay::{Call, Change, Judged, Tape};
 use max_team_runtime::{Open, Which};
 use max_team_tools::diff;
@@ -12,7 +14,7 @@ use crate::models;
 use crate::record;
 use crate::setup::{self, Place};
 use crate::team::{Seated, Who};
-use crate::terminal::text::clean;
+use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
 /// Lines of a diff that people are shown; `--json` has all of it.
@@ -23,7 +25,11 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     let calls = hold(place, options, &tape)?;
     let diverged = calls.iter().filter(|call| !call.changes.is_empty()).count();
     let lang = place.speaks();
-    let text = if options.json { lines(&tape, &calls, diverged) } else { told(&tape, &calls, lang) };
+    let mut text = if options.json { lines(&tape, &calls, diverged) } else { told(&tape, &calls, lang) };
+    if diverged > 0 && !options.json && Path::new(&tape.cwd) != place.cwd {
+        let here = place.cwd.display().to_string();
+        text.push_str(&format!("\n{}\n", lang.made_elsewhere(&clean_line(&tape.cwd), &here)));
+    }
     super::print(&text)?;
     match diverged {
         0 => Ok(Exit::Ok),

@@ -159,6 +159,16 @@ impl Lang {
         )
     }
 
+    /// What was recorded somewhere else follows from what lies there.
+    pub(crate) fn made_elsewhere(self, then: &str, here: &str) -> String {
+        say!(
+            self,
+            "The run was made in {then}, and this is {here}: its instructions, definitions and rules are looked for here. \
+             Run it in its project.",
+            "这次运行是在 {then} 进行的，而这里是 {here}：指令、定义与规则都取自这里。请在它的项目中执行。"
+        )
+    }
+
     pub(crate) fn forked(self, session: &str, seq: u64, copy: Option<&str>, root: &str) -> String {
         match copy {
             Some(copy) => say!(
@@ -214,6 +224,14 @@ impl Lang {
             self,
             "there is no copy of the project to go on in: {why}; --here goes on in the project itself",
             "无法建立项目副本：{why}；用 --here 直接在项目中继续"
+        )
+    }
+
+    pub(crate) fn shared_past(self, seq: u64) -> String {
+        say!(
+            self,
+            "One goes on from the other: what both share, up to entry {seq}, is left out.",
+            "其中一次从另一次分出：两者共有的部分（到第 {seq} 条记录）不计。"
         )
     }
 

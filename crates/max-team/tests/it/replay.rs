@@ -357,6 +357,31 @@ fn two_runs_are_compared() {
     said(&chinese, 0, &["第 3 步分开", "模型调用"]);
 }
 
+/// What a fork shares with the run that it goes on from is no difference.
+#[test]
+fn a_fork_is_compared_behind_the_point_where_it_parted() {
+    let texts = ["x", "again x", "another way"].map(Reply::text);
+    let replies: Vec<Reply> = [look().usage(900, 7, 0, 0)].into_iter().chain(texts).collect();
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server).file("a.txt", "x\n");
+    program.run(&["-p", "What is in a.txt?"]);
+    program.run(&["-c", "-p", "And now?"]);
+    let origin = sessions(&program).remove(0);
+    program.run(&["fork", &origin, "--at", "turn:2", "--here", "--edit", "And then?"]);
+    let fork = sessions(&program).into_iter().find(|id| *id != origin).unwrap();
+    for (a, b) in [(&origin, &fork), (&fork, &origin)] {
+        let ran = program.run(&["compare", a, b]);
+        said(&ran, 0, &["One goes on from the other", "They part at step 1 of max", "is told And now?", "And then?"]);
+        let json = program.run(&["compare", a, b, "--json"]).json();
+        let compared = &json["comparison"];
+        assert!(
+            compared["shared_seq"].as_u64().is_some() && compared["a"]["calls"] == compared["b"]["calls"],
+            "{json}"
+        );
+        assert_eq!(compared["a"]["usage"]["input"], compared["b"]["usage"]["input"], "{json}");
+    }
+}
+
 /// A run that was killed in the middle of a turn has paid for what was answered until then.
 #[test]
 fn what_an_unfinished_run_has_spent_is_compared() {

@@ -2,13 +2,13 @@
 //!
 //! Whoever works beside others is never at the same place twice, so what one agent did is held against what the same one
 //! did in the other run: by its name, its task and how many of them there were before. Ids and places, which are new in
-//! every run, do not count.
+//! every run, do not count. Where one goes on from the other, what both share does not count either.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use max_team_core::chat::{Part, Usage};
 use max_team_core::event::{End, Event, Outcome, Steered, ToolDone, TurnStarted};
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, SessionId};
 use max_team_core::ledger::Charge;
 use max_team_core::turn::Turn;
 use serde::Serialize;
@@ -74,6 +74,8 @@ pub struct Figures {
 /// Two runs side by side.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Comparison {
+    /// Where one goes on from the other: the last entry that both have. Only what follows is compared.
+    pub shared_seq: Option<u64>,
     /// Where they parted; nowhere, if everybody did the same.
     pub parting: Option<Parting>,
     /// The first.
@@ -91,7 +93,10 @@ struct Voice {
 impl Tape {
     /// Holds it against another.
     pub fn compare(&self, other: &Self) -> Result<Comparison, RuntimeError> {
-        let ((ours, a), (theirs, b)) = (self.voices()?, other.voices()?);
+        let from_us = other.forked()?.filter(|(session, _)| *session == self.session).map(|(_, seq)| seq);
+        let from_them = self.forked()?.filter(|(session, _)| *session == other.session).map(|(_, seq)| seq);
+        let (ours, a) = self.voices(from_us.unwrap_or_default())?;
+        let (theirs, b) = other.voices(from_them.unwrap_or_default())?;
         let mut partings: Vec<(u64, Parting)> = Vec::new();
         for voice in &ours {
             let same = theirs.iter().find(|other| other.name == voice.name);
@@ -101,17 +106,31 @@ impl Tape {
             partings.extend(parted(&voice.name, &[], &voice.steps));
         }
         let first = partings.into_iter().min_by_key(|(at_ms, _)| *at_ms);
-        Ok(Comparison { parting: first.map(|(_, parting)| parting), a, b })
+        Ok(Comparison { shared_seq: from_us.or(from_them), parting: first.map(|(_, parting)| parting), a, b })
     }
 
-    /// What everybody did, and what it came to.
-    fn voices(&self) -> Result<(Vec<Voice>, Figures), RuntimeError> {
-        let began_ms = self.entries.first().map_or(0, |entry| entry.at_ms);
+    /// The session that it goes on from, and the last entry that it took along.
+    fn forked(&self) -> Result<Option<(SessionId, u64)>, RuntimeError> {
+        let Some(entry) = self.entries.iter().find(|entry| entry.event == "forked") else { return Ok(None) };
+        Ok(match event_of(entry)? {
+            Event::Forked(forked) => Some((forked.session, forked.seq)),
+            _ => None,
+        })
+    }
+
+    /// What everybody did behind an entry, and what it came to.
+    fn voices(&self, behind: u64) -> Result<(Vec<Voice>, Figures), RuntimeError> {
+        let later = || self.entries.iter().filter(|entry| entry.seq > behind);
+        let began_ms = later().next().map_or(0, |entry| entry.at_ms);
+        let active: HashSet<&str> = later().map(|entry| entry.stream.as_str()).collect();
         let mut figures =
             Figures { ms: since(began_ms, self.entries.last().map_or(0, |entry| entry.at_ms)), ..Figures::default() };
         let mut order: Vec<(AgentId, String)> = Vec::new();
         for entry in self.entries.iter().filter(|entry| entry.event == "agent_started") {
             let Event::AgentStarted(started) = event_of(entry)? else { continue };
+            if !active.contains(entry.stream.as_str()) {
+                continue;
+            }
             let given = started.assignment.as_ref();
             let mate = given.and_then(|given| given.life.mate());
             let name = mate.map_or(&started.definition.name, |mate| &mate.name);
@@ -132,6 +151,10 @@ impl Tape {
             let (mut steps, mut names, mut turn) = (Vec::new(), BTreeMap::new(), Turn::new());
             for (seq, at_ms, event) in self.events(*agent)? {
                 turn.apply(&event);
+                if seq <= behind {
+                    said(&event, &mut names);
+                    continue;
+                }
                 figures.count(&event, *agent == self.lead, &names);
                 let key = if let Event::ToolDone(done) = &event { Some(done.key.clone()) } else { None };
                 let add = |(kind, text): (&'static str, String)| {
