@@ -2,6 +2,7 @@
 //!
 //! A zone that `TZ` names is read from its own file: a database of all names would walk over six hundred files to find one.
 
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -16,7 +17,8 @@ const ZONE_BYTES_MAX: u64 = 1 << 20;
 /// The zone.
 pub fn zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
-    ZONE.get_or_init(|| named(std::env::var("TZ").ok().as_deref(), &folders()).unwrap_or_else(TimeZone::system)).clone()
+    let of = |variable: Option<OsString>| named(variable.as_deref().and_then(OsStr::to_str), &folders());
+    ZONE.get_or_init(|| of(std::env::var_os("TZ")).unwrap_or_else(TimeZone::system)).clone()
 }
 
 /// This moment, there.

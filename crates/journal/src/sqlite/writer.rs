@@ -110,6 +110,7 @@ impl Writer {
     }
 
     /// Waits once for others, if nobody minds. A transaction costs more than the commits in it.
+    #[expect(clippy::disallowed_methods, reason = "company is waited for, and nobody says when all are there")]
     fn gather(&mut self, jobs: &mut Vec<Job>) {
         let is_patient = |job: &Job| matches!(job, Job::Commit(commit, _) if commit.patient);
         if jobs.len() + self.jobs.len() < GATHERED_MIN && jobs.iter().all(is_patient) {
