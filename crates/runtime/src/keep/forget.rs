@@ -76,7 +76,9 @@ async fn erase(
         streams.extend(census.streams(*session)?);
     }
     let mut payloads = journal.payloads_of(&streams)?;
-    let rows = rows(journal, &streams, &payloads, sessions)?;
+    let letters = letters(journal, &streams, by)?;
+    payloads.extend(letters.iter().map(|letter| letter.payload_hash));
+    let rows = rows(journal, &streams, letters, &payloads, sessions)?;
     // Another process may count on a text being there that it has stored itself.
     if journal.living()?.iter().all(|other| other.id == worker.id()) {
         payloads.extend(texts(journal, &streams)?);
@@ -87,14 +89,22 @@ async fn erase(
     Ok(Forgotten { entries: journal.erase(erase).await? })
 }
 
+/// What those who work in these sessions have written to whoever forgets them.
+fn letters(journal: &Journal, streams: &BTreeSet<String>, by: &Principal) -> Result<Vec<Entry>, RuntimeError> {
+    let mut all = read(journal, &format!("mail/{}", by.address()))?;
+    all.retain(|entry| matches!(event_of(entry), Ok(Event::Mailed(letter)) if streams.contains(&letter.from)));
+    Ok(all)
+}
+
 /// What becomes of the rows: those of what goes are deleted, and those that what stays makes are made again.
 fn rows(
     journal: &Journal,
     streams: &BTreeSet<String>,
+    letters: Vec<Entry>,
     payloads: &BTreeSet<Hash>,
     sessions: &[SessionId],
 ) -> Result<Vec<Projection>, RuntimeError> {
-    let mut entries: Vec<Entry> = Vec::new();
+    let mut entries = letters;
     for stream in streams {
         entries.extend(read(journal, stream)?);
     }
