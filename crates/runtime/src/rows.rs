@@ -229,18 +229,15 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
     let session = letter.body.get("session").and_then(serde_json::Value::as_str);
     match (letter.kind, session) {
         // When it was written, not when it was stored: whoever sends it knows only the first.
-        (Kind::PlanApprovalRequest, Some(session)) => match letter.to.strip_prefix("plan/") {
-            Some(plan) => put(PLAN_OPEN, plan, letter.sent_at_ms, &session),
-            None => Vec::new(),
-        },
+        (Kind::PlanApprovalRequest, Some(session)) => {
+            let plan = letter.to.strip_prefix("plan/");
+            plan.map(|plan| put(PLAN_OPEN, plan, letter.sent_at_ms, &session)).unwrap_or_default()
+        }
         // Somebody else has said for an agent that it cannot work: it may have said nothing itself.
         (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
-        // What people are written stays when a session is forgotten.
-        (_, Some(session)) if letter.to.starts_with("agent/") => {
-            put(session::USED, session, letter.sent_at_ms, &letter.sent_at_ms)
-        }
+        (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &letter.sent_at_ms),
         _ => Vec::new(),
     }
 }

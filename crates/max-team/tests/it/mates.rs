@@ -1,6 +1,8 @@
 //! Teammates as people see them: letters and what became of each, writing to somebody from another terminal, teams in files, and
 //! several who ask at once.
 
+use max_team_journal::{Journal, Options};
+use max_team_runtime::compare_rows;
 use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
@@ -347,4 +349,11 @@ fn the_session_last_used_is_the_one_in_which_something_was_last_done() {
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], second.as_str());
     ok(program.run(&["-r", &first, "-p", ""]));
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], first.as_str(), "alice has read it");
+    // What she wrote to the user is forgotten with it, and so is when it was used.
+    let journal = || Journal::open(program.home(), Options::default()).unwrap();
+    let is_told = || program.journal().iter().any(|entry| entry.to_string().contains("Tabs it is."));
+    assert!(is_told());
+    ok(program.run(&["sessions", "forget", &first, "--yes"]));
+    assert!(!is_told() && compare_rows(&journal()).unwrap().is_empty());
+    assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["session"], second.as_str());
 }

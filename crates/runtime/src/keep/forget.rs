@@ -124,7 +124,7 @@ fn decide(
 struct Elsewhere {
     /// Their entries.
     seqs: BTreeSet<u64>,
-    /// Everything in the streams whose rows follow from more than one entry.
+    /// Those that rows follow from, with everything in the streams whose rows follow from more than one entry.
     shared: Vec<Entry>,
 }
 
@@ -146,7 +146,8 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
         entries.iter().map(|entry| &*entry.actor).filter(|who| who.starts_with(PERSON)).collect();
     for person in people {
         let letters = all_entries(journal, [&format!("mail/{person}")])?;
-        seqs.extend(letters.iter().filter(|letter| streams.contains(&letter.actor)).map(|letter| letter.seq));
+        let mine = letters.into_iter().filter(|letter| streams.contains(&letter.actor));
+        shared.extend(mine.inspect(|letter| drop(seqs.insert(letter.seq))));
     }
     Ok(Elsewhere { seqs, shared })
 }
