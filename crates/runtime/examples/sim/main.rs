@@ -18,7 +18,7 @@ mod team;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -128,6 +128,9 @@ impl Schedule {
 fn run(story: &'static Story, schedule: &Schedule, plant: Option<&Plant>) -> Result<(Outcomes, Cost), String> {
     let replay = Replay::read(story.recording).unwrap();
     let folder = Folder::new();
+    if story.copied {
+        folder.control();
+    }
     let mut world = World {
         story,
         root: &folder.0,
@@ -236,6 +239,12 @@ impl Folder {
             std::fs::write(path.join(name), "one\n").unwrap();
         }
         Self(path)
+    }
+
+    /// Puts it under version control, of which a copy is made.
+    fn control(&self) {
+        let made = Command::new("git").args(["init", "-q"]).current_dir(&self.0).status().unwrap();
+        assert!(made.success(), "a copy is made of a repository");
     }
 }
 
@@ -364,6 +373,9 @@ fn plants(calm: &[Calm], json: bool) -> bool {
     });
     !missed.into_inner()
 }
+
+// Whoever works in a copy has its `git` run within walls, which this program then builds.
+max_team_tools::command::child_before_main!();
 
 fn main() -> ExitCode {
     let done = wanted().and_then(|wanted| Ok((calm()?, wanted)));

@@ -12,14 +12,17 @@ pub(crate) struct Story {
     pub(crate) approve: Approve,
     /// What the user says: the first to begin with, the others while that is worked on.
     pub(crate) said: &'static [&'static str],
+    /// Whether somebody works in a copy of the project, which is then under version control.
+    pub(crate) copied: bool,
     pub(crate) recording: &'static str,
 }
 
-pub(crate) const STORIES: [Story; 7] = [
+pub(crate) const STORIES: [Story; 8] = [
     Story {
         name: "plan",
         approve: Approve::Plan,
         said: &["do it"],
+        copied: false,
         recording: r#"
 answers:
   - parts: [{tool: submit_plan, input: {goal: g, tasks: [
@@ -39,6 +42,7 @@ members:
         name: "calls",
         approve: Approve::Plan,
         said: &["do it"],
+        copied: false,
         recording: r#"
 answers:
   - parts:
@@ -58,6 +62,7 @@ members:
         name: "mail",
         approve: Approve::Never,
         said: &["do it"],
+        copied: false,
         recording: r#"
 answers:
   - parts:
@@ -81,6 +86,7 @@ members:
         name: "list",
         approve: Approve::Plan,
         said: &["do it"],
+        copied: false,
         recording: r#"
 answers:
   - parts:
@@ -114,6 +120,7 @@ members:
         name: "approvals",
         approve: Approve::Each,
         said: &["do it"],
+        copied: false,
         recording: r#"
 answers:
   - parts: [{tool: submit_plan, input: {goal: g, tasks: [{id: a, agent: leo, description: A}]}}]
@@ -131,6 +138,7 @@ members:
         name: "background",
         approve: Approve::Plan,
         said: &["do it"],
+        copied: false,
         recording: r#"
 answers:
   - parts:
@@ -149,6 +157,7 @@ members:
         name: "words",
         approve: Approve::Plan,
         said: &["first", "second", "third"],
+        copied: false,
         recording: r#"
 answers:
   - parts: [{tool: dispatch_task, input: {agent: ada, description: Look}}]
@@ -158,6 +167,19 @@ answers:
   - {text: Good.}
 members:
   ada: [{parts: [{tool: read_file, input: {path: a.txt}}]}, {text: It says one.}]
+"#,
+    },
+    Story {
+        name: "copy",
+        approve: Approve::Plan,
+        said: &["do it"],
+        copied: true,
+        recording: r#"
+answers:
+  - parts: [{tool: dispatch_task, input: {agent: eve, description: Change}}]
+  - text: It is taken.
+members:
+  eve: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: one+a}}, {tool: pay, input: {what: copy}}]}, {text: Changed.}]
 "#,
     },
 ];

@@ -10,7 +10,7 @@ use max_team_core::message::{Principal, Role};
 use max_team_core::plan::event::Approve;
 use max_team_core::policy::{Action, Class, Deed};
 use max_team_core::tasks;
-use max_team_core::team::{Cache, Constraints, Definition, Model, Place, Settings};
+use max_team_core::team::{Cache, Constraints, Definition, Isolation, Model, Place, Settings};
 use max_team_journal::{Journal, WorkerInfo};
 use max_team_llm::{Replay, Router};
 use max_team_runtime::skills::Places;
@@ -129,8 +129,10 @@ pub(crate) fn open(which: Which, approve: Approve) -> Open {
     let mut tides = mate("tides", &CHANGES);
     tides.definition.place = Place::Expert;
     tides.definition.cache = Some(Cache { ttl_s: 3_600, keys: vec!["port".into()] });
+    let mut eve = mate("eve", &CHANGES);
+    eve.definition.isolation = Isolation::Worktree;
     let team = Team {
-        members: vec![mate("ada", &["read_file"]), mate("leo", &CHANGES), mate("ray", &CHANGES)],
+        members: vec![mate("ada", &["read_file"]), mate("leo", &CHANGES), mate("ray", &CHANGES), eve],
         experts: vec![explore, general, tides],
         approve,
         max_parallel: 6,
