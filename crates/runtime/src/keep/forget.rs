@@ -146,8 +146,9 @@ fn elsewhere(journal: &Journal, streams: &BTreeSet<String>, entries: &[Entry]) -
         entries.iter().map(|entry| &*entry.actor).filter(|who| who.starts_with(PERSON)).collect();
     for person in people {
         let letters = all_entries(journal, [&format!("mail/{person}")])?;
-        let mine = letters.into_iter().filter(|letter| streams.contains(&letter.actor));
-        shared.extend(mine.inspect(|letter| drop(seqs.insert(letter.seq))));
+        let mine: Vec<Entry> = letters.into_iter().filter(|letter| streams.contains(&letter.actor)).collect();
+        seqs.extend(mine.iter().map(|letter| letter.seq));
+        shared.extend(mine);
     }
     Ok(Elsewhere { seqs, shared })
 }
