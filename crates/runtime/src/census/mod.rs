@@ -27,7 +27,7 @@ use crate::session::{self, Sessions};
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
-pub use record::{Allowed, Filter, Record, Word};
+pub use record::{Allowed, Filter, Met, Record, Unmet, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 

@@ -185,7 +185,16 @@ impl Tape {
                     return Err(BadTape::Cut(entries.len()));
                 }
                 let (lead, cwd) = opened(&entries).ok_or_else(|| bad("no entry says who leads".to_owned()))?;
-                return Ok(Self { session, lead, cwd, entries, texts, kept: Some(kept) });
+                return Ok(Self {
+                    session,
+                    lead,
+                    cwd,
+                    entries,
+                    texts,
+                    kept: Some(kept),
+                    damaged: Vec::new(),
+                    recorded: true,
+                });
             }
             if let (Some(name), Some(is)) = (line.text, line.is) {
                 texts.insert(name, is.into_bytes());
