@@ -110,7 +110,7 @@ fn garbage_is_corrupt() {
     fs::write(dir.path().join("journal.db"), "this is no database, whatever its name says ".repeat(100)).unwrap();
     let refused = refused(dir.path());
     assert!(matches!(refused, JournalError::Corrupt { .. }), "{refused}");
-    assert!(refused.to_string().contains("max-team doctor"), "{refused}");
+    assert!(refused.to_string().contains("max-team audit verify"), "{refused}");
 }
 
 #[test]
