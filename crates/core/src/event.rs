@@ -5,6 +5,8 @@
 //! each with a way to read the old form). Enums here are externally tagged: native blocks inside must pass through
 //! JSON byte for byte, which serde's other taggings do not allow.
 
+mod names;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -31,6 +33,8 @@ use crate::rewind::{FilesChanged, RewindEnded, Rewound};
 use crate::tasks::{ItemAdded, ItemMoved, ItemWritten};
 use crate::team::{Definition, Model, Settings};
 use crate::turn::Forked;
+
+pub use names::NAMES;
 
 /// The version that entries are written with.
 pub const VERSION: u32 = 1;

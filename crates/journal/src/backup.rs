@@ -75,8 +75,10 @@ impl Journal {
 
 /// Copies a file. Wherever it lay, it is the user's alone from now on.
 fn take(from: &Path, to: &Path) -> Result<(), JournalError> {
+    let read = fs::File::open(from);
+    read.map_err(|error| JournalError::Io { path: from.to_owned(), detail: error.to_string() })?;
     let copied = fs::copy(from, to).and_then(|_| fs::set_permissions(to, Permissions::from_mode(0o600)));
-    copied.map_err(|error| JournalError::Io { path: from.to_owned(), detail: error.to_string() })
+    copied.map_err(|error| sqlite::failed(to, &error))
 }
 
 /// A folder for the time of a restoration.

@@ -11,6 +11,7 @@ use max_team_core::hash::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::commit::{Append, Projection};
+use crate::entry::Entry;
 use crate::error::JournalError;
 use crate::own::ERASED;
 use crate::plan::encode;
@@ -35,6 +36,14 @@ pub struct Erase {
 pub(crate) struct Tombstone {
     pub(crate) payloads: Vec<Hash>,
     pub(crate) reason: String,
+}
+
+impl Tombstone {
+    /// The payloads that a tombstone accounts for. One that does not parse accounts for nothing.
+    pub(crate) fn of(entry: &Entry) -> Vec<Hash> {
+        let payload = entry.payload.as_deref().unwrap_or_default();
+        serde_json::from_slice::<Self>(payload).map(|said| said.payloads).unwrap_or_default()
+    }
 }
 
 impl Erase {

@@ -137,7 +137,7 @@ pub enum JournalError {
     },
     /// The file is damaged, or no journal at all.
     #[error(
-        "`{path}` is damaged: {detail}; `max-team doctor` tells more; restore a copy, or move the file aside to start anew"
+        "`{path}` is damaged: {detail}; `max-team audit verify` tells more; restore a copy, or move the file aside to start anew"
     )]
     Corrupt {
         /// The database.

@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::Journal;
+use crate::check::Detail;
 use crate::entry::Entry;
 use crate::error::JournalError;
 use crate::plan::encode;
@@ -29,6 +30,8 @@ struct Line<'a> {
     payload_hash: Hash,
     prev_hash: Hash,
     hash: Hash,
+    #[serde(skip_serializing_if = "<[Detail]>::is_empty")]
+    damaged: &'a [Detail],
 }
 
 /// JSON stays what it is; anything else becomes a text.
@@ -41,8 +44,8 @@ enum Payload<'a> {
 }
 
 impl Entry {
-    /// The entry as one line of JSON, without the line's end.
-    pub fn to_line(&self) -> Result<Vec<u8>, JournalError> {
+    /// The entry as one line of JSON, without the line's end; with what is wrong with it, if anything is.
+    pub fn to_line(&self, damaged: &[Detail]) -> Result<Vec<u8>, JournalError> {
         let payload = match self.payload.as_deref() {
             None => Payload::Erased,
             Some(bytes) => match serde_json::from_slice(bytes) {
@@ -65,6 +68,7 @@ impl Entry {
                 payload_hash: self.payload_hash,
                 prev_hash: self.prev_hash,
                 hash: self.hash,
+                damaged,
             },
         )?;
         // JSON may hold bare line ends between its tokens, never inside them.

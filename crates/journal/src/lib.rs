@@ -6,6 +6,7 @@
 //! and never looks inside a caller's payload.
 
 mod backup;
+mod check;
 mod commit;
 mod drift;
 mod entry;
@@ -43,6 +44,7 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::message::Envelope;
 use tokio::sync::oneshot;
 
+pub use self::check::{Check, Detail, FaultKind};
 pub use self::commit::{Append, Commit, Committed, Expect, Fence, Projection, Strength};
 pub use self::drift::{Drift, Drifted, How};
 pub use self::entry::Entry;
@@ -51,10 +53,11 @@ pub use self::error::JournalError;
 pub use self::fault::{Bent, Death};
 pub use self::fold::Folded;
 pub use self::outbox::{OutboxOp, Part, PartState};
+pub use self::own::OWN_EVENTS;
 pub use self::read::{Cursor, Item, Snapshot};
 pub use self::sqlite::Options;
 pub use self::timer::{Timer, TimerOp};
-pub use self::verify::{Fault, FaultKind, Report};
+pub use self::verify::{Fault, Report};
 pub use self::watch::{Nudges, Watch};
 pub use self::worker::{Worker, WorkerInfo};
 
@@ -116,6 +119,19 @@ impl Journal {
             return Self::open(dir, options);
         }
         Err(JournalError::Absent { path: dir.join(sqlite::FILE) })
+    }
+
+    /// The same for those who look at evidence: a journal that has lost its end can be read as far as it goes. What is
+    /// wrong with the file is among the faults that `verify` finds.
+    pub fn examine(dir: impl Into<PathBuf>) -> Result<Self, JournalError> {
+        match Self::find(dir, Options::default()) {
+            Err(JournalError::Corrupt { path, detail }) => match Sqlite::examine(&path, &detail) {
+                Ok(sqlite) => Ok(Self { engine: Engine::Sqlite(Arc::new(sqlite)) }),
+                // What was found first says more.
+                Err(_) => Err(JournalError::Corrupt { path, detail }),
+            },
+            found => found,
+        }
     }
 
     /// A journal that lives as long as its handles: for simulation and tests.
@@ -472,6 +488,14 @@ impl Journal {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(sqlite::Db::quick_check),
             Engine::Memory(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// What kept the file from being opened as any other is.
+    fn broken(&self) -> Option<&Detail> {
+        match &self.engine {
+            Engine::Sqlite(sqlite) => sqlite.broken(),
+            Engine::Memory(_) => None,
         }
     }
 

@@ -22,7 +22,7 @@ pub(crate) const CACHE_KIB: i64 = 1_024;
 pub(crate) const WRITER_CACHE_KIB: i64 = 4_096;
 /// Pages in the write-ahead log before they are moved into the database. A crash leaves at most about this much to be
 /// read again at the next start.
-pub(crate) const CHECKPOINT_PAGES: i64 = 4_000;
+pub(crate) const CHECKPOINT_PAGES: i64 = 2_000;
 /// Bytes that the write-ahead log keeps on disk for reuse.
 pub(crate) const LOG_BYTES_KEPT: i64 = 16 << 20;
 /// How long to wait for another process's transaction.

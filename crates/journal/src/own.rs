@@ -14,6 +14,22 @@ use crate::error::JournalError;
 use crate::outbox::{OutboxOp, PartState};
 use crate::timer::TimerOp;
 
+/// The names of the events that the journal writes on its own behalf.
+pub const OWN_EVENTS: [&str; 12] = [
+    "acked",
+    "erased",
+    "outbox_dead",
+    "outbox_put",
+    "outbox_retried",
+    "outbox_sending",
+    "outbox_sent",
+    "outbox_unknown",
+    "sealed",
+    "timer_cancelled",
+    "timer_fired",
+    "timer_set",
+];
+
 /// The stream of seals.
 pub(crate) const SEAL: &str = "seal";
 /// The stream of tombstones.

@@ -7,6 +7,7 @@ mod agents;
 mod args;
 mod commands;
 mod config;
+mod copies;
 mod demo;
 mod exit;
 mod figures;

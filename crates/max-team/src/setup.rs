@@ -24,7 +24,7 @@ use crate::config::{self, Config, Env, Override, Sources};
 use crate::exit::{Exit, Stop};
 use crate::models::Chosen;
 use crate::words::Lang;
-use crate::{agents, headless, permissions, skills, stdin};
+use crate::{agents, copies, headless, permissions, skills, stdin};
 
 /// The words that the lead is given first.
 const SOLO_PROMPT: &str = include_str!("../../../prompts/solo.md");
@@ -82,6 +82,30 @@ impl Place {
             &self.home,
             JournalOptions { sync_all_full: strength == Strength::Full, ..JournalOptions::default() },
         )
+    }
+
+    /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.
+    pub(crate) fn begin(&self, config: &Config) -> Result<Journal, Stop> {
+        if let Some(words) = self.emptied(self.lang(config), &config.audit.output) {
+            headless::talk(&words);
+        }
+        self.journal(config.journal.sync).map_err(|error| stop(&error))
+    }
+
+    /// What is to be said of a journal that is empty where something shows that it was not.
+    pub(crate) fn emptied(&self, lang: Lang, audit: &Path) -> Option<String> {
+        let path = self.home.join("journal.db");
+        let log = self.home.join("journal.db-wal");
+        let is_filled = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
+        if !path.is_file() || is_filled(&path) || is_filled(&log) {
+            return None;
+        }
+        let copies = copies::beside(&path);
+        let has_any = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+        let folders = ["logs", "files"].map(|name| self.home.join(name)).into_iter().find(has_any);
+        let trace = folders.or_else(|| Some(audit.to_owned()).filter(|file| is_filled(file)));
+        let trace = trace.map(|trace| trace.display().to_string()).or_else(|| copies.first().cloned())?;
+        Some(lang.journal_emptied(&path.display().to_string(), &trace, &copies))
     }
 
     /// Whether to paint.
@@ -366,7 +390,20 @@ pub(crate) fn project_root(place: &Place, config: &Config) -> Result<PathBuf, St
 
 /// A journal's failure as the end of the program.
 pub(crate) fn stop(error: &JournalError) -> Stop {
-    Stop::said(Exit::Failed, |lang| lang.journal_failure(error))
+    Stop::said(Exit::Failed, |lang| told(lang, error))
+}
+
+/// A journal's failure in words; of a damaged one also what lies beside it to go on with.
+pub(crate) fn told(lang: Lang, error: &JournalError) -> String {
+    match error {
+        JournalError::Corrupt { path, detail } => {
+            lang.file_damaged(&path.display().to_string(), detail, &copies::beside(path))
+        }
+        JournalError::Absent { path } if !copies::beside(path).is_empty() => {
+            lang.journal_failure(error) + &lang.copies_beside(&copies::beside(path))
+        }
+        error => lang.journal_failure(error),
+    }
 }
 
 /// The same for one of the runtime.
@@ -376,7 +413,10 @@ pub(crate) fn failed(error: RuntimeError) -> Stop {
         RuntimeError::Answered { .. } => Exit::Denied,
         _ => Exit::Failed,
     };
-    Stop::said(exit, |lang| lang.runtime_failure(&error))
+    Stop::said(exit, |lang| match &error {
+        RuntimeError::Journal(error) => told(lang, error),
+        error => lang.runtime_failure(error),
+    })
 }
 
 /// One name for one directory, so that `-c` finds its sessions through symbolic links.

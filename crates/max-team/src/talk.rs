@@ -67,7 +67,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let task = task(&talk)?;
     // The connection is prepared while the journal opens; a call that comes earlier simply waits for it.
     warm(&chosen.router, &chosen.model.provider);
-    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let journal = place.begin(&config)?;
     let which = setup::which(&talk, &journal)?;
     let initial = definition.initial_prompt.clone();
     let mates = match talk.mates.as_deref() {
@@ -160,7 +160,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
     let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
     let open = Open { which: Which::New, definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
-    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a plan")?;
     // Where somebody sits, they see the plan and decide.
     let is_chat = matches!(task, Task::Run { .. }) && is_terminal() && format == Format::Text && !talk.yes_to_plans;
@@ -218,7 +218,7 @@ pub(crate) fn skill(
     };
     let open = Open { which: Which::New, definition, settings, schema: None, team: None };
     warm(&chosen.router, &chosen.model.provider);
-    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
+    let journal = place.begin(&config)?;
     let house = setup::house(place, &config, journal, chosen.router.clone(), "a skill")?;
     let face = Headless {
         handle: house.clone(),

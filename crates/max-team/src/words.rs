@@ -55,6 +55,7 @@ mod agents;
 mod begin;
 mod cache;
 mod desk;
+mod evidence;
 mod files;
 mod keep;
 mod mates;

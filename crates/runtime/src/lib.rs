@@ -38,8 +38,8 @@ pub mod yaml;
 pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
 pub use census::{
-    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Person, PlanLine, Reason, Record, Roll, Set,
-    Span, SpanKind, Standing, Word,
+    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record, Roll,
+    Set, Span, SpanKind, Standing, Unmet, Word,
 };
 pub use error::RuntimeError;
 pub use handle::{

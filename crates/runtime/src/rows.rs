@@ -237,7 +237,7 @@ fn of_letter(letter: &Envelope) -> Vec<Projection> {
         (Kind::TaskResult, _) if letter.body.get("end").is_some_and(|end| end.get("broken").is_some()) => {
             letter.from.strip_prefix("agent/").map(|agent| delete(WORKING, agent)).into_iter().collect()
         }
-        (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &letter.sent_at_ms),
+        (_, Some(session)) => put(session::USED, session, letter.sent_at_ms, &true),
         _ => Vec::new(),
     }
 }

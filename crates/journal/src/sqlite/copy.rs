@@ -123,9 +123,13 @@ fn exchange(dir: &Path, from: &Path, kept: &Path) -> Result<(), JournalError> {
 
 /// The write-ahead log of a database in a file of any name.
 pub(crate) fn log_of(file: &Path) -> PathBuf {
-    let mut log = file.to_owned().into_os_string();
-    log.push("-wal");
-    log.into()
+    beside(file, "-wal")
+}
+
+fn beside(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.to_owned().into_os_string();
+    name.push(end);
+    name.into()
 }
 
 fn sync_folder(folder: &Path) -> io::Result<()> {
@@ -141,8 +145,15 @@ fn copy_out(db: &Db, to: &Path) -> Result<(), JournalError> {
         made.query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(()))?;
         made.close().map_err(|(_, error)| error)
     };
-    make().map_err(|error| problem(to, &error))?;
-    File::open(to).and_then(|file| file.sync_all()).map_err(|error| failed(to, &error))
+    let made = make().map_err(|error| problem(to, &error));
+    let synced =
+        made.and_then(|()| File::open(to).and_then(|file| file.sync_all()).map_err(|error| failed(to, &error)));
+    if synced.is_err() {
+        // Half a copy is none, and what SQLite keeps beside it is of no use without it.
+        drop(fs::remove_file(to));
+        drop(fs::remove_file(beside(to, "-journal")));
+    }
+    synced
 }
 
 fn copy(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
@@ -168,7 +179,7 @@ fn keep(made: &Path, to: &Path) -> Result<(), JournalError> {
     sync_folder(folder).map_err(|error| failed(to, &error))
 }
 
-fn failed(path: &Path, error: &io::Error) -> JournalError {
+pub(crate) fn failed(path: &Path, error: &io::Error) -> JournalError {
     let (path, detail) = (path.to_owned(), error.to_string());
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => JournalError::DiskFull { path },

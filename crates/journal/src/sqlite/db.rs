@@ -3,8 +3,8 @@
 //! Opening scans nothing, so it costs the same with ten entries as with a million. It never changes a file that a
 //! newer program wrote, or that is not ours. Migrations are only ever added.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::ErrorKind;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -15,6 +15,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
 use super::known::Known;
+use crate::check::Detail;
 use crate::error::JournalError;
 use crate::limits::{BUSY_MAX, CACHE_KIB, LOG_BYTES_KEPT, STATEMENTS_MAX, WRITER_CACHE_KIB};
 
@@ -94,7 +95,22 @@ impl Db {
         Ok(db)
     }
 
+    /// The same for a file that has lost its end. Nothing of it is moved or mended.
+    pub(super) fn open_broken(path: &Path) -> Result<Self, JournalError> {
+        // Who may write the schema is believed to know that the file is shorter than it says.
+        let db = Self::connect_after(path, "PRAGMA writable_schema = ON;")?;
+        db.run(|conn| {
+            conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+            conn.execute_batch("PRAGMA query_only = ON")
+        })?;
+        Ok(db)
+    }
+
     pub(super) fn connect(path: &Path) -> Result<Self, JournalError> {
+        Self::connect_after(path, "")
+    }
+
+    fn connect_after(path: &Path, first: &str) -> Result<Self, JournalError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> rusqlite::Result<Connection> {
             let mut conn = Connection::open_with_flags(path, flags)?;
@@ -103,7 +119,7 @@ impl Db {
             // Otherwise statements near a partial index are prepared again for every new value.
             conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             conn.execute_batch(&format!(
-                "PRAGMA mmap_size = 0; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY;"
+                "{first} PRAGMA mmap_size = 0; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA temp_store = MEMORY;"
             ))?;
             Ok(conn)
         };
@@ -159,6 +175,21 @@ impl Db {
     pub(super) fn run<T>(&self, run: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, JournalError> {
         run(&self.conn).map_err(|error| problem(&self.path, &error))
     }
+}
+
+/// How much of a file is missing, by what its first page says.
+pub(super) fn shortfall(path: &Path) -> Option<Detail> {
+    let mut head = [0; 32];
+    let mut file = File::open(path).ok()?;
+    file.read_exact(&mut head).ok()?;
+    let found = file.metadata().ok()?.len();
+    let number = |at: usize, bytes: usize| {
+        head.iter().skip(at).take(bytes).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    };
+    // The size of pages, in which 1 stands for what two bytes have no room for; and how many there are.
+    let size = Some(number(16, 2)).filter(|size| *size != 1).unwrap_or(1 << 16);
+    let expected = size * number(28, 4);
+    (found < expected).then_some(Detail::Short { found, expected })
 }
 
 /// The version that this program writes.

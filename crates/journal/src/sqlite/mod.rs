@@ -24,9 +24,11 @@ use max_team_core::id::WorkerId;
 use max_team_core::limits::COMMITS_QUEUED_MAX;
 use tokio::sync::{mpsc, oneshot};
 
-pub(crate) use self::copy::{log_of, restore};
+pub(crate) use self::copy::{failed, log_of, restore};
+use self::db::shortfall;
 pub(crate) use self::db::{Db, FILE, LOG};
 use self::writer::{Job, Writer};
+use crate::check::Detail;
 use crate::commit::{Commit, Committed, Projection, Strength};
 use crate::drift::Drifted;
 use crate::entry::Entry;
@@ -52,6 +54,8 @@ pub(crate) struct Sqlite {
     dir: PathBuf,
     path: PathBuf,
     options: Options,
+    /// What keeps it from being more than looked at.
+    broken: Option<Detail>,
     writer: Mutex<State>,
     readers: Mutex<Vec<Db>>,
     closed: AtomicBool,
@@ -83,12 +87,28 @@ impl Sqlite {
         Ok(Self::made(dir, path.to_owned(), Options::default(), State::Closed, vec![db]))
     }
 
+    /// The same for a file that cannot be opened as others are.
+    pub(crate) fn examine(path: &Path, detail: &str) -> Result<Self, JournalError> {
+        let db = Db::open_broken(path)?;
+        db.expect_known()?;
+        let dir = path.parent().unwrap_or(Path::new("")).to_owned();
+        let broken = shortfall(path).unwrap_or_else(|| Detail::File(detail.to_owned()));
+        let mut made = Self::made(dir, path.to_owned(), Options::default(), State::Closed, vec![db]);
+        made.broken = Some(broken);
+        Ok(made)
+    }
+
+    pub(crate) fn broken(&self) -> Option<&Detail> {
+        self.broken.as_ref()
+    }
+
     fn made(dir: PathBuf, path: PathBuf, options: Options, writer: State, readers: Vec<Db>) -> Self {
         Self {
             path,
             ear: Ear::new(dir.join("workers")),
             dir,
             options,
+            broken: None,
             writer: Mutex::new(writer),
             readers: Mutex::new(readers),
             closed: AtomicBool::new(false),
@@ -214,6 +234,7 @@ impl Sqlite {
         let idle = lock(&self.readers).pop();
         let db = match idle {
             Some(db) => db,
+            None if self.broken.is_some() => Db::open_broken(&self.path)?,
             None => Db::open_reader(&self.path)?,
         };
         let result = read(&db);

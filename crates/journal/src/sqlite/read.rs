@@ -86,8 +86,11 @@ impl Db {
             ))
             .map_err(failed)?;
         let mut rows = statement.query([stored(after), bound(limit)]).map_err(failed)?;
-        while let Some(row) = rows.next().map_err(failed)? {
-            if each(entry(row).map_err(failed)?)?.is_break() {
+        let mut last = after;
+        while let Some(row) = rows.next().map_err(|error| behind(last, failed(error)))? {
+            let entry = entry(row).map_err(|error| behind(last, failed(error)))?;
+            last = entry.seq;
+            if each(entry)?.is_break() {
                 break;
             }
         }
@@ -257,6 +260,20 @@ impl Db {
             }
             Ok(wrong)
         })
+    }
+}
+
+/// Where in the log a damaged file ends to be readable.
+fn behind(seq: u64, error: JournalError) -> JournalError {
+    match error {
+        JournalError::Corrupt { path, detail } => {
+            let detail = match seq {
+                0 => format!("no entry can be read ({detail})"),
+                _ => format!("nothing behind entry {seq} can be read ({detail})"),
+            };
+            JournalError::Corrupt { path, detail }
+        }
+        error => error,
     }
 }
 

@@ -110,7 +110,7 @@ fn garbage_is_corrupt() {
     fs::write(dir.path().join("journal.db"), "this is no database, whatever its name says ".repeat(100)).unwrap();
     let refused = refused(dir.path());
     assert!(matches!(refused, JournalError::Corrupt { .. }), "{refused}");
-    assert!(refused.to_string().contains("max-team doctor"), "{refused}");
+    assert!(refused.to_string().contains("max-team audit verify"), "{refused}");
 }
 
 #[test]
@@ -217,6 +217,38 @@ async fn a_truncated_database_is_corrupt() {
     fs::write(&path, "").unwrap();
     let absent = Journal::find(dir.path(), Options::default()).unwrap_err();
     assert_eq!(absent, JournalError::Absent { path });
+}
+
+/// What a file that has lost its end still holds can be read, and nothing of it is changed by looking.
+#[tokio::test]
+async fn a_truncated_database_is_read_as_far_as_it_goes() {
+    let (dir, journal) = on_disk();
+    for number in 0..400 {
+        journal.commit(fact("s", &format!("{number} {}", "x".repeat(900)))).await.unwrap();
+    }
+    journal.close().await.unwrap();
+    drop(journal);
+    let path = dir.path().join("journal.db");
+    let whole = fs::read(&path).unwrap();
+    for lost in [4_096, 40_960] {
+        let bytes = &whole[..whole.len() - lost];
+        fs::write(&path, bytes).unwrap();
+        assert!(matches!(Journal::find(dir.path(), Options::default()), Err(JournalError::Corrupt { .. })));
+        let journal = Journal::examine(dir.path()).unwrap();
+        let (mut read, mut check) = (0, journal.check_behind(0));
+        let walked = journal.export(1, |entry| {
+            assert_eq!((entry.seq, check.entry(entry)), (read + 1, Vec::new()));
+            read = entry.seq;
+            std::ops::ControlFlow::Continue(())
+        });
+        assert!(read > 200, "{read}");
+        assert!(walked.is_ok() || walked.unwrap_err().to_string().contains(&format!("behind entry {read}")));
+        let report = journal.verify().unwrap();
+        let short = report.faults[0].detail.to_string();
+        assert_eq!(short, format!("its end is missing: {} bytes of {} are there", bytes.len(), whole.len()));
+        drop(journal);
+        assert_eq!(fs::read(&path).unwrap(), bytes);
+    }
 }
 
 #[tokio::test]

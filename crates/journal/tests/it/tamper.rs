@@ -126,7 +126,7 @@ async fn a_rehashed_entry_does_not_link() {
         .unwrap();
     let faults = journal.verify().unwrap().faults;
     assert_eq!(faults[0].kind, Edited);
-    assert!(faults[0].detail.contains("does not follow"), "{faults:?}");
+    assert!(faults[0].detail.to_string().contains("does not follow"), "{faults:?}");
     assert!(faults.iter().any(|fault| fault.kind == SealBroken));
 }
 

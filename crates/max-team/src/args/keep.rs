@@ -79,7 +79,7 @@ pub(crate) struct Which {
     /// Of this task of a plan
     #[arg(long, value_name = "TASK")]
     pub(crate) task: Option<String>,
-    /// From then on: a date (2026-01-31), a time (2026-01-31T12:00:00Z), or how long ago (90m, 2h, 3d, 1w)
+    /// From then on: a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)
     #[arg(long, value_name = "WHEN", value_parser = when)]
     pub(crate) since: Option<i64>,
     /// Before then
@@ -94,10 +94,14 @@ fn when(text: &str) -> Result<i64, String> {
         return Ok(now.timestamp().as_millisecond().saturating_sub(ago_ms));
     }
     let at = text.parse::<jiff::Timestamp>().ok().or_else(|| {
-        let day = text.parse::<jiff::civil::DateTime>().ok()?;
+        let today = || {
+            let time = text.parse::<jiff::civil::Time>().ok().filter(|_| text.contains(':'))?;
+            Some(now.date().to_datetime(time))
+        };
+        let day = text.parse::<jiff::civil::DateTime>().ok().or_else(today)?;
         Some(day.to_zoned(now.time_zone().clone()).ok()?.timestamp())
     });
-    let wanted = || "it is a date (2026-01-31), a time (2026-01-31T12:00:00Z), or how long ago (90m, 2h, 3d, 1w)";
+    let wanted = || "it is a date (2026-01-31), a time (2026-01-31T12:00:00Z, or 14:30 today), or how long ago (90m, 2h, 3d, 1w)";
     at.map(jiff::Timestamp::as_millisecond).ok_or_else(|| wanted().to_owned())
 }
 

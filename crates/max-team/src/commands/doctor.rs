@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::config::choice::Face;
 use crate::exit::{Exit, Stop};
 use crate::models;
-use crate::setup::Place;
+use crate::setup::{self, Place};
 use crate::terminal::text::clean_line;
 use crate::words::Lang;
 
@@ -174,9 +174,12 @@ fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
 
 fn journal(place: &Place, rebuild: bool, findings: &mut Findings) {
     let (lang, what) = (findings.lang, findings.lang.journal());
+    if let Some(words) = place.emptied(lang, &place.home.join("logs/audit.jsonl")) {
+        findings.warn(what, words);
+    }
     let journal = match place.journal(crate::config::choice::Strength::Normal) {
         Ok(journal) => journal,
-        Err(error) => return findings.bad(what, lang.journal_failure(&error)),
+        Err(error) => return findings.bad(what, setup::told(lang, &error)),
     };
     let is_sound = is_sound(&journal, rebuild, findings);
     match (rebuild, is_sound) {
@@ -200,7 +203,7 @@ fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
             true
         }
         Ok(faults) => bad(findings, lang.database_damaged(&faults.join("; "))),
-        Err(error) => bad(findings, lang.journal_failure(&error)),
+        Err(error) => bad(findings, setup::told(lang, &error)),
     };
     let log = match journal.last_seq() {
         Ok(entries) if entries > VERIFIED_ENTRIES_MAX && !wanted => {
@@ -210,14 +213,28 @@ fn is_sound(journal: &Journal, wanted: bool, findings: &mut Findings) -> bool {
         Ok(entries) => match journal.verify() {
             Ok(report) if report.is_sound() => {
                 findings.good(what, lang.entries_hold(entries));
+                // Whoever makes them again is told there.
+                if !wanted {
+                    rows(journal, findings);
+                }
                 true
             }
             Ok(_) => bad(findings, lang.not_as_written().to_owned()),
-            Err(error) => bad(findings, lang.journal_failure(&error)),
+            Err(error) => bad(findings, setup::told(lang, &error)),
         },
-        Err(error) => bad(findings, lang.journal_failure(&error)),
+        Err(error) => bad(findings, setup::told(lang, &error)),
     };
     file && log
+}
+
+/// Says how many rows do not follow from the log; `audit verify` names them.
+fn rows(journal: &Journal, findings: &mut Findings) {
+    let (lang, what) = (findings.lang, findings.lang.journal());
+    match compare_rows(journal) {
+        Ok(rows) if rows.is_empty() => {}
+        Ok(rows) => findings.warn(what, lang.rows_differ(rows.count())),
+        Err(error) => findings.warn(what, setup::told(lang, &error)),
+    }
 }
 
 /// Holds every row against the log, says what differs, and makes them all again.
@@ -231,10 +248,10 @@ fn remake(journal: &Journal, findings: &mut Findings) {
                 findings.warn(what, lang.more_rows(rows.more));
             }
         }
-        Err(error) => findings.warn(what, lang.journal_failure(&error)),
+        Err(error) => findings.warn(what, setup::told(lang, &error)),
     }
     match rebuild_rows(journal) {
         Ok(()) => findings.good(what, lang.rebuilt().to_owned()),
-        Err(error) => findings.bad(what, lang.journal_failure(&error)),
+        Err(error) => findings.bad(what, setup::told(lang, &error)),
     }
 }

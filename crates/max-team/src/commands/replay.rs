@@ -33,7 +33,12 @@ pub(crate) fn run(place: &Place, options: &args::Replay) -> anyhow::Result<Exit>
     if let Some(path) = &options.record {
         let path = place.cwd.join(path);
         record::check(&path, options.force)?;
-        let words = record::save(&record::find(place, options.run.as_deref())?, &path, options.force, lang)?;
+        let tape = record::find(place, options.run.as_deref())?;
+        // A recording has no hashes: what is forged would be genuine in it.
+        if !tape.damaged().is_empty() {
+            return Err(Stop::said(Exit::Failed, |lang| lang.run_damaged(tape.damaged().len())).into());
+        }
+        let words = record::save(&tape, &path, options.force, lang)?;
         super::print(&format!("{words}\n"))?;
         return Ok(Exit::Ok);
     }
@@ -84,27 +89,39 @@ fn enter() -> io::Result<()> {
     io::stdin().lock().read_line(&mut String::new()).map(drop)
 }
 
-/// Says whether what follows from the entries is what was kept.
+/// Says whether what follows from the entries is what was kept, and whether the entries are what was written.
 fn conclude(tape: &Tape, folded: &Kept, events: usize, json: bool, lang: Lang) -> anyhow::Result<Exit> {
     let differs = tape.kept().map(|kept| kept.differing(folded));
     let is_off = differs.as_ref().is_some_and(|differs| !differs.is_empty());
+    let damaged = tape.damaged();
     if json {
+        let broken: Vec<_> = damaged.iter().map(|(seq, details)| json!({ "seq": seq, "damaged": details })).collect();
         put(&json!({
             "type": "replayed", "session": tape.session, "entries": tape.len(), "events": events,
-            "model_calls": { "recorded": tape.calls(), "made": 0 },
-            "compared": differs.is_some(), "equal": differs.as_ref().map(|_| !is_off), "differs": differs,
+            "model_calls": { "recorded": tape.calls(), "made": 0 }, "damaged": broken,
+            "compared": differs.is_some(), "equal": differs.as_ref().map(|_| !is_off && damaged.is_empty()),
+            "differs": differs,
         })
         .to_string())?;
     } else {
         put(&format!("\n{}", lang.replayed(tape.len(), tape.calls())))?;
         put(&lang.folded_counts(KINDS.map(|kind| folded.count(kind))))?;
+        for (seq, details) in damaged {
+            put(&clean_line(&format!("  ≠ {seq} {}", lang.damaged(details))))?;
+        }
         match &differs {
             None => put(lang.run_goes_on())?,
-            Some(differs) if differs.is_empty() => put(lang.as_kept())?,
+            Some(differs) if differs.is_empty() && damaged.is_empty() => put(lang.as_kept())?,
             Some(differs) => differs.iter().try_for_each(|name| put(&clean_line(&format!("  ≠ {name}"))))?,
         }
     }
+    if !damaged.is_empty() {
+        return Err(Stop::said(Exit::Failed, |lang| lang.run_damaged(damaged.len())).into());
+    }
     match differs {
+        Some(differs) if is_off && tape.is_recording() => {
+            Err(Stop::said(Exit::Failed, |lang| lang.not_as_recorded(differs.len())).into())
+        }
         Some(differs) if is_off => Err(Stop::said(Exit::Failed, |lang| lang.not_as_kept(differs.len())).into()),
         _ => Ok(Exit::Ok),
     }

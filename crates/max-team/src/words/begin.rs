@@ -291,7 +291,6 @@ impl Lang {
             JournalError::Absent { path } => {
                 format!("`{}` 中没有日志，或文件为空；请将 `MAX_TEAM_HOME` 设为其所在位置，或恢复备份", path.display())
             }
-            JournalError::Corrupt { path, .. } => self.file_damaged(&path.display().to_string()),
             JournalError::Newer { path, found, known } => {
                 format!("`{}` 的版本为 {found}，此程序只支持到 {known}：未作改动；请更新 max-team", path.display())
             }

@@ -6,7 +6,7 @@ use max_team_core::event::Ending;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, PlanEnd, Tally};
-use max_team_journal::{Fault, FaultKind, WorkerInfo};
+use max_team_journal::WorkerInfo;
 use max_team_runtime::{Person, Reason, Reply, SpanKind, Standing};
 use max_team_tools::shell::Job;
 
@@ -346,56 +346,6 @@ impl Lang {
             self,
             "{end}: {done} of {tasks} tasks done, {cancelled} given up",
             "{end}：{tasks} 个任务完成 {done} 个，放弃 {cancelled} 个"
-        )
-    }
-
-    pub(crate) fn verified(self, entries: u64, streams: u64, seals: u64, erased: u64) -> String {
-        say!(
-            self,
-            "{entries} entries in {streams} streams, {seals} seals, {erased} erased payloads",
-            "{streams} 个流共 {entries} 条记录，{seals} 个封印，{erased} 份内容已清除"
-        )
-    }
-
-    /// One fault of the journal; what was found stays in the words of the check.
-    pub(crate) fn fault(self, fault: &Fault) -> String {
-        let Fault { seq, stream, detail, .. } = fault;
-        let (en, zh) = match fault.kind {
-            FaultKind::Edited => ("edited", "被改动"),
-            FaultKind::Missing => ("missing", "缺失"),
-            FaultKind::Reordered => ("moved", "顺序被改"),
-            FaultKind::SealBroken => ("the seal is broken", "封印被破坏"),
-            FaultKind::PayloadMissing => ("its content is gone", "内容缺失"),
-            FaultKind::Damaged => ("damaged", "损坏"),
-        };
-        let kind = if self == Self::En { en } else { zh };
-        match (*seq, stream.is_empty()) {
-            (0, true) => say!(self, "the file: {kind}: {detail}", "文件：{kind}：{detail}"),
-            (0, false) => say!(self, "stream `{stream}`: {kind}: {detail}", "流 `{stream}`：{kind}：{detail}"),
-            _ => {
-                say!(self, "entry {seq} of `{stream}`: {kind}: {detail}", "`{stream}` 的第 {seq} 条：{kind}：{detail}")
-            }
-        }
-    }
-
-    pub(crate) fn log_edited(self, faults: u64) -> String {
-        let things = if faults == 1 { "fault" } else { "faults" };
-        say!(
-            self,
-            "{faults} {things}: the journal is not as it was written; what comes before can be read (`max-team audit show`); \
-             keep a copy as evidence, and put a backup in its place with `max-team restore FILE`",
-            "发现 {faults} 处问题：日志与写入时不同；此前的内容仍可查看（`max-team audit show`）；请保留副本作为证据，\
-             并用 `max-team restore 文件` 恢复备份"
-        )
-    }
-
-    pub(crate) fn file_damaged(self, path: &str) -> String {
-        say!(
-            self,
-            "`{path}` is damaged: stop every max-team, copy the file (and `-wal` beside it) away, then put a backup \
-             in its place with `max-team restore FILE`, or move it aside to start anew; `max-team audit export` prints what can still be read",
-            "`{path}` 已损坏：请先停止所有 max-team，把该文件（及旁边的 `-wal`）复制到别处，然后用 `max-team restore 文件` 恢复备份，或将其移走重新开始；\
-             `max-team audit export` 可输出仍可读取的内容"
         )
     }
 }

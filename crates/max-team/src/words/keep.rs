@@ -1,23 +1,16 @@
-//! The phrases about what is kept: recovery, backups, forgetting, the journal as evidence.
+//! The phrases about what is kept: recovery, backups, forgetting.
 
 use max_team_core::id::SessionId;
-use max_team_core::policy::{By, Free};
-use max_team_journal::{Drift, How};
-use max_team_runtime::{Allowed, Recovered, Set, Word};
+use max_team_runtime::Recovered;
 
 use super::{Lang, plural};
-use crate::commands::sessions::local;
 
 phrases! {
-    code: "en", "zh";
     not_backed_up: "no backup was made: a copy of a journal that does not hold is none; `max-team audit verify` tells all, and \
         an earlier backup can be put in its place with `max-team restore FILE`",
         "没有生成备份：不完好的日志的副本不是备份；`max-team audit verify` 列出全部问题，可用 `max-team restore 文件` 恢复较早的备份";
     not_restored: "nothing was changed: this backup does not hold; try another",
         "未作任何改动：此备份不完好；请换一个";
-    forgotten_word: "(forgotten)", "（已清除）";
-    rows_same: "every row follows from the log", "所有数据行均与日志一致";
-    audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
     nothing_to_forget: "there is nothing to forget", "没有可清除的会话";
     forget_which: "say which session, or since when nothing was said: `max-team sessions forget --older-than 90d`; or set \
         `journal.keep_days`",
@@ -105,125 +98,6 @@ impl Lang {
 
     pub(crate) fn cannot_write(self, path: &str, detail: &str) -> String {
         say!(self, "cannot write `{path}`: {detail}", "无法写入 `{path}`：{detail}")
-    }
-
-    /// One row that is not as the log says.
-    pub(crate) fn drift(self, row: &Drift) -> String {
-        let Drift { table, key, how } = row;
-        let (en, zh) = match how {
-            How::Missing => ("is missing", "缺失"),
-            How::Extra => ("follows from nothing in the log", "在日志中没有依据"),
-            How::Differs => ("does not say what the log says", "与日志不符"),
-        };
-        say!(self, "row `{key}` of `{table}` {en}", "`{table}` 的数据行 `{key}` {zh}")
-    }
-
-    pub(crate) fn more_rows(self, count: u64) -> String {
-        say!(self, "{count} more rows differ", "另有 {count} 行不符")
-    }
-
-    pub(crate) fn rows_differ(self, count: u64) -> String {
-        let rows = plural(usize::try_from(count).unwrap_or(usize::MAX), "row");
-        say!(
-            self,
-            "the log holds, but {rows} beside it do not follow from it: `max-team doctor --rebuild` makes them again",
-            "日志完好，但有 {count} 行数据与其不符：用 `max-team doctor --rebuild` 重新生成"
-        )
-    }
-
-    pub(crate) fn audit_heads(self) -> [&'static str; 9] {
-        match self {
-            Self::En => ["#", "Time", "Session", "Who", "Task", "Event", "What", "Allowed", "Hash"],
-            Self::Zh => ["#", "时间", "会话", "谁", "任务", "事件", "内容", "依据", "哈希"],
-        }
-    }
-
-    pub(crate) fn made_at(self, now: &str) -> String {
-        say!(
-            self,
-            "Made from the journal at {now}. `max-team audit verify` proves the chain of hashes.",
-            "由日志生成于 {now}。`max-team audit verify` 可验证哈希链。"
-        )
-    }
-
-    /// On whose word something happened.
-    pub(crate) fn allowed(self, allowed: &Allowed) -> String {
-        match allowed {
-            Allowed::Rule(rule) => say!(self, "allowed: {rule}", "依据：{rule}"),
-            Allowed::Answer(word) => self.word(word),
-            Allowed::Mode { rule, set: Some(set) } => {
-                let (seq, at, who) = (set.seq, local(set.at_ms), self.setter(set));
-                say!(
-                    self,
-                    "allowed: {rule}, as {who} has set it at {at} (entry {seq})",
-                    "依据：{rule}（由{who}于 {at} 设定，第 {seq} 条记录）"
-                )
-            }
-            Allowed::BuiltIn { name, rule } => {
-                let rule = self.free(name, rule);
-                say!(self, "allowed: {rule} (built-in rule `{name}`)", "依据：{rule}（内置规则 `{name}`）")
-            }
-            Allowed::Mode { rule, set: None } => say!(self, "allowed: {rule}", "依据：{rule}"),
-            Allowed::Before { rule, word } => self.with_word(rule, word.as_ref()),
-            Allowed::Plan { plan, word } => {
-                let rule = say!(self, "allowed by the approved plan {plan}", "依据：已批准的计划 {plan}");
-                self.with_word(&rule, word.as_ref())
-            }
-        }
-    }
-
-    /// What a built-in rule says, in the words of the judge or in Chinese.
-    fn free(self, name: &str, rule: &str) -> String {
-        let words = Free::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
-        let zh = words.map(|free| match free {
-            Free::Answer => "答复总是允许的",
-            Free::Team => "与团队协作总是允许的",
-            Free::SetUp => "查询用户已配置的内容总是允许的",
-            Free::Read => "读取项目内的文件总是允许的",
-            Free::ReadAlso => "读取 `additionalDirectories` 总是允许的",
-            Free::Own => "它自己的目录总是可用的",
-            Free::Device => "不保存任何内容的设备",
-            Free::Places => "它所做的不超出已逐处判断的范围",
-            Free::Rest => "命令行的其余部分",
-            Free::Hosts => "该成员的 `allowed_hosts`",
-        });
-        zh.unwrap_or(rule).to_owned()
-    }
-
-    /// Who has set a mode.
-    fn setter(self, set: &Set) -> String {
-        match &set.by {
-            Some(By::Person(who)) => match who.rsplit_once(" at ") {
-                Some((who, door)) => say!(self, "{who}, at the {door},", " {who}（{door}）"),
-                None => say!(self, "{who}", " {who} "),
-            },
-            Some(By::Lead(lead)) => say!(self, "the lead {lead}", "负责人 {lead} "),
-            Some(other) => other.name(),
-            None => {
-                let actor = &set.actor;
-                say!(self, "`{actor}`", " `{actor}` ")
-            }
-        }
-    }
-
-    fn with_word(self, rule: &str, word: Option<&Word>) -> String {
-        word.map_or_else(|| rule.to_owned(), |word| format!("{rule}: {}", self.word(word)))
-    }
-
-    fn word(self, word: &Word) -> String {
-        let Word { by, said, at_ms } = word;
-        let at = local(*at_ms);
-        match by {
-            By::Person(who) => match who.rsplit_once(" at ") {
-                Some((who, door)) => {
-                    say!(self, "`{said}` by {who}, at the {door}, at {at}", "{who} 在 {door} 于 {at} 答复 `{said}`")
-                }
-                None => say!(self, "`{said}` by {who}, at {at}", "{who} 于 {at} 答复 `{said}`"),
-            },
-            By::Rule(rule) => say!(self, "`{said}` by the rule {rule}, at {at}", "规则 {rule} 于 {at} 答复 `{said}`"),
-            By::Lead(lead) => say!(self, "`{said}` by the lead {lead}, at {at}", "负责人 {lead} 于 {at} 答复 `{said}`"),
-            By::Nobody(why) => say!(self, "`{said}` by nobody ({why}), at {at}", "于 {at} 无人答复（{why}）：`{said}`"),
-        }
     }
 
     pub(crate) fn session_runs(self, session: &str, what: &str, pid: u32) -> String {

@@ -251,6 +251,29 @@ impl Lang {
         if self == Self::En { en } else { zh }
     }
 
+    pub(crate) fn run_damaged(self, count: usize) -> String {
+        let entries =
+            if count == 1 { "1 entry of the run is".to_owned() } else { format!("{count} entries of the run are") };
+        say!(
+            self,
+            "{entries} not as written: what is played is not what happened; `max-team audit verify` tells all",
+            "该运行中有 {count} 条记录与写入时不同：回放的内容并非当时发生的；`max-team audit verify` 列出全部问题"
+        )
+    }
+
+    pub(crate) fn not_as_recorded(self, count: usize) -> String {
+        let things = if count == 1 {
+            "1 thing that follows from it is"
+        } else {
+            &format!("{count} things that follow from it are")
+        };
+        say!(
+            self,
+            "{things} not what was recorded: the file was changed, or another version made it; record the run again",
+            "有 {count} 项与录制时的结果不一致：文件被改动过，或由其他版本录制；请重新录制"
+        )
+    }
+
     pub(crate) fn not_as_kept(self, count: usize) -> String {
         say!(
             self,

@@ -19,6 +19,7 @@ mod documents;
 mod edits;
 mod errands;
 mod events;
+mod evidence;
 mod experts;
 mod faults;
 mod files;

@@ -29,7 +29,7 @@ pub(crate) use cast::Cast;
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
-pub use record::{Allowed, Filter, Record, Set, Word};
+pub use record::{Allowed, Filter, Met, Record, Set, Unmet, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 

@@ -3,14 +3,14 @@
 //! A rule is told as it was written, with its place; an answer with who gave it, where and when; what an approved plan
 //! covers, with who approved the plan. Entries whose payload was erased still stand there, without words.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use max_team_core::event::{Approval, Event, Outcome};
+use max_team_core::event::{Approval, Event, NAMES, Outcome};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
 use max_team_core::policy::{Answer, By, Free};
-use max_team_journal::{Entry, Journal};
+use max_team_journal::{Detail, Entry, Journal, OWN_EVENTS};
 use serde::Serialize;
 
 use super::grants::Grants;
@@ -75,8 +75,63 @@ pub struct Record {
     /// Whether what it said was erased.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
+    /// What is wrong with it; nothing, if it is as it was written.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<Detail>,
     /// Its hash in the chain.
     pub hash: String,
+}
+
+/// What a walk has met, of what was asked for and beside it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Met {
+    /// Entries that are not as they were written, wanted or not.
+    pub damaged: u64,
+    /// What happened in the session and the time that were asked for.
+    pub kinds: BTreeSet<String>,
+    /// Whose entries there are.
+    pub agents: BTreeSet<String>,
+    /// The tasks that they are about.
+    pub tasks: BTreeSet<String>,
+    /// Whether one of the agents is meant.
+    meant: bool,
+}
+
+/// Something that was asked for and that there is not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmet {
+    /// An event that nothing is called.
+    Kind(String),
+    /// An agent that did nothing then.
+    Agent(String),
+    /// A task that nothing was about then.
+    Task(String),
+}
+
+impl Met {
+    fn note(&mut self, filter: &Filter, record: &Record, agent: Option<&AgentRow>) {
+        if !filter.reaches(record) {
+            return;
+        }
+        let note = |set: &mut BTreeSet<String>, name: &String| {
+            if !set.contains(name) {
+                set.insert(name.clone());
+            }
+        };
+        note(&mut self.kinds, &record.event);
+        record.agent.iter().for_each(|agent| note(&mut self.agents, agent));
+        record.task.iter().for_each(|task| note(&mut self.tasks, task));
+        self.meant |= agent.zip(filter.agent.as_ref()).is_some_and(|(row, text)| row.is(text));
+    }
+
+    /// What was asked for in vain; an event that could have been there and was not is no such thing.
+    pub fn unmet(&self, filter: &Filter) -> Option<Unmet> {
+        let is_known = |kind: &str| NAMES.contains(&kind) || OWN_EVENTS.contains(&kind) || self.kinds.contains(kind);
+        let kind = filter.kinds.iter().find(|kind| !is_known(kind)).cloned().map(Unmet::Kind);
+        let agent = filter.agent.clone().filter(|_| !self.meant).map(Unmet::Agent);
+        let task = filter.task.clone().filter(|task| !self.tasks.contains(task)).map(Unmet::Task);
+        kind.or(agent).or(task)
+    }
 }
 
 /// On whose word something happened.
@@ -153,40 +208,57 @@ impl Filter {
         self.agent.as_ref().is_none_or(|text| agent.is_some_and(|row| row.is(text)))
             && (self.kinds.is_empty() || self.kinds.contains(&record.event))
             && is(&self.task, record.task.as_ref())
+            && self.reaches(record)
+    }
+
+    /// Whether it is of the time, and behind the entry, that are asked for.
+    fn reaches(&self, record: &Record) -> bool {
+        record.seq > self.after_seq
             && self.since_ms.is_none_or(|since| record.at_ms >= since)
             && self.until_ms.is_none_or(|until| record.at_ms < until)
     }
 }
 
 impl Census<'_> {
-    /// The entries of the log, or of one session, in their order.
+    /// The entries of the log, or of one session, in their order, each with what is wrong with it.
     pub fn walk(
         &self,
         session: Option<SessionId>,
         after_seq: u64,
-        each: impl FnMut(&Entry) -> ControlFlow<()>,
+        mut each: impl FnMut(&Entry, Vec<Detail>) -> ControlFlow<()>,
     ) -> Result<(), RuntimeError> {
-        let Some(session) = session else { return Ok(self.journal.export(after_seq.saturating_add(1), each)?) };
+        let Some(session) = session else {
+            let mut check = self.journal.check_behind(after_seq);
+            return Ok(self.journal.export(after_seq.saturating_add(1), |entry| each(entry, check.entry(entry)))?);
+        };
         let all = rows::all_entries(self.journal, &Cast::of(self.journal, session)?.streams())?;
+        let mut check = self.journal.check_streams();
         // Who has seen enough says so, and that is all there is to it.
-        let _: ControlFlow<()> = all.iter().filter(|entry| entry.seq > after_seq).try_for_each(each);
+        let _: ControlFlow<()> = all.iter().try_for_each(|entry| {
+            let damaged = check.entry(entry);
+            if entry.seq > after_seq { each(entry, damaged) } else { ControlFlow::Continue(()) }
+        });
         Ok(())
     }
 
-    /// The entries that are wanted, as evidence.
+    /// The entries that are wanted, as evidence; and what was met on the way.
     pub fn records(
         &self,
         filter: &Filter,
         mut each: impl FnMut(&Entry, &Record) -> ControlFlow<()>,
-    ) -> Result<(), RuntimeError> {
-        let mut desk = Desk::new(self.journal);
-        self.walk(filter.session, 0, |entry| {
-            let (record, agent) = desk.record(entry);
-            if entry.seq > filter.after_seq && filter.wants(&record, agent.as_ref()) {
+    ) -> Result<Met, RuntimeError> {
+        let (mut desk, mut met) = (Desk::new(self.journal), Met::default());
+        self.walk(filter.session, 0, |entry, damaged| {
+            let (mut record, agent) = desk.record(entry);
+            record.damaged = damaged;
+            met.damaged += u64::from(!record.damaged.is_empty());
+            met.note(filter, &record, agent.as_ref());
+            if filter.wants(&record, agent.as_ref()) {
                 return each(entry, &record);
             }
             ControlFlow::Continue(())
-        })
+        })?;
+        Ok(met)
     }
 }
 
@@ -221,6 +293,7 @@ impl<'j> Desk<'j> {
             what: String::new(),
             allowed: None,
             erased: entry.payload.is_none(),
+            damaged: Vec::new(),
             hash: entry.hash.to_string(),
         };
         let given = agent.as_ref().and_then(|row| row.assignment.as_ref());

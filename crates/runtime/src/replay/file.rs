@@ -204,7 +204,8 @@ impl Tape {
                     return Err(BadTape::Cut(entries.len()));
                 }
                 let (lead, cwd) = opened(&entries).ok_or(BadTape::NoLead { line: number })?;
-                return Ok(Self { session, lead, cwd, entries, texts, kept: Some(kept) });
+                let (kept, damaged) = (Some(kept), Vec::new());
+                return Ok(Self { session, lead, cwd, entries, texts, kept, damaged, recorded: true });
             }
             if let (Some(name), Some(is)) = (line.text, line.is) {
                 texts.insert(name, is.into_bytes());

@@ -18,7 +18,7 @@ use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, SessionId};
 use max_team_core::team::{Definition, Settings};
 use max_team_core::turn::Turn;
-use max_team_journal::{Entry, Journal};
+use max_team_journal::{Detail, Entry, Journal};
 
 use crate::census::Cast;
 use crate::error::RuntimeError;
@@ -50,6 +50,10 @@ pub struct Tape {
     texts: BTreeMap<Hash, Vec<u8>>,
     /// What was kept of it beside the log; nothing if it went on while it was looked at.
     kept: Option<Kept>,
+    /// Entries that are not as they were written, with what is wrong; a recording has no hashes to hold them against.
+    damaged: Vec<(u64, Vec<Detail>)>,
+    /// Whether it comes from a file.
+    recorded: bool,
 }
 
 impl Tape {
@@ -60,13 +64,23 @@ impl Tape {
             let cast = Cast::of(journal, session)?;
             let entries = rows::all_entries(journal, &cast.streams())?;
             let (lead, cwd) = opened(&entries).ok_or_else(|| RuntimeError::NoSession(session.to_string()))?;
-            let mut tape = Self { session, lead, cwd, entries, texts: BTreeMap::new(), kept: None };
+            let mut tape = Self {
+                session,
+                lead,
+                cwd,
+                entries,
+                texts: BTreeMap::new(),
+                kept: None,
+                damaged: Vec::new(),
+                recorded: false,
+            };
             let kept = Kept::of(journal, &tape)?;
             looks += 1;
             // What was folded a moment later than it was read would be another run.
             let is_still = Cast::of(journal, session)? == cast && tape.ends_at(journal, &cast)?;
             if is_still || looks == LOOKS_MAX {
                 tape.kept = Some(kept).filter(|_| is_still);
+                tape.damaged = tape.checked(journal);
                 tape.texts = tape.named(journal)?;
                 return Ok(tape);
             }
@@ -80,6 +94,12 @@ impl Tape {
             held += journal.head(&stream)?;
         }
         Ok(held == self.entries.len() as u64)
+    }
+
+    fn checked(&self, journal: &Journal) -> Vec<(u64, Vec<Detail>)> {
+        let mut check = journal.check_streams();
+        let checked = self.entries.iter().map(|entry| (entry.seq, check.entry(entry)));
+        checked.filter(|(_, damaged)| !damaged.is_empty()).collect()
     }
 
     /// The texts that its requests were made of.
@@ -128,6 +148,16 @@ impl Tape {
     /// What is kept of it beside the log; nothing if it went on while it was looked at.
     pub fn kept(&self) -> Option<&Kept> {
         self.kept.as_ref()
+    }
+
+    /// Whether it was read from a file, not from a journal.
+    pub fn is_recording(&self) -> bool {
+        self.recorded
+    }
+
+    /// Its entries that are not as they were written, with what is wrong.
+    pub fn damaged(&self) -> &[(u64, Vec<Detail>)] {
+        &self.damaged
     }
 
     /// A journal of its own that holds nothing but this run, and all that follows from it.

@@ -11,6 +11,7 @@ use max_team_core::id::{AgentId, SessionId};
 use max_team_journal::{Cursor, Journal, Projection};
 use serde::{Deserialize, Serialize};
 
+use crate::census::Cast;
 use crate::error::RuntimeError;
 use crate::memory;
 use crate::rows::{self, put};
@@ -168,14 +169,24 @@ impl<'j> Sessions<'j> {
         })?;
         self.each_before(OPENED, at_ms, |row| {
             if self.journal.get(LAST, &row.session.to_string())?.is_none() {
-                let used_ms: Option<i64> = rows::row(self.journal, USED, &row.session.to_string())?;
-                let last_at_ms = used_ms.unwrap_or_default().max(row.last_at_ms);
+                let last_at_ms = self.active_at_ms(&row)?;
                 found.extend(Some(SessionRow { last_at_ms, ..row }).filter(|row| row.last_at_ms < at_ms));
             }
             Ok(())
         })?;
         found.sort_by_key(|row| std::cmp::Reverse(row.last_at_ms));
         Ok(found)
+    }
+
+    /// When something last happened in it, to whomever.
+    fn active_at_ms(&self, row: &SessionRow) -> Result<i64, RuntimeError> {
+        let mut last_ms = row.last_at_ms;
+        for stream in Cast::of(self.journal, row.session)?.streams() {
+            let Some(before) = self.journal.head(&stream)?.checked_sub(1) else { continue };
+            let last = self.journal.read(&stream, before, 1)?;
+            last_ms = last.iter().map(|entry| entry.at_ms).fold(last_ms, i64::max);
+        }
+        Ok(last_ms)
     }
 
     /// The sessions whose row in a table is from before then.

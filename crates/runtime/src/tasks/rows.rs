@@ -31,7 +31,7 @@ fn states(session: &str) -> String {
 /// The rows that an event of a list's stream changes; `None`: it is another stream.
 pub(crate) fn project(stream: &str, at_ms: i64, event: &Event) -> Option<Vec<Projection>> {
     let session = stream.strip_prefix(STREAM)?;
-    let mut changed = put(USED, session, at_ms, &at_ms);
+    let mut changed = put(USED, session, at_ms, &true);
     changed.extend(match event {
         Event::ItemAdded(added) => {
             let mut changed = put(LAST, session, at_ms, &added.id);

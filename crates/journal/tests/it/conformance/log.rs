@@ -193,7 +193,7 @@ pub(super) async fn erased_payloads_leave_the_chain_whole(journal: Journal) {
     assert_eq!(journal.pending_mail("user/ada").unwrap(), []);
     let report = journal.verify().unwrap();
     assert_eq!((report.erased, report.faults), (4, vec![]));
-    let line: Value = serde_json::from_slice(&after[1].to_line().unwrap()).unwrap();
+    let line: Value = serde_json::from_slice(&after[1].to_line(&[]).unwrap()).unwrap();
     assert_eq!(line["payload"], Value::Null);
     // A seal cannot be erased away.
     journal.close().await.unwrap();
@@ -246,7 +246,7 @@ pub(super) async fn the_log_is_exported_as_lines(journal: Journal) {
     journal.commit(commit).await.unwrap();
     let mut lines: Vec<Value> = Vec::new();
     let each = |entry: &Entry| {
-        let line = entry.to_line().unwrap();
+        let line = entry.to_line(&[]).unwrap();
         assert!(!line.contains(&b'\n') && !line.contains(&b'\r'));
         lines.push(serde_json::from_slice(&line).unwrap());
         ControlFlow::Continue(())

@@ -24,6 +24,8 @@ pub(super) fn head(lang: Lang, now: &str) -> String {
 pub(super) fn row(record: &Record, lang: Lang) -> String {
     let whose = record.agent.as_deref().unwrap_or(&record.actor);
     let said = if record.erased { lang.forgotten_word() } else { &record.what };
+    let damaged = !record.damaged.is_empty();
+    let said = if damaged { format!("{} {said}", lang.damaged(&record.damaged)) } else { said.to_owned() };
     let allowed = record.allowed.as_ref().map(|allowed| lang.allowed(allowed)).unwrap_or_default();
     let session = record.session.map(|session| session.to_string()).unwrap_or_default();
     let cells = [
@@ -33,16 +35,18 @@ pub(super) fn row(record: &Record, lang: Lang) -> String {
         whose.to_owned(),
         record.task.clone().unwrap_or_default(),
         record.event.clone(),
-        said.to_owned(),
+        said,
         allowed,
         record.hash.clone(),
     ];
     let cells: String = cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
-    format!("<tr>{cells}</tr>")
+    format!("<tr{}>{cells}</tr>", if damaged { " class=\"damaged\"" } else { "" })
 }
 
-pub(super) fn foot() -> &'static str {
-    "</tbody>\n</table>\n</html>"
+/// The end of the page, with what is to be said about all of it.
+pub(super) fn foot(note: Option<&str>) -> String {
+    let note = note.map(|note| format!("<p class=\"damaged\">{}</p>\n", escaped(note))).unwrap_or_default();
+    format!("</tbody>\n</table>\n{note}</html>")
 }
 
 /// A text as a page shows it, whatever it says.

@@ -1,0 +1,274 @@
+//! Looking at entries while they are read: each by itself, and as the one that must follow the one before.
+//!
+//! Whoever shows an entry as evidence has to know whether it is as it was written. A check is told of entries in their
+//! order and keeps only where each stream is, so that nothing is read twice. `verify` checks the whole log with it.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+
+use max_team_core::hash::Hash;
+use serde::{Serialize, Serializer};
+
+use crate::Journal;
+use crate::entry::{Entry, Head};
+use crate::erase::Tombstone;
+use crate::error::JournalError;
+use crate::own;
+use crate::seal::Seal;
+
+/// Entries read from the journal at a time.
+const PAGE: usize = 512;
+
+/// What can be wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum FaultKind {
+    /// It does not hash to what it says.
+    Edited,
+    /// Entries that must have been there are not.
+    Missing,
+    /// It stands where another must be.
+    Reordered,
+    /// A seal does not fit what it covers.
+    SealBroken,
+    /// Its payload is gone and no tombstone says so.
+    PayloadMissing,
+    /// The file itself is broken.
+    Damaged,
+}
+
+/// What exactly is wrong; in English as text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Detail {
+    /// Something beside the payload was changed.
+    Column,
+    /// The payload was changed.
+    Payload,
+    /// The payload of so many entries is gone.
+    PayloadGone {
+        /// Its hash.
+        hash: Hash,
+        /// How many entries have it.
+        entries: u64,
+    },
+    /// A text beside the log was changed.
+    Blob(Hash),
+    /// The entry before it was another.
+    Link,
+    /// Entries of the log that are not there.
+    Gap {
+        /// The first.
+        from: u64,
+        /// The last.
+        to: u64,
+    },
+    /// Entries of the stream that are not there.
+    StreamGap {
+        /// The first.
+        from: u64,
+        /// The last.
+        to: u64,
+    },
+    /// Another entry of the stream must be here.
+    Place {
+        /// Which.
+        expected: u64,
+    },
+    /// A seal that says nothing.
+    SealUnread,
+    /// A seal over other entries than there are.
+    Seal {
+        /// What it covers: how many, from which, to which.
+        says: (u64, u64, u64),
+        /// What there is.
+        found: (u64, u64, u64),
+    },
+    /// The stream's head does not fit its last entry.
+    Head,
+    /// The stream has no head.
+    NoHead,
+    /// The file is shorter than it says.
+    Short {
+        /// Bytes that are there.
+        found: u64,
+        /// Bytes that must be.
+        expected: u64,
+    },
+    /// In the database's own words.
+    File(String),
+}
+
+impl Detail {
+    /// What kind of fault it is.
+    pub fn kind(&self) -> FaultKind {
+        match self {
+            Self::Column | Self::Payload | Self::Blob(_) | Self::Link | Self::Head | Self::NoHead => FaultKind::Edited,
+            Self::Gap { .. } | Self::StreamGap { .. } => FaultKind::Missing,
+            Self::Place { .. } => FaultKind::Reordered,
+            Self::SealUnread | Self::Seal { .. } => FaultKind::SealBroken,
+            Self::PayloadGone { .. } => FaultKind::PayloadMissing,
+            Self::Short { .. } | Self::File(_) => FaultKind::Damaged,
+        }
+    }
+}
+
+impl fmt::Display for Detail {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Column => f.write_str("a column does not fit its hash"),
+            Self::Payload => f.write_str("the payload does not fit its hash"),
+            Self::PayloadGone { hash, entries: 1 } => write!(f, "payload `{hash}` is gone and no tombstone says so"),
+            Self::PayloadGone { hash, entries } => {
+                write!(f, "payload `{hash}` of {entries} entries is gone and no tombstone says so")
+            }
+            Self::Blob(hash) => write!(f, "blob `{hash}` does not fit its hash"),
+            Self::Link => f.write_str("it does not follow from the entry before it"),
+            Self::Gap { from, to } => write!(f, "entries {from} to {to} are not there"),
+            Self::StreamGap { from, to } => write!(f, "entries {from} to {to} of the stream are not there"),
+            Self::Place { expected } => write!(f, "it stands where entry {expected} of the stream must be"),
+            Self::SealUnread => f.write_str("it cannot be read"),
+            Self::Seal { says: (count, from, to), found: (there, first, last) } => write!(
+                f,
+                "it covers {count} entries, {from} to {to}; there are {there}, {first} to {last}, or they differ"
+            ),
+            Self::Head => f.write_str("its head does not fit its last entry"),
+            Self::NoHead => f.write_str("the stream has no head"),
+            Self::Short { found, expected } => {
+                write!(f, "its end is missing: {found} bytes of {expected} are there")
+            }
+            Self::File(words) => f.write_str(words),
+        }
+    }
+}
+
+impl Serialize for Detail {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// Looks at entries in the order of the log.
+#[derive(Debug)]
+pub struct Check {
+    /// Where each stream is.
+    heads: HashMap<String, Head>,
+    /// Whether every stream is met from its first entry on.
+    from_start: bool,
+    /// The entry before; nothing where only some streams are looked at, which leaves gaps.
+    last_seq: Option<u64>,
+    /// What a seal at this point would have to say, where that is known.
+    unsealed: Option<Seal>,
+    /// What tombstones speak of, where that is known.
+    buried: Option<HashSet<Hash>>,
+}
+
+impl Journal {
+    /// A check for whoever walks over the log behind this entry.
+    pub fn check_behind(&self, after_seq: u64) -> Check {
+        let from_start = after_seq == 0;
+        let unsealed = from_start.then(|| Seal::after(None));
+        Check { from_start, last_seq: Some(after_seq), unsealed, ..self.check_streams() }
+    }
+
+    /// A check for whoever walks over some of the streams, each from its beginning.
+    pub fn check_streams(&self) -> Check {
+        // Where the tombstones cannot be read, nobody can say what is gone rightly.
+        let buried = self.buried().ok();
+        Check { heads: HashMap::new(), from_start: true, last_seq: None, unsealed: None, buried }
+    }
+
+    /// The payloads that tombstones speak of.
+    fn buried(&self) -> Result<HashSet<Hash>, JournalError> {
+        let (mut buried, mut after) = (HashSet::new(), 0);
+        loop {
+            let page = self.read(own::ERASED, after, PAGE)?;
+            let Some(last) = page.last() else { return Ok(buried) };
+            after = last.stream_seq;
+            buried.extend(page.iter().flat_map(Tombstone::of));
+        }
+    }
+}
+
+impl Check {
+    /// For the whole log, by somebody who accounts for what is gone.
+    pub(crate) fn whole() -> Self {
+        let unsealed = Some(Seal::after(None));
+        Self { heads: HashMap::new(), from_start: true, last_seq: Some(0), unsealed, buried: None }
+    }
+
+    /// What is wrong with the next entry; nothing, if it is as it was written.
+    pub fn entry(&mut self, entry: &Entry) -> Vec<Detail> {
+        let mut faults = Vec::new();
+        faults.extend(self.place(entry));
+        faults.extend(self.content(entry));
+        faults.extend(self.link(entry));
+        if entry.stream == own::SEAL {
+            faults.extend(self.seal(entry));
+        }
+        if let Some(unsealed) = &mut self.unsealed {
+            unsealed.add(entry.seq, &entry.hash);
+        }
+        self.last_seq = self.last_seq.map(|_| entry.seq);
+        let head = Head { row: 0, stream_seq: entry.stream_seq, hash: entry.hash };
+        match self.heads.get_mut(&entry.stream) {
+            Some(known) => *known = head,
+            None => drop(self.heads.insert(entry.stream.clone(), head)),
+        }
+        faults
+    }
+
+    /// Where each stream was left.
+    pub(crate) fn into_heads(self) -> HashMap<String, Head> {
+        self.heads
+    }
+
+    /// The sequence has no gaps where one process at a time writes.
+    fn place(&self, entry: &Entry) -> Option<Detail> {
+        let from = self.last_seq?.saturating_add(1);
+        (entry.seq > from).then(|| Detail::Gap { from, to: entry.seq - 1 })
+    }
+
+    fn content(&self, entry: &Entry) -> impl Iterator<Item = Detail> {
+        let column = (entry.digest() != entry.hash).then_some(Detail::Column);
+        let hash = entry.payload_hash;
+        let payload = match &entry.payload {
+            Some(payload) => (Hash::of(payload) != hash).then_some(Detail::Payload),
+            None => {
+                let is_lost = self.buried.as_ref().is_some_and(|buried| !buried.contains(&hash));
+                is_lost.then_some(Detail::PayloadGone { hash, entries: 1 })
+            }
+        };
+        column.into_iter().chain(payload)
+    }
+
+    fn link(&self, entry: &Entry) -> Option<Detail> {
+        let head = match self.heads.get(&entry.stream) {
+            Some(head) => *head,
+            // What came before was not looked at.
+            None if !self.from_start && entry.stream_seq > 1 => return None,
+            None => Head::default(),
+        };
+        let expected = head.stream_seq + 1;
+        if entry.stream_seq > expected {
+            Some(Detail::StreamGap { from: expected, to: entry.stream_seq - 1 })
+        } else if entry.stream_seq < expected {
+            Some(Detail::Place { expected })
+        } else {
+            (entry.prev_hash != head.hash).then_some(Detail::Link)
+        }
+    }
+
+    /// Compares a seal with what it covers, and begins the next one.
+    fn seal(&mut self, entry: &Entry) -> Option<Detail> {
+        let found = self.unsealed;
+        let Some(says) = entry.payload.as_deref().and_then(|payload| serde_json::from_slice::<Seal>(payload).ok())
+        else {
+            self.unsealed = found.map(|found| Seal::after(Some(&found)));
+            return Some(Detail::SealUnread);
+        };
+        // From here on the seal's own word counts, so that one fault is not told again by every later seal.
+        self.unsealed = Some(Seal::after(Some(&says)));
+        let range = |seal: Seal| (seal.count, seal.from_seq, seal.to_seq);
+        let found = found.filter(|found| says != *found)?;
+        Some(Detail::Seal { says: range(says), found: range(found) })
+    }
+}

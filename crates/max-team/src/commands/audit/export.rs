@@ -1,0 +1,73 @@
+//! Every entry as it is, as lines; or what happened, as a page.
+
+use std::io::{self, Write};
+
+use max_team_journal::{Detail, Entry};
+use max_team_runtime::{Census, Filter, Met, RuntimeError};
+
+use super::out::{Out, Target};
+use super::{conclude, filter, find, page};
+use crate::args;
+use crate::commands::desk;
+use crate::commands::sessions::local;
+use crate::exit::Exit;
+use crate::setup::{self, Place};
+
+pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Exit> {
+    let (journal, lang) = (find(place).map_err(|error| setup::stop(&error))?, place.speaks());
+    let census = Census::new(&journal);
+    let mut filter = filter(&census, &options.which, options.after)?;
+    if let Some(id) = &options.id {
+        filter.session = Some(setup::session(&census, id)?);
+    }
+    let target = options.html.as_deref().or(options.jsonl.as_deref()).map(|file| Target::begin(place.cwd.join(file)));
+    let target = target.transpose()?;
+    let to: Box<dyn Write> = match &target {
+        Some(target) => Box::new(target.writer().map_err(|error| target.failed(&error))?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut out = Out::new(to);
+    let walked = if options.html.is_some() {
+        let now = local(desk::now_ms());
+        out.put(&page::head(lang, &now));
+        let walked = census.records(&filter, |_, record| out.line(page::row(record, lang).as_bytes()));
+        // A page that ends in the middle of the log must not look whole.
+        let note = match &walked {
+            Ok(met) => (met.damaged > 0).then(|| lang.entries_damaged(met.damaged)),
+            Err(error) => Some(lang.page_cut(&error.to_string())),
+        };
+        out.put(&page::foot(note.as_deref()));
+        walked
+    } else {
+        lines(&census, &filter, &mut out)
+    };
+    let lines = match (out.finish(), &target) {
+        (Err(error), Some(target)) => return Err(target.failed(&error).into()),
+        (written, _) => written?,
+    };
+    // What was asked for in vain makes no file; what could be read of a damaged journal does.
+    let is_kept = walked.as_ref().map_or(true, |met| met.unmet(&filter).is_none());
+    if let Some(target) = target.filter(|_| is_kept) {
+        let file = target.keep()?;
+        crate::headless::talk(&lang.lines_in(lines, &file));
+    }
+    conclude(&walked.map_err(setup::failed)?, &filter)
+}
+
+fn lines(census: &Census<'_>, filter: &Filter, out: &mut Out<'_>) -> Result<Met, RuntimeError> {
+    let plain = Filter { session: filter.session, after_seq: filter.after_seq, ..Filter::default() };
+    let mut put = |entry: &Entry, damaged: &[Detail]| match entry.to_line(damaged) {
+        Ok(line) => out.line(&line),
+        Err(error) => out.fail(io::Error::other(error)),
+    };
+    if *filter != plain {
+        return census.records(filter, |entry, record| put(entry, &record.damaged));
+    }
+    // Without a wish there is nothing to look up, and what is damaged further on is no reason to print less.
+    let mut met = Met::default();
+    census.walk(filter.session, filter.after_seq, |entry, damaged| {
+        met.damaged += u64::from(!damaged.is_empty());
+        put(entry, &damaged)
+    })?;
+    Ok(met)
+}

@@ -1,0 +1,100 @@
+//! Where lines go, and what became of them.
+//!
+//! A file gets its name when all of it is there: whoever finds one has a whole one.
+
+use std::io::{self, BufWriter, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::exit::{Exit, Stop};
+
+/// Lines on their way.
+pub(super) struct Out<'w> {
+    to: BufWriter<Box<dyn Write + 'w>>,
+    lines: u64,
+    ended: io::Result<()>,
+}
+
+impl<'w> Out<'w> {
+    pub(super) fn new(to: Box<dyn Write + 'w>) -> Self {
+        Self { to: BufWriter::new(to), lines: 0, ended: Ok(()) }
+    }
+
+    pub(super) fn line(&mut self, line: &[u8]) -> ControlFlow<()> {
+        // What could not be written stays the reason, whatever comes after it.
+        if self.ended.is_err() {
+            return ControlFlow::Break(());
+        }
+        self.lines += 1;
+        match self.to.write_all(line).and_then(|()| self.to.write_all(b"\n")) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => self.fail(error),
+        }
+    }
+
+    /// Something that is no line of what is counted.
+    pub(super) fn put(&mut self, text: &str) {
+        if self.ended.is_ok() {
+            self.ended = self.to.write_all(text.as_bytes()).and_then(|()| self.to.write_all(b"\n"));
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: io::Error) -> ControlFlow<()> {
+        self.ended = Err(error);
+        ControlFlow::Break(())
+    }
+
+    /// How many lines there were. A reader that has seen enough (`| head`) is no failure.
+    pub(super) fn finish(mut self) -> io::Result<u64> {
+        match self.ended.and_then(|()| self.to.flush()) {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
+            _ => Ok(self.lines),
+        }
+    }
+}
+
+/// A new file for its owner alone, under a name of its own until it is whole.
+pub(super) struct Target {
+    made: NamedTempFile,
+    path: PathBuf,
+}
+
+impl Target {
+    /// Begins a file; nothing is overwritten.
+    pub(super) fn begin(path: PathBuf) -> Result<Self, Stop> {
+        if path.exists() {
+            return Err(failed(&path, &io::ErrorKind::AlreadyExists.into()));
+        }
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let made = NamedTempFile::new_in(folder).map_err(|error| failed(&path, &error))?;
+        Ok(Self { made, path })
+    }
+
+    pub(super) fn writer(&self) -> io::Result<std::fs::File> {
+        self.made.reopen()
+    }
+
+    pub(super) fn failed(&self, error: &io::Error) -> Stop {
+        failed(&self.path, error)
+    }
+
+    /// Gives the file its name.
+    pub(super) fn keep(self) -> Result<String, Stop> {
+        let Self { made, path } = self;
+        let synced = made.as_file().sync_all();
+        synced
+            .and_then(|()| made.persist_noclobber(&path).map(drop).map_err(|kept| kept.error))
+            .map_err(|error| failed(&path, &error))?;
+        Ok(path.display().to_string())
+    }
+}
+
+fn failed(path: &Path, error: &io::Error) -> Stop {
+    let path = path.display().to_string();
+    Stop::said(Exit::Failed, |lang| match error.kind() {
+        io::ErrorKind::AlreadyExists => lang.file_is_there(&path),
+        _ => lang.cannot_write(&path, &error.to_string()),
+    })
+}

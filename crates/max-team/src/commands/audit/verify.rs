@@ -1,0 +1,72 @@
+//! `audit verify`: every hash, chain, seal and row.
+
+use max_team_journal::{Detail, Drift, Drifted, Fault, FaultKind, JournalError, Report};
+use max_team_runtime::compare_rows;
+use serde_json::json;
+
+use super::find;
+use crate::commands::print;
+use crate::copies;
+use crate::exit::{Exit, Stop};
+use crate::setup::{self, Place};
+use crate::terminal::text::clean;
+use crate::words::Lang;
+
+pub(super) fn verify(place: &Place, json: bool) -> anyhow::Result<Exit> {
+    let checked = find(place).and_then(|journal| {
+        let report = journal.verify()?;
+        // Rows of a log that does not hold prove nothing.
+        let rows = if report.is_sound() { compare_rows(&journal)? } else { Drifted::default() };
+        Ok((report, rows))
+    });
+    let (report, rows) = match checked {
+        // What is known of a file that cannot even be opened.
+        Err(JournalError::Corrupt { detail, .. } | JournalError::Malformed { detail, .. }) => {
+            let faults = vec![Fault::new(0, "", Detail::File(detail))];
+            (Report { faults, ..Report::default() }, Drifted::default())
+        }
+        checked => checked.map_err(|error| setup::stop(&error))?,
+    };
+    told(place, &report, &rows, json)
+}
+
+fn told(place: &Place, report: &Report, rows: &Drifted, json: bool) -> anyhow::Result<Exit> {
+    let lang = place.speaks();
+    let faults = report.faults.len() as u64 + report.more_faults;
+    let ok = faults == 0 && rows.is_empty();
+    if json {
+        let fault = |fault: &Fault| json!({ "seq": fault.seq, "stream": fault.stream, "kind": format!("{:?}", fault.kind), "detail": fault.detail });
+        let row =
+            |row: &Drift| json!({ "table": row.table, "key": row.key, "how": format!("{:?}", row.how).to_lowercase() });
+        let report = json!({
+            "entries": report.entries, "streams": report.streams, "seals": report.seals, "erased": report.erased,
+            "ok": ok, "faults": report.faults.iter().map(fault).collect::<Vec<_>>(), "more_faults": report.more_faults,
+            "rows": rows.rows.iter().map(row).collect::<Vec<_>>(), "more_rows": rows.more,
+        });
+        print(&format!("{report}\n"))?;
+    } else {
+        let mut text = lang.verified(report.entries, report.streams, report.seals, report.erased) + "\n";
+        let told = report.faults.iter().map(|fault| lang.fault(fault));
+        for line in told.chain(rows.rows.iter().map(|row| lang.drift(row))) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        if ok {
+            text.push_str(lang.all_holds());
+            text.push('\n');
+        }
+        print(&clean(&text))?;
+    }
+    if ok {
+        return Ok(Exit::Ok);
+    }
+    let path = place.home.join("journal.db");
+    let copies = copies::beside(&path);
+    let damaged = report.faults.iter().find(|fault| fault.kind == FaultKind::Damaged);
+    let advice = |lang: Lang| match (faults, damaged) {
+        (0, _) => lang.rows_differ(rows.count()),
+        (_, Some(fault)) => lang.file_damaged(&path.display().to_string(), &lang.detail(&fault.detail), &copies),
+        (faults, None) => lang.log_edited(faults) + &lang.copies_beside(&copies),
+    };
+    Err(Stop::said(Exit::Failed, advice).into())
+}

@@ -1,0 +1,139 @@
+//! Evidence that is not as it was written is never shown as if it were.
+
+use std::fs;
+use std::path::Path;
+
+use max_team_testkit::{ModelServer, Reply};
+use serde_json::json;
+
+use crate::program::Program;
+
+/// Changes a letter of every text like this in the file.
+fn forge(program: &Program, words: &str) {
+    let path = program.home().join("journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let found = bytes.windows(words.len()).enumerate().filter(|(_, window)| *window == words.as_bytes());
+    let places: Vec<usize> = found.map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    places.iter().for_each(|at| bytes[at + words.len() - 1] ^= 1);
+    fs::write(path, bytes).unwrap();
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+#[test]
+fn forged_entries_are_marked_wherever_they_are_shown() {
+    let server = ModelServer::start([Reply::text("done")]);
+    let program = Program::with(&server);
+    assert_eq!(program.run(&["-p", "pay marmalade"]).code, 0);
+    assert_eq!(program.run(&["audit", "show"]).code, 0);
+    assert!(program.run(&["replay"]).out.contains("byte for byte"));
+    forge(&program, "pay marmalade");
+    let why = "the payload does not fit its hash";
+    let shown = program.run(&["audit", "show", "--kind", "said"]);
+    assert!(shown.out.contains(&format!("said (damaged: {why}): pay marmalad")), "{shown:?}");
+    let lines = program.run(&["audit", "show", "--kind", "said", "--json"]);
+    assert_eq!(lines.lines()[0]["damaged"], json!([why]));
+    let exported = program.run(&["audit", "export"]);
+    let marked: Vec<_> = exported.lines().into_iter().filter(|line| line.get("damaged").is_some()).collect();
+    assert!(marked.iter().any(|line| line["event"] == "said" && line["damaged"] == json!([why])), "{marked:?}");
+    assert!(exported.lines().iter().any(|line| line.get("damaged").is_none()));
+    let page = program.run(&["audit", "export", "--html", "page.html"]);
+    let html = program.read("page.html");
+    assert!(html.contains("<tr class=\"damaged\">") && html.contains(why), "{html}");
+    for ran in [&shown, &lines, &exported, &page] {
+        assert!(ran.code == 1 && ran.err.contains("not as written"), "{ran:?}");
+        assert!(ran.err.contains("max-team audit verify"), "{ran:?}");
+    }
+    let replayed = program.run(&["replay"]);
+    assert!(replayed.code == 1 && !replayed.out.contains("byte for byte"), "{replayed:?}");
+    let recorded = program.run(&["replay", "--record", "run.jsonl"]);
+    assert!(recorded.code == 1 && !program.project().join("run.jsonl").exists(), "{recorded:?}");
+    let mut chinese = program.command(&["audit", "show", "--kind", "said"]);
+    let chinese = crate::program::finish(chinese.env("MAX_LANG", "zh").spawn().unwrap());
+    assert!(chinese.out.contains("（已损坏：内容与其哈希不符）"), "{chinese:?}");
+}
+
+#[test]
+fn a_journal_without_its_end_is_read_and_the_newest_backup_named() {
+    let replies: Vec<Reply> = (0..4).map(|number| Reply::text(format!("answer {number} ").repeat(400))).collect();
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server);
+    for number in 0..4 {
+        assert_eq!(program.run(&["-p", &format!("question {number}")]).code, 0);
+    }
+    assert_eq!(program.run(&["backup"]).code, 0);
+    let copy = names(&program.home()).into_iter().find(|name| name.starts_with("journal-2")).unwrap();
+    let whole = program.journal();
+    let path = program.home().join("journal.db");
+    let length = fs::metadata(&path).unwrap().len();
+    fs::File::options().write(true).open(&path).unwrap().set_len(length - 4_096).unwrap();
+    let exported = program.run(&["audit", "export"]);
+    let lines = exported.lines();
+    assert!(
+        lines.len() > whole.len() / 2 && lines[..] == whole[..lines.len()],
+        "{} lines: {}",
+        lines.len(),
+        exported.err
+    );
+    for words in [&["audit", "verify"][..], &["doctor"], &["-p", "hi"]] {
+        let ran = program.run(words);
+        let told = format!("{}{}", ran.out, ran.err);
+        assert!(ran.code == 1 && told.contains(&copy) && told.contains("max-team restore"), "{words:?}: {ran:?}");
+        assert!(!told.contains("`max-team doctor` tells more"), "{ran:?}");
+    }
+    fs::write(&path, "").unwrap();
+    let emptied = program.run(&["doctor"]);
+    assert!(emptied.out.contains("0 bytes") && emptied.out.contains(&copy), "{emptied:?}");
+}
+
+#[test]
+fn what_is_asked_for_in_vain_is_refused_with_what_there_is() {
+    let server = ModelServer::start([Reply::text("done")]);
+    let program = Program::with(&server);
+    assert_eq!(program.run(&["-p", "hi"]).code, 0);
+    for (words, there) in [
+        (["--kind", "bogus"], "`turn_started`"),
+        (["--agent", "nobody"], "`max-"),
+        (["--task", "nosuch"], "there is none"),
+    ] {
+        for command in [["audit", "show"], ["audit", "export"]] {
+            let ran = program.run(&[command, words].concat());
+            assert!(ran.code == 2 && ran.out.is_empty() && ran.err.contains(there), "{ran:?}");
+        }
+    }
+    // What could have been and was not is an answer.
+    let none = program.run(&["audit", "show", "--kind", "tool_intent", "--since", "00:00"]);
+    assert!(none.code == 0 && none.out.is_empty(), "{none:?}");
+    let refused = program.run(&["audit", "export", "--kind", "bogus", "--jsonl", "all.jsonl"]);
+    assert!(refused.code == 2 && !names(&program.project()).iter().any(|name| name.contains("jsonl")), "{refused:?}");
+}
+
+/// Half a file under a whole one's name would be taken for one. Needs to be root, as CI is.
+#[test]
+fn a_full_disk_leaves_nothing_half_written() {
+    let server = ModelServer::start([Reply::text("x".repeat(200_000))]);
+    let program = Program::with(&server);
+    assert_eq!(program.run(&["-p", "hi"]).code, 0);
+    let small = program.project().join("small");
+    fs::create_dir(&small).unwrap();
+    let mount = |command: &str, words: &[&str]| {
+        std::process::Command::new(command).args(words).arg(&small).status().is_ok_and(|status| status.success())
+    };
+    if !mount("mount", &["-t", "tmpfs", "-o", "size=64k", "tmpfs"]) {
+        println!("skipped: only root may mount");
+        return;
+    }
+    let tries = [
+        &["export", "--jsonl", "small/all.jsonl"][..],
+        &["audit", "export", "--jsonl", "small/all.jsonl"],
+        &["backup", "small/copy.db"],
+    ];
+    let ran: Vec<_> = tries.iter().map(|words| (program.run(words), names(&small))).collect();
+    assert!(mount("umount", &[]));
+    for (ran, left) in ran {
+        assert!(ran.code == 1 && ran.err.contains("small/") && left.is_empty(), "{left:?} {ran:?}");
+    }
+}
