@@ -10,6 +10,8 @@ use serde_json::json;
 
 use crate::program::{Program, Ran, finish, kill, signal};
 
+mod unknown;
+
 /// Everything goes, the first time and whenever it goes on.
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 

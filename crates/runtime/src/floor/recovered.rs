@@ -1,6 +1,7 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
 use max_team_core::id::PlanId;
+use max_team_core::message::Kind;
 use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
@@ -26,7 +27,9 @@ impl Floor {
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
         for address in journal.mailboxes()? {
             if is_mine(&address) {
-                found.mail += journal.count_mail(&address)?;
+                // That files were put back was left open by nobody.
+                let mail = journal.pending_mail(&address)?;
+                found.mail += mail.iter().filter(|letter| letter.kind != Kind::FilesRewound).count();
             }
         }
         let asked = rows::rows::<InboxRow>(journal, rows::INBOX)?;

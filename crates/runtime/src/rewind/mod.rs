@@ -57,6 +57,8 @@ pub struct Outcome {
 pub struct Rewind<'j> {
     journal: &'j Journal,
     trees: Trees,
+    /// Where what is this user's is: copies and stores come and go there.
+    home: PathBuf,
     session: SessionId,
     /// A folder whose files are put back in another, and nowhere else.
     moved: Option<(PathBuf, PathBuf)>,
@@ -65,7 +67,8 @@ pub struct Rewind<'j> {
 impl<'j> Rewind<'j> {
     /// For a session; `home` is where this user's journal is.
     pub fn new(journal: &'j Journal, home: &Path, session: SessionId) -> Self {
-        Self { journal, trees: Trees::within(home), session, moved: None }
+        let real = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        Self { journal, trees: Trees::within(home), home: real, session, moved: None }
     }
 
     /// One that was begun and did not come to its end.
