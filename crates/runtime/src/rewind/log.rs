@@ -6,7 +6,9 @@ use std::str::FromStr;
 
 use max_team_core::event::{Ending, Event, Said};
 use max_team_core::id::{PlanId, SessionId};
-use max_team_core::rewind::{Change, FilesChanged, Left, RewindEnded, Rewound, Step, Touch, Why, is_opaque, standing};
+use max_team_core::rewind::{
+    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, standing,
+};
 use max_team_journal::Journal;
 
 use super::Rewind;
@@ -243,6 +245,22 @@ impl Log {
     /// The last time that files were put back.
     pub(super) fn last_rewound(&self) -> Option<&(u64, Rewound)> {
         self.rewound.last()
+    }
+
+    /// Whether one takes the one before it back.
+    pub(super) fn is_undo(&self, rewound: &Rewound) -> bool {
+        self.rewound.iter().any(|(seq, other)| other.id != rewound.id && *seq == rewound.behind + 1)
+    }
+
+    /// What was put back at these times, in order.
+    pub(super) fn put_at(&self, times: &[uuid::Uuid]) -> Vec<Put> {
+        let unread = self.rewound.iter().filter(|(_, of)| times.contains(&of.id));
+        let done = |of: &Rewound| {
+            let failed = self.ended.get(&of.id).map(|ended| ended.failed.as_slice()).unwrap_or_default();
+            let is_done = |put: &&Put| !failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
+            of.puts.iter().filter(is_done).cloned().collect::<Vec<_>>()
+        };
+        unread.flat_map(|(_, of)| done(of)).collect()
     }
 
     /// One that did not come to its end.

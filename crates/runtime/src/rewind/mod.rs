@@ -18,6 +18,7 @@ use max_team_core::message::{Envelope, Kind};
 use max_team_core::rewind::{Failed, Put, RewindEnded, Rewound, State};
 use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
 use max_team_tools::rewind::{Ground, Trees};
+use serde::Deserialize as _;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -33,6 +34,7 @@ pub use plan::{Plan, Sheet, Skip, Skipped};
 
 /// What the lead is told.
 const TOLD: &str = include_str!("../../../../prompts/rewound.md");
+const TOLD_AGAIN: &str = include_str!("../../../../prompts/rewound_again.md");
 /// Files that it is told by name.
 const TOLD_FILES_MAX: usize = 50;
 
@@ -126,7 +128,9 @@ impl<'j> Rewind<'j> {
         let outcome = self.put_all(&rewound.puts);
         let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
         let mut commit = self.commit(&ended, fence)?;
-        commit.sends.extend(self.letter(rewound.id, &outcome)?);
+        let (letter, stale) = self.letter(rewound, &outcome)?;
+        commit.sends.extend(letter);
+        commit.acks.extend(stale);
         self.journal.commit_blocking(commit)?;
         Ok(outcome)
     }
@@ -173,33 +177,68 @@ impl<'j> Rewind<'j> {
         Ok(commit)
     }
 
-    /// What the lead is told with what the user says next.
-    fn letter(&self, id: Uuid, outcome: &Outcome) -> Result<Option<Envelope>, RuntimeError> {
-        if outcome.done.is_empty() {
-            return Ok(None);
-        }
+    /// What the lead is told with what the user says next: how files are now, in one letter. Those that it has not read yet go.
+    fn letter(
+        &self,
+        rewound: &Rewound,
+        outcome: &Outcome,
+    ) -> Result<(Option<Envelope>, Vec<EnvelopeId>), RuntimeError> {
         let row = session::Sessions::new(self.journal).row(self.session)?;
-        let named = outcome.done.iter().take(TOLD_FILES_MAX).map(|put| {
+        let lead = session::agent_stream(row.lead);
+        let mail = self.journal.pending_mail(&lead)?;
+        let unread = || mail.iter().filter(|letter| letter.kind == Kind::FilesRewound);
+        let stale: Vec<EnvelopeId> = unread().map(|letter| letter.id).collect();
+        let mut times: Vec<Uuid> = unread().flat_map(times_in).collect();
+        let log = log::Log::of(self.journal, self.session)?;
+        let mut puts = log.put_at(&times);
+        puts.extend(outcome.done.iter().cloned());
+        let files = told(&puts);
+        if files.is_empty() {
+            return Ok((None, stale));
+        }
+        let named = files.iter().take(TOLD_FILES_MAX).map(|put| {
             let what = if put.change.after == State::Gone { " (removed)" } else { "" };
             let full = Path::new(&put.root).join(&put.change.path);
             let shown = full.strip_prefix(&row.cwd).unwrap_or(&full).display().to_string();
             format!("- `{}`{what}", max_team_core::text::visible(&shown))
         });
-        let mut files: Vec<String> = named.collect();
-        let more = outcome.done.len().saturating_sub(TOLD_FILES_MAX);
+        times.push(rewound.id);
+        let mut named: Vec<String> = named.collect();
+        let more = files.len().saturating_sub(TOLD_FILES_MAX);
         if more > 0 {
-            files.push(format!("- and {more} more"));
+            named.push(format!("- and {more} more"));
         }
-        let text = fill(TOLD.trim_end(), &[("files", &files.join("\n"))]);
-        Ok(Some(Envelope {
-            id: EnvelopeId::new(id),
+        let words = if log.is_undo(rewound) { TOLD_AGAIN } else { TOLD };
+        let text = fill(words.trim_end(), &[("files", &named.join("\n"))]);
+        let letter = Envelope {
+            id: EnvelopeId::new(rewound.id),
             from: session::stream(self.session),
-            to: session::agent_stream(row.lead),
+            to: lead,
             kind: Kind::FilesRewound,
-            body: json!({ "text": text }),
+            body: json!({ "text": text, "times": times }),
             reply_to: None,
             cause: None,
             sent_at_ms: now_ms(),
-        }))
+        };
+        Ok((Some(letter), stale))
     }
+}
+
+/// The times that a letter tells of; one that does not say tells of the one that it is named after.
+fn times_in(letter: &Envelope) -> Vec<Uuid> {
+    let said = letter.body.get("times").and_then(|times| Vec::deserialize(times).ok());
+    said.unwrap_or_else(|| vec![letter.id.uuid()])
+}
+
+/// What putting files back several times comes to: one change per file, and none where a file is again what it was.
+fn told(puts: &[Put]) -> Vec<Put> {
+    let mut files: Vec<Put> = Vec::new();
+    for put in puts {
+        match files.iter_mut().find(|known| known.root == put.root && known.change.path == put.change.path) {
+            Some(known) => known.change.after = put.change.after,
+            None => files.push(put.clone()),
+        }
+    }
+    files.retain(|put| put.change.before != put.change.after);
+    files
 }

@@ -220,3 +220,24 @@ fn large_files_are_named_and_left_alone() {
     let back = program.run(&["rewind", "--yes"]);
     assert_eq!((back.code, back.err.contains("cannot be written")), (8, false), "{back:?}");
 }
+
+/// What was put back and taken back again before anybody heard of it is nothing to tell; what the lead has heard is corrected.
+#[test]
+fn the_lead_is_told_once_how_things_are() {
+    let mut replies = vec![write(Reply::new(), "a", "agent")];
+    replies.extend(["done", "one", "two", "three"].map(Reply::text));
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server).file("a", "user");
+    let last = || server.requests().last().unwrap().body.to_string();
+    say(&program, "begin", true);
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    say(&program, "one", false);
+    assert!(!last().contains("From the program"), "{}", last());
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    say(&program, "two", false);
+    assert_eq!(last().matches("has put files back").count(), 1, "{}", last());
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    say(&program, "three", false);
+    assert_eq!(last().matches("has taken back that files were put back").count(), 1, "{}", last());
+}
