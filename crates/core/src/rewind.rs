@@ -83,6 +83,8 @@ pub enum Why {
     Unread,
     /// It runs on in the background: nobody sees when it changes something.
     Background,
+    /// It did not come to its end: whoever would have looked afterwards was gone.
+    Cut,
 }
 
 /// What a step of an agent does to files: of a file tool in the commit of its intent, of a command in that of its result.
@@ -201,6 +203,55 @@ pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String
     trails
 }
 
+/// What happened to one file at one entry of the log.
+#[derive(Debug, Clone, Copy)]
+pub struct Touch<'a> {
+    /// The entry.
+    pub seq: u64,
+    /// The folder that the path lies beneath.
+    pub root: &'a str,
+    /// Which file.
+    pub path: &'a str,
+    /// It was put back to what it was behind this entry; if not, a step has changed it.
+    pub behind: Option<u64>,
+}
+
+/// The steps of one file, each with the one that it stands on, and which was the topmost when.
+#[derive(Debug, Default)]
+struct Pile {
+    steps: Vec<(u64, Option<usize>)>,
+    tops: Vec<(u64, Option<usize>)>,
+}
+
+impl Pile {
+    fn add(&mut self, seq: u64, behind: Option<u64>) {
+        let top = match behind {
+            Some(behind) => self.tops.iter().rev().find(|(at, _)| *at <= behind).and_then(|(_, top)| *top),
+            None => {
+                self.steps.push((seq, self.tops.last().and_then(|(_, top)| *top)));
+                self.steps.len().checked_sub(1)
+            }
+        };
+        self.tops.push((seq, top));
+    }
+
+    fn standing(&self) -> Vec<u64> {
+        let step = |at: Option<usize>| at.and_then(|at| self.steps.get(at));
+        let top = step(self.tops.last().and_then(|(_, top)| *top));
+        std::iter::successors(top, |(_, below)| step(*below)).map(|(seq, _)| *seq).collect()
+    }
+}
+
+/// The steps of every file, by root and path, whose work is still in place, newest first. Putting a file back leaves those that
+/// were in place at that point: so taking that back brings back the ones that it took away.
+pub fn standing<'a>(touches: impl IntoIterator<Item = Touch<'a>>) -> BTreeMap<(String, String), Vec<u64>> {
+    let mut piles: BTreeMap<(String, String), Pile> = BTreeMap::new();
+    for Touch { seq, root, path, behind } in touches {
+        piles.entry((root.to_owned(), path.to_owned())).or_default().add(seq, behind);
+    }
+    piles.into_iter().map(|(file, pile)| (file, pile.standing())).collect()
+}
+
 /// Whether a call may change files that it does not name one by one, so that somebody has to look before and after.
 pub fn is_opaque(class: Class, action: &Action) -> bool {
     match action.deed {
@@ -266,6 +317,25 @@ mod tests {
         let (one, two) = (file("1"), file("2"));
         let twice = trail(&[(change(one, two), true), (change(one, two), true)]);
         assert!(twice.leads_to(two));
+    }
+
+    #[test]
+    fn what_was_put_back_stands_no_more_until_that_is_taken_back() {
+        let stand = |touches: &[(u64, Option<u64>)]| {
+            let touch =
+                |(seq, behind): &(u64, Option<u64>)| Touch { seq: *seq, root: "/p", path: "a", behind: *behind };
+            standing(touches.iter().map(touch)).remove(&("/p".to_owned(), "a".to_owned())).unwrap()
+        };
+        let steps = [(2, None), (5, None)];
+        assert_eq!(stand(&steps), [5, 2]);
+        let back = [&steps[..], &[(7, Some(4))]].concat();
+        assert_eq!(stand(&back), [2]);
+        let all = [&back[..], &[(8, Some(1))]].concat();
+        assert_eq!(stand(&all), [0_u64; 0]);
+        let undone = [&all[..], &[(9, Some(7))]].concat();
+        assert_eq!(stand(&undone), [2], "taking the last one back brings back what it took away");
+        let again = [&undone[..], &[(11, None), (12, Some(6))]].concat();
+        assert_eq!(stand(&again), [5, 2], "any point can be gone to, forwards, too");
     }
 
     #[test]

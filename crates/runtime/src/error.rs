@@ -54,6 +54,9 @@ pub enum RuntimeError {
         /// How often the user spoke.
         turns: usize,
     },
+    /// Nothing was put back that could be taken back.
+    #[error("nothing was put back in `{0}` yet, so there is nothing to take back")]
+    NothingRewound(SessionId),
     /// More than can be put back at once.
     #[error("that is more than can be put back at once; name some of the files or folders")]
     TooMuch,

@@ -23,6 +23,8 @@ use crate::words::Lang;
 
 /// Characters of what the user said.
 const WORDS_CHARS: usize = 72;
+/// Fewer digits than that are more likely the name of a file.
+const ID_DIGITS_MIN: usize = 6;
 /// Files that a point names.
 const NAMED_MAX: usize = 8;
 
@@ -30,6 +32,9 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
     let desk = Desk::open(place)?;
     let (session, files) = meant(place, &desk, &options.words)?;
     let rewind = Rewind::new(&desk.journal, &place.home, session);
+    if let Some(file) = rewind.untouched(&files).map_err(stop)?.first() {
+        return Err(unknown(place, file).into());
+    }
     if options.json && !(options.list || options.dry_run) {
         return Err(Stop::said(Exit::Usage, |lang| lang.rewind_no_json().to_owned()).into());
     }
@@ -53,7 +58,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         } else {
             show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, desk.lang)?;
         }
-        return Ok(if plan.skipped.is_empty() { Exit::Ok } else { Exit::Partial });
+        return Ok(covered(&plan));
     }
     let worker = setup::worker(place, &desk.journal, "rewind")?;
     let fence = wait(async { Ok(hold(&desk.journal, &worker, session).await.map_err(owned)?) })?;
@@ -64,7 +69,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
     }
     let plan = rewind.plan(to, &files).map_err(stop)?;
     show(place, &plan, &rewind.sheets(&plan).map_err(stop)?, desk.lang)?;
-    let partly = if plan.skipped.is_empty() { Exit::Ok } else { Exit::Partial };
+    let partly = covered(&plan);
     if plan.puts.is_empty() {
         return Ok(partly);
     }
@@ -76,6 +81,11 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
     talk(&desk.lang.rewound(outcome.done.len()));
     say_failed(&outcome, desk.lang);
     Ok(if outcome.failed.is_empty() { partly } else { Exit::Partial })
+}
+
+/// Whether everything since the point is put back, or can be.
+fn covered(plan: &Plan) -> Exit {
+    if plan.skipped.is_empty() && plan.left.is_empty() { Exit::Ok } else { Exit::Partial }
 }
 
 /// The session that is meant, and the files; the first word is the one or the other.
@@ -92,12 +102,32 @@ fn meant(place: &Place, desk: &Desk, words: &[String]) -> Result<(SessionId, Vec
         None => match Sessions::new(&desk.journal).latest(&place.cwd) {
             Ok(row) => row.session,
             Err(RuntimeError::NothingToContinue(_)) => {
-                return Err(Stop::said(Exit::Failed, |lang| lang.no_session_here().to_owned()));
+                if let Some(word) = words.first().filter(|word| is_id(word)) {
+                    return Err(Stop::said(Exit::Usage, |lang| lang.rewind_no_session(word)));
+                }
+                return Err(Stop::said(Exit::Failed, |lang| lang.no_session_to_rewind().to_owned()));
             }
             Err(error) => return Err(stop(error)),
         },
     };
     Ok((session, files))
+}
+
+/// A word that names neither a session nor a file that any step has touched.
+fn unknown(place: &Place, file: &Path) -> Stop {
+    let cwd = place.cwd.canonicalize().unwrap_or_else(|_| place.cwd.clone());
+    let word = clean_line(&file.strip_prefix(cwd).unwrap_or(file).display().to_string());
+    let is_session = is_id(&word) && !file.exists();
+    Stop::said(
+        Exit::Usage,
+        |lang| if is_session { lang.rewind_no_session(&word) } else { lang.rewind_untouched(&word) },
+    )
+}
+
+/// Whether a word looks like a session, or the beginning or end of one.
+fn is_id(word: &str) -> bool {
+    let digits = word.strip_prefix("ses_").unwrap_or(word);
+    digits.len() >= ID_DIGITS_MIN && digits.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
 /// A path without `.` and `..`; the file need not exist.
@@ -239,9 +269,17 @@ fn show(place: &Place, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Res
         plan.left.iter().for_each(|left| text.push_str(&format!("  {}\n", clean_line(&lang.rewind_left(left)))));
     }
     if plan.puts.is_empty() {
-        text.push_str(&format!("{}\n", lang.nothing_to_rewind()));
+        text.push_str(&format!("{}\n", nothing(plan, lang)));
     }
     Ok(super::print(&text)?)
+}
+
+/// Why nothing is put back.
+pub(crate) fn nothing(plan: &Plan, lang: Lang) -> &'static str {
+    match covered(plan) {
+        Exit::Ok => lang.nothing_to_rewind(),
+        _ => lang.nothing_can_be_rewound(),
+    }
 }
 
 /// A diff in colours.

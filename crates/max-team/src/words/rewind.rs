@@ -8,7 +8,10 @@ use super::{Lang, plural};
 phrases! {
     nothing_to_rewind: "nothing to put back: the files are as they were, or nothing was changed",
         "没有可恢复的内容：文件与当时一致，或没有任何改动";
+    nothing_can_be_rewound: "nothing can be put back", "没有可以恢复的内容";
     no_points: "nobody has said anything in this session yet", "此会话中还没有任何对话";
+    no_session_to_rewind: "there is no session in this folder yet; name one: `max-team rewind SESSION` (`max-team sessions list`)",
+        "此文件夹中还没有会话；请指明会话：`max-team rewind 会话`（用 `max-team sessions list` 查看）";
     put_these_back: "Put these files back?", "是否恢复这些文件？";
     rewind_needs_yes: "nobody is here to ask: `max-team rewind --yes` puts them back without a question, `--dry-run` only looks",
         "无法询问：`max-team rewind --yes` 不经询问直接恢复，`--dry-run` 只查看";
@@ -31,6 +34,23 @@ impl Lang {
              2026-05-01T14:05; `max-team rewind --list` shows the points",
             "`{text}` 不是有效的时间点：可用 `last-turn`、`turn:N`、事件编号，或时间，例如 14:05 或 2026-05-01T14:05；\
              用 `max-team rewind --list` 查看"
+        )
+    }
+
+    /// A word that is neither a file that was touched nor a session.
+    pub(crate) fn rewind_untouched(self, word: &str) -> String {
+        say!(
+            self,
+            "nothing in this session has touched `{word}`; `max-team rewind --list` shows what was changed",
+            "此会话没有改动过 `{word}`；用 `max-team rewind --list` 查看有哪些改动"
+        )
+    }
+
+    pub(crate) fn rewind_no_session(self, word: &str) -> String {
+        say!(
+            self,
+            "there is no session `{word}`; `max-team sessions list` shows them",
+            "没有会话 `{word}`；用 `max-team sessions list` 查看"
         )
     }
 
@@ -86,6 +106,16 @@ impl Lang {
             Skip::Changed => say!(self, "somebody else has changed it since", "此后被他人改动过"),
             Skip::Lost => say!(self, "what it was is not kept", "未保存其原内容"),
             Skip::Unread(why) => say!(self, "{why}", "{why}"),
+            Skip::Large => say!(
+                self,
+                "it is larger than what is kept, and putting it back could not be undone; remove it yourself if you do not need it",
+                "超出可保存的大小，恢复后无法撤销；如不需要，请自行删除"
+            ),
+            Skip::Away => say!(
+                self,
+                "this folder is not there; bring it back to where it was, and nothing is lost",
+                "此文件夹不存在；把它移回原处即可恢复"
+            ),
         }
     }
 
@@ -105,6 +135,9 @@ impl Lang {
             Why::Slow => say!(self, "looking took too long", "查看耗时过长"),
             Why::Unread => say!(self, "it could not be looked at", "无法查看"),
             Why::Background => say!(self, "a command in the background", "后台命令"),
+            Why::Cut => {
+                say!(self, "it did not come to its end; what it did is not known", "未运行到结束；做了什么无从得知")
+            }
         }
     }
 

@@ -10,6 +10,8 @@ use serde_json::json;
 
 use crate::program::{Program, Ran, finish, kill, signal};
 
+mod unknown;
+
 /// Everything goes, the first time and whenever it goes on.
 const FREE: [&str; 2] = ["--permission-mode", "bypassPermissions"];
 
@@ -91,7 +93,8 @@ fn turns_are_undone_one_after_the_other_and_that_is_undone_too() {
 
     say(&program, "what now", false);
     let told = server.requests().last().unwrap().body.to_string();
-    assert!(told.contains("has put files back") && told.contains("`new/file.txt` (removed)"), "{told}");
+    assert_eq!(told.matches("From the program").count(), 1, "{told}");
+    assert!(told.contains("`new/file.txt` (removed)"), "{told}");
     assert!(server.problems().is_empty(), "{:?}", server.problems());
     let verified = program.run(&["audit", "verify"]);
     assert_eq!(verified.code, 0, "{verified:?}");

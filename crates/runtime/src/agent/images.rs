@@ -46,7 +46,7 @@ impl Agent {
 }
 
 /// Whether a call comes back before what it began is over.
-pub(super) fn runs_on(action: &Action) -> bool {
+pub(crate) fn runs_on(action: &Action) -> bool {
     action.parameters.iter().any(|(name, value)| (name.as_str(), value.as_str()) == BACKGROUND)
 }
 
@@ -82,6 +82,8 @@ pub(super) struct Witness {
     key: String,
     root: String,
     watch: Watch,
+    /// Whether nobody waits for the call.
+    is_apart: bool,
 }
 
 impl Witness {
@@ -98,18 +100,20 @@ impl Witness {
         if !is_opaque(class, action) || cx.walls.read_only {
             return None;
         }
-        let watch = if runs_on(action) {
+        let is_apart = runs_on(action);
+        let watch = if is_apart {
             shared.trees.watch_apart(&cx.root, &cx.cancel)
         } else {
             shared.trees.watch(&cx.root, &cx.cancel)
         };
-        Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch })
+        Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch, is_apart })
     }
 
-    /// What has changed; nothing to say if nothing has. Blocking.
+    /// What has changed; nothing to say if nothing has, but that somebody has looked when a call that nobody waits for was over.
+    /// Blocking.
     pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
         let (changes, left) = self.watch.end(root);
-        let is_any = !changes.is_empty() || !left.is_empty();
-        is_any.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true })
+        let is_told = self.is_apart || !changes.is_empty() || !left.is_empty();
+        is_told.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true })
     }
 }

@@ -66,6 +66,7 @@ pub(crate) use calls::{EXPERT, TIME_OVER};
 use commit::Extra;
 use flight::{Flight, Landed};
 pub(crate) use frame::Frame;
+pub(crate) use images::runs_on;
 pub(crate) use mail::{derived, is_note, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;

@@ -1,15 +1,20 @@
 //! What a session's log says about files: the points that one can go back to, and what happened behind each.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use max_team_core::event::{Ending, Event};
-use max_team_core::id::SessionId;
-use max_team_core::rewind::{Change, FilesChanged, Left, RewindEnded, Rewound, Step};
+use max_team_core::event::{Ending, Event, Said};
+use max_team_core::id::{PlanId, SessionId};
+use max_team_core::rewind::{
+    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, standing,
+};
 use max_team_journal::Journal;
 
 use super::Rewind;
+use crate::agent::runs_on;
 use crate::error::RuntimeError;
+use crate::plan::plan_stream;
 use crate::replay;
 use crate::rows::event_of;
 use crate::session;
@@ -72,6 +77,14 @@ struct Noted {
     root: String,
     change: Change,
     is_sure: bool,
+    /// It was put back to what it was behind this entry.
+    behind: Option<u64>,
+}
+
+impl Noted {
+    fn step(&self) -> Step<'_> {
+        Step { root: &self.root, change: &self.change, is_sure: self.is_sure }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -86,57 +99,142 @@ pub(super) struct Log {
     times: Vec<(u64, i64)>,
 }
 
+/// What calls say of themselves, by the stream and the key of each.
+#[derive(Debug, Default)]
+struct Calls<'e> {
+    /// Those that may change anything: where each stands, and whether it comes back before it is over.
+    opaque: Vec<(u64, (&'e str, String), bool)>,
+    ended: HashMap<(&'e str, String), (Ending, bool)>,
+    /// Those that somebody has looked at afterwards.
+    seen: HashSet<(&'e str, String)>,
+    /// Commands in the background of which nobody has seen the end, and where they stand.
+    running: HashMap<(&'e str, String), u64>,
+}
+
+impl Calls<'_> {
+    fn has_run(&self, stream: &str, key: &str) -> bool {
+        self.ended.get(&(stream, key.to_owned())).is_some_and(|(ending, failed)| *ending == Ending::Ran && !failed)
+    }
+
+    /// Those that did not come to their end, so that nobody knows what they did.
+    fn cut(&self) -> impl Iterator<Item = (u64, Left)> {
+        let is_cut = |(seq, call, runs_on): &&(u64, (&str, String), bool)| match self.ended.get(call) {
+            _ if self.seen.contains(call) => false,
+            None | Some((Ending::Unknown, _)) => true,
+            Some((Ending::Ran, false)) if *runs_on => {
+                self.running.iter().any(|((stream, _), at)| *stream == call.0 && at > seq)
+            }
+            Some(_) => false,
+        };
+        let left = |(seq, ..): &(u64, (&str, String), bool)| (*seq, Left { path: String::new(), why: Why::Cut });
+        self.opaque.iter().filter(is_cut).map(left)
+    }
+}
+
+/// What the log of files is read from.
+const TOLD: [&str; 9] = [
+    "said",
+    "turn_started",
+    "tool_intent",
+    "tool_done",
+    "files_changed",
+    "command_begun",
+    "command_over",
+    "rewound",
+    "rewind_ended",
+];
+
 impl Log {
     pub(super) fn of(journal: &Journal, session: SessionId) -> Result<Self, RuntimeError> {
         let entries = replay::entries(journal, session)?;
         let lead = session::agent_stream(session::Sessions::new(journal).row(session)?.lead);
-        let (mut log, mut said, mut ran) = (Self::default(), HashMap::new(), HashSet::new());
+        let plans: HashSet<&str> = entries.iter().map(|entry| &*entry.stream).collect();
+        // A plan that a user has run is known by the letter that they ran it with.
+        let is_run = |of: &Said| plans.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
+        let (mut log, mut said, mut calls) = (Self::default(), HashMap::new(), Calls::default());
         let mut steps: Vec<(u64, &str, FilesChanged)> = Vec::new();
         for entry in &entries {
             log.times.push((entry.seq, entry.at_ms));
-            let is_told = ["said", "turn_started", "tool_done", "files_changed", "rewound", "rewind_ended"]
-                .contains(&&*entry.event);
-            if !is_told {
+            if !TOLD.contains(&&*entry.event) {
                 continue;
             }
+            let stream = &*entry.stream;
             match event_of(entry)? {
+                Event::Said(of) if is_run(&of) => log.turns.push((entry.seq, entry.at_ms, of.text)),
                 Event::Said(of) => drop(said.insert(of.envelope, of.text)),
-                Event::TurnStarted(of) if entry.stream == lead => {
+                Event::TurnStarted(of) if stream == lead => {
                     log.turns.extend(said.get(&of.envelope).map(|words| (entry.seq, entry.at_ms, words.clone())));
                 }
-                Event::ToolDone(of) if of.ending == Ending::Ran && !of.is_error => {
-                    ran.insert((entry.stream.as_str(), of.key));
+                Event::ToolIntent(of) if is_opaque(of.class, &of.action) => {
+                    calls.opaque.push((entry.seq, (stream, of.key), runs_on(&of.action)));
                 }
-                Event::FilesChanged(of) => steps.push((entry.seq, &entry.stream, of)),
+                Event::ToolDone(of) => drop(calls.ended.insert((stream, of.key), (of.ending, of.is_error))),
+                Event::CommandBegun(of) => drop(calls.running.insert((stream, of.id), entry.seq)),
+                Event::CommandOver(of) if !of.lost => drop(calls.running.remove(&(stream, of.id))),
+                Event::FilesChanged(of) => steps.push((entry.seq, stream, of)),
                 Event::Rewound(of) => log.rewound.push((entry.seq, of)),
                 Event::RewindEnded(of) => drop(log.ended.insert(of.id, of)),
                 _ => {}
             }
         }
         for (seq, stream, FilesChanged { key, root, changes, left, seen }) in steps {
-            let is_sure = seen || ran.contains(&(stream, key));
+            let is_sure = seen || calls.has_run(stream, &key);
+            calls.seen.insert((stream, key));
             log.left.extend(left.into_iter().map(|left| (seq, left)));
-            log.changes.extend(changes.into_iter().map(|change| Noted { seq, root: root.clone(), change, is_sure }));
+            let noted = |change| Noted { seq, root: root.clone(), change, is_sure, behind: None };
+            log.changes.extend(changes.into_iter().map(noted));
         }
-        for (seq, rewound) in &log.rewound {
-            let ended = log.ended.get(&rewound.id);
+        log.left.extend(calls.cut());
+        log.left.sort_by_key(|(seq, _)| *seq);
+        log.note_rewound();
+        Ok(log)
+    }
+
+    /// What was put back are steps, too.
+    fn note_rewound(&mut self) {
+        for (seq, rewound) in &self.rewound {
+            let ended = self.ended.get(&rewound.id);
             for put in &rewound.puts {
                 let is_failed =
                     |ended: &RewindEnded| ended.failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
                 let is_sure = ended.is_some_and(|ended| !is_failed(ended));
                 let (root, change) = (put.root.clone(), put.change.clone());
-                log.changes.push(Noted { seq: *seq, root, change, is_sure });
+                self.changes.push(Noted { seq: *seq, root, change, is_sure, behind: Some(rewound.behind) });
             }
         }
         // Stable: what one step did stays in its order.
-        log.changes.sort_by_key(|noted| noted.seq);
-        Ok(log)
+        self.changes.sort_by_key(|noted| noted.seq);
+    }
+
+    /// The steps of every file whose work is still in place.
+    pub(super) fn standing(&self) -> BTreeMap<(String, String), Vec<u64>> {
+        // What may not have been put back may still be there.
+        let counted = self.changes.iter().filter(|noted| noted.behind.is_none() || noted.is_sure);
+        standing(counted.map(|Noted { seq, root, change, behind, .. }| Touch {
+            seq: *seq,
+            root,
+            path: &change.path,
+            behind: *behind,
+        }))
+    }
+
+    /// The steps of these files from an entry of each on.
+    pub(super) fn since(&self, firsts: &BTreeMap<(String, String), u64>) -> impl Iterator<Item = Step<'_>> {
+        let is_in = |noted: &&Noted| {
+            let file = (noted.root.clone(), noted.change.path.clone());
+            firsts.get(&file).is_some_and(|first| noted.seq >= *first)
+        };
+        self.changes.iter().filter(is_in).map(Noted::step)
+    }
+
+    /// Whether any step has touched a file, or something beneath it.
+    fn touches(&self, file: &Path) -> bool {
+        self.changes.iter().any(|noted| Path::new(&noted.root).join(&noted.change.path).starts_with(file))
     }
 
     /// The steps behind an entry.
     pub(super) fn behind(&self, seq: u64) -> impl Iterator<Item = Step<'_>> {
-        let noted = self.changes.iter().filter(move |noted| noted.seq > seq);
-        noted.map(|Noted { root, change, is_sure, .. }| Step { root, change, is_sure: *is_sure })
+        self.changes.iter().filter(move |noted| noted.seq > seq).map(Noted::step)
     }
 
     /// What was done behind an entry that cannot be put back.
@@ -147,6 +245,22 @@ impl Log {
     /// The last time that files were put back.
     pub(super) fn last_rewound(&self) -> Option<&(u64, Rewound)> {
         self.rewound.last()
+    }
+
+    /// Whether one takes the one before it back.
+    pub(super) fn is_undo(&self, rewound: &Rewound) -> bool {
+        self.rewound.iter().any(|(seq, other)| other.id != rewound.id && *seq == rewound.behind + 1)
+    }
+
+    /// What was put back at these times, in order.
+    pub(super) fn put_at(&self, times: &[uuid::Uuid]) -> Vec<Put> {
+        let unread = self.rewound.iter().filter(|(_, of)| times.contains(&of.id));
+        let done = |of: &Rewound| {
+            let failed = self.ended.get(&of.id).map(|ended| ended.failed.as_slice()).unwrap_or_default();
+            let is_done = |put: &&Put| !failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
+            of.puts.iter().filter(is_done).cloned().collect::<Vec<_>>()
+        };
+        unread.flat_map(|(_, of)| done(of)).collect()
     }
 
     /// One that did not come to its end.
@@ -182,8 +296,7 @@ impl Log {
         let ends = self.turns.iter().skip(1).map(|(seq, ..)| *seq).chain([u64::MAX]);
         let moment = |(index, ((seq, at_ms, words), end)): (usize, (&(u64, i64, String), u64))| {
             let is_in = |at: u64| at > *seq && at < end;
-            let is_back = |at: u64| self.rewound.iter().any(|(seq, _)| *seq == at);
-            let own = self.changes.iter().filter(|noted| is_in(noted.seq) && !is_back(noted.seq));
+            let own = self.changes.iter().filter(|noted| is_in(noted.seq) && noted.behind.is_none());
             Moment {
                 number: index + 1,
                 seq: *seq,
@@ -202,5 +315,11 @@ impl Rewind<'_> {
     /// The points that one can go back to, oldest first.
     pub fn moments(&self) -> Result<Vec<Moment>, RuntimeError> {
         Ok(Log::of(self.journal, self.session)?.moments())
+    }
+
+    /// Those of these files, by their full paths, that nothing in the session has touched.
+    pub fn untouched(&self, files: &[PathBuf]) -> Result<Vec<PathBuf>, RuntimeError> {
+        let log = Log::of(self.journal, self.session)?;
+        Ok(files.iter().filter(|file| !log.touches(file)).cloned().collect())
     }
 }

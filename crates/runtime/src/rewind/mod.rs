@@ -18,6 +18,7 @@ use max_team_core::message::{Envelope, Kind};
 use max_team_core::rewind::{Failed, Put, RewindEnded, Rewound, State};
 use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
 use max_team_tools::rewind::{Ground, Trees};
+use serde::Deserialize as _;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -33,6 +34,7 @@ pub use plan::{Plan, Sheet, Skip, Skipped};
 
 /// What the lead is told.
 const TOLD: &str = include_str!("../../../../prompts/rewound.md");
+const TOLD_AGAIN: &str = include_str!("../../../../prompts/rewound_again.md");
 /// Files that it is told by name.
 const TOLD_FILES_MAX: usize = 50;
 
@@ -57,6 +59,8 @@ pub struct Outcome {
 pub struct Rewind<'j> {
     journal: &'j Journal,
     trees: Trees,
+    /// Where what is this user's is: copies and stores come and go there.
+    home: PathBuf,
     session: SessionId,
     /// A folder whose files are put back in another, and nowhere else.
     moved: Option<(PathBuf, PathBuf)>,
@@ -65,7 +69,8 @@ pub struct Rewind<'j> {
 impl<'j> Rewind<'j> {
     /// For a session; `home` is where this user's journal is.
     pub fn new(journal: &'j Journal, home: &Path, session: SessionId) -> Self {
-        Self { journal, trees: Trees::within(home), session, moved: None }
+        let real = home.canonicalize().unwrap_or_else(|_| home.to_owned());
+        Self { journal, trees: Trees::within(home), home: real, session, moved: None }
     }
 
     /// One that was begun and did not come to its end.
@@ -123,7 +128,9 @@ impl<'j> Rewind<'j> {
         let outcome = self.put_all(&rewound.puts);
         let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
         let mut commit = self.commit(&ended, fence)?;
-        commit.sends.extend(self.letter(rewound.id, &outcome)?);
+        let (letter, stale) = self.letter(rewound, &outcome)?;
+        commit.sends.extend(letter);
+        commit.acks.extend(stale);
         self.journal.commit_blocking(commit)?;
         Ok(outcome)
     }
@@ -170,31 +177,66 @@ impl<'j> Rewind<'j> {
         Ok(commit)
     }
 
-    /// What the lead is told with what the user says next.
-    fn letter(&self, id: Uuid, outcome: &Outcome) -> Result<Option<Envelope>, RuntimeError> {
-        if outcome.done.is_empty() {
-            return Ok(None);
-        }
+    /// What the lead is told with what the user says next: how files are now, in one letter. Those that it has not read yet go.
+    fn letter(
+        &self,
+        rewound: &Rewound,
+        outcome: &Outcome,
+    ) -> Result<(Option<Envelope>, Vec<EnvelopeId>), RuntimeError> {
         let row = session::Sessions::new(self.journal).row(self.session)?;
-        let named = outcome.done.iter().take(TOLD_FILES_MAX).map(|put| {
+        let lead = session::agent_stream(row.lead);
+        let mail = self.journal.pending_mail(&lead)?;
+        let unread = || mail.iter().filter(|letter| letter.kind == Kind::FilesRewound);
+        let stale: Vec<EnvelopeId> = unread().map(|letter| letter.id).collect();
+        let mut times: Vec<Uuid> = unread().flat_map(times_in).collect();
+        let log = log::Log::of(self.journal, self.session)?;
+        let mut puts = log.put_at(&times);
+        puts.extend(outcome.done.iter().cloned());
+        let files = told(&puts);
+        if files.is_empty() {
+            return Ok((None, stale));
+        }
+        let named = files.iter().take(TOLD_FILES_MAX).map(|put| {
             let what = if put.change.after == State::Gone { " (removed)" } else { "" };
             let full = Path::new(&put.root).join(&put.change.path);
             let shown = full.strip_prefix(&row.cwd).unwrap_or(&full).display().to_string();
             format!("- `{}`{what}", max_team_core::text::visible(&shown))
         });
-        let mut files: Vec<String> = named.collect();
-        let more = outcome.done.len().saturating_sub(TOLD_FILES_MAX);
+        times.push(rewound.id);
+        let mut named: Vec<String> = named.collect();
+        let more = files.len().saturating_sub(TOLD_FILES_MAX);
         if more > 0 {
-            files.push(format!("- and {more} more"));
+            named.push(format!("- and {more} more"));
         }
-        let text = fill(TOLD.trim_end(), &[("files", &files.join("\n"))]);
-        Ok(Some(Envelope::new(
-            EnvelopeId::new(id),
+        let words = if log.is_undo(rewound) { TOLD_AGAIN } else { TOLD };
+        let text = fill(words.trim_end(), &[("files", &named.join("\n"))]);
+        let letter = Envelope::new(
+            EnvelopeId::new(rewound.id),
             session::stream(self.session),
-            session::agent_stream(row.lead),
+            lead,
             Kind::FilesRewound,
-            json!({ "text": text }),
+            json!({ "text": text, "times": times }),
             now_ms(),
-        )))
+        );
+        Ok((Some(letter), stale))
     }
+}
+
+/// The times that a letter tells of; one that does not say tells of the one that it is named after.
+fn times_in(letter: &Envelope) -> Vec<Uuid> {
+    let said = letter.body.get("times").and_then(|times| Vec::deserialize(times).ok());
+    said.unwrap_or_else(|| vec![letter.id.uuid()])
+}
+
+/// What putting files back several times comes to: one change per file, and none where a file is again what it was.
+fn told(puts: &[Put]) -> Vec<Put> {
+    let mut files: Vec<Put> = Vec::new();
+    for put in puts {
+        match files.iter_mut().find(|known| known.root == put.root && known.change.path == put.change.path) {
+            Some(known) => known.change.after = put.change.after,
+            None => files.push(put.clone()),
+        }
+    }
+    files.retain(|put| put.change.before != put.change.after);
+    files
 }

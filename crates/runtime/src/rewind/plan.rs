@@ -45,6 +45,10 @@ pub enum Skip {
     Lost,
     /// It cannot be looked at: why, in words.
     Unread(String),
+    /// The folder that everything lies beneath is not there.
+    Away,
+    /// It is larger than what is kept, so that putting it back could not be undone.
+    Large,
 }
 
 /// How one file changes when it is put back.
@@ -76,42 +80,53 @@ impl Rewind<'_> {
     /// What going back to a point comes to. `files`: only these, or what lies beneath them, by their full paths. Blocking.
     pub fn plan(&self, to: To, files: &[PathBuf]) -> Result<Plan, RuntimeError> {
         let log = Log::of(self.journal, self.session)?;
-        let nowhere = || RuntimeError::NoPoint { session: self.session, turns: log.turns().len() };
+        let nowhere = || match to {
+            To::Undo => RuntimeError::NothingRewound(self.session),
+            _ => RuntimeError::NoPoint { session: self.session, turns: log.turns().len() },
+        };
+        let is_meant = |root: &str, path: &str| {
+            let full = Path::new(root).join(path);
+            files.is_empty() || files.iter().any(|file| full.starts_with(file))
+        };
         if to == To::Last {
-            return self.plan_last(&log, files);
+            return self.plan_last(&log, &is_meant);
         }
         let behind = log.point(to).ok_or_else(nowhere)?;
         match log.last_rewound().filter(|_| to == To::Undo) {
             Some((_, rewound)) => {
                 let puts = rewound.puts.iter();
                 let steps = puts.map(|put| Step { root: &put.root, change: &put.change, is_sure: false });
-                self.plan_for(behind, steps, Vec::new(), files)
+                self.plan_for(behind, steps, Vec::new(), &is_meant)
             }
-            None => self.plan_for(behind, log.behind(behind), log.left(behind), files),
+            None => self.plan_for(behind, log.behind(behind), log.left(behind), &is_meant),
         }
     }
 
-    /// One step further back than now: to before the last words after which something was changed, or, where files were put back
-    /// since, to before those whose files are not yet as they were then.
-    fn plan_last(&self, log: &Log, files: &[PathBuf]) -> Result<Plan, RuntimeError> {
-        let rewound = log.last_rewound().map_or(0, |(seq, _)| *seq);
-        let (mut earlier, mut skipped) = (Vec::new(), None);
+    /// To before the last words after which something was changed that is still there. What was put back already is left as it is:
+    /// going to where other files were then would do again what was taken back.
+    fn plan_last(&self, log: &Log, is_meant: &dyn Fn(&str, &str) -> bool) -> Result<Plan, RuntimeError> {
+        let standing = log.standing();
+        let (mut before, mut other) = (u64::MAX, None);
         for behind in log.turns().into_iter().rev() {
-            let plan = self.plan_for(behind, log.behind(behind), log.left(behind), files)?;
-            if behind > rewound && !plan.puts.is_empty() {
+            let is_in = |seq: &u64| (behind + 1..=before).contains(seq);
+            let is_any = standing.values().flatten().any(is_in);
+            before = behind;
+            let left = log.left(behind);
+            if !is_any {
+                let unseen = Plan { behind, left, ..Plan::default() };
+                other = other.or(Some(unseen).filter(|plan| !plan.left.is_empty()));
+                continue;
+            }
+            // Each file goes back to before the first of its steps since then that is still in place.
+            let first = |steps: &Vec<u64>| steps.iter().rfind(|seq| **seq > behind).copied();
+            let firsts = standing.iter().filter_map(|(file, steps)| Some((file.clone(), first(steps)?))).collect();
+            let plan = self.plan_for(behind, log.since(&firsts), left, is_meant)?;
+            if !plan.puts.is_empty() {
                 return Ok(plan);
             }
-            if skipped.is_none() && !plan.skipped.is_empty() {
-                skipped = Some(plan.clone());
-            }
-            if behind < rewound {
-                earlier.push(plan);
-            }
+            other = other.filter(|known: &Plan| !known.skipped.is_empty() || plan.skipped.is_empty()).or(Some(plan));
         }
-        // Going to where the files were already would only do again what was taken back.
-        let reached = earlier.iter().rposition(|plan| plan.puts.is_empty()).map_or(0, |at| at + 1);
-        let next = earlier.into_iter().skip(reached).find(|plan| !plan.puts.is_empty());
-        Ok(next.or(skipped).unwrap_or_default())
+        Ok(other.unwrap_or_default())
     }
 
     fn plan_for<'s>(
@@ -119,17 +134,18 @@ impl Rewind<'_> {
         behind: u64,
         steps: impl Iterator<Item = Step<'s>>,
         left: Vec<Left>,
-        files: &[PathBuf],
+        is_meant: &dyn Fn(&str, &str) -> bool,
     ) -> Result<Plan, RuntimeError> {
         let mut plan = Plan { behind, left, ..Plan::default() };
         let (mut grounds, mut folders) = (Grounds::of(self), Vec::new());
         for ((root, path), trail) in trails(steps) {
-            let full = Path::new(&root).join(&path);
-            if !files.is_empty() && !files.iter().any(|file| full.starts_with(file)) {
+            if !is_meant(&root, &path) {
                 continue;
             }
-            // A copy that is no more has nothing in it to put back.
-            let Some(ground) = grounds.at(&root) else { continue };
+            let Some(ground) = grounds.at(&root) else {
+                self.miss(&mut plan, root);
+                continue;
+            };
             match ground.look(&path) {
                 Ok((now, _)) if now == trail.was => {}
                 Ok((State::Other, _)) if trail.leads_to(State::Gone) => folders.push((root, path, trail)),
@@ -151,9 +167,22 @@ impl Rewind<'_> {
         Ok(plan)
     }
 
+    /// A folder is not there. A copy that is no more has nothing in it to put back, but a project may have been moved.
+    fn miss(&self, plan: &mut Plan, root: String) {
+        let is_ours = self.moved.is_some() || Path::new(&root).starts_with(&self.home);
+        let away = Skipped { root, path: String::new(), why: Skip::Away };
+        if !is_ours && !plan.skipped.contains(&away) {
+            plan.skipped.push(away);
+        }
+    }
+
     fn add(&self, plan: &mut Plan, root: String, path: String, trail: &Trail, now: State) -> Result<(), RuntimeError> {
         if !trail.leads_to(now) {
             plan.skipped.push(Skipped { root, path, why: Skip::Changed });
+            return Ok(());
+        }
+        if now == State::Large {
+            plan.skipped.push(Skipped { root, path, why: Skip::Large });
             return Ok(());
         }
         let is_kept = match (trail.was, trail.was.bytes()) {
@@ -193,6 +222,13 @@ fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
     let texts = now.map_or(Ok(""), std::str::from_utf8).ok().zip(then.map_or(Ok(""), std::str::from_utf8).ok());
     let is_link = matches!(change.before, State::Link { .. }) || matches!(change.after, State::Link { .. });
     let mut text = match texts.filter(|_| !is_link) {
+        Some(("", _)) if is_file(change.before) && change.after == State::Gone => {
+            format!("{}: empty, becomes nothing\n", max_team_core::text::visible(path))
+        }
+        Some((now, _)) if change.after == State::Gone => {
+            let named = format!("\n+++ b/{}\n", max_team_core::text::visible(path));
+            diff::unified(path, Some(now), "").replacen(&named, "\n+++ /dev/null\n", 1)
+        }
         Some((now, then)) => diff::unified(path, is_file(change.before).then_some(now), then),
         None => {
             let what = |state: State, bytes: Option<&[u8]>| match state {

@@ -20,13 +20,14 @@ use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::objects::Objects;
-use super::sweep::{Files, Found, Known, Sweep, is_rules};
+use super::sweep::{FILES_MAX, Files, Found, Known, Sweep, is_rules};
 use crate::files::Root;
 
-/// How long a command waits at most until the tree has been looked at.
-const BEFORE_MAX: Duration = Duration::from_secs(2);
+/// How long a command waits at most until the tree has been looked at. Only the first look at a tree reads its files; on a busy
+/// machine one of as many as may be there takes about so long.
+const BEFORE_MAX: Duration = Duration::from_millis(FILES_MAX as u64 * 6 / 10);
 /// How long a result waits at most until what has changed is known.
-const AFTER_MAX: Duration = Duration::from_secs(5);
+const AFTER_MAX: Duration = Duration::from_secs(30);
 /// How long a command in the background is taken for whoever changes files: as long as one that is waited for may run. After
 /// that it is more likely the user.
 const APART_MAX: Duration = Duration::from_secs(COMMAND_S_MAX as u64);
@@ -314,7 +315,9 @@ impl List {
         let mut changes = BTreeMap::new();
         for (path, known) in &found.files {
             let before = state(&self.files, path);
-            if before != known.state {
+            // Of a large file only its numbers tell.
+            let is_other = |old: &Known| known.state == State::Large && old.stamp != known.stamp;
+            if before != known.state || self.files.get(path).is_some_and(is_other) {
                 changes.insert(path, (before, known.state));
             }
         }

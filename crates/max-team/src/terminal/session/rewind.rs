@@ -9,7 +9,7 @@ use super::super::slash::Back;
 use super::super::text::cut;
 use super::super::transcript::Item;
 use super::{Session, note};
-use crate::commands::rewind::changed;
+use crate::commands::rewind::{changed, nothing};
 
 /// Points that are listed: the last ones.
 const MOMENTS_MAX: usize = 10;
@@ -70,7 +70,7 @@ impl Session {
         }
         items.extend(left.into_iter().map(note));
         if plan.puts.is_empty() {
-            items.push(note(self.lang.nothing_to_rewind().to_owned()));
+            items.push(note(nothing(&plan, self.lang).to_owned()));
         } else {
             items.push(note(self.lang.rewind_yes_hint().to_owned()));
             self.rewind = Some(Box::new(plan));

@@ -102,6 +102,23 @@ fn what_is_too_large_is_said() {
 }
 
 #[test]
+fn a_large_file_that_is_changed_in_place_is_named() {
+    let scene = Scene::new();
+    let path = scene.project.path().join("large");
+    let size = max_team_core::limits::REWIND_FILE_BYTES_MAX + 1;
+    let file = File::create(&path).unwrap();
+    file.set_len(size).unwrap();
+    file.set_modified(UNIX_EPOCH).unwrap();
+    assert_eq!(scene.run(|_| {}), (all(&[]), Vec::new()));
+    let (changed, left) = scene.run(|path| {
+        let mut file = OpenOptions::new().write(true).open(path.join("large")).unwrap();
+        file.write_all(b"other").unwrap();
+    });
+    assert_eq!(changed, all(&[("large", true, true)]));
+    assert_eq!(left, [Left { path: "large".into(), why: Why::Large }]);
+}
+
+#[test]
 fn two_commands_side_by_side_tell_everything_once() {
     let scene = Scene::new();
     let trees = Trees::within(scene.home.path());
