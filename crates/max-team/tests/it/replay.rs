@@ -80,7 +80,7 @@ fn a_run_goes_into_a_file_without_secrets_and_plays_elsewhere() {
     assert!(!elsewhere.home().exists(), "looking makes no journal");
     // What follows from other words is not what was kept.
     let altered = Program::alone().file("run.jsonl", text.replace("A look first.", "A guess first."));
-    said(&altered.run(&["replay", "run.jsonl"]), 1, &["≠ turn agt_", "not what was kept"]);
+    said(&altered.run(&["replay", "run.jsonl"]), 1, &["≠ turn agt_", "not what was recorded"]);
     for (broken, words) in [
         (text.lines().take(5).collect::<Vec<_>>().join("\n"), "its end is missing"),
         ("hello\n".to_owned(), "does not begin like a recording"),
