@@ -53,8 +53,8 @@ pub(crate) const PLANTS: [Plant; 17] = [
     Plant { name: "synced too weakly", story: "mail", caught_as: "lost", bend: weakly },
     Plant {
         name: "lost ack",
-        story: "plan",
-        caught_as: "does not come to an end",
+        story: "words",
+        caught_as: "it does not come to",
         bend: |commit| stored(Commit { acks: Vec::new(), ..commit }),
     },
     Plant { name: "ack apart from what was read", story: "words", caught_as: "read twice", bend: acks_apart },
