@@ -14,12 +14,11 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::Headless;
 use super::tally::Tally;
 use super::vigil::Vigil;
-use super::{Headless, millis};
 use crate::exit::{Exit, Stop};
 use crate::signals::Signals;
-use crate::stream_json;
 
 /// Lines that were read and not said yet.
 const AHEAD_MAX: usize = 16;
@@ -155,12 +154,7 @@ impl Headless {
                 }
                 Notice::Delta { from, delta, .. } => {
                     vigil.delta(&from, Instant::now());
-                    if from.lead {
-                        tally.first_ms.get_or_insert_with(|| millis(began));
-                        if self.partial {
-                            self.emit_stream(|| stream_json::delta(session, &delta))?;
-                        }
-                    }
+                    self.hear_piece(session, &from, &delta, began, tally)?;
                 }
                 Notice::Idle { .. } => rests = tally.unheard.is_empty() && !tally.is_awaiting(),
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),

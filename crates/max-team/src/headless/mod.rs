@@ -20,7 +20,7 @@ use max_team_core::plan::Draft;
 use max_team_core::plan::event::{About, Say};
 use max_team_core::policy::{Answer, By, Deed};
 use max_team_runtime::{
-    Asked, CONTINUE, Command, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
+    Asked, CONTINUE, Command, Delta, Notice, Open, Order, Origin, Recovered, RuntimeError, Scope, Spawn, TeamHandle,
 };
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -277,13 +277,9 @@ impl Headless {
                         _ => {}
                     }
                 }
-                Notice::Delta { from, .. } if !from.lead => vigil.delta(&from, Instant::now()),
                 Notice::Delta { from, delta, .. } => {
                     vigil.delta(&from, Instant::now());
-                    tally.first_ms.get_or_insert_with(|| millis(began));
-                    if self.partial {
-                        self.emit_stream(|| stream_json::delta(session, &delta))?;
-                    }
+                    self.hear_piece(session, &from, &delta, began, tally)?;
                 }
                 Notice::Idle { .. } if tally.is_awaiting() => {}
                 Notice::Idle { .. } if waits_for.is_none() || (tally.team && tally.begun(waits_for)) => {
@@ -293,6 +289,24 @@ impl Headless {
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
+    }
+
+    /// A piece of what somebody says; only the lead's is passed on.
+    fn hear_piece(
+        &self,
+        session: SessionId,
+        from: &Origin,
+        delta: &Delta,
+        began: Instant,
+        tally: &mut Tally,
+    ) -> anyhow::Result<()> {
+        if from.lead {
+            tally.first_ms.get_or_insert_with(|| millis(began));
+            if self.partial {
+                self.emit_stream(|| stream_json::delta(session, delta))?;
+            }
+        }
+        Ok(())
     }
 
     /// Stops the turn and whatever works for it.
