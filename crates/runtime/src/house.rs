@@ -342,7 +342,7 @@ impl House {
                 Ok(())
             }
             Command::Continue { session, ref to } => {
-                let written = post.go_on(&order.by, order.key, session, to).await?;
+                let written = post.go_on(&order.by, session, to).await?;
                 self.publish(session, &order.by, written);
                 Ok(())
             }

@@ -56,6 +56,8 @@ const VAGUE: [&str; 2] = ["token", "authorization"];
 const VAGUE_MIN: usize = 8;
 /// What may stand between a name and the secret.
 const LINKS: [&str; 9] = [" is ", ":", "=", "：", "是", "为", " ", "\"", "\\"];
+/// Letters of a value by which it is judged: a text may be as long as it likes.
+const JUDGED_MAX: usize = 256;
 /// Links that alone do not make a secret of what follows.
 const LOOSE: [&str; 3] = [" ", "\"", "\\"];
 /// What stands before the secret in a header.
@@ -121,12 +123,13 @@ fn redact_member(name: &str, value: &Value) -> Value {
 fn is_name(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let mut all = NAMES.iter().chain(&VAGUE).flat_map(|name| lower.match_indices(name));
-    all.any(|(at, name)| tail(text, at + name.len()) == Some(text.len()))
+    all.any(|(at, name)| tail(&mut Runs::of(text), at + name.len()) == Some(text.len()))
 }
 
 /// Where a name ends that goes on behind such a word, as in `SECRET_KEY`; nothing if the word is another one, as in
 /// `tokens`.
-fn tail(text: &str, at: usize) -> Option<usize> {
+fn tail(runs: &mut Runs<'_>, at: usize) -> Option<usize> {
+    let text = runs.text;
     let rest = text.get(at..)?;
     let begins = |next: char| match next {
         'a'..='z' => false,
@@ -134,19 +137,41 @@ fn tail(text: &str, at: usize) -> Option<usize> {
         _ => true,
     };
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
-    let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
-    rest.chars().next().is_none_or(begins).then_some(at + length)
+    rest.chars().next().is_none_or(begins).then(|| runs.end(at, is_part))
+}
+
+/// How far a run of letters goes on from places within a text, one behind the other: each run is walked once, however many
+/// places are in it.
+struct Runs<'t> {
+    text: &'t str,
+    known_to: usize,
+}
+
+impl<'t> Runs<'t> {
+    fn of(text: &'t str) -> Self {
+        Self { text, known_to: 0 }
+    }
+
+    fn end(&mut self, from: usize, is_part: impl Fn(char) -> bool) -> usize {
+        if from >= self.known_to {
+            let rest = self.text.get(from..).unwrap_or_default();
+            self.known_to = from + rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
+        }
+        self.known_to
+    }
 }
 
 /// Keys that are known by how they begin: where each stands.
 fn keys(text: &str) -> Vec<(usize, usize)> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '.' | '/' | '+');
-    let key = |prefix: &str, at: usize| {
-        let rest = text.get(at..).filter(|_| begins(text, at))?;
-        let length = rest.find(|letter| !is_part(letter)).unwrap_or(rest.len());
-        (length >= prefix.len() + REST_MIN).then_some((at, at + length))
-    };
-    PREFIXES.iter().flat_map(|prefix| text.match_indices(prefix).filter_map(move |(at, _)| key(prefix, at))).collect()
+    let mut found = Vec::new();
+    for prefix in PREFIXES {
+        let mut runs = Runs::of(text);
+        let starts = text.match_indices(prefix).map(|(at, _)| at).filter(|at| begins(text, *at));
+        let whole = starts.map(|at| (at, runs.end(at, is_part)));
+        found.extend(whole.filter(|(at, end)| end - at >= prefix.len() + REST_MIN));
+    }
+    found
 }
 
 /// Whether a word may begin there: behind no letter, unless that is the end of a line that is written as `\n`.
@@ -168,11 +193,22 @@ fn in_addresses(text: &str) -> Vec<(usize, usize)> {
             rest.find(|letter: char| letter.is_whitespace() || "/\"'`<>\\".contains(letter)).unwrap_or(rest.len());
         let (person, _) = rest.get(..end)?.rsplit_once('@')?;
         let (name, secret) = person.split_once(':')?;
-        // What only stands for one is none.
-        let is_none = secret.is_empty() || secret.starts_with(['$', '{', '[', '%', '*']);
-        (!is_none).then(|| (from + name.len() + 1, from + person.len()))
+        (!stands_for_one(secret)).then(|| (from + name.len() + 1, from + person.len()))
     };
     text.match_indices("://").filter_map(password).collect()
+}
+
+/// Whether a text only stands for a secret: nothing, a variable, a mark in a template, stars.
+fn stands_for_one(text: &str) -> bool {
+    let within = |open: &str, close: &str| text.strip_prefix(open).is_some_and(|rest| rest.ends_with(close));
+    let is_variable =
+        |name: &str| name.chars().all(|letter| letter.is_ascii_uppercase() || "_0123456789".contains(letter));
+    text.chars().all(|letter| letter == '*')
+        || text.strip_prefix('$').is_some_and(is_variable)
+        || [("${", "}"), ("$(", ")"), ("{", "}"), ("[", "]"), ("%(", ")s")]
+            .iter()
+            .any(|(open, close)| within(open, close))
+        || matches!(text, "%s" | "%v")
 }
 
 /// What follows a word such as `password`.
@@ -181,15 +217,24 @@ fn named(text: &str) -> Vec<(usize, usize)> {
     let starts = |from: usize, word: &str| lower.get(from..).is_some_and(|rest| rest.starts_with(word));
     let mut found = Vec::new();
     for name in NAMES.iter().chain(&VAGUE) {
+        let (mut words, mut values) = (Runs::of(text), Runs::of(text));
+        let mut names: Vec<(usize, usize)> = Vec::new();
         for (at, _) in lower.match_indices(name) {
-            let Some(end) = tail(text, at + name.len()) else { continue };
+            let Some(end) = tail(&mut words, at + name.len()) else { continue };
+            match names.last_mut() {
+                // The shorter a name, the more it hides.
+                Some((last, same)) if *same == end => *last = at,
+                _ => names.push((at, end)),
+            }
+        }
+        for (at, end) in names {
             let (mut from, mut linked) = (end, false);
             while let Some(link) = LINKS.iter().find(|link| starts(from, link)) {
                 linked |= !LOOSE.contains(link);
                 from += link.len();
             }
             from += SCHEMES.iter().find(|scheme| starts(from, scheme)).map_or(0, |scheme| scheme.len());
-            let secret = value(text.get(from..).unwrap_or_default());
+            let secret = value(&mut values, from);
             let called = Called { vague: VAGUE.contains(name), name: text.get(at..end).unwrap_or_default() };
             if linked && called.hides(secret, starts(end, "\"") || starts(end, "\\\"")) {
                 found.push((from, from + secret.len()));
@@ -200,10 +245,10 @@ fn named(text: &str) -> Vec<(usize, usize)> {
 }
 
 /// What stands there, up to where it may end.
-fn value(rest: &str) -> &str {
-    let end = rest.find(|letter: char| letter.is_whitespace() || "\"',;，。；".contains(letter));
-    let value = rest.get(..end.unwrap_or(rest.len())).unwrap_or_default();
-    match rest.get(value.len()..).is_some_and(|after| after.starts_with('"')) {
+fn value<'t>(runs: &mut Runs<'t>, from: usize) -> &'t str {
+    let end = runs.end(from, |letter| !letter.is_whitespace() && !"\"',;，。；".contains(letter));
+    let value = runs.text.get(from..end).unwrap_or_default();
+    match runs.text.get(end..).is_some_and(|after| after.starts_with('"')) {
         // The mark before a quotation mark is its own.
         true => value.trim_end_matches('\\'),
         false => value,
@@ -220,12 +265,13 @@ impl Called<'_> {
     /// Whether a value under it is a secret.
     fn hides(&self, value: &str, quoted: bool) -> bool {
         let is_plain = !self.name.contains(['_', '-']) && !self.vague;
-        if value.is_empty() || (!is_plain && value.chars().all(|letter| letter.is_ascii_digit())) {
+        let letters = || value.chars().take(JUDGED_MAX);
+        if value.is_empty() || (!is_plain && letters().all(|letter| letter.is_ascii_digit())) {
             return false;
         }
         let is_upper = !self.name.contains(|letter: char| letter.is_ascii_lowercase());
         let is_part = |letter: char| letter.is_ascii_alphanumeric() || "-_.~+/=".contains(letter);
-        let is_random = value.contains(|letter: char| letter.is_ascii_digit()) && value.chars().all(is_part);
+        let is_random = letters().any(|letter| letter.is_ascii_digit()) && letters().all(is_part);
         !self.vague || quoted || (value.len() >= VAGUE_MIN && (is_upper || is_random))
     }
 }
@@ -258,6 +304,12 @@ mod tests {
             (r"a\nAKIAIOSFODNN7EXAMPLE\n\\tsk-ant-api03-abcdefgh", r"a\n[redacted]\n\\t[redacted]"),
             ("https://x.org/sk-ant-api03-abcdefgh?x", "https://x.org/[redacted]?x"),
             ("URL=postgres://admin:s3cr3tpw99@db/x", "URL=postgres://admin:[redacted]@db/x"),
+            ("postgres://admin:%40dm1n-s3cret@db", "postgres://admin:[redacted]@db"),
+            (
+                "amqp://me:*star$@mq redis://:{x@r redis://u:$ecret@r",
+                "amqp://me:[redacted]@mq redis://:[redacted]@r redis://u:[redacted]@r",
+            ),
+            ("password_PASSWORD=123456", "password_PASSWORD=[redacted]"),
         ] {
             assert_eq!(redact(text), want, "{text}");
         }
@@ -318,10 +370,20 @@ mod tests {
             "authorization: denied",
             "a == b and c=d",
             "postgres://admin:$PASSWORD@db and postgres://admin:[redacted]@db",
+            "postgres://admin:${PASSWORD}@db and postgres://%s:%s@db and postgres://me:****@db",
             "https://example.org:8080/@me and mail to a:b@c",
             "the desk-of-management-people and masks_test_everything",
         ] {
             assert_eq!(redact(text), text);
+        }
+    }
+
+    /// Each of these took a minute when every place looked to the end of its run.
+    #[test]
+    fn a_text_that_begins_again_and_again_is_read_once() {
+        for word in ["sk-", "PASSWORD_", "password:", "token:", "token=a", "://a:b@"] {
+            let text = word.repeat((1 << 17) / word.len());
+            redact(&text);
         }
     }
 

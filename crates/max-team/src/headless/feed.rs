@@ -1,15 +1,15 @@
 //! `--input-format stream-json`: what a user says comes on standard input, a JSON line each.
 //!
-//! A line begins a turn, or is told to the one that runs at its next step, as in a chat. The end of the input is the end of the
-//! run, once everything was taken up and nobody is at work any more.
+//! A line begins a turn, or is told to the one that runs at its next step, as in a chat. While as many wait as may, no more are
+//! read. The end of the input is the end of the run, once everything was taken up and nobody is at work any more.
 
 use std::io::{BufRead, Read};
 use std::time::Instant;
 
 use max_team_core::event::Event;
-use max_team_core::id::EnvelopeId;
+use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::STDIN_BYTES_MAX;
-use max_team_runtime::{Command, Notice, Opened};
+use max_team_runtime::{Command, Notice, Opened, Order, RuntimeError};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -105,8 +105,8 @@ impl Headless {
         let session = opened.session;
         let (mut feed, mut is_open, mut rests) = (Feed::open(), true, false);
         let (mut stopped, mut exit, mut began) = (None, Exit::Ok, Instant::now());
-        let mut vigil = Vigil::default();
-        while is_open || !rests {
+        let (mut vigil, mut next) = (Vigil::default(), None);
+        while is_open || next.is_some() || !rests {
             let due = vigil.due();
             let notice = tokio::select! {
                 biased;
@@ -114,19 +114,16 @@ impl Headless {
                     if signal != Exit::Interrupted || stopped.is_some() {
                         return Ok((Some(signal), exit));
                     }
-                    (stopped, is_open) = (Some(signal), false);
+                    (stopped, is_open, next) = (Some(signal), false, None);
                     self.interrupt(session).await?;
                     continue;
                 }
                 notice = notices.recv() => notice.ok_or_else(|| Stop::new(Exit::Failed, super::SILENT))?,
-                line = feed.0.recv(), if is_open => {
+                line = feed.0.recv(), if is_open && next.is_none() => {
                     is_open = line.is_some();
-                    if let Some(text) = line.transpose()?.filter(|text| !text.is_empty()) {
-                        let key = EnvelopeId::new(Uuid::now_v7());
-                        rests = false;
-                        tally.unheard.insert(key);
-                        self.order(key, Command::Say { session, text }).await?;
-                    }
+                    next = line.transpose()?.filter(|text| !text.is_empty());
+                    rests &= next.is_none();
+                    self.say(session, &mut next, tally).await?;
                     continue;
                 }
                 () = tokio::time::sleep_until(due.unwrap_or(began).into()), if due.is_some() => {
@@ -147,20 +144,43 @@ impl Headless {
                         Event::TurnEnded(ended) if from.lead => {
                             let code = self.tell_result(session, ended, tally, began, stopped).await?;
                             exit = if code == Exit::Ok { exit } else { code };
+                            if stopped.is_some() {
+                                // What waits is for whoever goes on.
+                                return Ok((stopped, exit));
+                            }
                             tally.next_turn();
                         }
                         _ => {}
+                    }
+                    if from.lead {
+                        self.say(session, &mut next, tally).await?;
                     }
                 }
                 Notice::Delta { from, delta, .. } => {
                     vigil.delta(&from, Instant::now());
                     self.hear_piece(session, &from, &delta, began, tally)?;
                 }
-                Notice::Idle { .. } => rests = tally.unheard.is_empty() && !tally.is_awaiting(),
+                Notice::Idle { .. } => {
+                    rests = tally.unheard.is_empty() && !tally.is_awaiting();
+                    self.say(session, &mut next, tally).await?;
+                }
                 Notice::Stopped { error, .. } => return Err(Stop::new(Exit::Failed, error.to_string()).into()),
             }
         }
         Ok((stopped, exit))
+    }
+
+    /// Says the next line. If too many wait already it stays the next: some will have been taken up when more is heard.
+    async fn say(&self, session: SessionId, next: &mut Option<String>, tally: &mut Tally) -> anyhow::Result<()> {
+        let Some(text) = next.take() else { return Ok(()) };
+        let (key, cwd) = (EnvelopeId::new(Uuid::now_v7()), self.cwd.display().to_string());
+        let command = Command::Say { session, text: text.clone() };
+        match self.handle.command(Order { by: self.by.clone(), cwd, key, command }).await {
+            Ok(()) => drop(tally.unheard.insert(key)),
+            Err(RuntimeError::QueueFull(_)) => *next = Some(text),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
     }
 }
 

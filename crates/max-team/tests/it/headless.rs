@@ -3,10 +3,11 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::Stdio;
 
-use max_team_testkit::{Gate, ModelServer, Reply, Script};
+use max_team_core::limits::QUEUE_MAX;
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
-use crate::program::{Program, finish};
+use crate::program::{Program, finish, signal};
 
 fn write_note() -> Reply {
     Reply::text("Writing.").tool("t1", "write_file", json!({"path": "notes/a.txt", "content": "hello\n"}))
@@ -362,6 +363,56 @@ fn a_line_that_comes_while_a_turn_runs_is_told_at_its_next_step() {
     assert_eq!(finish(child).code, 0);
     assert_eq!(server.requests().len(), 2, "one turn");
     assert!(server.requests()[1].contains("in French"));
+}
+
+#[test]
+fn more_lines_than_may_wait_are_all_told_in_order() {
+    let gate = Gate::new();
+    let first = gate.clone();
+    let answer = move |request: &Recorded| {
+        let reply = Reply::text("heard");
+        Some(if request.user_texts().len() == 1 { reply.gate_before(&first) } else { reply })
+    };
+    let server = ModelServer::start(Script::new().when(answer));
+    let program = Program::with(&server);
+    let mut talker = Talker::start(&program);
+    let said: Vec<String> = (0..2 * QUEUE_MAX).map(|number| format!("line {number}")).collect();
+    talker.say(&said[0]);
+    gate.wait_reached();
+    said[1..].iter().for_each(|line| talker.say(line));
+    // As many as may wait do, and one more was read.
+    (0..=QUEUE_MAX).for_each(|_| drop(talker.hear("mail", "event")));
+    gate.open();
+    let Talker { mut child, mut out } = talker;
+    drop(child.stdin.take());
+    std::io::copy(&mut out, &mut std::io::sink()).unwrap();
+    assert_eq!(finish(child).code, 0);
+    let last = server.requests().last().unwrap().user_texts().join("\n");
+    assert_eq!(last.lines().filter(|line| line.starts_with("line ")).collect::<Vec<_>>(), said);
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_what_waits_is_for_whoever_goes_on() {
+    let (asked, waiting) = (Gate::new(), Gate::new());
+    let (first, second) = (asked.clone(), waiting.clone());
+    let answer = move |request: &Recorded| {
+        let told = request.contains("3+3?");
+        Some(if told { Reply::text("six").gate_before(&second) } else { Reply::text("four").gate_before(&first) })
+    };
+    let server = ModelServer::start(Script::new().when(answer));
+    let program = Program::with(&server);
+    let mut talker = Talker::start(&program);
+    talker.say("2+2?");
+    asked.wait_reached();
+    talker.say("3+3?");
+    (0..2).for_each(|_| drop(talker.hear("mail", "event")));
+    signal(&talker.child, "INT");
+    // The next answer never comes, and is not waited for.
+    let ran = finish(talker.child);
+    assert_eq!(ran.code, 130, "{ran:?}");
+    waiting.open();
+    let ran = program.run(&["-c", "-p", ""]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "six\n"), "{ran:?}");
 }
 
 #[test]

@@ -295,6 +295,11 @@ fn a_forgotten_session_takes_experts_answers_and_letters_with_it_and_names_its_f
 
 /// Opens a session in which nobody says anything, with something that happens in it later.
 fn open_quietly(journal: &Journal, number: usize, at_ms: i64, then_ms: i64) -> String {
+    open_old(journal, number, None, (at_ms, then_ms))
+}
+
+/// Opens a session with something that its lead is told, if anything, and something that happens in it later.
+fn open_old(journal: &Journal, number: usize, told: Option<&str>, (at_ms, then_ms): (i64, i64)) -> String {
     let (session, lead) = (format!("ses_{number:032}"), format!("agt_{number:032}"));
     let by = json!({ "door": "cli", "user": "ann", "role": "owner" });
     let opened = json!({ "session_opened": { "session": session, "lead": lead, "cwd": "/", "by": by } });
@@ -306,10 +311,15 @@ fn open_quietly(journal: &Journal, number: usize, at_ms: i64, then_ms: i64) -> S
         actor: "user/ann".to_owned(),
         cause: None,
     };
-    let first = append(format!("session/cli:{session}"), "session_opened", &opened);
+    let own = format!("session/cli:{session}");
+    let first = append(own.clone(), "session_opened", &opened);
+    let said =
+        |text: &str| json!({ "said": { "envelope": format!("env_{number:032}"), "text": text, "by": by, "cwd": "/" } });
+    let told = told.map(|text| append(own, "said", &said(text)));
     let later = append(format!("agent/{lead}"), "quiet", &json!({ "of": number }));
-    for (at_ms, append) in [(at_ms, first), (then_ms, later)] {
-        journal.commit_blocking(Commit { at_ms, appends: vec![append], ..Commit::default() }).unwrap();
+    for (at_ms, append) in [(at_ms, Some(first)), (at_ms, told), (then_ms, Some(later))] {
+        let appends = append.into_iter().collect();
+        journal.commit_blocking(Commit { at_ms, appends, ..Commit::default() }).unwrap();
     }
     session
 }
@@ -322,10 +332,14 @@ fn a_session_without_words_becomes_old_too() {
     let journal = Journal::open(program.home(), Options::default()).unwrap();
     let now_ms = i64::try_from(std::time::UNIX_EPOCH.elapsed().unwrap().as_millis()).unwrap();
     let (old, busy) = (open_quietly(&journal, 1, 1_000, 2_000), open_quietly(&journal, 2, 1_000, now_ms));
+    // Nor is one old in which others than the lead are spoken to.
+    let spoken = open_old(&journal, 3, Some("hi"), (1_000, now_ms));
     journal.rebuild(project_entry).unwrap();
     drop(journal);
     let dry = program.run(&["sessions", "forget", "--older-than", "90d", "--dry-run"]);
-    assert!(dry.out.contains(&old) && !dry.out.contains(&busy) && dry.out.contains("1 session would"), "{dry:?}");
+    let is_kept = |session: &str| !dry.out.contains(session);
+    assert!(dry.out.contains(&old) && is_kept(&busy) && is_kept(&spoken), "{dry:?}");
+    assert!(dry.out.contains("1 session would"), "{dry:?}");
     assert_eq!(program.run(&["sessions", "forget", "--older-than", "90d", "--yes"]).code, 0);
     holds(&program);
     assert!(program.run(&["sessions", "forget", "--older-than", "90d"]).out.contains("nothing to forget"));
@@ -361,22 +375,14 @@ fn forgetting_can_be_stopped_between_two_sessions() {
 #[test]
 fn what_is_older_than_the_user_keeps_is_forgotten_by_itself() {
     let gate = Gate::new();
-    let server = ModelServer::start([
-        Reply::text("old"),
-        Reply::text("new"),
-        Reply::text("stopped").gate_before(&gate),
-        Reply::text("newer"),
-    ]);
+    let server =
+        ModelServer::start([Reply::text("new"), Reply::text("stopped").gate_before(&gate), Reply::text("newer")]);
     let program = Program::with(&server).file(".max-team/config.yaml", "journal:\n  keep_days: 30\n");
-    program.run(&["-p", "first"]);
-    let old = sessions(&program).remove(0);
-    let last = Projection::Put {
-        table: "session_last".into(),
-        key: old.clone(),
-        value: br#"{"answered":true,"at_ms":1000}"#.to_vec(),
-        sort_ms: 1_000,
-    };
-    damage(&program, vec![last]);
+    fs::create_dir_all(program.home()).unwrap();
+    let journal = Journal::open(program.home(), Options::default()).unwrap();
+    let old = open_old(&journal, 1, Some("first"), (1_000, 2_000));
+    journal.rebuild(project_entry).unwrap();
+    drop(journal);
     // A project cannot decide about the user's sessions.
     let ran = program.run(&["-p", "second"]);
     assert!(ran.err.contains("may not decide how long") && sessions(&program).contains(&old), "{ran:?}");

@@ -2,8 +2,9 @@
 //!
 //! The loop owns its [`Turn`] and is the only writer of the agent's stream. It starts what is pending (`flight`),
 //! acts on the team where a call asks for it (`acts`, `calls`), waits for something to land, for mail (`mail`) or for an
-//! order, and turns each into exactly one decision and one commit. A commit that fails drops the loop: the log is the
-//! truth and the next process folds it again. A turn that waits for a person holds nothing but rows.
+//! order, and turns each into one decision, with what of it is over at once (`brief`), and one commit. A commit that
+//! fails drops the loop: the log is the truth and the next process folds it again. A turn that waits for a person holds
+//! nothing but rows.
 
 mod acts;
 mod background;
@@ -77,7 +78,7 @@ pub(crate) use steer::waits;
 /// How long parking waits for what is under way.
 const PARK_WAIT: Duration = Duration::from_secs(2);
 /// The version of the snapshots that this code reads and writes.
-pub(crate) const SNAPSHOT_VERSION: u32 = 1;
+pub(crate) const SNAPSHOT_VERSION: u32 = 2;
 
 /// What the house tells a running loop.
 #[derive(Debug)]
@@ -307,6 +308,8 @@ impl Agent {
     async fn live(mut self: Box<Self>, mut controls: mpsc::Receiver<Control>) {
         let worked = self.work(&mut controls).await;
         self.tell().await;
+        // A turn that has seen what could not be written decides nothing more.
+        let is_sound = worked.is_ok();
         if let Err(error) = worked {
             let stopped = Notice::Stopped { session: self.floor.session, error: Arc::new(error) };
             self.floor.shared.herald.tell(stopped);
@@ -315,7 +318,9 @@ impl Agent {
         // What stops at once is recorded; what does not stop is left to the next process, which knows what to do.
         let drain = async {
             while let Some(landed) = self.flights.next().await {
-                self.park(landed).await;
+                if is_sound {
+                    self.park(landed).await;
+                }
             }
         };
         drop(tokio::time::timeout(PARK_WAIT, drain).await);

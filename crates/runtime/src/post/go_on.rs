@@ -3,13 +3,13 @@
 //! A lead is spoken to as always. Those who work for it without being waited for are given their task once more; what they had
 //! done is in their conversation.
 
-use max_team_core::id::{EnvelopeId, SessionId};
+use max_team_core::id::SessionId;
 use max_team_core::message::{Assignment, Kind, Principal};
 use serde_json::json;
 
-use super::write::{letter, of};
+use super::write::letter;
 use super::{Post, Reader, Written, person};
-use crate::agent::TIME_OVER;
+use crate::agent::{TIME_OVER, derived};
 use crate::census::{Census, fold_agent};
 use crate::error::RuntimeError;
 use crate::rows::AgentRow;
@@ -18,35 +18,42 @@ use crate::shared::{commit_at, now_ms};
 /// What somebody is told who was stopped and is to go on.
 pub const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 
+/// Somebody who was stopped.
+struct Halted {
+    row: AgentRow,
+    /// What it was at.
+    given: Assignment,
+    /// Where its stream ends.
+    head: u64,
+}
+
 impl Post<'_> {
     /// The teammates and the tasks in the background of a session that a person has interrupted and that have begun nothing since.
     pub fn stopped(&self, session: SessionId) -> Result<Vec<Reader>, RuntimeError> {
-        Ok(self.halted(session)?.into_iter().map(|(row, _)| reader(&row)).collect())
+        Ok(self.halted(session)?.iter().map(|halted| reader(&halted.row)).collect())
     }
 
     /// Lets these of them go on; without names, all.
-    pub async fn go_on(
-        &self,
-        by: &Principal,
-        key: EnvelopeId,
-        session: SessionId,
-        to: &[String],
-    ) -> Result<Written, RuntimeError> {
+    pub async fn go_on(&self, by: &Principal, session: SessionId, to: &[String]) -> Result<Written, RuntimeError> {
         let mut halted = self.halted(session)?;
-        if let Some(name) = to.iter().find(|name| !halted.iter().any(|(row, _)| row.is(name))) {
-            let there = halted.iter().map(|(row, _)| reader(row).name).collect();
+        if let Some(name) = to.iter().find(|name| !halted.iter().any(|halted| halted.row.is(name))) {
+            let there = halted.iter().map(|halted| reader(&halted.row).name).collect();
             return Err(RuntimeError::NotStopped { name: name.clone(), there });
         }
-        halted.retain(|(row, _)| to.is_empty() || to.iter().any(|name| row.is(name)));
+        halted.retain(|halted| to.is_empty() || to.iter().any(|name| halted.row.is(name)));
         let at_ms = now_ms();
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
-        for (row, given) in halted {
+        for Halted { row, given, head } in halted {
             let (reader, attempt) = (reader(&row), given.attempt + 1);
-            let assignment = Assignment { attempt, ..given };
-            let body = json!({
-                "text": CONTINUE.trim_end(), "assignment": assignment, "by": person(by), "session": session,
-            });
-            commit.sends.push(letter(by, of(key, &reader), &reader, Kind::TaskAssign, body));
+            // Whoever says it twice before it is heard says it once.
+            let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
+            if !self.journal.has_mail(id)? {
+                let assignment = Assignment { attempt, ..given };
+                let body = json!({
+                    "text": CONTINUE.trim_end(), "assignment": assignment, "by": person(by), "session": session,
+                });
+                commit.sends.push(letter(by, id, &reader, Kind::TaskAssign, body));
+            }
             readers.push(reader);
         }
         let letters = self.keep(commit).await?;
@@ -54,7 +61,7 @@ impl Post<'_> {
     }
 
     /// Those who were stopped, with what they were at. Whom an agent has stopped, or the time, is not meant to go on.
-    fn halted(&self, session: SessionId) -> Result<Vec<(AgentRow, Assignment)>, RuntimeError> {
+    fn halted(&self, session: SessionId) -> Result<Vec<Halted>, RuntimeError> {
         let agents = Census::new(self.journal).agents(session)?;
         let is_apart = |row: &&AgentRow| {
             row.assignment.as_ref().is_some_and(|given| !given.life.is_call() && given.plan.is_none())
@@ -62,11 +69,11 @@ impl Post<'_> {
         let is_person = |by: &str| by != TIME_OVER && !agents.iter().any(|row| row.name == by);
         let mut found = Vec::new();
         for row in agents.iter().filter(is_apart) {
-            let (turn, _) = fold_agent(self.journal, row.agent)?;
+            let (turn, head) = fold_agent(self.journal, row.agent)?;
             let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(&halted.by));
             // A call of its lead's that was stopped is its lead's to make again.
             let given = halted.and_then(|halted| halted.assignment.clone()).filter(|given| !given.life.is_call());
-            found.extend(given.map(|given| (row.clone(), given)));
+            found.extend(given.map(|given| Halted { row: row.clone(), given, head }));
         }
         Ok(found)
     }

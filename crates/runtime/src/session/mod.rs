@@ -159,20 +159,19 @@ impl<'j> Sessions<'j> {
         }
     }
 
-    /// Those in which nothing was said since then, the oldest last; of those in which nothing was ever said, the ones in
-    /// which nothing has happened since.
+    /// Those in which nothing has happened since then, to whomever, the oldest last.
     pub fn unused_since(&self, at_ms: i64) -> Result<Vec<SessionRow>, RuntimeError> {
         let mut found = Vec::new();
-        self.each_before(LAST, at_ms, |row| {
-            found.push(row);
+        // Who is still spoken to need not be the lead, whose words alone make the rows.
+        let mut see = |row: SessionRow| {
+            let last_at_ms = self.active_at_ms(&row)?;
+            found.extend(Some(SessionRow { last_at_ms, ..row }).filter(|row| row.last_at_ms < at_ms));
             Ok(())
-        })?;
+        };
+        self.each_before(LAST, at_ms, &mut see)?;
         self.each_before(OPENED, at_ms, |row| {
-            if self.journal.get(LAST, &row.session.to_string())?.is_none() {
-                let last_at_ms = self.active_at_ms(&row)?;
-                found.extend(Some(SessionRow { last_at_ms, ..row }).filter(|row| row.last_at_ms < at_ms));
-            }
-            Ok(())
+            let was_spoken_in = self.journal.get(LAST, &row.session.to_string())?.is_some();
+            if was_spoken_in { Ok(()) } else { see(row) }
         })?;
         found.sort_by_key(|row| std::cmp::Reverse(row.last_at_ms));
         Ok(found)

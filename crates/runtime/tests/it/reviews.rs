@@ -6,7 +6,7 @@ use max_team_core::event::{End, Event, QuestionAsked};
 use max_team_core::message::Kind;
 use max_team_core::policy::{Answer, By, Deed, Mode, Settled};
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{Census, Command, Matter, Open, Order, Post, Which};
+use max_team_runtime::{CONTINUE, Census, Command, Matter, Open, Order, Post, Which};
 use max_team_tools::copy::Copies;
 
 use super::calls::{came_to, inputs, say, started};
@@ -319,8 +319,12 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
         assert!(refused.starts_with("`bob` was not interrupted") && refused.contains("ann"), "{refused}");
         let lists = if one_by_one { names.iter().map(|name| vec![name.clone()]).collect() } else { vec![Vec::new()] };
         for to in lists {
-            order(&team, Command::Continue { session, to }).await.unwrap();
+            order(&team, Command::Continue { session, to: to.clone() }).await.unwrap();
+            // Said again before it is heard, it is said once; behind that there is nobody to go on.
+            drop(order(&team, Command::Continue { session, to }).await);
         }
+        let told = letters(&journal, Kind::TaskAssign).into_iter().filter(|text| text == CONTINUE.trim_end()).count();
+        assert_eq!(told, 2);
         assert_eq!(inputs(&journal, "max").len(), 1);
         while letters(&journal, Kind::TaskResult).iter().filter(|text| text.contains(" is done.")).count() < 2 {
             rest(&mut notices).await;

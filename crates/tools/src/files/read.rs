@@ -95,13 +95,16 @@ fn call(cx: &Cx, args: ReadFile, intent: &Action, _: bool) -> Result<Output, Too
 }
 
 /// A small text is there before another thread would begin to read it.
-fn at_once(cx: &Cx, args: &ReadFile, intent: &Action) -> Option<Result<Output, ToolError>> {
+fn at_once(cx: &Cx, args: &ReadFile, _: &Action) -> Option<Result<Output, ToolError>> {
     if !matches!(cx.shelved(&args.path), Ok(None)) {
         return None;
     }
     let place = cx.named(&args.path).ok()?;
     let at = cx.look(&place).ok()?;
-    let opened = open(&at, &place, intent).ok().filter(|opened| opened.size() < HEAD_BYTES as u64)?;
+    let opened = at.open_file(place.as_path()).ok()?;
+    // Whether a file with other names may be read takes a look at all there are.
+    let is_brief = !opened.is_linked() && opened.size() < HEAD_BYTES as u64;
+    let opened = is_brief.then_some(opened)?;
     let begun = begin(&at, &place, opened).ok().filter(Begun::is_brief)?;
     Some(read(&at, &place, args, begun))
 }
