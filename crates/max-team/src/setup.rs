@@ -57,6 +57,7 @@ impl Place {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
         let env: Env = std::env::vars_os().filter_map(text).collect();
+        max_team_tools::live_in(env.get("TZ"), env.get("TZDIR"));
         let cwd = std::env::current_dir()
             .map_err(|error| Stop::new(Exit::Failed, format!("the current directory cannot be used: {error}")))?;
         let home = env.home().ok_or_else(|| {

@@ -203,7 +203,7 @@ pub enum RuntimeError {
     },
 }
 
-/// Who else there is, behind the name of somebody who is not.
+/// Who was interrupted, behind the name of somebody who was not.
 fn interrupted(there: &[String]) -> String {
     match there {
         [] => "; nobody else was interrupted".to_owned(),
@@ -214,6 +214,7 @@ fn interrupted(there: &[String]) -> String {
     }
 }
 
+/// Who else there is, behind the name of somebody who is not.
 fn named(there: &[String]) -> String {
     let names: Vec<String> = there.iter().take(CANDIDATES_MAX).map(|name| format!("`{name}`")).collect();
     match there.len().saturating_sub(CANDIDATES_MAX) {

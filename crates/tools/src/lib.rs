@@ -47,4 +47,4 @@ pub use structured::{SchemaError, Structured};
 pub use tool::{Cx, Output, Spec, Tool, ToolError};
 pub use typed::Typed;
 pub use web::{Geocode, HttpGet};
-pub use zone::{now, zone};
+pub use zone::{live_in, now, zone};

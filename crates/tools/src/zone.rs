@@ -1,8 +1,8 @@
 //! The time zone that people here mean.
 //!
-//! A zone that `TZ` names is read from its own file: a database of all names would walk over six hundred files to find one.
+//! A zone that is named is read from its own file: a database of all names would walk over six hundred files to find one. The
+//! process's own variables are the binary's to read.
 
-use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -14,11 +14,22 @@ const FOLDERS: [&str; 3] = ["/usr/share/zoneinfo", "/usr/lib/zoneinfo", "/etc/zo
 /// Bytes of a zone's file.
 const ZONE_BYTES_MAX: u64 = 1 << 20;
 
+/// What the process was started with: `TZ` and `TZDIR`.
+static STARTED_WITH: OnceLock<(Option<String>, Option<String>)> = OnceLock::new();
+
+/// Says once, at the start, what `TZ` and `TZDIR` are. The zone itself is only looked for when somebody asks.
+pub fn live_in(zone: Option<&str>, folder: Option<&str>) {
+    STARTED_WITH.get_or_init(|| (zone.map(str::to_owned), folder.map(str::to_owned)));
+}
+
 /// The zone.
 pub fn zone() -> TimeZone {
     static ZONE: OnceLock<TimeZone> = OnceLock::new();
-    let of = |variable: Option<OsString>| named(variable.as_deref().and_then(OsStr::to_str), &folders());
-    ZONE.get_or_init(|| of(std::env::var_os("TZ")).unwrap_or_else(TimeZone::system)).clone()
+    let find = || {
+        let (name, folder) = STARTED_WITH.get().cloned().unwrap_or_default();
+        named(name.as_deref(), &folders(folder)).unwrap_or_else(TimeZone::system)
+    };
+    ZONE.get_or_init(find).clone()
 }
 
 /// This moment, there.
@@ -26,8 +37,8 @@ pub fn now() -> Zoned {
     Timestamp::now().to_zoned(zone())
 }
 
-fn folders() -> Vec<PathBuf> {
-    std::env::var_os("TZDIR").map(PathBuf::from).into_iter().chain(FOLDERS.map(PathBuf::from)).collect()
+fn folders(own: Option<String>) -> Vec<PathBuf> {
+    own.map(PathBuf::from).into_iter().chain(FOLDERS.map(PathBuf::from)).collect()
 }
 
 /// The zone that is called so; none for one that is described, or that nobody knows.

@@ -246,7 +246,7 @@ fn plan_json(session: SessionId, plan: &Plan) -> Value {
 
 /// Shows what would be put back, and what not.
 fn show(place: &Place, plan: &Plan, sheets: &[Sheet], lang: Lang) -> anyhow::Result<()> {
-    let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let no_color = place.env.get("NO_COLOR").is_some_and(|value| !value.is_empty());
     let paints = std::io::stdout().is_terminal() && !no_color;
     let mut text = String::new();
     for sheet in sheets {

@@ -47,13 +47,13 @@ impl Feed {
 
 /// What the next line says; nothing once there is none. Empty ones say nothing and are no fault.
 fn read(input: &mut impl BufRead, number: usize) -> Result<Option<String>, Stop> {
-    let wrong = |words: String| Stop::said(Exit::Usage, |lang| lang.bad_line(number, &words));
+    let wrong = |fault: Fault| Stop::said(Exit::Usage, |lang| lang.bad_line(number, &fault));
     let mut line = Vec::new();
     let bytes = input.by_ref().take(STDIN_BYTES_MAX as u64 + 1).read_until(b'\n', &mut line);
     match bytes {
         Err(error) => return Err(Stop::new(Exit::Failed, format!("standard input cannot be read: {error}"))),
         Ok(0) => return Ok(None),
-        Ok(bytes) if bytes > STDIN_BYTES_MAX => return Err(wrong(format!("more than {} MB", STDIN_BYTES_MAX >> 20))),
+        Ok(bytes) if bytes > STDIN_BYTES_MAX => return Err(wrong(Fault::TooLong(STDIN_BYTES_MAX >> 20))),
         Ok(_) => {}
     }
     if line.iter().all(u8::is_ascii_whitespace) {
@@ -62,34 +62,45 @@ fn read(input: &mut impl BufRead, number: usize) -> Result<Option<String>, Stop>
     said(&line).map(Some).map_err(wrong)
 }
 
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It has more megabytes than this.
+    TooLong(usize),
+    NotJson(String),
+    /// It does not say what it is, or something that is not read here.
+    Type(String),
+    Role(String),
+    Part(String),
+    NoContent,
+    Silent,
+}
+
 /// The words of a `user` line.
-fn said(line: &[u8]) -> Result<String, String> {
-    let line: Value = serde_json::from_slice(line).map_err(|error| format!("not JSON: {error}"))?;
+fn said(line: &[u8]) -> Result<String, Fault> {
+    let line: Value = serde_json::from_slice(line).map_err(|error| Fault::NotJson(error.to_string()))?;
     let name = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
-    match name(line.get("type")).as_str() {
-        "user" => {}
-        "" => {
-            return Err("`type` is missing; `{\"type\":\"user\",\"message\":{\"content\":\"…\"}}` is a line".to_owned());
-        }
-        other => return Err(format!("`type` is `{other}`, and only `user` is read")),
+    let kind = name(line.get("type"));
+    if kind != "user" {
+        return Err(Fault::Type(kind));
     }
     let message = line.get("message");
     let role = name(message.and_then(|message| message.get("role")));
     if !matches!(role.as_str(), "" | "user") {
-        return Err(format!("`message.role` is `{role}`, and only `user` speaks here"));
+        return Err(Fault::Role(role));
     }
     let words = match message.and_then(|message| message.get("content")) {
         Some(Value::String(words)) => words.clone(),
         Some(Value::Array(parts)) => {
             let text = |part: &Value| match name(part.get("type")).as_str() {
                 "text" => Ok(name(part.get("text"))),
-                other => Err(format!("a part is of type `{other}`, and only `text` is read")),
+                other => Err(Fault::Part(other.to_owned())),
             };
             parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n\n")
         }
-        _ => return Err("`message.content` is neither text nor a list of parts".to_owned()),
+        _ => return Err(Fault::NoContent),
     };
-    if words.trim().is_empty() { Err("it says nothing".to_owned()) } else { Ok(words) }
+    if words.trim().is_empty() { Err(Fault::Silent) } else { Ok(words) }
 }
 
 impl Headless {
@@ -200,20 +211,19 @@ mod tests {
                 r#"{"type":"user","message":{"role":"user","content":"hi"},"session_id":"x","parent_tool_use_id":null}"#,
                 Ok("hi"),
             ),
-            ("hi", Err("not JSON")),
-            ("{}", Err("`type` is missing")),
-            (r#"{"type":"control_request"}"#, Err("`type` is `control_request`")),
-            (r#"{"type":"user","message":{"role":"assistant","content":"hi"}}"#, Err("`message.role` is `assistant`")),
-            (r#"{"type":"user","message":{"content":[{"type":"image"}]}}"#, Err("of type `image`")),
-            (r#"{"type":"user","message":{}}"#, Err("`message.content` is neither")),
-            (r#"{"type":"user","message":{"content":" "}}"#, Err("it says nothing")),
+            ("{}", Err(Fault::Type(String::new()))),
+            (r#"{"type":"control_request"}"#, Err(Fault::Type("control_request".to_owned()))),
+            (
+                r#"{"type":"user","message":{"role":"assistant","content":"hi"}}"#,
+                Err(Fault::Role("assistant".to_owned())),
+            ),
+            (r#"{"type":"user","message":{"content":[{"type":"image"}]}}"#, Err(Fault::Part("image".to_owned()))),
+            (r#"{"type":"user","message":{}}"#, Err(Fault::NoContent)),
+            (r#"{"type":"user","message":{"content":" "}}"#, Err(Fault::Silent)),
         ];
         for (line, want) in table {
-            let said = said(line.as_bytes());
-            match want {
-                Ok(words) => assert_eq!(said.as_deref(), Ok(words)),
-                Err(words) => assert!(said.as_ref().is_err_and(|said| said.contains(words)), "{line}: {said:?}"),
-            }
+            assert_eq!(said(line.as_bytes()), want.map(str::to_owned), "{line}");
         }
+        assert!(matches!(said(b"hi"), Err(Fault::NotJson(_))));
     }
 }

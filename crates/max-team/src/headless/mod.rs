@@ -35,6 +35,7 @@ use crate::stream_json;
 use crate::terminal::text::{clean, clean_line};
 use crate::words::Lang;
 
+pub(crate) use feed::Fault;
 pub(crate) use out::Out;
 use tally::Tally;
 use vigil::Vigil;

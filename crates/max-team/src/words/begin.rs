@@ -4,6 +4,7 @@ use max_team_journal::JournalError;
 use max_team_runtime::RuntimeError;
 
 use super::{Lang, plural};
+use crate::headless::Fault;
 
 phrases! {
     no_prompt: "-p needs a prompt: give one, or pipe one in", "-p 需要提示：请给出，或通过管道传入";
@@ -92,7 +93,35 @@ impl Lang {
         say!(self, "no key for `{provider}`: set {variables}", "没有 `{provider}` 的密钥：请设置 {variables}")
     }
 
-    pub(crate) fn bad_line(self, number: usize, why: &str) -> String {
+    pub(crate) fn bad_line(self, number: usize, fault: &Fault) -> String {
+        let why = match fault {
+            Fault::TooLong(megabytes) => say!(self, "more than {megabytes} MB", "超过 {megabytes} MB"),
+            Fault::NotJson(detail) => say!(self, "not JSON: {detail}", "不是 JSON：{detail}"),
+            Fault::Type(kind) if kind.is_empty() => say!(
+                self,
+                "`type` is missing; `{{\"type\":\"user\",\"message\":{{\"content\":\"…\"}}}}` is a line",
+                "缺少 `type`；一行应为 `{{\"type\":\"user\",\"message\":{{\"content\":\"…\"}}}}`"
+            ),
+            Fault::Type(kind) => {
+                say!(self, "`type` is `{kind}`, and only `user` is read", "`type` 是 `{kind}`，这里只读 `user`")
+            }
+            Fault::Role(role) => say!(
+                self,
+                "`message.role` is `{role}`, and only `user` speaks here",
+                "`message.role` 是 `{role}`，这里只有 `user` 说话"
+            ),
+            Fault::Part(kind) => say!(
+                self,
+                "a part is of type `{kind}`, and only `text` is read",
+                "有一部分的类型是 `{kind}`，这里只读 `text`"
+            ),
+            Fault::NoContent => say!(
+                self,
+                "`message.content` is neither text nor a list of parts",
+                "`message.content` 既不是文字也不是部分的列表"
+            ),
+            Fault::Silent => say!(self, "it says nothing", "没有内容"),
+        };
         say!(self, "standard input, line {number}: {why}", "标准输入第 {number} 行：{why}")
     }
 

@@ -1,8 +1,9 @@
-//! Whole teams, killed at the commits of their journal: 100,000 schedules of seven stories, with the real runtime.
+//! Whole teams, killed at the commits of their journal: 100,000 schedules of eight stories, with the real runtime.
 //!
 //! `sim [--schedules N] [--seed N] [--plants] [--json]`. A seed is a schedule: which story, where each process dies and
 //! how, and who goes first when several write. The stories take turns, and in each of them one death at a commit, in
-//! each of the ways, takes turns with several that follow chance; so a few schedules have some of everything.
+//! each of the ways, takes turns with several that follow chance; so a few schedules have some of everything. A story that
+//! works in a copy runs git, which takes a hundred times as long: once each of its commits was died at, it has a turn in many.
 //! `--seed` plays one schedule again; `--plants` shows that each planted bug is caught.
 //!
 //! Beyond a schedule ids are made by chance, and tools run on threads of their own. The clock stands still while anybody
@@ -48,6 +49,12 @@ const STEP: u64 = 23;
 const BACK: u64 = 6;
 /// Schedules of its story within which a planted bug must be caught.
 const PLANTED_MAX: u64 = 400;
+
+/// Turns of a story that works in a copy before others take most of them: each of its commits was died at by then, and each
+/// planted bug of its own was looked for …
+const COPIED_TURNS: u64 = PLANTED_MAX;
+/// … and one turn in so many is its own after that.
+const COPIED_EVERY: u64 = 64;
 
 /// Numbers that look like chance, the same for the same seed.
 #[derive(Debug, Clone)]
@@ -95,7 +102,9 @@ struct Cost {
 impl Schedule {
     fn of(seed: u64, calm: &[Calm]) -> Self {
         let stories = calm.len() as u64;
-        let (turn, story) = (seed / stories, usize::try_from(seed % stories).unwrap_or_default());
+        let (turn, whose) = (seed / stories, usize::try_from(seed % stories).unwrap_or_default());
+        let is_others = calm[whose].story.copied && turn >= COPIED_TURNS && !turn.is_multiple_of(COPIED_EVERY);
+        let story = if is_others { (whose + 1 + turn as usize % (calm.len() - 1)) % calm.len() } else { whose };
         let commits = calm[story].commits;
         if turn.is_multiple_of(2)
             && let Some(death) = Self::swept(turn / 2).filter(|(_, commit)| *commit <= commits)

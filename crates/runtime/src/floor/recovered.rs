@@ -1,7 +1,7 @@
 //! What a session had open when the process before this one left it: counted once, for whoever opens it again.
 
 use max_team_core::id::PlanId;
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::Envelope;
 use max_team_core::turn::Turn;
 
 use super::{Floor, fold_plan};
@@ -28,11 +28,9 @@ impl Floor {
         let is_mine = |address: &str| post::session_at(journal, address) == Some(self.session);
         let leads = session::agent_stream(self.lead);
         for address in journal.mailboxes()?.into_iter().filter(|address| is_mine(address)) {
-            // What only waits to be told has done what it does; that files were put back was left open by nobody.
+            // What only waits to be told has done what it does.
             let is_told = |letter: &&Envelope| {
-                is_note(letter, address == leads)
-                    || letter.kind == Kind::FilesRewound
-                    || (address == leads && lead.requests().is_accepted(letter.id))
+                is_note(letter, address == leads) || (address == leads && lead.requests().is_accepted(letter.id))
             };
             found.mail += journal.pending_mail(&address)?.iter().filter(|letter| !is_told(letter)).count();
         }

@@ -44,7 +44,7 @@ pub(crate) fn delegated(description: &str) -> String {
     fill(DELEGATED, &[("description", description)])
 }
 
-/// The letter that makes a plan begin, and the row that lets the next process find it.
+/// The letter that makes a plan begin.
 pub(crate) fn proposal(floor: &Floor, from: &str, proposed: PlanProposed) -> Envelope {
     let to = plan_stream(proposed.plan);
     Envelope::new(
