@@ -269,6 +269,9 @@ pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 
 /// Turns in a row that a teammate begins for nobody but colleagues; then it rests until its lead or the user writes.
 pub const ECHOES_MAX: u32 = 50;
+/// Turns in a row that a lead begins without a word from the user, besides two for each teammate that it ever had; then it
+/// leaves its mail until the user writes.
+pub const UNASKED_TURNS_MAX: u32 = 200;
 /// Teammates of one session that are there at once.
 pub const MATES_MAX: usize = 1_024;
 /// Tasks of one agent that run in the background at once.
@@ -304,5 +307,7 @@ pub const LIST_METADATA_BYTES_MAX: usize = 4 << 10;
 pub const LIST_BLOCKERS_MAX: usize = 64;
 /// Letters of the name of whoever one is meant for.
 pub const LIST_OWNER_CHARS_MAX: usize = 64;
+/// Those who gave a task back one after the other; then nobody takes it by themselves any more.
+pub const LIST_DECLINED_MAX: usize = 64;
 /// Times that a change to the list is decided anew because somebody else changed it first.
 pub const LIST_WRITE_TRIES_MAX: u32 = 16;

@@ -172,11 +172,13 @@ impl House {
             self.charge(floor, &seat.turn)?;
         }
         let mates = if resumed { floor.mates_with_mail()? } else { Vec::new() };
+        let working = if resumed { floor.working()? } else { Vec::new() };
+        let is_at_work = seat.turn.is_busy() || !plans.is_empty() || !mates.is_empty() || !working.is_empty();
         let opened = Opened {
             session,
             agent: lead,
             resumed,
-            continuing: seat.turn.is_busy() || waiting.iter().any(begins) || !plans.is_empty() || !mates.is_empty(),
+            continuing: is_at_work || waiting.iter().any(begins),
             history: seat.turn.history().to_vec(),
             queued: waiting.iter().filter_map(unread).collect(),
             last: seat.turn.last().cloned(),
@@ -197,7 +199,7 @@ impl House {
         floor.seat_plans(&plans)?;
         // Those of an open plan are seated by it, once it knows what was stopped meanwhile; those of a plan that is over
         // must still hear of it.
-        for (agent, plan) in if resumed { floor.working()? } else { Vec::new() } {
+        for (agent, plan) in working {
             if plan.is_none_or(|plan| !plans.contains(&plan)) {
                 floor.seat_agent(agent)?;
             }

@@ -6,8 +6,8 @@ use crate::limits::MATE_NAME_CHARS_MAX;
 const EVERYBODY: [&str; 5] = ["*", "all", "everybody", "everyone", "team"];
 /// Whoever leads.
 const LEAD: [&str; 3] = ["lead", "leader", "team-lead"];
-/// Whoever the team works for.
-const USER: &str = "user";
+/// Whoever the team works for, as screens and letters call them.
+const USER: [&str; 7] = ["user", "you", "me", "owner", "你", "我", "用户"];
 
 /// Whom a letter is for, as far as the name alone says it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,8 @@ pub fn misfit(name: &str, lead: &str) -> Option<String> {
         return Some(format!("`{name}` is no name: use letters, digits, `-`, `_` and `.`"));
     }
     let is_leads = name.to_lowercase() == lead.to_lowercase();
-    let is_taken = is_leads || name.eq_ignore_ascii_case(USER) || means(name, lead) != Means::Somebody(name);
+    let is_users = USER.iter().any(|known| known.eq_ignore_ascii_case(name));
+    let is_taken = is_leads || is_users || means(name, lead) != Means::Somebody(name);
     is_taken.then(|| format!("`{name}` means somebody else already"))
 }
 
@@ -75,7 +76,24 @@ mod tests {
             assert_eq!(misfit(name, "max"), None, "{name}");
         }
         let long = "x".repeat(MATE_NAME_CHARS_MAX + 1);
-        for name in ["", "max", "Max", "lead", "USER", "team", "*", "a b", "-a", "a/b", "a\"b", "<a>", long.as_str()] {
+        for name in [
+            "",
+            "max",
+            "Max",
+            "lead",
+            "USER",
+            "You",
+            "owner",
+            "你",
+            "team",
+            "*",
+            "a b",
+            "-a",
+            "a/b",
+            "a\"b",
+            "<a>",
+            long.as_str(),
+        ] {
             assert!(misfit(name, "max").is_some(), "{name}");
         }
     }

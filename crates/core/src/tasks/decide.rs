@@ -207,7 +207,7 @@ fn claimed(item: &Item, doer: &Doer) -> Event {
         owner: doer.name.clone(),
         holder: Some(doer.at.clone()),
         epoch: item.state.epoch.saturating_add(1),
-        blocked_by: item.state.blocked_by.clone(),
+        ..item.state.clone()
     };
     moved(item, Move::Claimed, state, doer)
 }
@@ -223,7 +223,12 @@ fn given(item: &Item, owner: Option<&str>, doer: &Doer) -> Result<Vec<Event>, Re
     // Given back without a word about whose it is: anybody's.
     let owner = owner.unwrap_or(if now.holder.is_some() { "" } else { &now.owner }).to_owned();
     fits(Field::Owner, owner.chars().count(), LIST_OWNER_CHARS_MAX)?;
-    let state = State { status: Status::Pending, owner, holder: None, ..now.clone() };
+    let mut state = State { status: Status::Pending, owner, holder: None, ..now.clone() };
+    match what {
+        Move::Released(Why::GivenBack) if !doer.steers => drop(state.declined.insert(doer.at.clone())),
+        _ if doer.steers => state.declined.clear(),
+        _ => {}
+    }
     Ok((state != *now).then(|| moved(item, what, state, doer)).into_iter().collect())
 }
 

@@ -20,6 +20,7 @@ use serde_json::{Map, Value};
 pub use refusal::{Field, Refusal};
 
 use crate::event::Event;
+use crate::limits::LIST_DECLINED_MAX;
 use crate::message::Address;
 
 /// Adds a task.
@@ -122,6 +123,9 @@ pub struct State {
     /// Tasks that have to be completed first; those that were deleted since do not count.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub blocked_by: BTreeSet<Id>,
+    /// Those who had it and gave it back, since the lead or the user last gave it to anybody: it is not handed to them again.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub declined: BTreeSet<Address>,
 }
 
 /// A task of the list.
@@ -338,8 +342,10 @@ impl Tasks {
     /// The first task that somebody can begin with: nobody is at it, nothing is in its way, and it is theirs or anybody's.
     pub fn next(&self, doer: &Doer) -> Option<&Item> {
         self.items.values().find(|item| {
-            let State { status, owner, .. } = &item.state;
-            *status == Status::Pending && (owner.is_empty() || doer.is(owner)) && self.blockers(item).next().is_none()
+            let State { status, owner, declined, .. } = &item.state;
+            let is_wanted = declined.len() < LIST_DECLINED_MAX && !declined.contains(&doer.at);
+            let is_theirs = *status == Status::Pending && (owner.is_empty() || doer.is(owner));
+            is_theirs && is_wanted && self.blockers(item).next().is_none()
         })
     }
 

@@ -56,6 +56,24 @@ fn state(tasks: &Tasks, id: &str) -> (Status, String, Option<String>, u32) {
     (status, owner, holder, epoch)
 }
 
+/// Whoever has given a task back is not handed it again, until the lead or the user gives it to somebody.
+#[test]
+fn what_was_given_back_is_not_taken_up_again_by_itself() {
+    let mut tasks = list(1);
+    let back = to("1", Status::Pending);
+    for name in ["leo", "ada"] {
+        step(&mut tasks, name, &Input::Next).unwrap();
+        step(&mut tasks, name, &back).unwrap();
+        assert!(tasks.next(&doer(name)).is_none(), "{name}");
+    }
+    assert!(tasks.next(&doer("ray")).is_some());
+    // They may still want it.
+    step(&mut tasks, "leo", &to("1", Status::InProgress)).unwrap();
+    step(&mut tasks, "leo", &back).unwrap();
+    step(&mut tasks, "max", &give("1", "leo")).unwrap();
+    assert!(tasks.next(&doer("leo")).is_some());
+}
+
 #[test]
 fn a_claim_is_one_persons() {
     let mut tasks = list(2);

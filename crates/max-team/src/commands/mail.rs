@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{Letter, Reader, RuntimeError, Sessions};
+use max_team_runtime::{AgentRow, Letter, Reader, RuntimeError, Sessions};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -94,7 +94,7 @@ pub(super) fn this_session(desk: &Desk, place: &Place, given: Option<&str>) -> a
 }
 
 /// The session of this project that runs, else the one last used.
-fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId> {
+pub(super) fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId> {
     let (sessions, root) = (Sessions::new(&desk.journal), root(place)?);
     let here = root.display().to_string();
     for row in sessions.list(SESSIONS_MAX).map_err(stop)?.into_iter().filter(|row| row.cwd == here) {
@@ -103,6 +103,21 @@ fn last_used(desk: &Desk, place: &Place) -> anyhow::Result<SessionId> {
         }
     }
     Ok(sessions.latest(&root).map_err(stop)?.session)
+}
+
+/// Whom a name means: somebody of the given session, else of the one last used here, else of the last in which there is one.
+pub(super) fn agent_of(
+    desk: &Desk,
+    place: &Place,
+    given: Option<SessionId>,
+    name: &str,
+) -> anyhow::Result<Option<AgentRow>> {
+    let (census, here) = (desk.census(), given.or_else(|| last_used(desk, place).ok()));
+    let found = here.map(|here| census.find_agent(Some(here), name)).transpose().map_err(stop)?.flatten();
+    match found {
+        None if given.is_none() => Ok(census.find_agent(None, name).map_err(stop)?),
+        found => Ok(found),
+    }
 }
 
 /// Where sessions of this project are filed.

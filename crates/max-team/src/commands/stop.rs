@@ -8,6 +8,7 @@ use max_team_runtime::{Found, Person, Sessions, Standing};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
+use super::mail;
 use super::table::short;
 use crate::args;
 use crate::exit::{Exit, Stop};
@@ -23,7 +24,7 @@ struct Targets {
 
 pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
-    let targets = targets(&desk, options)?;
+    let targets = targets(&desk, place, options)?;
     if let Some(task) = &options.task {
         check_task(&desk, &targets, task)?;
     }
@@ -53,7 +54,7 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
     })
 }
 
-fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
+fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<Targets> {
     let census = desk.census();
     let open = census.open_plans(None).map_err(stop)?;
     let Some(id) = &options.id else {
@@ -77,7 +78,7 @@ fn targets(desk: &Desk, options: &args::Halt) -> anyhow::Result<Targets> {
         Some(Found::Session(session)) => session,
         None => {
             // Somebody by name: a teammate, or whoever was called.
-            let Some(row) = census.find_agent(None, id).map_err(stop)? else {
+            let Some(row) = mail::agent_of(desk, place, None, id)? else {
                 return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
             };
             if !census.turn(row.agent).map_err(stop)?.is_busy() {

@@ -8,27 +8,28 @@ pub(super) mod line;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
 
-use max_team_runtime::{Scope, Sessions, StreamEvent, StreamReader};
+use max_team_runtime::{Scope, StreamEvent, StreamReader};
 use rustix::event::{PollFd, PollFlags, poll};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use super::desk::{self, Desk, stop};
+use super::mail;
 use crate::args;
 use crate::exit::{Exit, Stop};
+use crate::record;
 use crate::setup::{self, Place};
 use crate::signals::Signals;
 use crate::words::Lang;
+
+/// Lines that wait for a reader.
+const LINES_AHEAD_MAX: usize = 256;
 
 pub(crate) fn events(place: &Place, options: &args::Events) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let scope = match &options.session {
         _ if options.all => Scope::All,
         Some(id) => Scope::Session(setup::session(&desk.census(), id)?),
-        None => {
-            let last = Sessions::new(&desk.journal).list(1).map_err(stop)?;
-            let none = || Stop::said(Exit::Failed, |lang| lang.no_sessions_yet().to_owned());
-            Scope::Session(last.first().ok_or_else(none)?.session)
-        }
+        None => Scope::Session(mail::last_used(&desk, place).or_else(|_| record::latest(&desk.journal))?),
     };
     let json = options.reading.json || !io::stdout().is_terminal();
     read(&desk, scope, &options.reading, json)
@@ -37,7 +38,7 @@ pub(crate) fn events(place: &Place, options: &args::Events) -> anyhow::Result<Ex
 pub(crate) fn logs(place: &Place, options: &args::Logs) -> anyhow::Result<Exit> {
     let desk = Desk::open(place)?;
     let session = options.session.as_deref().map(|id| setup::session(&desk.census(), id)).transpose()?;
-    let found = desk.census().find_agent(session, &options.agent).map_err(stop)?;
+    let found = mail::agent_of(&desk, place, session, &options.agent)?;
     let nobody = || Stop::said(Exit::Failed, |lang| lang.no_such_agent(&options.agent));
     let row = found.ok_or_else(nobody)?;
     read(&desk, Scope::Agent(row.session, row.agent), &options.reading, options.reading.json)
@@ -65,15 +66,45 @@ fn read(desk: &Desk, scope: Scope, reading: &args::Reading, json: bool) -> anyho
 
 async fn follow(mut reader: StreamReader, lines: &Lines<'_>) -> anyhow::Result<Exit> {
     let mut signals = Signals::listen()?;
-    let gone = gone();
+    let (gone, (out, mut written)) = (gone(), writer());
     loop {
+        let step = async {
+            let event = reader.next().await.map_err(stop)?;
+            if let Some(line) = lines.line(&event)? {
+                // If the writer has ended, it says why.
+                drop(out.send(line).await);
+            }
+            anyhow::Ok(())
+        };
         tokio::select! {
             biased;
             exit = signals.next() => return Ok(exit),
             () = gone.notified() => return Ok(Exit::Ok),
-            event = reader.next() => lines.put(&event.map_err(stop)?)?,
+            ended = &mut written => return Ok(ended?.map(|()| Exit::Ok)?),
+            step = step => step?,
         }
     }
+}
+
+/// Writes lines on a thread of its own: whoever does not read keeps nobody from hearing that it is to stop. Says how it ended.
+fn writer() -> (mpsc::Sender<String>, oneshot::Receiver<io::Result<()>>) {
+    let (out, mut lines) = mpsc::channel::<String>(LINES_AHEAD_MAX);
+    let (ended, written) = oneshot::channel();
+    std::thread::spawn(move || {
+        let mut end = Ok(());
+        while let Some(line) = lines.blocking_recv().filter(|_| end.is_ok()) {
+            end = put(&line);
+        }
+        drop(ended.send(end));
+    });
+    (out, written)
+}
+
+/// One write for one line: whoever is killed in between has written all of it or nothing, where a pipe has room.
+fn put(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(format!("{line}\n").as_bytes())?;
+    out.flush()
 }
 
 /// Says when nobody can read what we write any more, also while there is nothing to write.
@@ -103,19 +134,16 @@ impl Lines<'_> {
     /// Everything that is in the log up to an entry.
     fn upto(&self, mut reader: StreamReader, last: u64) -> anyhow::Result<Exit> {
         while let Some(event) = reader.try_next().map_err(stop)?.filter(|event| event.seq <= last) {
-            self.put(&event)?;
+            self.line(&event)?.map_or(Ok(()), |line| put(&line))?;
         }
         Ok(Exit::Ok)
     }
 
-    fn put(&self, event: &StreamEvent) -> anyhow::Result<()> {
+    /// How an event is told, if it is one of those.
+    fn line(&self, event: &StreamEvent) -> anyhow::Result<Option<String>> {
         if !self.types.is_empty() && !self.types.iter().any(|name| name == event.what.name()) {
-            return Ok(());
+            return Ok(None);
         }
-        let line = if self.json { serde_json::to_string(event)? } else { line::line(event, self.lang) };
-        let mut out = io::stdout().lock();
-        // One write for one line: whoever is killed in between has written all of it or nothing, where a pipe has room.
-        out.write_all(format!("{line}\n").as_bytes())?;
-        Ok(out.flush()?)
+        Ok(Some(if self.json { serde_json::to_string(event)? } else { line::line(event, self.lang) }))
     }
 }

@@ -1,6 +1,5 @@
 //! The end of a run without a chat: the answer or the plan, why there is none, and the exit code.
 
-use std::io::Write;
 use std::time::Instant;
 
 use max_team_core::event::TurnEnded;
@@ -161,13 +160,8 @@ impl Headless {
         match &ended.structured {
             Some(value) => self.print_line(value),
             None if ended.text.is_empty() => Ok(()),
-            None => {
-                let mut out = std::io::stdout().lock();
-                let text = ended.text.trim_end();
-                // A terminal must not be driven by them, and what goes through a pipe ends on one, too.
-                writeln!(out, "{}", clean(text))?;
-                Ok(out.flush()?)
-            }
+            // A terminal must not be driven by them, and what goes through a pipe ends on one, too.
+            None => Ok(self.out.put(clean(ended.text.trim_end()).into_owned())?),
         }
     }
 }

@@ -99,14 +99,14 @@ impl Headless {
         // What is left of the lines is waited for, unless somebody insists: who was told to stop does not wait for a reader.
         let is_stopped = matches!(exit, Ok(Exit::Terminated));
         let patience = if is_stopped { STOPPED_WAIT } else { Duration::MAX };
-        let closed = tokio::select! {
-            closed = self.out.close() => closed,
-            _ = signals.next() => Ok(()),
-            () = tokio::time::sleep(patience) => Ok(()),
+        let stopped = tokio::select! {
+            closed = self.out.close() => closed.map(|()| None),
+            signal = signals.next() => Ok(Some(signal)),
+            () = tokio::time::sleep(patience) => Ok(None),
         };
         let exit = exit?;
-        closed?;
-        Ok(exit)
+        // Whoever goes before everything was read has not got all of it.
+        Ok(stopped?.unwrap_or(exit))
     }
 
     async fn answer(&self, open: Open, signals: &mut Signals) -> anyhow::Result<Exit> {

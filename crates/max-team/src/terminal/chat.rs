@@ -192,10 +192,16 @@ impl Chat {
         Some(self.dialog.lines(question, scene(&self.session), count, rows, look))
     }
 
-    /// Whether keys answer the question rather than write.
+    /// Whether keys answer the question rather than write. What was begun is written to its end first: a pause in the middle
+    /// of a sentence is no yes.
     pub(super) fn question_has_focus(&self) -> bool {
-        let quiet = self.now_ms >= self.quiet_at_ms() || self.dialog.is_modal();
-        self.session.questions.first().is_some() && quiet && self.question_fits
+        let is_free = self.now_ms >= self.quiet_at_ms() && self.editor.is_empty();
+        self.session.questions.first().is_some() && (is_free || self.dialog.is_modal()) && self.question_fits
+    }
+
+    /// Whether a question waits for the draft to be sent or cleared.
+    pub(super) fn question_waits_for_draft(&self) -> bool {
+        self.session.questions.first().is_some() && !self.dialog.is_modal() && !self.editor.is_empty()
     }
 
     /// When keys may answer.

@@ -138,6 +138,7 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         Some(Hint::EscAgain) => look.lang.esc_again_clears(),
         Some(Hint::CtrlCAgain) => look.lang.ctrl_c_again_leaves(),
         Some(Hint::TeamGoesOn) => look.lang.stop_hint_long(),
+        None if chat.question_waits_for_draft() => look.lang.draft_first(),
         None => return vec![footer(chat, look)],
     };
     // Half a hint is none: on a narrow screen it goes on in the next row.

@@ -12,7 +12,7 @@ use max_team_core::event::{End, Event, QuestionAsked, Short, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
-use max_team_core::limits::{ECHOES_MAX, MAIL_TOLD_BYTES_MAX};
+use max_team_core::limits::{ECHOES_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
 use max_team_core::mates::{Life, Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
@@ -34,6 +34,9 @@ use crate::rows;
 use crate::skills::{self, Asked};
 use crate::team_tools;
 use crate::worktree;
+
+/// What a lead is told in the last turn that it has without the user.
+const LAST_UNASKED: &str = include_str!("../../../../prompts/last_unasked.md");
 
 /// What has come, by what becomes of it.
 #[derive(Default)]
@@ -166,13 +169,20 @@ impl Agent {
             told.push(letter);
         }
         let (_, is_quiet) = self.occasion(&told);
-        if is_quiet && self.turn.echoes() >= ECHOES_MAX {
+        if is_quiet && self.turn.echoes() >= self.echoes_max() {
             return self.rest_from_echoes().await;
         }
         self.begin(&told).await
     }
 
-    /// Colleagues go on writing to each other and nobody wants anything of it: it leaves its mail unread, and its lead is told.
+    /// Turns in a row that it begins though nobody who leads it wants anything.
+    fn echoes_max(&self) -> u32 {
+        let ever = if self.lead { self.floor.count_mates().map_or(0, |(_, ever)| ever) } else { return ECHOES_MAX };
+        UNASKED_TURNS_MAX.saturating_add(u32::try_from(ever).unwrap_or(u32::MAX).saturating_mul(2))
+    }
+
+    /// Colleagues go on writing to each other and nobody wants anything of it: it leaves its mail unread, and its lead is told. A
+    /// lead has said so itself, in its last turn.
     async fn rest_from_echoes(&mut self) -> Result<(), RuntimeError> {
         self.noted = true;
         let Some((engaged, mate)) = self.turn.engaged().zip(self.turn.mate()) else { return Ok(()) };
@@ -207,18 +217,22 @@ impl Agent {
         // Only what the user says asks for skills.
         let asks = first.filter(|first| self.lead && first.kind == Kind::UserInput);
         let skills = asks.map(|first| self.skills_for(&text_at(&first.body, "text")));
-        let words = words.join("\n\n");
+        let mut words = words.join("\n\n");
         // News of the team's is no question that could find anything.
         let asked = first.is_some_and(|first| first.kind == Kind::UserInput);
         let recall = self.recall(if asked { &words } else { "" });
-        let mut input = vec![Part::text(words)];
-        input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         let given = first.and_then(|first| Assignment::deserialize(first.body.get("assignment")?).ok());
         let given = given.filter(|_| first.is_some_and(|first| first.kind == Kind::TaskAssign));
         let (assignment, quiet) = match given {
             Some(given) => (Some(given), false),
             None => self.occasion(letters),
         };
+        if self.lead && quiet && self.turn.echoes().saturating_add(1) == self.echoes_max() {
+            words.push_str("\n\n");
+            words.push_str(LAST_UNASKED.trim_end());
+        }
+        let mut input = vec![Part::text(words)];
+        input.extend(skills.filter(|text| !text.is_empty()).map(Part::text));
         Input::Begin {
             turn: TurnId::new(Uuid::now_v7()),
             envelope: first.map_or_else(|| EnvelopeId::new(Uuid::now_v7()), |first| first.id),
@@ -239,9 +253,11 @@ impl Agent {
         begin
     }
 
-    /// What a teammate's turn about its mail is a part of, and whether nobody waits for what comes of it.
+    /// What a teammate's turn about its mail is a part of, and whether nobody waits for what comes of it. For a lead, only the
+    /// user does.
     fn occasion(&self, letters: &[Envelope]) -> (Option<Assignment>, bool) {
-        let Some(engaged) = self.turn.engaged() else { return (self.spoken_to(letters), false) };
+        let is_asked = || letters.iter().any(|letter| letter.kind == Kind::UserInput);
+        let Some(engaged) = self.turn.engaged() else { return (self.spoken_to(letters), self.lead && !is_asked()) };
         let has_written = |who: &str| letters.iter().any(|letter| letter.from == who);
         let user = letters.iter().find(|letter| letter.kind == Kind::UserInput).map(|letter| letter.from.clone());
         let is_quiet = user.is_none() && !has_written(&engaged.reply_to);

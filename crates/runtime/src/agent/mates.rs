@@ -112,9 +112,9 @@ impl Agent {
         if known.as_ref().is_some_and(|known| known.agent == id) {
             return Ok(Ok(Started::Before(started_words(name))));
         }
-        let known = known.filter(|known| known.gone.is_none());
-        if known.is_some() || new.iter().any(|other| other == name) {
-            let words = format!("`{name}` is there already: write to it with `send_message`, or choose another name");
+        let new_namesake = || new.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
+        if let Some(there) = self.floor.namesake(name)?.or_else(new_namesake) {
+            let words = format!("`{there}` is there already: write to it with `send_message`, or choose another name");
             return Ok(Err(words));
         }
         let (there, ever) = self.floor.count_mates()?;

@@ -22,7 +22,7 @@ use max_team_journal::{Entry, Journal, WorkerInfo};
 use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
 use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
-use crate::rows::{self, AgentRow, PlanEndRow, PlanRow, event_of};
+use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow, event_of};
 use crate::session::{self, Sessions};
 
 pub(crate) use cast::Cast;
@@ -179,6 +179,12 @@ impl<'j> Census<'j> {
         for session in sessions {
             let mut meant = self.agents(session)?;
             meant.retain(|row| row.is(text));
+            if meant.len() > 1
+                && let Some(mate) = rows::row::<MateRow>(self.journal, &rows::mates_of(&session.to_string()), text)?
+            {
+                // Whoever has the name now, not those who had it before.
+                meant.retain(|row| row.agent == mate.agent);
+            }
             if meant.len() > 1 {
                 return Err(RuntimeError::ambiguous(text, meant.iter().map(AgentRow::handle).collect()));
             }

@@ -30,6 +30,12 @@ impl Floor {
         self.with_mates(|mates| mates.get(name).cloned())
     }
 
+    /// Somebody who is there and whose name differs from this one by its capital letters at most.
+    pub(crate) fn namesake(&self, name: &str) -> Result<Option<String>, RuntimeError> {
+        let is_like = |(known, row): &(&String, &MateRow)| row.gone.is_none() && known.eq_ignore_ascii_case(name);
+        self.with_mates(|mates| mates.iter().find(is_like).map(|(known, _)| known.clone()))
+    }
+
     /// All that are there, by name.
     pub(crate) fn teammates(&self) -> Result<Vec<(String, AgentId)>, RuntimeError> {
         let mut there = self.with_mates(|mates| {

@@ -5,12 +5,12 @@ use max_team_core::event::{End, Event};
 use max_team_core::message::Kind;
 use max_team_core::policy::Mode;
 use max_team_journal::Journal;
-use max_team_runtime::{Open, Which};
+use max_team_runtime::{Command, Open, Which};
 
 use super::calls::{calling, came_to, inputs, say, started};
 use super::crashes::{check_rest, events};
 use super::team::{Heard, rest};
-use super::{house_of, project};
+use super::{house_of, order, project};
 
 /// A lead that starts teammates.
 pub(crate) fn leading(which: Which) -> Open {
@@ -425,6 +425,35 @@ async fn somebody_who_worked_in_the_background_is_gone_on_with() {
     assert_eq!(heard.last_words().text, "Done.");
     let [_, second] = came_to(&heard, "max");
     assert!(second.0.starts_with("Two.") && !second.1, "{second:?}");
+    check_rest(&journal);
+}
+
+/// A lead that thanks for each answer is thanked for each thanks.
+#[tokio::test]
+async fn a_lead_and_a_teammate_who_only_answer_each_other_come_to_rest() {
+    let (folder, journal) = (project(), Journal::memory());
+    let turns = max_team_core::limits::UNASKED_TURNS_MAX as usize + 10;
+    let thanks =
+        "  - parts: [{tool: send_message, input: {to: gil, message: thanks}}]\n  - text: Thanked.\n".repeat(turns);
+    let script = format!(
+        "answers:\n  - parts: [{{tool: spawn_teammate, input: {{name: gil, role: helper, prompt: Help.}}}}]\n  - text: Begun.\n\
+         {thanks}members:\n  gil:\n{}",
+        "    - text: No thanks.\n".repeat(turns)
+    );
+    let team = house_of(&journal, folder.path(), &script);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let told = inputs(&journal, "max");
+    assert_eq!(
+        told.len(),
+        max_team_core::limits::UNASKED_TURNS_MAX as usize + 3,
+        "two for each teammate, and the user's"
+    );
+    assert!(told.last().unwrap().contains("until\nthe user writes"), "{told:?}");
+    // What has come meanwhile is told with what the user says.
+    order(&team, Command::Say { session, text: "well?".into() }).await.unwrap();
+    let heard = rest(&mut notices).await;
+    assert!(!ended(&heard, "max").is_empty());
     check_rest(&journal);
 }
 

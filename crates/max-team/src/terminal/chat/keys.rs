@@ -59,9 +59,7 @@ impl Chat {
         if control && key.code == KeyCode::Char('d') && self.editor.is_empty() && !self.writes_answer() {
             return Some(Wish::Leave);
         }
-        // Enter sends what is in the draft; it must never be taken for a yes to something else.
-        let for_draft = self.begins_a_message(key) || (key.code == KeyCode::Enter && !self.editor.is_empty());
-        if self.dialog.is_modal() || (self.question_has_focus() && !for_draft) {
+        if self.dialog.is_modal() || (self.question_has_focus() && !self.begins_a_message(key)) {
             self.question_key(key);
             return None;
         }
