@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout};
 
-use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
+use max_team_testkit::{Gate, ModelServer, Reply, Script};
 use serde_json::json;
 
 use crate::program::{Program, finish, kill, signal};
@@ -169,34 +169,6 @@ fn sigterm_parks_and_the_turn_goes_on() {
     assert_eq!(program.events().last().map(String::as_str), Some("llm_intent"), "parked, not ended");
     let ran = program.run(&GO_ON);
     assert_eq!((ran.code, ran.out.as_str()), (0, "hi there\n"), "{ran:?}");
-}
-
-/// Only somebody beside Max was at work; what comes of it is told to him, and what he says then is the answer.
-#[test]
-fn what_was_left_in_the_background_is_answered_by_whoever_goes_on() {
-    let gate = Gate::new();
-    let counting = gate.clone();
-    let answer = move |request: &Recorded| {
-        let input = json!({"description": "count", "prompt": "Count the files.", "type": "explore"});
-        Some(match request {
-            _ if request.user_texts().iter().any(|text| text.contains("Count the files.")) => {
-                Reply::text("There are 42.").gate_before(&counting)
-            }
-            _ if request.contains("There are 42.") => Reply::text("The count is 42."),
-            _ if request.contains("Count the files.") => Reply::text("it runs"),
-            _ => Reply::new().tool("t1", "spawn", input),
-        })
-    };
-    let server = ModelServer::start(Script::new().when(answer));
-    let program = Program::with(&server);
-    let mut child = program.start(&["-p", "count them", "--output-format", "stream-json"]);
-    let out = heard(&mut child, "it runs");
-    gate.wait_reached();
-    kill(&mut child);
-    drop(out);
-    gate.open();
-    let ran = program.run(&GO_ON);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "The count is 42.\n"), "{ran:?}");
 }
 
 #[test]

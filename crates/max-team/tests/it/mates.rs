@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::chat::Terminal;
 use crate::desk::wait_for;
-use crate::program::{Program, Ran, finish, signal};
+use crate::program::{Program, Ran, finish, kill, signal};
 
 fn ok(ran: Ran) -> Ran {
     assert_eq!(ran.code, 0, "{ran:?}");
@@ -94,6 +94,32 @@ fn letters_are_listed_with_what_became_of_them() {
     let zh = program.variable("LC_ALL", "zh_CN.UTF-8");
     assert!(ok(zh.run(&["mail", "list"])).out.contains("已处理"));
     assert!(ok(zh.run(&["team", "show"])).out.contains("负责人"));
+}
+
+/// Only somebody beside Max was at work: what comes of it is told to him, and what he says then is the answer.
+#[test]
+fn what_was_left_at_work_is_answered_by_whoever_goes_on() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "alice") {
+            Reply::text("There are 42.").gate_before(&held)
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("alice", "Count the files."))
+        } else if request.last_user().contains("There are 42.") {
+            Reply::text("The count is 42.")
+        } else {
+            Reply::text("She is at it.")
+        })
+    }));
+    let program = Program::team(&server);
+    let mut child = program.team_command(&["-p", "go"]).spawn().unwrap();
+    gate.wait_reached();
+    wait_for(&program, "turn_ended", "She is at it.");
+    kill(&mut child);
+    gate.open();
+    let ran = ok(program.run(&["-c", "-p", ""]));
+    assert_eq!(ran.out, "The count is 42.\n", "{ran:?}");
 }
 
 /// Whoever was interrupted with the run goes on when it does, also where its lead had nothing more to say.
