@@ -494,6 +494,20 @@ pub struct ToolIntent {
     /// Whether a person has looked at this very action and said yes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
+    /// Every rule that took part in allowing it, in order, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+}
+
+/// What was not allowed, and on whose word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The tool.
+    pub tool: String,
+    /// The command, the path or the host: all of it.
+    pub target: String,
+    /// Who, or which rule.
+    pub by: By,
 }
 
 /// How a tool call ended.
@@ -526,6 +540,9 @@ pub struct ToolDone {
     /// Milliseconds it took.
     #[serde(default)]
     pub ms: u64,
+    /// What was not allowed, if it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Box<Refusal>>,
 }
 
 /// A person must decide.

@@ -410,7 +410,12 @@ impl House {
     }
 
     /// Puts files back, while nobody is at work. What was begun earlier comes first.
-    pub(crate) async fn rewind(&self, session: SessionId, plan: rewind::Plan) -> Result<rewind::Outcome, RuntimeError> {
+    pub(crate) async fn rewind(
+        &self,
+        session: SessionId,
+        plan: rewind::Plan,
+        by: Principal,
+    ) -> Result<rewind::Outcome, RuntimeError> {
         let floor = self.floor(session)?;
         // Whoever has just said their last word is still about to sit down.
         drop(tokio::time::timeout(REST_WAIT, floor.settle()).await);
@@ -421,9 +426,9 @@ impl House {
         let work = move || {
             let rewind = Rewind::new(&shared.journal, &shared.home, session);
             if let Some(begun) = rewind.begun()? {
-                rewind.finish(&begun, &fence)?;
+                rewind.finish(&begun, &fence, &by)?;
             }
-            rewind.carry_out(&plan, &fence)
+            rewind.carry_out(&plan, &fence, &by)
         };
         let outcome = finished(tokio::task::spawn_blocking(work).await);
         // There is a letter for the lead.

@@ -54,7 +54,7 @@ impl Turn {
                     return Vec::new();
                 }
                 let ending = if interrupted { Ending::Interrupted } else { Ending::Ran };
-                let mut done = vec![ToolDone { key, ending, content, is_error, ms }];
+                let mut done = vec![ToolDone { key, ending, content, is_error, ms, refused: None }];
                 if let Some(detail) = fatal {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
                     return finish_with(done, ended(current, End::Broken { detail }, None));
@@ -75,6 +75,7 @@ impl Turn {
                     content,
                     is_error,
                     ms: 0,
+                    refused: None,
                 });
                 let mut done: Vec<ToolDone> = done.collect();
                 if done.is_empty() {

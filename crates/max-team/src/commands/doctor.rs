@@ -47,7 +47,7 @@ pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit>
         model(config, place, &mut findings);
     }
     team(place, options.agents.as_deref(), &mut findings);
-    journal(place, options.rebuild, &mut findings);
+    journal(place, config.as_ref(), options.rebuild, &mut findings);
     super::print(&findings.text)?;
     if findings.failed {
         return Err(Stop::said(Exit::Failed, |lang| lang.something_is_wrong().to_owned()).into());
@@ -158,7 +158,7 @@ fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
     let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
     let members: Vec<String> = team.members.iter().map(one).collect();
     let members = if members.is_empty() { lang.nobody().to_owned() } else { members.join(", ") };
-    findings.good(lang.team_word(), format!("{}: {}", team.source, lang.leads(&one(&team.lead), &members)));
+    findings.good(lang.team_word(), format!("{}: {}", lang.step(&team.source), lang.leads(&one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
     let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));
@@ -172,9 +172,9 @@ fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
     }
 }
 
-fn journal(place: &Place, rebuild: bool, findings: &mut Findings) {
+fn journal(place: &Place, config: Option<&Config>, rebuild: bool, findings: &mut Findings) {
     let (lang, what) = (findings.lang, findings.lang.journal());
-    if let Some(words) = place.emptied(lang, &place.home.join("logs/audit.jsonl")) {
+    if let Some(words) = place.emptied(lang, config.map(|config| &*config.audit.output)) {
         findings.warn(what, words);
     }
     let journal = match place.journal(crate::config::choice::Strength::Normal) {

@@ -280,8 +280,11 @@ impl Reader<'_> {
             }
             Event::ToolIntent(intent) => self.begin_tool(at_ms, intent),
             Event::ToolDone(done) => {
-                let name = self.names.remove(&done.key).unwrap_or_default();
-                let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key), at_ms);
+                let mut name = self.names.remove(&done.key).unwrap_or_default();
+                if let Some(refusal) = &done.refused {
+                    name = format!("{} {}", refusal.tool, preview(&refusal.target));
+                }
+                let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key).trim_end(), at_ms);
                 let mut span = self.tools.remove(&done.key).unwrap_or_else(unbegun);
                 let outcome = match done.ending {
                     Ending::Ran if done.is_error => "failed",
@@ -296,6 +299,7 @@ impl Reader<'_> {
                     span.ms = Some(done.ms);
                 }
                 span.failed = done.is_error;
+                span.by = done.refused.as_deref().map(|refusal| who(&refusal.by)).or(span.by);
                 self.put(span);
             }
             Event::TurnEnded(ended) => {
@@ -333,6 +337,10 @@ impl Reader<'_> {
         let name = format!("{} {} {}", intent.key, intent.tool, preview(&intent.action.target));
         let mut span = Span::new(SpanKind::Tool, name.trim_end(), at_ms);
         span.by = Some(match &intent.approval {
+            Approval::Rule(_) if !intent.rules.is_empty() => {
+                let each = intent.rules.iter().map(|rule| format!("rule: {rule}"));
+                each.collect::<Vec<_>>().join("; ")
+            }
             Approval::Rule(rule) => format!("rule: {rule}"),
             Approval::Question(question) => self.asked.get(question).cloned().unwrap_or_else(|| "a person".to_owned()),
         });
