@@ -586,8 +586,33 @@ pub struct PlanSubmitted {
 /// Somebody stopped the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
-    /// Who.
+    /// Who, by a name.
     pub by: String,
+    /// What they are, which no name tells; entries of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<By>,
+}
+
+/// Whoever or whatever stops something: a name to tell, and what is behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopper {
+    /// The name.
+    pub name: String,
+    /// What they are, if that is known.
+    pub who: Option<By>,
+}
+
+impl Stopper {
+    /// A person, told by the door they came through.
+    pub fn person(by: &Principal) -> Self {
+        Self { name: by.door.clone(), who: Some(By::person(by)) }
+    }
+}
+
+impl From<&str> for Stopper {
+    fn from(name: &str) -> Self {
+        Self { name: name.to_owned(), who: None }
+    }
 }
 
 /// How a turn ended.

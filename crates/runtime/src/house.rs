@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use max_team_core::calling::hands::COORDINATING;
-use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Withdrawn};
+use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Stopper, Withdrawn};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
@@ -383,7 +383,9 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
+            Command::Interrupt { session } => {
+                self.tell(session, Control::Interrupt { by: Stopper::person(&order.by) }).await
+            }
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));

@@ -70,7 +70,9 @@ pub(crate) fn gone(journal: &Journal, means: impl Fn(&str) -> bool) -> Result<Op
         after = last.stream_seq;
         for entry in &page {
             let said: Value = serde_json::from_slice(entry.payload.as_deref().unwrap_or_default()).unwrap_or_default();
-            let Some(named) = said["reason"].as_str().and_then(|reason| reason.strip_prefix(FORGOTTEN)) else {
+            let Some(named) =
+                said.get("reason").and_then(Value::as_str).and_then(|reason| reason.strip_prefix(FORGOTTEN))
+            else {
                 continue;
             };
             let (named, by) = named.split_once(BY).unwrap_or((named, &entry.actor));

@@ -5,6 +5,8 @@
 
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::message::{Assignment, Kind, Principal};
+use max_team_core::policy::By;
+use max_team_core::turn::Halted;
 use serde_json::json;
 
 use super::write::{letter, of};
@@ -59,11 +61,15 @@ impl Post<'_> {
         let is_apart = |row: &&AgentRow| {
             row.assignment.as_ref().is_some_and(|given| !given.life.is_call() && given.plan.is_none())
         };
-        let is_person = |by: &str| by != TIME_OVER && !agents.iter().any(|row| row.name == by);
+        let is_person = |halted: &Halted| match &halted.who {
+            Some(who) => matches!(who, By::Person(_)),
+            // Entries of before have only a name.
+            None => halted.by != TIME_OVER && !agents.iter().any(|row| row.name == halted.by),
+        };
         let mut found = Vec::new();
         for row in agents.iter().filter(is_apart) {
             let (turn, _) = fold_agent(self.journal, row.agent)?;
-            let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(&halted.by));
+            let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
             // A call of its lead's that was stopped is its lead's to make again.
             let given = halted.and_then(|halted| halted.assignment.clone()).filter(|given| !given.life.is_call());
             found.extend(given.map(|given| (row.clone(), given)));
