@@ -11,6 +11,8 @@ phrases! {
     code: "en", "zh";
     forgotten_word: "(forgotten)", "（已清除）";
     rows_same: "every row follows from the log", "所有数据行均与日志一致";
+    rows_uncompared: "what follows from so many entries is compared by `max-team audit verify` and by `doctor --rebuild`",
+        "记录较多，由其推导的数据行由 `max-team audit verify` 和 `doctor --rebuild` 比较";
     audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
 }
 
