@@ -494,6 +494,20 @@ pub struct ToolIntent {
     /// Whether a person has looked at this very action and said yes.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub attended: bool,
+    /// Every rule that took part in allowing it, in order, where there were several.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+}
+
+/// What was not allowed, and on whose word.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The tool.
+    pub tool: String,
+    /// The command, the path or the host: all of it.
+    pub target: String,
+    /// Who, or which rule.
+    pub by: By,
 }
 
 /// How a tool call ended.
@@ -526,6 +540,9 @@ pub struct ToolDone {
     /// Milliseconds it took.
     #[serde(default)]
     pub ms: u64,
+    /// What was not allowed, if it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Box<Refusal>>,
 }
 
 /// A person must decide.
@@ -569,8 +586,33 @@ pub struct PlanSubmitted {
 /// Somebody stopped the turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Interrupted {
-    /// Who.
+    /// Who, by a name.
     pub by: String,
+    /// What they are, which no name tells; entries of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub who: Option<By>,
+}
+
+/// Whoever or whatever stops something: a name to tell, and what is behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopper {
+    /// The name.
+    pub name: String,
+    /// What they are, if that is known.
+    pub who: Option<By>,
+}
+
+impl Stopper {
+    /// A person, told by the door they came through.
+    pub fn person(by: &Principal) -> Self {
+        Self { name: by.door.clone(), who: Some(By::person(by)) }
+    }
+}
+
+impl From<&str> for Stopper {
+    fn from(name: &str) -> Self {
+        Self { name: name.to_owned(), who: None }
+    }
 }
 
 /// How a turn ended.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::hash::Hash;
+use crate::message::Principal;
 use crate::policy::line::{End, Part};
 use crate::policy::program::{self, Effect};
 use crate::policy::{Action, Class, Deed, Line};
@@ -122,6 +123,9 @@ pub struct Rewound {
     pub behind: u64,
     /// The files.
     pub puts: Vec<Put>,
+    /// Who wanted it, and where they sat; entries of before do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<Principal>,
 }
 
 /// It was done, as far as it could be.

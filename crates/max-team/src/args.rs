@@ -155,7 +155,7 @@ pub(crate) struct Talk {
     #[arg(long, value_name = "LANG", value_parser = ["auto", "en", "zh"])]
     pub(crate) lang: Option<String>,
     /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
-    #[arg(long, value_name = "FILE", requires = "print")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) record: Option<PathBuf>,
     /// Plans are approved as they come (`run --yes`)
     #[arg(skip)]
@@ -195,6 +195,9 @@ pub(crate) enum Command {
         /// How to print what happens
         #[arg(long, value_enum, default_value_t = Format::Text)]
         output_format: Format,
+        /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+        #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+        record: Option<PathBuf>,
         #[command(flatten)]
         team: TeamFlags,
     },
@@ -326,7 +329,9 @@ pub(crate) struct TeamFlags {
     pub(crate) max_budget_usd: Option<String>,
     /// How freely to act: default (look freely, ask before changes), acceptEdits (change files freely), plan (only
     /// look), auto (change files freely, ask for what is dangerous), dontAsk (refuse what would need a question),
-    /// bypassPermissions (everything goes)
+    /// bypassPermissions (file changes and plain commands run without a question; still asked: dangers such as publishing or
+    /// acting on other machines, commands that cannot be seen through, hosts that no rule names, and `ask` rules;
+    /// still refused: `deny` rules and what a member may never do; the walls around commands stand)
     #[arg(long, value_name = "MODE", value_parser = mode)]
     pub(crate) permission_mode: Option<Mode>,
     /// Rules for what runs without a question, for example "Bash(git log:*) Edit"

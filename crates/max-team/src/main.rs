@@ -167,8 +167,8 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Plan { goal, output, force, team }) => {
             return commands::plan::plan(&Place::here()?, goal, output, force, team);
         }
-        Some(Command::Run { file, dry_run, yes, output_format, team }) => {
-            let options = commands::plan::RunOptions { dry_run, yes, format: output_format, flags: team };
+        Some(Command::Run { file, dry_run, yes, output_format, record, team }) => {
+            let options = commands::plan::RunOptions { dry_run, yes, format: output_format, record, flags: team };
             return commands::plan::run(&Place::here()?, &file, options);
         }
         None => return talk::run(&Place::here()?, cli.talk),

@@ -36,6 +36,13 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
     Tape::of(&journal, session).map_err(setup::failed)
 }
 
+/// The session last used in a folder.
+pub(crate) fn last_in(place: &Place, root: &Path) -> Result<Tape, Stop> {
+    let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
+    let row = Sessions::new(&journal).latest(root).map_err(setup::failed)?;
+    Tape::of(&journal, row.session).map_err(setup::failed)
+}
+
 /// How whoever led a run is talked to today: alone, if they had hands of their own, or with a team.
 pub(crate) fn talk(tape: &Tape, team: TeamFlags, coordinator: bool) -> Result<(Talk, Settings), Stop> {
     let (led, settings) = tape.led().map_err(setup::failed)?;
@@ -82,8 +89,12 @@ fn unwritten(path: &Path, why: &str) -> Stop {
     Stop::said(Exit::Failed, |lang| lang.tape_unwritten(&name, why))
 }
 
-/// Writes a run down, all of it or nothing; words on what was done. What is there is only replaced by force.
+/// Writes a run down, all of it or nothing; words on what was done. What is there is only replaced by force. A recording has no
+/// hashes: of a run that is not as it was written none is made, as what is forged would be genuine in it.
 pub(crate) fn save(tape: &Tape, path: &Path, force: bool, lang: Lang) -> Result<String, Stop> {
+    if !tape.damaged().is_empty() {
+        return Err(Stop::said(Exit::Failed, |lang| lang.run_damaged(tape.damaged().len())));
+    }
     let name = path.display().to_string();
     let bad = |why: String| unwritten(path, &why);
     let mut file = begin(path)?;

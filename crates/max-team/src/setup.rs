@@ -87,14 +87,14 @@ impl Place {
 
     /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.
     pub(crate) fn begin(&self, config: &Config) -> Result<Journal, Stop> {
-        if let Some(words) = self.emptied(self.lang(config), &config.audit.output) {
+        if let Some(words) = self.emptied(self.lang(config), Some(&config.audit.output)) {
             headless::talk(&words);
         }
         self.journal(config.journal.sync).map_err(|error| stop(&error))
     }
 
     /// What is to be said of a journal that is empty where something shows that it was not.
-    pub(crate) fn emptied(&self, lang: Lang, audit: &Path) -> Option<String> {
+    pub(crate) fn emptied(&self, lang: Lang, audit: Option<&Path>) -> Option<String> {
         let path = self.home.join("journal.db");
         let log = self.home.join("journal.db-wal");
         let is_filled = |path: &Path| std::fs::metadata(path).is_ok_and(|file| file.len() > 0);
@@ -104,7 +104,7 @@ impl Place {
         let copies = copies::beside(&path);
         let has_any = |folder: &PathBuf| std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
         let folders = ["logs", "files"].map(|name| self.home.join(name)).into_iter().find(has_any);
-        let trace = folders.or_else(|| Some(audit.to_owned()).filter(|file| is_filled(file)));
+        let trace = folders.or_else(|| audit.map(Path::to_owned).filter(|file| is_filled(file)));
         let trace = trace.map(|trace| trace.display().to_string()).or_else(|| copies.first().cloned())?;
         Some(lang.journal_emptied(&path.display().to_string(), &trace, &copies))
     }
@@ -275,8 +275,13 @@ pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
 
 /// The session that somebody means by (a piece of) its id.
 pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
-    let found = census.find_session(id).and_then(|found| found.ok_or_else(|| RuntimeError::NoSession(id.to_owned())));
-    found.map_err(failed)
+    if let Some(found) = census.find_session(id).map_err(failed)? {
+        return Ok(found);
+    }
+    match census.forgotten(id).map_err(failed)? {
+        Some(gone) => Err(Stop::said(Exit::Failed, |lang| lang.was_forgotten(&gone))),
+        None => Err(failed(RuntimeError::NoSession(id.to_owned()))),
+    }
 }
 
 /// This process, as others are told of it.

@@ -45,8 +45,7 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
         // `git diff | max-team "review this"` is one question with its context, not a chat of many lines.
         talk.print = talk.prompt.take();
     }
-    let record = talk.record.as_ref().map(|path| place.cwd.join(path));
-    record.iter().try_for_each(|path| record::check(path, false))?;
+    let record = asked_for(place, talk.record.as_deref())?;
     let who = Who::read(&talk, place)?;
     let config = place.settings(talk.team.config.as_deref(), setup::overrides(&talk, who.model()))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
@@ -102,10 +101,17 @@ pub(crate) fn run(place: &Place, mut talk: Talk) -> anyhow::Result<Exit> {
     let begins = talk.agent.is_some() && !talk.continue_last && talk.resume.is_none();
     let crew = Some((crew, talk.ways(&config)));
     let first = talk.prompt.or_else(|| Some(initial).filter(|initial| begins && !initial.is_empty()));
-    let seating = Seating { first, no_color: talk.no_color, crew, mates, ..Seating::at(root) };
+    let seating = Seating { first, no_color: talk.no_color, crew, mates, record, ..Seating::at(root) };
     let exit = chat(place, &config, &team, Some(chosen), open, seating)?;
     crate::commands::sessions::forget_old(place, &config, exit);
     Ok(exit)
+}
+
+/// The file that a run is to be written into; whether it can be is known before anything is paid for.
+fn asked_for(place: &Place, path: Option<&Path>) -> Result<Option<PathBuf>, Stop> {
+    let path = path.map(|path| place.cwd.join(path));
+    path.iter().try_for_each(|path| record::check(path, false))?;
+    Ok(path)
 }
 
 /// What `-p` is for, if it was given.
@@ -158,6 +164,7 @@ impl Ready {
 /// `plan` and `run`: the team at work without a chat.
 pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format: Format) -> anyhow::Result<Exit> {
     let Ready { config, chosen, root, seated: Seated { definition, settings, team, crew } } = ready;
+    let record = asked_for(place, talk.record.as_deref())?;
     let open = Open { which: Which::New, definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
     let journal = place.begin(&config)?;
@@ -169,7 +176,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         Task::Run { draft, source } if is_chat => {
             let propose = Some((*draft, source));
             let crew = Some((crew, talk.ways(&config)));
-            let seating = Seating { propose, no_color: talk.no_color, crew, ..Seating::at(root) };
+            let seating = Seating { propose, no_color: talk.no_color, crew, record, ..Seating::at(root) };
             return chat(place, &config, &house, Some(chosen), open, seating);
         }
         task => task,
@@ -187,7 +194,7 @@ pub(crate) fn work(place: &Place, talk: &Talk, ready: Ready, task: Task, format:
         verbose: talk.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
-        record: None,
+        record,
     };
     drive(&house, |signals| face.run(open, signals))
 }
@@ -249,8 +256,7 @@ pub(crate) fn demo(place: &Place, options: &Demo) -> anyhow::Result<Exit> {
         return Ok(Exit::Ok);
     }
     let scenario = demo::scenario(options.name.as_deref())?;
-    let record = options.record.as_ref().map(|path| place.cwd.join(path));
-    record.iter().try_for_each(|path| record::check(path, false))?;
+    let record = asked_for(place, options.record.as_deref())?;
     let talk = Talk { lang: options.lang.clone(), ..Talk::default() };
     let mut config = place.settings(None, setup::overrides(&talk, None))?;
     config.audit.enabled = false;
@@ -356,13 +362,16 @@ struct Seating {
     crew: Option<(Crew, Ways)>,
     /// Teammates that begin before anything is said.
     mates: Vec<Spawn>,
+    /// The file that the run is written into afterwards.
+    record: Option<PathBuf>,
 }
 
 impl Seating {
     /// In a folder, where somebody sits and types.
     fn at(root: PathBuf) -> Self {
-        let (first, propose, objection, crew) = (None, None, None, None);
-        Self { root, first, propose, no_color: false, yes: false, objection, scratch: false, crew, mates: Vec::new() }
+        let (no_color, yes, scratch, mates) = (false, false, false, Vec::new());
+        let (first, propose, objection, crew, record) = (None, None, None, None, None);
+        Self { root, first, propose, no_color, yes, objection, scratch, crew, mates, record }
     }
 }
 
@@ -379,6 +388,7 @@ fn chat(
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let chosen = chosen.map(Arc::new);
     let lang = place.lang(config);
+    let record = seating.record.map(|path| (path, seating.root.clone()));
     let look = seating
         .crew
         .zip(chosen.clone())
@@ -403,7 +413,7 @@ fn chat(
         mates: seating.mates,
         teams: teams(place),
     };
-    drive(team, |mut signals| async move {
+    let exit = drive(team, |mut signals| async move {
         let shutdown = CancellationToken::new();
         let told = shutdown.clone();
         let mut face = std::pin::pin!(terminal::chat(options, shutdown));
@@ -415,7 +425,11 @@ fn chat(
         told.cancel();
         face.await?;
         Ok(reason)
-    })
+    })?;
+    if let Some((path, root)) = record {
+        headless::talk(&record::save(&record::last_in(place, &root)?, &path, false, lang)?);
+    }
+    Ok(exit)
 }
 
 /// The code for how a chat was left. Where somebody sits, leaving is no failure, unless they came to run a plan.

@@ -67,6 +67,7 @@ mod skills;
 mod stream;
 mod tasks;
 mod team;
+mod told;
 mod worktrees;
 
 phrases! {

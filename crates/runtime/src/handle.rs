@@ -592,8 +592,13 @@ impl TeamHandle {
     }
 
     /// Puts files back as was shown, while nobody in the open session is at work.
-    pub async fn rewind(&self, session: SessionId, plan: rewind::Plan) -> Result<rewind::Outcome, RuntimeError> {
-        self.house.rewind(session, plan).await
+    pub async fn rewind(
+        &self,
+        session: SessionId,
+        plan: rewind::Plan,
+        by: Principal,
+    ) -> Result<rewind::Outcome, RuntimeError> {
+        self.house.rewind(session, plan, by).await
     }
 
     /// The copies of an open session in which something waits for the user.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use max_team_core::calling::hands::COORDINATING;
-use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Withdrawn};
+use max_team_core::event::{AgentStarted, Configured, Event, Said, SessionOpened, Stopper, Withdrawn};
 use max_team_core::id::{AgentId, EnvelopeId, PlanId, QuestionId, SessionId};
 use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::plan::event::Say;
@@ -385,7 +385,9 @@ impl House {
                 self.tell(session, Control::Uncompact(reply)).await?;
                 heard(done).await?.then_some(()).ok_or(RuntimeError::NothingCompacted)
             }
-            Command::Interrupt { session } => self.tell(session, Control::Interrupt { by: order.by.door }).await,
+            Command::Interrupt { session } => {
+                self.tell(session, Control::Interrupt { by: Stopper::person(&order.by) }).await
+            }
             Command::Configure { session, settings } => {
                 self.floor(session)?.set_mode(settings.mode);
                 self.floor(session)?.cap(crate::plan::cap(&settings));
@@ -412,7 +414,12 @@ impl House {
     }
 
     /// Puts files back, while nobody is at work. What was begun earlier comes first.
-    pub(crate) async fn rewind(&self, session: SessionId, plan: rewind::Plan) -> Result<rewind::Outcome, RuntimeError> {
+    pub(crate) async fn rewind(
+        &self,
+        session: SessionId,
+        plan: rewind::Plan,
+        by: Principal,
+    ) -> Result<rewind::Outcome, RuntimeError> {
         let floor = self.floor(session)?;
         // Whoever has just said their last word is still about to sit down.
         drop(tokio::time::timeout(REST_WAIT, floor.settle()).await);
@@ -423,9 +430,9 @@ impl House {
         let work = move || {
             let rewind = Rewind::new(&shared.journal, &shared.home, session);
             if let Some(begun) = rewind.begun()? {
-                rewind.finish(&begun, &fence)?;
+                rewind.finish(&begun, &fence, &by)?;
             }
-            rewind.carry_out(&plan, &fence)
+            rewind.carry_out(&plan, &fence, &by)
         };
         let outcome = finished(tokio::task::spawn_blocking(work).await);
         // There is a letter for the lead.

@@ -19,7 +19,8 @@ use crate::memory;
 use crate::plan::PLAN_SNAPSHOT_VERSION;
 use crate::rows::{self, event_of, project};
 
-pub use forget::{Forgotten as SessionsForgotten, forget_sessions, forks_of, prune_images};
+pub(crate) use forget::gone;
+pub use forget::{Forgotten as SessionsForgotten, Gone, forget_sessions, forks_of, prune_images};
 
 /// Compares every row and every kept state with what the log says; changes nothing.
 pub fn compare_rows(journal: &Journal) -> Result<Drifted, JournalError> {

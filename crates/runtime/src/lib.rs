@@ -38,8 +38,8 @@ pub mod yaml;
 pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
 pub use census::{
-    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record, Roll,
-    Set, Span, SpanKind, Standing, Unmet, Word,
+    Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record,
+    Refused, Roll, Set, Span, SpanKind, Standing, Unmet, Word,
 };
 pub use error::RuntimeError;
 pub use handle::{
@@ -47,7 +47,7 @@ pub use handle::{
     TeamHandle, Which,
 };
 pub use house::{House, Options};
-pub use keep::{SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
+pub use keep::{Gone, SessionsForgotten, compare_rows, forget_sessions, forks_of, prune_images, rebuild_rows};
 pub use max_team_core::calling::hands::{AGENT, SEND_MESSAGE, TASK};
 pub use memory::{Forgotten, Hit, Memories, Remember, Told, project_scope};
 pub use memory::{READ as MEMORY_READ, WRITE as MEMORY_WRITE};

@@ -66,6 +66,7 @@ impl Turn {
             Event::Interrupted(interrupted) => {
                 if let Some(current) = &mut self.current {
                     current.interrupted = Some(interrupted.by.clone());
+                    current.stopper.clone_from(&interrupted.who);
                 }
             }
             Event::TurnEnded(ended) => {

@@ -7,7 +7,9 @@ use super::tools::{PUT_OFF, close, close_idle, finish_with, told};
 use super::{Call, Calling, Current, Input, Now, Phase, Status, Turn};
 use crate::chat::Part;
 use crate::context::Weight;
-use crate::event::{Configured, End, Ending, Event, Interrupted, LlmEnded, Outcome, ToolDone, TurnEnded, TurnStarted};
+use crate::event::{
+    Configured, End, Ending, Event, Interrupted, LlmEnded, Outcome, Stopper, ToolDone, TurnEnded, TurnStarted,
+};
 use crate::recovery::{self, Reopen};
 use crate::team::{Definition, Settings};
 
@@ -54,7 +56,7 @@ impl Turn {
                     return Vec::new();
                 }
                 let ending = if interrupted { Ending::Interrupted } else { Ending::Ran };
-                let mut done = vec![ToolDone { key, ending, content, is_error, ms }];
+                let mut done = vec![ToolDone { key, ending, content, is_error, ms, refused: None }];
                 if let Some(detail) = fatal {
                     close(calls, &mut done, Ending::Interrupted, &format!("Not run: {detail}"));
                     return finish_with(done, ended(current, End::Broken { detail }, None));
@@ -75,6 +77,7 @@ impl Turn {
                     content,
                     is_error,
                     ms: 0,
+                    refused: None,
                 });
                 let mut done: Vec<ToolDone> = done.collect();
                 if done.is_empty() {
@@ -117,9 +120,10 @@ impl Turn {
         vec![Event::Configured(Configured { settings, definition, by: None })]
     }
 
-    fn interrupt(&self, current: &Current, phase: &Phase, by: String, now: &Now) -> Vec<Event> {
-        let mut events = vec![Event::Interrupted(Interrupted { by: by.clone() })];
-        let stopped = Current { interrupted: Some(by), ..current.clone() };
+    fn interrupt(&self, current: &Current, phase: &Phase, by: Stopper, now: &Now) -> Vec<Event> {
+        let Stopper { name, who } = by;
+        let stopped = Current { interrupted: Some(name.clone()), stopper: who.clone(), ..current.clone() };
+        let mut events = vec![Event::Interrupted(Interrupted { by: name, who })];
         match phase {
             Phase::Idle | Phase::Calling(_) => {}
             Phase::Ready | Phase::Waiting(..) => events.push(Event::TurnEnded(ended(&stopped, End::Interrupted, None))),

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use crate::chat::{Message, Part, Usage};
 use crate::context::summary::Compacted;
 use crate::context::{BYTES_PER_KILOTOKEN, Weight, Window};
-use crate::event::{LlmIntent, Outcome, Steered, TurnEnded};
+use crate::event::{LlmIntent, Outcome, Steered, Stopper, TurnEnded};
 use crate::hash::Hash;
 use crate::id::{AgentId, EnvelopeId, QuestionId, SessionId, TurnId};
 use crate::ledger::{Charge, Ledger, Left};
@@ -32,7 +32,7 @@ use crate::mates::{AgentEnded, CommandBegun};
 use crate::memory::Recall;
 use crate::message::{Assignment, Envelope};
 use crate::plan::Task;
-use crate::policy::{Action, Answer, Class, Deed, Grant, Memory};
+use crate::policy::{Action, Answer, By, Class, Deed, Grant, Memory};
 use crate::team::{Definition, Settings};
 
 pub use past::{Forked, Past};
@@ -94,6 +94,9 @@ struct Identity {
 pub struct Halted {
     /// Who or what has stopped it.
     pub by: String,
+    /// What they are, if that is known.
+    #[serde(default)]
+    pub who: Option<By>,
     /// What it was a part of, if somebody other than the user waited for it.
     pub assignment: Option<Assignment>,
 }
@@ -110,6 +113,9 @@ struct Current {
     /// The fallback model has taken over.
     fallback: bool,
     interrupted: Option<String>,
+    /// What whoever has stopped it is.
+    #[serde(default)]
+    stopper: Option<By>,
     /// The last text the model said.
     text: String,
     /// Who waits for the answer, if not the user.
@@ -148,6 +154,7 @@ impl Current {
             fingerprint: None,
             fallback: false,
             interrupted: None,
+            stopper: None,
             text: String::new(),
             assignment,
             charges: Vec::new(),
@@ -162,8 +169,8 @@ impl Current {
 
     /// What is kept of it if somebody has stopped it.
     fn halted(self) -> Option<Box<Halted>> {
-        let assignment = self.assignment;
-        self.interrupted.map(|by| Box::new(Halted { by, assignment }))
+        let (assignment, who) = (self.assignment, self.stopper);
+        self.interrupted.map(|by| Box::new(Halted { by, who, assignment }))
     }
 }
 
@@ -404,7 +411,7 @@ pub enum Input {
     /// Somebody stops the turn.
     Interrupt {
         /// Who.
-        by: String,
+        by: Stopper,
     },
     /// What a review is about is no more, or is not done yet: nobody needs to be asked. What a person has said is done first.
     Moot {

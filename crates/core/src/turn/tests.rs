@@ -300,6 +300,9 @@ fn no_is_told_and_always_is_remembered() {
     let world = world.talk();
     assert_eq!(world.dones()[0].ending, Ending::Refused);
     assert_eq!(world.dones()[0].content, [Part::text("The user said no.")]);
+    let refusal = world.dones()[0].refused.clone().unwrap();
+    assert!(refusal.tool == "write" && matches!(refusal.by, crate::policy::By::Person(_)), "{refusal:?}");
+    assert!(world.dones()[1..].iter().all(|done| done.refused.is_none()));
     assert_eq!(world.wrote, ["2.0", "3.0"]);
     assert_eq!(names(&world).iter().filter(|name| **name == "question_asked").count(), 2, "the third is not asked");
 }

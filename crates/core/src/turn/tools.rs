@@ -4,7 +4,9 @@ use super::decide::{Ahead, ended};
 use super::review::reviewed;
 use super::{Call, Current, Now, Obstacle, Prepared, Status, Turn};
 use crate::chat::Part;
-use crate::event::{Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, ToolDone, ToolIntent, TurnEnded};
+use crate::event::{
+    Approval, End, Ending, Event, QuestionAnswered, QuestionAsked, Refusal, ToolDone, ToolIntent, TurnEnded,
+};
 use crate::hash::Hash;
 use crate::id::QuestionId;
 use crate::limits::{CALLS_PER_ANSWER_MAX, CORRECTIONS_MAX, REPEATS_MAX};
@@ -76,11 +78,15 @@ impl Turn {
         };
         let judgement = policy::judge(&rules, &call.tool, &action);
         match judgement.verdict {
-            Verdict::Allow => Judged::Intend(intend(call, action, class, Approval::Rule(judgement.rule), false)),
+            Verdict::Allow => {
+                let mut intent = intent(call, action, class, Approval::Rule(judgement.rule), false);
+                intent.rules = judgement.rules;
+                Judged::Intend(Event::ToolIntent(intent))
+            }
             Verdict::Deny => {
                 let why =
                     format!("Not allowed by {}: nobody was asked. Do not try to get around this.", judgement.rule);
-                Judged::Refused(told(call.key.clone(), Ending::Refused, &why))
+                Judged::Refused(refused(call, &action, By::Rule(judgement.rule), &why))
             }
             Verdict::Ask => Judged::Ask(Event::QuestionAsked(QuestionAsked {
                 question: QuestionId::new(now.fresh),
@@ -124,7 +130,7 @@ impl Turn {
             let intent = intend(call, action.clone(), class, Approval::Question(question), attended);
             return vec![said, intent];
         }
-        let refusal = told(call.key.clone(), Ending::Refused, &refusal_words(&answer));
+        let refusal = refused(call, action, answer.by.clone(), &refusal_words(&answer));
         let mut events = vec![said];
         events.extend(self.tools_done(current, calls, vec![refusal], Ahead::default(), now));
         events
@@ -238,7 +244,7 @@ pub(super) fn left(action: &Action, why: &str) -> String {
 /// A call that went well, with these words.
 pub(super) fn ran(call: &Call, words: String) -> ToolDone {
     let (key, content) = (call.key.clone(), vec![Part::text(words)]);
-    ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0 }
+    ToolDone { key, ending: Ending::Ran, content, is_error: false, ms: 0, refused: None }
 }
 
 enum Judged {
@@ -248,12 +254,22 @@ enum Judged {
 }
 
 fn intend(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> Event {
+    Event::ToolIntent(intent(call, action, class, approval, attended))
+}
+
+fn intent(call: &Call, action: Action, class: Class, approval: Approval, attended: bool) -> ToolIntent {
     let (key, tool, input) = (call.key.clone(), call.tool.clone(), Hash::of(call.input.to_string()));
-    Event::ToolIntent(ToolIntent { key, tool, input, class, approval, action, attended })
+    ToolIntent { key, tool, input, class, approval, action, attended, rules: Vec::new() }
+}
+
+/// A call that was not allowed: what it would have done, and on whose word it was not, stay with it.
+fn refused(call: &Call, action: &Action, by: By, words: &str) -> ToolDone {
+    let refusal = Refusal { tool: call.tool.clone(), target: action.target.clone(), by };
+    ToolDone { refused: Some(Box::new(refusal)), ..told(call.key.clone(), Ending::Refused, words) }
 }
 
 pub(super) fn told(key: String, ending: Ending, words: &str) -> ToolDone {
-    ToolDone { key, ending, content: vec![Part::text(words)], is_error: true, ms: 0 }
+    ToolDone { key, ending, content: vec![Part::text(words)], is_error: true, ms: 0, refused: None }
 }
 
 pub(super) fn finish_with(done: Vec<ToolDone>, over: TurnEnded) -> Vec<Event> {

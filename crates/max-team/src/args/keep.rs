@@ -132,4 +132,7 @@ pub(crate) struct Backup {
 pub(crate) struct Restore {
     /// The backup
     pub(crate) file: PathBuf,
+    /// Do not ask before a journal with something in it is replaced (it is kept beside); needed without a terminal
+    #[arg(long)]
+    pub(crate) yes: bool,
 }

@@ -22,7 +22,7 @@ pub(crate) struct Replay {
     /// So many times as fast as it was (in a terminal it is 1; elsewhere all of it comes at once)
     #[arg(long, value_name = "X", value_parser = speed)]
     pub(crate) speed: Option<f64>,
-    /// One event at a time: Enter for the next
+    /// One event at a time: Enter for the next, q and Enter to end
     #[arg(long, conflicts_with = "speed")]
     pub(crate) step: bool,
     /// As JSON, a line each
@@ -69,6 +69,9 @@ pub(crate) struct Fork {
     /// How to print the answer of -p
     #[arg(long, value_enum, default_value_t = Format::Text, requires = "print")]
     pub(crate) output_format: Format,
+    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     /// Work in the project itself, without a copy
     #[arg(long)]
     pub(crate) here: bool,

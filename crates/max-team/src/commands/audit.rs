@@ -88,6 +88,12 @@ fn expect_whole(damaged: u64) -> anyhow::Result<Exit> {
     }
 }
 
+/// Who allowed or refused it.
+fn on_whose_word(record: &Record, lang: Lang) -> Option<String> {
+    let refused = || record.refused.as_ref().map(|refused| lang.refused_by(refused));
+    record.allowed.as_ref().map(|allowed| lang.allowed(allowed)).or_else(refused)
+}
+
 /// A record as people read it.
 fn line(record: &Record, lang: Lang) -> String {
     let whose = record.agent.as_deref().unwrap_or(&record.actor);
@@ -98,12 +104,12 @@ fn line(record: &Record, lang: Lang) -> String {
     if !record.damaged.is_empty() {
         line.push_str(&format!(" {}", lang.damaged(&record.damaged)));
     }
-    let said = if record.erased { lang.forgotten_word() } else { &record.what };
+    let said = if record.erased { lang.forgotten_word().to_owned() } else { lang.what(&record.event, &record.what) };
     if !said.is_empty() {
         line.push_str(&format!(": {said}"));
     }
-    if let Some(allowed) = &record.allowed {
-        line.push_str(&format!("\n         {}", lang.allowed(allowed)));
+    if let Some(words) = on_whose_word(record, lang) {
+        line.push_str(&format!("\n         {words}"));
     }
     line
 }

@@ -1,10 +1,12 @@
 //! `backup` and `restore`: the journal in a file elsewhere, and back.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use max_team_journal::{Journal, JournalError, Options, Report};
+use max_team_runtime::Sessions;
 
 use super::desk;
+use super::sessions::local;
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
@@ -27,6 +29,15 @@ pub(crate) fn backup(place: &Place, options: &args::Backup) -> anyhow::Result<Ex
 pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let (file, kept) = (place.cwd.join(&options.file), free(place, "journal-before"));
+    if let Some(now) = replaced(place, lang).filter(|_| file.exists()) {
+        let name = file.display().to_string();
+        let with = Journal::look(&file).ok().and_then(|backup| Held::of(&backup));
+        let with = with.map_or_else(|| lang.held_unread(size(&file)), |held| held.words(lang));
+        super::print(&format!("{}\n", lang.would_replace(&now, &name, &with)))?;
+        if !options.yes && !desk::agreed(lang.restore_it(), |lang| lang.restore_needs_yes())? {
+            return Ok(Exit::Denied);
+        }
+    }
     let restored = desk::wait(async { Ok(Journal::restore(&place.home, &file, &kept).await) })?;
     let report = match restored {
         Err(JournalError::Corrupt { path, detail }) => {
@@ -42,6 +53,43 @@ pub(crate) fn restore(place: &Place, options: &args::Restore) -> anyhow::Result<
     let words = lang.restored(&file.display().to_string(), report.entries, kept.as_deref());
     super::print(&format!("{words}\n"))?;
     Ok(Exit::Ok)
+}
+
+/// What is in a journal.
+struct Held {
+    sessions: usize,
+    entries: u64,
+    last_at_ms: Option<i64>,
+}
+
+impl Held {
+    fn of(journal: &Journal) -> Option<Self> {
+        let rows = Sessions::new(journal);
+        let mut sessions = 0;
+        rows.each_id(|_| sessions += 1).ok()?;
+        let last_at_ms = rows.list(1).ok()?.first().map(|row| row.last_at_ms);
+        Some(Self { sessions, entries: journal.last_seq().ok()?, last_at_ms })
+    }
+
+    fn words(&self, lang: Lang) -> String {
+        lang.held(self.sessions, self.entries, self.last_at_ms.map(local).as_deref())
+    }
+}
+
+/// What a restoration would replace, in words; nothing, where nothing is lost by it.
+fn replaced(place: &Place, lang: Lang) -> Option<String> {
+    let path = place.home.join("journal.db");
+    let bytes = size(&path) + size(&place.home.join("journal.db-wal"));
+    let unread = || Some(lang.held_unread(bytes)).filter(|_| bytes > 0);
+    match Journal::examine(&place.home).ok().as_ref().and_then(Held::of) {
+        Some(held) if held.entries == 0 => None,
+        Some(held) => Some(held.words(lang)),
+        None => unread(),
+    }
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
 /// What is not whole is told, fault by fault, and was left alone.

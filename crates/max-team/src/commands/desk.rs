@@ -3,6 +3,7 @@
 //! A letter is committed before anything else is said about it. Whether somebody runs the session decides what the
 //! user is told: that it happened, that it is noted, or that its process has not taken it yet.
 
+use std::io::{BufRead, IsTerminal, Write};
 use std::time::Duration;
 
 use max_team_core::id::SessionId;
@@ -12,7 +13,7 @@ use max_team_runtime::{Census, Post};
 use tokio::time::Instant;
 
 use crate::config::choice::Strength;
-use crate::exit::Stop;
+use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
 use crate::words::Lang;
 
@@ -75,4 +76,16 @@ pub(super) use crate::setup::failed as stop;
 /// The time.
 pub(super) fn now_ms() -> i64 {
     jiff::Timestamp::now().as_millisecond()
+}
+
+/// What cannot simply be taken back is asked about; where nobody can be asked, it does not happen, and `unasked` says why.
+pub(crate) fn agreed(question: &str, unasked: impl Fn(Lang) -> &'static str) -> Result<bool, Stop> {
+    if !std::io::stdin().is_terminal() {
+        return Err(Stop::said(Exit::Usage, |lang| unasked(lang).to_owned()));
+    }
+    let mut out = std::io::stdout();
+    let asked = write!(out, "{question} [y/N] ").and_then(|()| out.flush());
+    let mut line = String::new();
+    let read = asked.and_then(|()| std::io::stdin().lock().read_line(&mut line));
+    Ok(read.is_ok() && line.trim().eq_ignore_ascii_case("y"))
 }

@@ -50,6 +50,7 @@ pub(crate) struct RunOptions {
     pub(crate) dry_run: bool,
     pub(crate) yes: bool,
     pub(crate) format: Format,
+    pub(crate) record: Option<PathBuf>,
     pub(crate) flags: TeamFlags,
 }
 
@@ -61,7 +62,7 @@ pub(crate) fn run(place: &Place, file: &Path, options: RunOptions) -> anyhow::Re
     let read = plan_file::read(&text, &source)?;
     read.warnings.iter().for_each(|warning| headless::talk(warning));
     // Whoever says yes to the whole has seen it; the risky parts are theirs too.
-    let flags = Talk { team: options.flags, yes_to_plans: options.yes, ..Talk::default() };
+    let flags = Talk { team: options.flags, yes_to_plans: options.yes, record: options.record, ..Talk::default() };
     let ready = match Ready::read(place, &flags) {
         Ok(ready) => ready,
         // The file's own mistakes come first, and can be told without a team.

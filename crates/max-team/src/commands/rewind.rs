@@ -60,10 +60,10 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         }
         return Ok(covered(&plan));
     }
-    let worker = setup::worker(place, &desk.journal, "rewind")?;
+    let (worker, by) = (setup::worker(place, &desk.journal, "rewind")?, place.principal("cli"));
     let fence = wait(async { Ok(hold(&desk.journal, &worker, session).await.map_err(owned)?) })?;
     if let Some(begun) = rewind.begun().map_err(stop)? {
-        let outcome = rewind.finish(&begun, &fence).map_err(stop)?;
+        let outcome = rewind.finish(&begun, &fence, &by).map_err(stop)?;
         talk(&desk.lang.rewind_resumed(outcome.done.len()));
         say_failed(&outcome, desk.lang);
     }
@@ -77,7 +77,7 @@ pub(crate) fn run(place: &Place, options: &args::Rewind) -> anyhow::Result<Exit>
         talk(desk.lang.rewind_left_it());
         return Ok(Exit::Denied);
     }
-    let outcome = rewind.carry_out(&plan, &fence).map_err(stop)?;
+    let outcome = rewind.carry_out(&plan, &fence, &by).map_err(stop)?;
     talk(&desk.lang.rewound(outcome.done.len()));
     say_failed(&outcome, desk.lang);
     Ok(if outcome.failed.is_empty() { partly } else { Exit::Partial })

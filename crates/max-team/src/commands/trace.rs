@@ -86,8 +86,8 @@ fn timeline(whole: &Span, lang: Lang, lines: &mut Vec<String>) {
 fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
     let time = span.ms.map_or_else(|| "…".to_owned(), sheet::duration);
     let sign = if span.failed { '!' } else { ' ' };
-    let name = clip(&clean_line(&span.name), NAME_CHARS);
-    let outcome = clip(&clean_line(&span.outcome), NAME_CHARS);
+    let name = clip(&clean_line(&lang.span_name(span.kind, &span.name)), NAME_CHARS);
+    let outcome = clip(&clean_line(&lang.told(&span.outcome)), NAME_CHARS);
     let mut line = format!("{at:>9} {sign} {before}{} {name}  {time}  {outcome}", lang.span(span.kind));
     if span.usage != Usage::default() {
         let usage = span.usage;
@@ -95,7 +95,7 @@ fn line(span: &Span, at: &str, before: &str, lang: Lang) -> String {
         line.push_str(&format!("  {}", lang.used(&input, &output, &money(span.nano))));
     }
     if let Some(by) = &span.by {
-        line.push_str(&format!("  [{}]", clean_line(by)));
+        line.push_str(&format!("  [{}]", clean_line(&lang.whose_word(by))));
     }
     line
 }

@@ -12,7 +12,7 @@ use max_team_tools::copy::{Copies, Copy, Order};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Ready, Seating, chat, drive, is_terminal, warm};
+use super::{Ready, Seating, asked_for, chat, drive, is_terminal, warm};
 use crate::args::Fork;
 use crate::config::choice::Strength;
 use crate::exit::{Exit, Stop};
@@ -43,6 +43,7 @@ enum Back {
 }
 
 pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
+    let record = asked_for(place, options.record.as_deref())?;
     let tape = record::find(place, Some(&options.run))?;
     let (talk, _) = record::talk(&tape, options.team.clone(), options.coordinator)?;
     let edits = options.edit.is_some();
@@ -77,13 +78,12 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
     headless::talk(&lang.fork_alone(&tape.others().map_err(setup::failed)?));
     let open = Open { which: Which::Fork(Box::new(forked)), definition, settings, schema: None, team };
     warm(&chosen.router, &chosen.model.provider);
-    let journal = place.journal(config.journal.sync).map_err(|error| setup::stop(&error))?;
-    let house = setup::house(place, &config, journal, chosen.router.clone(), "a fork")?;
+    let house = setup::house(place, &config, place.begin(&config)?, chosen.router.clone(), "a fork")?;
     let chats = !options.print && is_terminal();
     house.remember(setup::remember(place, &config, &chosen, chats)?);
     if chats {
         let crew = Some((crew, talk.ways(&config)));
-        return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, ..Seating::at(work) });
+        return chat(place, &config, &house, Some(chosen), open, Seating { first, crew, record, ..Seating::at(work) });
     }
     let face = Headless {
         handle: house.clone(),
@@ -98,7 +98,7 @@ pub(crate) fn fork(place: &Place, options: &Fork) -> anyhow::Result<Exit> {
         verbose: options.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
-        record: None,
+        record,
     };
     drive(&house, |signals| face.run(open, signals))
 }

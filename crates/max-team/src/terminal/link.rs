@@ -254,7 +254,7 @@ impl Desk {
             Act::Uncompact => Done::Compacted(self.command(fresh(), Command::Uncompact { session }).await),
             Act::Moments => Done::Moments(self.handle.moments(session)),
             Act::Rewinding(to) => Done::Rewinding(self.handle.rewinding(session, to).await),
-            Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan).await),
+            Act::Rewind(plan) => Done::Rewound(self.handle.rewind(session, *plan, self.by.clone()).await),
             Act::Configure(settings) => {
                 let command = Command::Configure { session, settings: *settings };
                 Done::Configured(self.command(fresh(), command).await)

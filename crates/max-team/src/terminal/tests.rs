@@ -364,7 +364,7 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
     stage.write("draft");
     stage.key(KeyCode::Esc);
     assert_eq!(interrupts(&stage), 1);
-    stage.event(Event::Interrupted(Interrupted { by: "terminal".into() }));
+    stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None }));
     assert!(stage.glass.screen().contains("stopping"));
     stage.control('c');
     assert_eq!(interrupts(&stage), 1, "it is stopping already");

@@ -85,7 +85,10 @@ impl Lang {
             (Self::En, Err(why)) => {
                 format!("memory and processes: counted by the supervisor, which ends what is over its limit ({why})")
             }
-            (Self::Zh, Err(why)) => format!("内存和进程数：由监督进程统计，超限即结束（{why}）"),
+            (Self::Zh, Err(why)) => {
+                let why = self.step(why);
+                format!("内存和进程数：由监督进程统计，超限即结束（{why}）")
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use max_team_core::policy::{By, Free};
 use max_team_journal::{Detail, Drift, Fault, FaultKind, How};
-use max_team_runtime::{Allowed, Set, Word};
+use max_team_runtime::{Allowed, Refused, Set, Word};
 
 use super::Lang;
 use crate::commands::sessions::local;
@@ -11,6 +11,8 @@ phrases! {
     code: "en", "zh";
     forgotten_word: "(forgotten)", "（已清除）";
     rows_same: "every row follows from the log", "所有数据行均与日志一致";
+    rows_uncompared: "what follows from so many entries is compared by `max-team audit verify` and by `doctor --rebuild`",
+        "记录较多，由其推导的数据行由 `max-team audit verify` 和 `doctor --rebuild` 比较";
     audit_title: "What happened, and who allowed it", "发生了什么，由谁允许";
 }
 
@@ -220,32 +222,51 @@ impl Lang {
 
     /// On whose word something happened.
     pub(crate) fn allowed(self, allowed: &Allowed) -> String {
+        let reason = self.grounds(allowed);
         match allowed {
-            Allowed::Rule(rule) => say!(self, "allowed: {rule}", "依据：{rule}"),
+            Allowed::Answer(_) | Allowed::Before { .. } => reason,
+            Allowed::Plan { .. } => say!(self, "allowed by {reason}", "依据：{reason}"),
+            _ => say!(self, "allowed: {reason}", "依据：{reason}"),
+        }
+    }
+
+    /// On whose word something did not happen.
+    pub(crate) fn refused_by(self, refused: &Refused) -> String {
+        let reason = self.grounds(&refused.by);
+        say!(self, "refused: {reason}", "拒绝依据：{reason}")
+    }
+
+    /// A rule, an answer or a plan, with its place.
+    fn grounds(self, allowed: &Allowed) -> String {
+        match allowed {
             Allowed::Answer(word) => self.word(word),
             Allowed::Mode { rule, set: Some(set) } => {
-                let (seq, at, who) = (set.seq, local(set.at_ms), self.setter(set));
+                let (seq, at, who, rule) = (set.seq, local(set.at_ms), self.setter(set), self.rule(rule));
                 say!(
                     self,
-                    "allowed: {rule}, as {who} has set it at {at} (entry {seq})",
-                    "依据：{rule}（由{who}于 {at} 设定，第 {seq} 条记录）"
+                    "{rule}, as {who} has set it at {at} (entry {seq})",
+                    "{rule}（由{who}于 {at} 设定，第 {seq} 条记录）"
                 )
             }
             Allowed::BuiltIn { name, rule } => {
                 let rule = self.free(name, rule);
-                say!(self, "allowed: {rule} (built-in rule `{name}`)", "依据：{rule}（内置规则 `{name}`）")
+                say!(self, "{rule} (built-in rule `{name}`)", "{rule}（内置规则 `{name}`）")
             }
-            Allowed::Mode { rule, set: None } => say!(self, "allowed: {rule}", "依据：{rule}"),
-            Allowed::Before { rule, word } => self.with_word(rule, word.as_ref()),
+            Allowed::Rule(rule) | Allowed::Mode { rule, set: None } => self.rule(rule),
+            Allowed::Before { rule, word } => self.with_word(&self.rule(rule), word.as_ref()),
             Allowed::Plan { plan, word } => {
-                let rule = say!(self, "allowed by the approved plan {plan}", "依据：已批准的计划 {plan}");
+                let rule = say!(self, "the approved plan {plan}", "已批准的计划 {plan}");
                 self.with_word(&rule, word.as_ref())
+            }
+            Allowed::All(each) => {
+                let each: Vec<String> = each.iter().map(|allowed| self.grounds(allowed)).collect();
+                each.join(if self == Self::En { "; " } else { "；" })
             }
         }
     }
 
     /// What a built-in rule says, in the words of the judge or in Chinese.
-    fn free(self, name: &str, rule: &str) -> String {
+    pub(super) fn free(self, name: &str, rule: &str) -> String {
         let words = Free::ALL.into_iter().find(|free| free.name() == name).filter(|_| self == Self::Zh);
         let zh = words.map(|free| match free {
             Free::Answer => "答复总是允许的",
@@ -283,8 +304,8 @@ impl Lang {
     }
 
     fn word(self, word: &Word) -> String {
-        let Word { by, said, at_ms } = word;
-        let at = local(*at_ms);
+        let Word { by, at_ms, .. } = word;
+        let (at, said) = (local(*at_ms), self.told(&word.said));
         match by {
             By::Person(who) => match who.rsplit_once(" at ") {
                 Some((who, door)) => {

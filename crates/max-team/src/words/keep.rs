@@ -1,9 +1,10 @@
 //! The phrases about what is kept: recovery, backups, forgetting.
 
 use max_team_core::id::SessionId;
-use max_team_runtime::Recovered;
+use max_team_runtime::{Gone, Recovered};
 
 use super::{Lang, plural};
+use crate::commands::sessions::local;
 
 phrases! {
     not_backed_up: "no backup was made: a copy of a journal that does not hold is none; `max-team audit verify` tells all, and \
@@ -11,6 +12,9 @@ phrases! {
         "没有生成备份：不完好的日志的副本不是备份；`max-team audit verify` 列出全部问题，可用 `max-team restore 文件` 恢复较早的备份";
     not_restored: "nothing was changed: this backup does not hold; try another",
         "未作任何改动：此备份不完好；请换一个";
+    restore_it: "Restore it?", "是否恢复？";
+    restore_needs_yes: "nobody can be asked here, and a journal would be replaced: say --yes if you mean it",
+        "此处无法询问，而现有日志将被替换：确认请加 --yes";
     nothing_to_forget: "there is nothing to forget", "没有可清除的会话";
     forget_which: "say which session, or since when nothing was said: `max-team sessions forget --older-than 90d`; or set \
         `journal.keep_days`",
@@ -64,6 +68,41 @@ impl Lang {
             self,
             "{entries} entries ({size}) are in `{file}`, and every hash, chain and seal of it holds",
             "`{file}` 已包含 {entries} 条记录（{size}），其哈希、链条和封印均完好"
+        )
+    }
+
+    /// A session that somebody asks for and that is no more.
+    pub(crate) fn was_forgotten(self, gone: &Gone) -> String {
+        let Gone { session, seq, by, .. } = gone;
+        let (at, by) = (local(gone.at_ms), self.told(by));
+        say!(
+            self,
+            "session `{session}` was forgotten at {at}, by {by} (entry {seq}): what was said and done in it is erased; \
+             `max-team audit show` still lists its entries, without their content, and `max-team sessions list` what is there",
+            "会话 `{session}` 已于 {at} 由 {by} 清除（第 {seq} 条记录）：其中所说所做的内容已删除；`max-team audit show` 仍会列出其记录，\
+             但没有内容；现有的会话见 `max-team sessions list`"
+        )
+    }
+
+    /// What is in a journal, in a few words.
+    pub(crate) fn held(self, sessions: usize, entries: u64, last: Option<&str>) -> String {
+        let en = plural(sessions, "session");
+        let mut words = say!(self, "{en}, {entries} entries", "{sessions} 个会话，{entries} 条记录");
+        if let Some(last) = last {
+            words.push_str(&say!(self, ", last used {last}", "，最近使用于 {last}"));
+        }
+        words
+    }
+
+    pub(crate) fn held_unread(self, bytes: u64) -> String {
+        say!(self, "{bytes} bytes that cannot be read as they are", "{bytes} 字节，目前无法读取")
+    }
+
+    pub(crate) fn would_replace(self, now: &str, file: &str, with: &str) -> String {
+        say!(
+            self,
+            "The journal ({now}) is to be replaced by `{file}` ({with}); the one of before is kept beside it.",
+            "现有日志（{now}）将被替换为 `{file}`（{with}）；此前的日志会保存在旁边。"
         )
     }
 

@@ -236,14 +236,16 @@ impl Lang {
     pub(crate) fn came_to(self, end: PlanEnd, tally: &Tally, money: &str) -> String {
         let end = self.plan_end(end);
         let Tally { tasks, ran, done, verified, failed, cached, .. } = tally;
+        // What was set aside for calls of unknown outcome may not have been paid.
+        let bound = if tally.spent.unknown_nano > 0 { "≤ " } else { "" };
         let spared = match cached {
             0 => String::new(),
             _ => say!(self, ", {cached} from the cache", "，{cached} 个来自缓存"),
         };
         say!(
             self,
-            "{end}: {ran} of {tasks} ran{spared}, {done} done, {verified} verified, {failed} failed, {money}",
-            "{end}：{tasks} 个任务执行了 {ran} 个{spared}，完成 {done}，已验证 {verified}，失败 {failed}，{money}"
+            "{end}: {ran} of {tasks} ran{spared}, {done} done, {verified} verified, {failed} failed, {bound}{money}",
+            "{end}：{tasks} 个任务执行了 {ran} 个{spared}，完成 {done}，已验证 {verified}，失败 {failed}，{bound}{money}"
         )
     }
 

@@ -25,7 +25,7 @@ fn names(folder: &Path) -> Vec<String> {
 
 #[test]
 fn forged_entries_are_marked_wherever_they_are_shown() {
-    let server = ModelServer::start([Reply::text("done")]);
+    let server = ModelServer::start([Reply::text("done"), Reply::text("more")]);
     let program = Program::with(&server);
     assert_eq!(program.run(&["-p", "pay marmalade"]).code, 0);
     assert_eq!(program.run(&["audit", "show"]).code, 0);
@@ -51,6 +51,9 @@ fn forged_entries_are_marked_wherever_they_are_shown() {
     assert!(replayed.code == 1 && !replayed.out.contains("byte for byte"), "{replayed:?}");
     let recorded = program.run(&["replay", "--record", "run.jsonl"]);
     assert!(recorded.code == 1 && !program.project().join("run.jsonl").exists(), "{recorded:?}");
+    let gone_on = program.run(&["-c", "-p", "more", "--record", "more.jsonl"]);
+    assert!(gone_on.code == 1 && gone_on.out.contains("more"), "{gone_on:?}");
+    assert!(!program.project().join("more.jsonl").exists(), "{gone_on:?}");
     let mut chinese = program.command(&["audit", "show", "--kind", "said"]);
     let chinese = crate::program::finish(chinese.env("MAX_LANG", "zh").spawn().unwrap());
     assert!(chinese.out.contains("（已损坏：内容与其哈希不符）"), "{chinese:?}");
@@ -71,7 +74,12 @@ fn a_journal_without_its_end_is_read_and_the_newest_backup_named() {
     let length = fs::metadata(&path).unwrap().len();
     fs::File::options().write(true).open(&path).unwrap().set_len(length - 4_096).unwrap();
     let exported = program.run(&["audit", "export"]);
-    let lines = exported.lines();
+    let mut lines = exported.lines();
+    // What breaks off says so where it does.
+    let cut = lines.pop().unwrap();
+    assert!(cut["cut"].is_string() && cut.get("seq").is_none(), "{cut}");
+    let kept = program.run(&["audit", "export", "--jsonl", "rest.jsonl"]);
+    assert!(kept.code == 1 && program.read("rest.jsonl") == exported.out, "{kept:?}");
     assert!(
         lines.len() > whole.len() / 2 && lines[..] == whole[..lines.len()],
         "{} lines: {}",

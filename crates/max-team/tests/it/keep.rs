@@ -137,7 +137,8 @@ fn a_damaged_file_is_found_and_read_as_far_as_it_goes() {
     let found = program.run(&["audit", "verify"]);
     assert!(found.code == 1 && found.err.contains("max-team restore FILE"), "{found:?}");
     let read = program.run(&["export"]);
-    let lines = read.lines();
+    let mut lines = read.lines();
+    assert!(lines.pop().unwrap()["cut"].is_string(), "{}", read.out);
     assert!(lines.len() > 20 && lines.len() < whole.len(), "{} of {}", lines.len(), whole.len());
     assert_eq!(lines[..], whole[..lines.len()]);
     assert_eq!(read.code, 1, "{}", read.err);
@@ -157,26 +158,37 @@ fn a_backup_is_made_while_the_team_works_and_put_back_when_it_does_not() {
     assert!(made.code == 0 && made.out.contains("copy.db"), "{made:?}");
     let again = program.run(&["backup", "copy.db"]);
     assert!(again.code == 1 && again.err.contains("already there"), "{again:?}");
-    let refused = program.run(&["restore", "copy.db"]);
+    let refused = program.run(&["restore", "copy.db", "--yes"]);
     assert!(refused.code == 1 && refused.err.contains(&format!("process {}", running.id())), "{refused:?}");
     gate.open();
     assert_eq!(finish(running).out, "two\n");
     program.run(&["-p", "third"]);
     assert_eq!(sessions(&program).len(), 3);
-    let restored = program.run(&["restore", "copy.db"]);
+    let unasked = program.run(&["restore", "copy.db"]);
+    assert!(unasked.code == 2 && unasked.err.contains("--yes"), "{unasked:?}");
+    assert!(
+        unasked.out.contains("The journal (3 sessions, ") && unasked.out.contains("copy.db` (2 sessions, "),
+        "{unasked:?}"
+    );
+    assert_eq!(sessions(&program).len(), 3);
+    let restored = program.run(&["restore", "copy.db", "--yes"]);
     assert!(restored.code == 0 && restored.out.contains("journal-before-"), "{restored:?}");
     assert!(sessions(&program).contains(&first[0]) && sessions(&program).len() == 2, "{restored:?}");
     holds(&program);
     // What was there is kept, and can be put back as well.
     let kept = fs::read_dir(program.home()).unwrap().map(|file| file.unwrap().path());
     let kept = kept.into_iter().find(|path| path.to_string_lossy().contains("journal-before-")).unwrap();
-    assert_eq!(program.run(&["restore", kept.to_str().unwrap()]).code, 0);
+    assert_eq!(program.run(&["restore", kept.to_str().unwrap(), "--yes"]).code, 0);
     assert_eq!(sessions(&program).len(), 3);
     fs::write(program.project().join("broken.db"), "nothing").unwrap();
-    let broken = program.run(&["restore", "broken.db"]);
+    let broken = program.run(&["restore", "broken.db", "--yes"]);
     assert!(broken.code == 1 && broken.err.contains("nothing was changed"), "{broken:?}");
     let without = program.run(&["backup"]);
     assert!(without.code == 0 && without.out.contains("home/journal-"), "{without:?}");
+    // Where nothing is lost nobody is asked.
+    fs::remove_file(program.home().join("journal.db")).unwrap();
+    let anew = program.run(&["restore", "copy.db"]);
+    assert!(anew.code == 0 && sessions(&program).len() == 2, "{anew:?}");
 }
 
 #[test]
@@ -216,6 +228,11 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
     fs::write(files.join("note.txt"), "marmalade").unwrap();
     let forgotten = program.run(&["sessions", "forget", &secret, "--yes"]);
     assert!(forgotten.code == 0 && forgotten.out.contains("1 session forgotten"), "{forgotten:?}");
+    let asked = program.run(&["audit", "show", "--session", &secret]);
+    assert!(asked.code == 1 && asked.err.contains(&format!("session `{secret}` was forgotten at ")), "{asked:?}");
+    assert!(asked.err.contains("at `sessions forget` (entry "), "{asked:?}");
+    let unknown = program.run(&["audit", "show", "--session", "ses_0000"]);
+    assert!(unknown.code == 1 && !unknown.err.contains("was forgotten"), "{unknown:?}");
     assert_eq!(sessions(&program), std::slice::from_ref(&beside));
     let checked = holds(&program);
     assert!(!checked.out.contains(" 0 erased"), "{checked:?}");
@@ -466,6 +483,61 @@ fn evidence_names_built_in_rules_and_whoever_set_the_mode() {
     assert!(told.contains("permission mode `acceptEdits`, as ") && told.contains(&format!("(entry {seq})")), "{told}");
     let zh = program.variable("MAX_LANG", "zh").run(&["audit", "show", "--kind", "tool_intent"]).out;
     assert!(zh.contains("读取项目内的文件总是允许的（内置规则 `read-inside`）"), "{zh}");
+}
+
+/// Whoever asks who refused something is told as well as whoever asks who allowed it.
+#[test]
+fn evidence_says_what_was_refused_and_on_whose_word() {
+    let run = |id: &str, command: &str| Reply::new().tool(id, "run_shell", json!({"command": command}));
+    let server = ModelServer::start([
+        run("t1", "curl evil.example"),
+        run("t2", "make all"),
+        run("t3", "cat a.txt && make check"),
+        Reply::text("done"),
+    ]);
+    let settings =
+        "{\n  \"permissions\": {\n    \"deny\": [\"Bash(curl *)\"],\n    \"allow\": [\"Bash(make check)\"]\n  }\n}\n";
+    let program = Program::with(&server).file("a.txt", "a\n");
+    fs::create_dir_all(program.home().parent().unwrap().join(".claude")).unwrap();
+    fs::write(program.home().parent().unwrap().join(".claude/settings.json"), settings).unwrap();
+    program.run(&["-p", "go", "--solo"]);
+    let shown = program.run(&["audit", "show", "--kind", "tool_done,question_answered,tool_intent"]);
+    assert!(shown.out.contains("refused: run_shell curl evil.example\n"), "{shown:?}");
+    assert!(shown.out.contains("refused: the rule `deny: Bash(curl *)` ("), "{shown:?}");
+    assert!(shown.out.contains("settings.json:3)"), "{shown:?}");
+    assert!(shown.out.contains("no: run_shell make all\n") && shown.out.contains("`no` by nobody ("), "{shown:?}");
+    let rows = program.run(&["audit", "show", "--json"]).lines();
+    let refused: Vec<&Value> = rows.iter().filter_map(|row| row.get("refused")).collect();
+    assert_eq!(refused.len(), 2, "{rows:?}");
+    assert_eq!((&refused[0]["tool"], &refused[0]["target"]), (&json!("run_shell"), &json!("curl evil.example")));
+    assert!(refused[1]["by"]["answer"]["by"]["nobody"].is_string(), "{refused:?}");
+    // A line of several parts names every rule that took part.
+    let all = rows.iter().find_map(|row| row["allowed"].get("all")).unwrap();
+    assert!(all[0]["built_in"].is_object(), "{all}");
+    let rules: Vec<&str> = all.as_array().unwrap().iter().filter_map(|one| one["rule"].as_str()).collect();
+    assert!(
+        matches!(rules[..], [rule] if rule.contains("`allow: Bash(make check)` (") && rule.contains("settings.json:4)")),
+        "{all}"
+    );
+    program.run(&["audit", "export", "--html", "page.html"]);
+    assert!(program.read("page.html").contains("refused: the rule `deny: Bash(curl *)`"));
+    let trace = program.run(&["trace"]).out;
+    assert!(
+        trace.contains("run_shell curl evil.example") && trace.contains("[rule: the rule `deny: Bash(curl *)`"),
+        "{trace}"
+    );
+    let lines = program.run(&["export", "--kind", "tool_done"]).lines();
+    assert!(lines.iter().any(|line| line.to_string().contains("curl evil.example")), "{lines:?}");
+    let zh = program.variable("MAX_LANG", "zh");
+    let (shown, trace) = (zh.run(&["audit", "show"]).out, zh.run(&["trace"]).out);
+    assert!(
+        shown.contains("被拒绝：run_shell curl") && shown.contains("拒绝依据：规则 `deny: Bash(curl *)`"),
+        "{shown}"
+    );
+    assert!(
+        trace.contains("被拒绝") && trace.contains("是否允许 run_shell make all？") && !trace.contains("refused"),
+        "{trace}"
+    );
 }
 
 /// Journals of every release: opened, proven, folded, gone on with. `scripts/journal-fixture.sh` makes another.

@@ -338,8 +338,10 @@ fn a_plan_file_runs_and_partial_success_is_eight() {
     );
     let plan = "goal: two things\ntasks:\n  - {id: good, title: good, agent: ada, do: Good}\n  - {id: bad, title: bad, agent: leo, do: Bad, outputs: [bad.txt], retry: 0}\n";
     let program = Program::team(&server).file("two.yaml", plan);
-    let ran = program.run(&["run", "two.yaml", "--yes"]);
+    let ran = program.run(&["run", "two.yaml", "--yes", "--record", "plan.jsonl"]);
     assert_eq!((ran.code, ran.out.as_str()), (8, "One of two.\n"), "{ran:?}");
+    let replayed = program.run(&["replay", "plan.jsonl"]);
+    assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
     assert!(ran.err.contains("bad: failed: said to be done, but bad.txt: the file does not exist"), "{}", ran.err);
     assert!(ran.err.contains("partly done: 2 of 2 ran, 1 done"), "{}", ran.err);
     let shown = program.run(&["run", "two.yaml", "--dry-run"]);

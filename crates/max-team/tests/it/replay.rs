@@ -442,7 +442,7 @@ fn a_chat_goes_on_in_a_fork() {
     let server = ModelServer::start([Reply::text("Hello Ada."), Reply::text("You are Ada.")]);
     let program = Program::with(&server).variable("LANG", "C.UTF-8");
     program.run(&["-p", "My name is Ada"]);
-    let mut terminal = Terminal::open(&program, &["fork", &sessions(&program)[0], "--here"]);
+    let mut terminal = Terminal::open(&program, &["fork", &sessions(&program)[0], "--here", "--record", "chat.jsonl"]);
     terminal.wait("or give a task");
     let screen = terminal.screen();
     assert!(screen.contains("> My name is Ada") && screen.contains("Hello Ada."), "{screen}");
@@ -453,4 +453,22 @@ fn a_chat_goes_on_in_a_fork() {
     terminal.keys(&["C-d"]);
     terminal.wait_end();
     assert_eq!((sessions(&program).len(), server.count()), (2, 2));
+    let replayed = program.run(&["replay", "chat.jsonl"]);
+    assert!(replayed.code == 0 && replayed.out.contains("You are Ada."), "{replayed:?}");
+    assert!(!replayed.err.contains("Enter"), "{replayed:?}");
+}
+
+/// Somebody who steps through a run is told how; `q` is enough.
+#[test]
+fn a_run_is_stepped_through_with_two_keys() {
+    let server = ModelServer::start([Reply::text("Hello Ada.")]);
+    let program = Program::with(&server).variable("LANG", "C.UTF-8");
+    program.run(&["-p", "My name is Ada"]);
+    let mut terminal = Terminal::open(&program, &["replay", "--step"]);
+    terminal.wait("[Enter: next, q Enter: end]");
+    terminal.keys(&["Enter"]);
+    terminal.keys(&["q", "Enter"]);
+    terminal.wait_end();
+    let piped = program.run(&["replay", "--step"]);
+    assert!(piped.code == 0 && piped.err.is_empty() && piped.out.contains("byte for byte"), "{piped:?}");
 }

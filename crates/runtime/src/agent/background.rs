@@ -3,17 +3,18 @@
 //! They are called like anybody else; only that the call has its result at once, and what comes of it is a letter. So only those
 //! who stay to read it have something done like this.
 
-use max_team_core::event::End;
+use max_team_core::event::{End, Stopper};
 use max_team_core::id::AgentId;
 use max_team_core::limits::BACKGROUND_TASKS_MAX;
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::policy::By;
 use max_team_core::turn::Input;
 use serde_json::json;
 
 use super::acts::Done;
 use super::commit::Guest;
-use super::mail::{derived, text_at};
+use super::mail::{derived, stopper};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Mate;
@@ -128,13 +129,13 @@ impl Agent {
             &self.stream,
             to,
             Kind::Shutdown,
-            json!({ "by": &*self.origin.name }),
+            json!({ "by": &*self.origin.name, "who": By::Lead(self.origin.name.to_string()) }),
             now_ms(),
         )
     }
 
     /// The letters that stop all who are at work for this agent without being waited for.
-    pub(super) fn stopping_apart(&self, by: &str) -> Vec<Envelope> {
+    pub(super) fn stopping_apart(&self, by: &Stopper) -> Vec<Envelope> {
         if !self.lead {
             return Vec::new();
         }
@@ -156,7 +157,7 @@ impl Agent {
                 &self.stream,
                 to,
                 Kind::Shutdown,
-                json!({ "by": by, "stopped": true }),
+                json!({ "by": by.name, "who": by.who, "stopped": true }),
                 at_ms,
             )
         });
@@ -166,12 +167,12 @@ impl Agent {
     /// Somebody has said that everything is to stop: the turn that runs, and what it left running.
     pub(super) async fn stop_all(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         self.background.stop_all();
-        let by = text_at(&letter.body, "by");
+        let by = stopper(letter);
         self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await
     }
 
     /// Stops whatever is done for this lead while it rests.
-    pub(super) async fn stop_apart(&mut self, by: &str) -> Result<(), RuntimeError> {
+    pub(super) async fn stop_apart(&mut self, by: &Stopper) -> Result<(), RuntimeError> {
         let sends = self.stopping_apart(by);
         self.commit(Vec::new(), Extra { sends, ..Extra::default() }).await
     }

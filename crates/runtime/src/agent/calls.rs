@@ -10,14 +10,14 @@ use std::time::Duration;
 use max_team_core::calling::answer::{Told, quoted};
 use max_team_core::calling::hands::{Caller, SEND_MESSAGE, SPAWNING};
 use max_team_core::chat::Part;
-use max_team_core::event::Event;
+use max_team_core::event::{Event, Stopper};
 use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::ledger::Charge;
 use max_team_core::limits::{CALLS_PARALLEL_MAX, TOOL_RESULT_BYTES_MAX};
 use max_team_core::mates::Life;
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::policy::Deed;
+use max_team_core::policy::{By, Deed};
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::{Effect, Input};
 use max_team_journal::Commit;
@@ -47,6 +47,10 @@ pub(crate) const EXPERT: &str = include_str!("../../../../prompts/expert.md");
 const NAMES_TOLD_MAX: usize = 16;
 /// Who has stopped somebody whose time is over.
 pub(crate) const TIME_OVER: &str = "its time is over";
+
+fn time_over() -> Stopper {
+    Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())) }
+}
 
 impl Agent {
     /// Lets somebody do something. The result comes by mail.
@@ -463,7 +467,7 @@ impl Agent {
     }
 
     /// Whoever works for a turn that is stopped is stopped too: by letters in the commit that says so.
-    pub(super) fn stopping(&self, by: &str) -> Vec<Envelope> {
+    pub(super) fn stopping(&self, by: &Stopper) -> Vec<Envelope> {
         let worker = |key: &String| match self.turn.call(key).filter(|call| call.tool == SEND_MESSAGE) {
             Some(call) => self.addressed(key, &text_at(&call.input, "to")).ok()?.ok().map(|(row, _)| row.agent),
             // Nobody began to exist for a call that somebody else makes.
@@ -475,7 +479,7 @@ impl Agent {
                 &self.stream,
                 session::agent_stream(worker(&key)?),
                 Kind::Shutdown,
-                json!({ "by": by }),
+                json!({ "by": by.name, "who": by.who }),
                 now_ms(),
             ))
         };
@@ -497,7 +501,7 @@ impl Agent {
                     () = cancel.cancelled() => {}
                     () = answered.cancelled() => {}
                     () = beat::worked(timeout, || floor.is_waiting(&address)) => {
-                        let stop = Control::Interrupt { by: TIME_OVER.to_owned() };
+                        let stop = Control::Interrupt { by: time_over() };
                         // One that has just gone home has answered; of one that never sat down nothing will come.
                         let has_gone = floor.tell(&address, stop).await.is_err() && !floor.is_closing();
                         if has_gone && !floor.has_written(&address, &caller) {

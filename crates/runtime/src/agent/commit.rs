@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use max_team_core::event::{End, Event, Replied};
+use max_team_core::event::{End, Event, Replied, Stopper};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::SNAPSHOT_ENTRIES_MIN;
@@ -152,8 +152,9 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    extra.sends.extend(self.stopping(&interrupted.by));
-                    extra.sends.extend(self.stopping_apart(&interrupted.by));
+                    let by = Stopper { name: interrupted.by.clone(), who: interrupted.who.clone() };
+                    extra.sends.extend(self.stopping(&by));
+                    extra.sends.extend(self.stopping_apart(&by));
                     stopped_by = Some(&interrupted.by);
                 }
                 Event::QuestionAnswered(answered) => extra.sends.extend(self.sharing(answered, at_ms)?),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use max_team_core::chat::Part;
-use max_team_core::event::{End, Event, QuestionAsked, Short, TurnEnded};
+use max_team_core::event::{End, Event, QuestionAsked, Short, Stopper, TurnEnded};
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
@@ -16,7 +16,7 @@ use max_team_core::limits::{ECHOES_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
 use max_team_core::mates::{Life, Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
-use max_team_core::policy::{Action, Deed};
+use max_team_core::policy::{Action, By, Deed};
 use max_team_core::team::Settings;
 use max_team_core::turn::{Effect, Input};
 use serde::{Deserialize, Serialize};
@@ -124,13 +124,12 @@ impl Agent {
             _ if self.is_news(&letter) => sorted.news.push(letter),
             Kind::TaskResult | Kind::Text => self.take_result(&letter).await?,
             Kind::Shutdown if self.lead && !self.turn.is_busy() => {
-                let by = text_at(&letter.body, "by");
-                self.stop_apart(&by).await?;
+                self.stop_apart(&stopper(&letter)).await?;
                 sorted.seen.push(letter.id);
             }
             Kind::Shutdown if is_stopped(&letter) => self.stop_all(&letter).await?,
             Kind::Shutdown => {
-                let by = text_at(&letter.body, "by");
+                let by = stopper(&letter);
                 self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
             }
             Kind::UserInput | Kind::TaskAssign if sorted.said.is_none() && !self.turn.is_busy() => {
@@ -588,6 +587,14 @@ pub(super) fn add(body: &mut Value, name: &str, value: &impl Serialize) {
 /// An id that follows from what the letter is about: sending it twice changes nothing.
 pub(crate) fn derived(fields: &[&[u8]]) -> EnvelopeId {
     EnvelopeId::new(Hash::of_fields(fields).uuid())
+}
+
+/// Who stops something by a letter. One of a person's is a person's word; others say whose it is.
+pub(super) fn stopper(letter: &Envelope) -> Stopper {
+    let name = text_at(&letter.body, "by");
+    let said = letter.body.get("who").and_then(|who| By::deserialize(who).ok());
+    let who = if letter.from.starts_with("user/") { Some(By::Person(name.clone())) } else { said };
+    Stopper { name, who }
 }
 
 pub(crate) fn text_at(body: &Value, key: &str) -> String {

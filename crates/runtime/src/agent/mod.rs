@@ -40,7 +40,7 @@ use std::time::{Duration, Instant};
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
 use max_team_core::chat::Usage;
-use max_team_core::event::{Event, Outcome};
+use max_team_core::event::{Event, Outcome, Stopper};
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::ledger::Left;
 use max_team_core::limits::{MATES_SEATED_MAX, SHUTDOWN_RESUMED_MS};
@@ -84,7 +84,7 @@ pub(crate) const SNAPSHOT_VERSION: u32 = 2;
 #[derive(Debug)]
 pub(crate) enum Control {
     Interrupt {
-        by: String,
+        by: Stopper,
     },
     /// Somebody has begun with a task.
     Begun {
@@ -472,7 +472,7 @@ impl Agent {
     }
 
     /// Whoever speaks and says stop at once means what they have just said.
-    async fn interrupt_idle(&mut self, by: String) -> Result<(), RuntimeError> {
+    async fn interrupt_idle(&mut self, by: Stopper) -> Result<(), RuntimeError> {
         Box::pin(self.take_mail(true)).await?;
         if self.turn.is_busy() {
             return self.step(Input::Interrupt { by }, Extra::default()).await;

@@ -13,7 +13,7 @@ use max_team_core::tasks::Why;
 use max_team_core::turn::Input;
 use serde_json::json;
 
-use super::mail::{derived, text_at};
+use super::mail::{derived, stopper, text_at};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::rows::MateRow;
@@ -41,7 +41,7 @@ impl Agent {
             }
             Parting::Stopping => {
                 self.left_over = true;
-                let by = text_at(&letter.body, "by");
+                let by = stopper(letter);
                 self.step(Input::Interrupt { by }, Extra::default()).await
             }
         }

@@ -33,7 +33,10 @@ pub(super) fn line(from: &Origin, event: &Event, names: &mut Names) -> Option<Li
         }
         Event::ToolIntent(intent) => {
             names.entry(from.agent).or_default().insert(intent.key.clone(), intent.tool.clone());
-            let data = json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval });
+            let mut data = json!({ "tool": intent.tool, "target": intent.action.target, "by": intent.approval });
+            if let (false, Value::Object(data)) = (intent.rules.is_empty(), &mut data) {
+                data.insert("rules".to_owned(), json!(intent.rules));
+            }
             Some((AuditLevel::Debug, "approval", data))
         }
         Event::ToolDone(done) => {
@@ -103,6 +106,11 @@ fn executed(done: &ToolDone, tool: Option<String>) -> Line {
             _ => None,
         });
         data.insert("error".to_owned(), json!(words.unwrap_or_default()));
+        if let Some(refusal) = &done.refused {
+            data.insert("tool".to_owned(), json!(refusal.tool));
+            data.insert("target".to_owned(), json!(refusal.target));
+            data.insert("by".to_owned(), json!(refusal.by));
+        }
     }
     let level = if done.is_error { AuditLevel::Warn } else { AuditLevel::Info };
     (level, "tool_exec", data)
@@ -218,7 +226,7 @@ mod tests {
 
     fn done(key: &str, is_error: bool) -> Event {
         let content = vec![Part::text("no such file\nmore")];
-        Event::ToolDone(ToolDone { key: key.into(), ending: Ending::Ran, content, is_error, ms: 12 })
+        Event::ToolDone(ToolDone { key: key.into(), ending: Ending::Ran, content, is_error, ms: 12, refused: None })
     }
 
     fn answer(tool: &str) -> Event {

@@ -82,7 +82,7 @@ impl Grants {
         let allows = |given: &&Given| {
             let rules = Rules { grants: &given.grants, ..settings.rules() };
             let judged = policy::judge(&rules, &intent.tool, &intent.action);
-            judged.verdict == Verdict::Allow && judged.rule == rule
+            judged.verdict == Verdict::Allow && judged.all().iter().any(|took| took == rule)
         };
         self.given.iter().rev().filter(reaches).find(allows).map(|given| given.word.clone())
     }
@@ -194,8 +194,8 @@ mod tests {
         let behind = |host: &str| {
             let approval = Approval::Rule(rule.into());
             let (key, tool, input) = (String::new(), "web_fetch".into(), Hash::default());
-            let intent =
-                ToolIntent { key, tool, input, class: Class::Pure, approval, action: fetch(host), attended: false };
+            let (class, action, rules) = (Class::Pure, fetch(host), Vec::new());
+            let intent = ToolIntent { key, tool, input, class, approval, action, attended: false, rules };
             grants.behind(None, STREAM, &intent, rule).map(|word| word.at_ms)
         };
         assert_eq!(["a.example", "b.example", "c.example"].map(behind), [Some(300), Some(500), None]);

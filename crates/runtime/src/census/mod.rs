@@ -21,6 +21,7 @@ use max_team_journal::{Entry, Journal, WorkerInfo};
 
 use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
+use crate::keep::{Gone, gone};
 use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
 use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow, event_of};
 use crate::session::{self, Sessions};
@@ -29,7 +30,7 @@ pub(crate) use cast::Cast;
 pub use costs::Cost;
 pub use mail::{Fate, Letter};
 pub use people::{Doing, Person, Reason, Standing};
-pub use record::{Allowed, Filter, Met, Record, Set, Unmet, Word};
+pub use record::{Allowed, Filter, Met, Record, Refused, Set, Unmet, Word};
 pub use roll::{Enrolled, Roll};
 pub use trace::{Span, SpanKind};
 
@@ -151,6 +152,11 @@ impl<'j> Census<'j> {
         let mut meant = Vec::new();
         sessions.each_id(|id| meant.extend(Some(id).filter(|id| means(text, id))))?;
         only(meant.into_iter(), text)
+    }
+
+    /// That the session which is meant was forgotten, if it was.
+    pub fn forgotten(&self, text: &str) -> Result<Option<Gone>, RuntimeError> {
+        gone(self.journal, |id| id == text || means(text, id))
     }
 
     /// The session or plan that is meant, where it may be either; `None` if there is none.

@@ -6,7 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
-use max_team_core::event::{Approval, Event, NAMES, Outcome};
+use max_team_core::chat::Part;
+use max_team_core::event::{Approval, Ending, Event, NAMES, Outcome, ToolIntent};
 use max_team_core::id::{PlanId, QuestionId, SessionId};
 use max_team_core::plan::event::Say;
 use max_team_core::policy::{Answer, By, Free};
@@ -23,6 +24,8 @@ use crate::session::{self, preview};
 /// What the judge says of what an approved plan covers, and of what a person has allowed for longer.
 const PLAN_WORDS: &str = "the approved plan";
 const GRANT_WORDS: &str = "by the user";
+/// What a person says who does not allow something.
+const NO: &str = "no";
 /// What it says of what the mode allows.
 const MODE_WORDS: &str = "permission mode";
 
@@ -72,6 +75,9 @@ pub struct Record {
     /// On whose word.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed: Option<Allowed>,
+    /// What was not allowed, and on whose word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<Refused>,
     /// Whether what it said was erased.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub erased: bool,
@@ -170,6 +176,19 @@ pub enum Allowed {
         /// Who approved it, if that is known.
         word: Option<Word>,
     },
+    /// Several: each allows a part, in the order of the parts.
+    All(Vec<Allowed>),
+}
+
+/// A call that was not allowed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The tool.
+    pub tool: String,
+    /// The command, the path or the host: all of it.
+    pub target: String,
+    /// On whose word.
+    pub by: Allowed,
 }
 
 /// What has set a mode.
@@ -271,12 +290,14 @@ struct Desk<'j> {
     plans: HashMap<PlanId, Word>,
     /// Answers that hold for longer.
     grants: Grants,
+    /// What open questions are about.
+    asked: HashMap<QuestionId, String>,
 }
 
 impl<'j> Desk<'j> {
     fn new(journal: &'j Journal) -> Self {
-        let (known, plans) = (HashMap::new(), HashMap::new());
-        Self { journal, known, plans, grants: Grants::default() }
+        let (known, plans, asked) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { journal, known, plans, grants: Grants::default(), asked }
     }
 
     fn record(&mut self, entry: &Entry) -> (Record, Option<AgentRow>) {
@@ -292,6 +313,7 @@ impl<'j> Desk<'j> {
             task: None,
             what: String::new(),
             allowed: None,
+            refused: None,
             erased: entry.payload.is_none(),
             damaged: Vec::new(),
             hash: entry.hash.to_string(),
@@ -303,9 +325,11 @@ impl<'j> Desk<'j> {
             let inner = told.as_object().and_then(|fields| fields.values().next());
             let task = inner.filter(|_| entry.stream.starts_with("plan/")).and_then(|inner| inner.get("task"));
             record.task = task.and_then(|task| task.as_str()).map(str::to_owned).or(record.task);
-            record.what = preview(&what(&event));
+            record.what = preview(&self.what(&event));
             self.learn(session, entry, &event);
-            record.allowed = self.allowed(session, given.and_then(|given| given.plan), entry, &event);
+            let plan = given.and_then(|given| given.plan);
+            record.allowed = self.allowed(session, plan, entry, &event);
+            record.refused = self.refused(session, entry, &event);
         }
         (record, agent)
     }
@@ -351,26 +375,76 @@ impl<'j> Desk<'j> {
                     Some(word) => Allowed::Answer(word),
                     None => Allowed::Rule(question.to_string()),
                 },
-                Approval::Rule(rule) => match plan.filter(|_| rule.contains(PLAN_WORDS)) {
-                    Some(plan) => Allowed::Plan { plan, word: self.plans.get(&plan).cloned() },
-                    None if rule.contains(GRANT_WORDS) => {
-                        let word = self.grants.behind(session, &entry.stream, intent, rule);
-                        Allowed::Before { rule: rule.clone(), word }
-                    }
-                    None if rule.contains(MODE_WORDS) => {
-                        Allowed::Mode { rule: rule.clone(), set: self.grants.mode_set(session, &entry.stream) }
-                    }
-                    None => match Free::of(rule) {
-                        Some(free) => Allowed::BuiltIn { name: free.name(), rule: rule.clone() },
-                        None => Allowed::Rule(rule.clone()),
-                    },
-                },
+                Approval::Rule(_) if !intent.rules.is_empty() => {
+                    let each = intent.rules.iter().map(|rule| self.by_rule(session, plan, entry, intent, rule));
+                    Allowed::All(each.collect())
+                }
+                Approval::Rule(rule) => self.by_rule(session, plan, entry, intent, rule),
             }),
+            Event::Rewound(rewound) => answer(&By::person(rewound.by.as_ref()?), "rewound"),
             Event::QuestionAnswered(answered) => answer(&answered.answer.by, yes_or_no(&answered.answer)),
             Event::PlanAnswered(answered) => answer(&answered.by, said(&answered.say)),
             Event::TaskRuled(ruled) => answer(&By::Person(ruled.by.clone()), "decided"),
             _ => None,
         }
+    }
+
+    /// What is behind a rule in the judge's words.
+    fn by_rule(
+        &self,
+        session: Option<SessionId>,
+        plan: Option<PlanId>,
+        entry: &Entry,
+        intent: &ToolIntent,
+        rule: &str,
+    ) -> Allowed {
+        if let Some(plan) = plan.filter(|_| rule.contains(PLAN_WORDS)) {
+            return Allowed::Plan { plan, word: self.plans.get(&plan).cloned() };
+        }
+        if rule.contains(GRANT_WORDS) {
+            let word = self.grants.behind(session, &entry.stream, intent, rule);
+            return Allowed::Before { rule: rule.to_owned(), word };
+        }
+        self.by_words(session, entry, rule)
+    }
+
+    /// The same, where nobody's answer is behind it.
+    fn by_words(&self, session: Option<SessionId>, entry: &Entry, rule: &str) -> Allowed {
+        let words = rule.to_owned();
+        if rule.contains(MODE_WORDS) {
+            return Allowed::Mode { rule: words, set: self.grants.mode_set(session, &entry.stream) };
+        }
+        match Free::of(rule) {
+            Some(free) => Allowed::BuiltIn { name: free.name(), rule: words },
+            None => Allowed::Rule(words),
+        }
+    }
+
+    /// Who or what refused a call.
+    fn refused(&self, session: Option<SessionId>, entry: &Entry, event: &Event) -> Option<Refused> {
+        let Event::ToolDone(done) = event else { return None };
+        let refusal = done.refused.as_deref()?;
+        let by = match &refusal.by {
+            By::Rule(rule) => self.by_words(session, entry, rule),
+            by => Allowed::Answer(Word { by: by.clone(), said: NO.to_owned(), at_ms: entry.at_ms }),
+        };
+        Some(Refused { tool: refusal.tool.clone(), target: refusal.target.clone(), by })
+    }
+
+    /// What an event says, in short; an answer says to what.
+    fn what(&mut self, event: &Event) -> String {
+        match event {
+            Event::QuestionAsked(asked) => {
+                self.asked.insert(asked.question, format!("{} {}", asked.tool, asked.action.target));
+            }
+            Event::QuestionAnswered(answered) => {
+                let word = yes_or_no(&answered.answer);
+                let about = self.asked.remove(&answered.question);
+                return about.map_or_else(|| word.to_owned(), |about| format!("{word}: {about}"));
+            }
+            _ => {}
+        }
+        what(event)
     }
 
     fn answered(&self, question: QuestionId) -> Option<Word> {
@@ -386,11 +460,16 @@ fn what(event: &Event) -> String {
         Event::ToolIntent(intent) => format!("{} {}", intent.tool, intent.action.target),
         Event::ToolDone(done) => {
             let ending = serde_json::to_value(done.ending).ok().and_then(|it| it.as_str().map(str::to_owned));
-            let failed = if done.is_error { ", failed" } else { "" };
-            format!("{} {}{failed}", done.key, ending.unwrap_or_default())
+            let (key, ending) = (&done.key, ending.unwrap_or_default());
+            match &done.refused {
+                Some(of) => format!("{key} {ending}: {} {}", of.tool, of.target),
+                // Entries of before say it in the words that the model was told.
+                None if done.ending == Ending::Refused => format!("{key} {ending}: {}", words(&done.content)),
+                None if done.is_error && done.ending == Ending::Ran => format!("{key} failed"),
+                None => format!("{key} {ending}"),
+            }
         }
         Event::QuestionAsked(asked) => format!("{} {}", asked.tool, asked.action.target),
-        Event::QuestionAnswered(answered) => yes_or_no(&answered.answer).to_owned(),
         Event::PlanAnswered(answered) => said(&answered.say).to_owned(),
         Event::LlmIntent(intent) => intent.model.name.clone(),
         Event::LlmEnded(ended) => match &ended.outcome {
@@ -406,7 +485,21 @@ fn what(event: &Event) -> String {
             let kind = serde_json::to_value(letter.kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
             format!("{} {} → {}", kind.unwrap_or_default(), letter.from, letter.to)
         }
+        Event::Rewound(rewound) => {
+            rewound.puts.iter().map(|put| put.change.path.as_str()).collect::<Vec<_>>().join(", ")
+        }
         Event::AgentStarted(started) => format!("{} ({})", started.definition.name, started.definition.role),
         _ => String::new(),
     }
+}
+
+/// The first words of a result.
+fn words(content: &[Part]) -> &str {
+    content
+        .iter()
+        .find_map(|part| match part {
+            Part::Text { text } => Some(text.as_str()),
+            _ => None,
+        })
+        .unwrap_or_default()
 }

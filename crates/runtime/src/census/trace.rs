@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use max_team_core::chat::Usage;
-use max_team_core::event::{Approval, Ending, Event, LlmIntent, Outcome, ToolIntent};
+use max_team_core::event::{Approval, Ending, Event, LlmIntent, Outcome, ToolDone, ToolIntent};
 use max_team_core::id::{AgentId, PlanId, QuestionId, SessionId};
 use max_team_core::message::Assignment;
 use max_team_core::plan::event::{PlanEnd, Proof, Say};
@@ -279,25 +279,7 @@ impl Reader<'_> {
                 }
             }
             Event::ToolIntent(intent) => self.begin_tool(at_ms, intent),
-            Event::ToolDone(done) => {
-                let name = self.names.remove(&done.key).unwrap_or_default();
-                let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key), at_ms);
-                let mut span = self.tools.remove(&done.key).unwrap_or_else(unbegun);
-                let outcome = match done.ending {
-                    Ending::Ran if done.is_error => "failed",
-                    Ending::Ran => "ok",
-                    Ending::Invalid => "could not run as asked",
-                    Ending::Refused => "refused",
-                    Ending::Interrupted => "stopped",
-                    Ending::Unknown => "unknown",
-                };
-                span.end(at_ms, outcome);
-                if done.ms > 0 {
-                    span.ms = Some(done.ms);
-                }
-                span.failed = done.is_error;
-                self.put(span);
-            }
+            Event::ToolDone(done) => self.end_tool(at_ms, done),
             Event::TurnEnded(ended) => {
                 if let Some((_, turn)) = self.turns.last_mut() {
                     let words = serde_json::to_value(&ended.end).ok();
@@ -333,10 +315,38 @@ impl Reader<'_> {
         let name = format!("{} {} {}", intent.key, intent.tool, preview(&intent.action.target));
         let mut span = Span::new(SpanKind::Tool, name.trim_end(), at_ms);
         span.by = Some(match &intent.approval {
+            Approval::Rule(_) if !intent.rules.is_empty() => {
+                let each = intent.rules.iter().map(|rule| format!("rule: {rule}"));
+                each.collect::<Vec<_>>().join("; ")
+            }
             Approval::Rule(rule) => format!("rule: {rule}"),
             Approval::Question(question) => self.asked.get(question).cloned().unwrap_or_else(|| "a person".to_owned()),
         });
         self.tools.insert(intent.key.clone(), span);
+    }
+
+    fn end_tool(&mut self, at_ms: i64, done: &ToolDone) {
+        let mut name = self.names.remove(&done.key).unwrap_or_default();
+        if let Some(refusal) = &done.refused {
+            name = format!("{} {}", refusal.tool, preview(&refusal.target));
+        }
+        let unbegun = || Span::new(SpanKind::Tool, format!("{} {name}", done.key).trim_end(), at_ms);
+        let mut span = self.tools.remove(&done.key).unwrap_or_else(unbegun);
+        let outcome = match done.ending {
+            Ending::Ran if done.is_error => "failed",
+            Ending::Ran => "ok",
+            Ending::Invalid => "could not run as asked",
+            Ending::Refused => "refused",
+            Ending::Interrupted => "stopped",
+            Ending::Unknown => "unknown",
+        };
+        span.end(at_ms, outcome);
+        if done.ms > 0 {
+            span.ms = Some(done.ms);
+        }
+        span.failed = done.is_error;
+        span.by = done.refused.as_deref().map(|refusal| who(&refusal.by)).or(span.by);
+        self.put(span);
     }
 
     fn end_call(&mut self, at_ms: i64, outcome: &Outcome, ms: u64) {

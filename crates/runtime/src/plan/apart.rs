@@ -126,7 +126,7 @@ impl PlanLoop {
                         self.parked = true;
                         return Err(RuntimeError::NotOpen(self.floor.session));
                     }
-                    Some(Control::Interrupt { by }) => stopped = Some(Input::Stop { task: None, by }),
+                    Some(Control::Interrupt { by }) => stopped = Some(Input::Stop { task: None, by: by.name }),
                     // Only for show, or for agents.
                     Some(_) => {}
                 },

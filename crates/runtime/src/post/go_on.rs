@@ -5,6 +5,8 @@
 
 use max_team_core::id::SessionId;
 use max_team_core::message::{Assignment, Kind, Principal};
+use max_team_core::policy::By;
+use max_team_core::turn::Halted;
 use serde_json::json;
 
 use super::write::letter;
@@ -19,7 +21,7 @@ use crate::shared::{commit_at, now_ms};
 pub const CONTINUE: &str = include_str!("../../../../prompts/continue.md");
 
 /// Somebody who was stopped.
-struct Halted {
+struct Stopped {
     row: AgentRow,
     /// What it was at.
     given: Assignment,
@@ -43,7 +45,7 @@ impl Post<'_> {
         halted.retain(|halted| to.is_empty() || to.iter().any(|name| halted.row.is(name)));
         let at_ms = now_ms();
         let (mut commit, mut readers) = (commit_at(at_ms), Vec::new());
-        for Halted { row, given, head } in halted {
+        for Stopped { row, given, head } in halted {
             let (reader, attempt) = (reader(&row), given.attempt + 1);
             // Whoever says it twice before it is heard says it once.
             let id = derived(&[reader.address().as_bytes(), &head.to_le_bytes(), b"go on"]);
@@ -61,19 +63,23 @@ impl Post<'_> {
     }
 
     /// Those who were stopped, with what they were at. Whom an agent has stopped, or the time, is not meant to go on.
-    fn halted(&self, session: SessionId) -> Result<Vec<Halted>, RuntimeError> {
+    fn halted(&self, session: SessionId) -> Result<Vec<Stopped>, RuntimeError> {
         let agents = Census::new(self.journal).agents(session)?;
         let is_apart = |row: &&AgentRow| {
             row.assignment.as_ref().is_some_and(|given| !given.life.is_call() && given.plan.is_none())
         };
-        let is_person = |by: &str| by != TIME_OVER && !agents.iter().any(|row| row.name == by);
+        let is_person = |halted: &Halted| match &halted.who {
+            Some(who) => matches!(who, By::Person(_)),
+            // Entries of before have only a name.
+            None => halted.by != TIME_OVER && !agents.iter().any(|row| row.name == halted.by),
+        };
         let mut found = Vec::new();
         for row in agents.iter().filter(is_apart) {
             let (turn, head) = fold_agent(self.journal, row.agent)?;
-            let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(&halted.by));
+            let halted = turn.halted().filter(|halted| turn.gone().is_none() && is_person(halted));
             // A call of its lead's that was stopped is its lead's to make again.
             let given = halted.and_then(|halted| halted.assignment.clone()).filter(|given| !given.life.is_call());
-            found.extend(given.map(|given| Halted { row: row.clone(), given, head }));
+            found.extend(given.map(|given| Stopped { row: row.clone(), given, head }));
         }
         Ok(found)
     }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::limits::{REWIND_BYTES_MAX, REWIND_FILES_MAX};
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::{Envelope, Kind, Principal};
 use max_team_core::rewind::{Failed, Put, RewindEnded, Rewound, State};
 use max_team_journal::{Commit, Expect, Fence, Journal, Strength, Worker};
 use max_team_tools::rewind::{Ground, Trees};
@@ -97,13 +97,13 @@ impl<'j> Rewind<'j> {
     }
 
     /// Puts files back. Blocking.
-    pub fn carry_out(&self, plan: &Plan, fence: &Fence) -> Result<Outcome, RuntimeError> {
-        let rewound = self.begin(plan, fence)?;
-        self.finish(&rewound, fence)
+    pub fn carry_out(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
+        let rewound = self.begin(plan, fence, by)?;
+        self.finish(&rewound, fence, by)
     }
 
     /// Writes down what is about to be done, with how everything is now. Blocking.
-    pub fn begin(&self, plan: &Plan, fence: &Fence) -> Result<Rewound, RuntimeError> {
+    pub fn begin(&self, plan: &Plan, fence: &Fence, by: &Principal) -> Result<Rewound, RuntimeError> {
         let (mut blobs, mut bytes) = (Vec::new(), 0_u64);
         for Put { root, change } in &plan.puts {
             let now = self.ground(root).ok().and_then(|ground| ground.look(&change.path).ok());
@@ -116,18 +116,19 @@ impl<'j> Rewind<'j> {
                 return Err(RuntimeError::TooMuch);
             }
         }
-        let rewound = Rewound { id: Uuid::now_v7(), behind: plan.behind, puts: plan.puts.clone() };
-        let mut commit = self.commit(&Event::Rewound(rewound.clone()), fence)?;
+        let rewound =
+            Rewound { id: Uuid::now_v7(), behind: plan.behind, puts: plan.puts.clone(), by: Some(by.clone()) };
+        let mut commit = self.commit(&Event::Rewound(rewound.clone()), fence, by)?;
         commit.blobs = blobs;
         self.journal.commit_blocking(commit)?;
         Ok(rewound)
     }
 
     /// Does what was written down, or what is left of it. Blocking.
-    pub fn finish(&self, rewound: &Rewound, fence: &Fence) -> Result<Outcome, RuntimeError> {
+    pub fn finish(&self, rewound: &Rewound, fence: &Fence, by: &Principal) -> Result<Outcome, RuntimeError> {
         let outcome = self.put_all(&rewound.puts);
         let ended = Event::RewindEnded(RewindEnded { id: rewound.id, failed: outcome.failed.clone() });
-        let mut commit = self.commit(&ended, fence)?;
+        let mut commit = self.commit(&ended, fence, by)?;
         let (letter, stale) = self.letter(rewound, &outcome)?;
         commit.sends.extend(letter);
         commit.acks.extend(stale);
@@ -166,14 +167,14 @@ impl<'j> Rewind<'j> {
         }
     }
 
-    fn commit(&self, event: &Event, fence: &Fence) -> Result<Commit, RuntimeError> {
+    fn commit(&self, event: &Event, fence: &Fence, by: &Principal) -> Result<Commit, RuntimeError> {
         let stream = session::stream(self.session);
         let mut commit = commit_at(now_ms());
         // Nobody can tell from a file whether it was us who put it there.
         commit.strength = Strength::Full;
         commit.fence = Some(fence.clone());
         commit.expect.push((stream.clone(), Expect::Any));
-        commit.appends.push(append(&stream, event, "user")?);
+        commit.appends.push(append(&stream, event, &by.address())?);
         Ok(commit)
     }
 

@@ -282,17 +282,18 @@ async fn one_that_the_user_goes_on_with_asks_anew_also_in_the_next_process() {
     }
 }
 
-/// A teammate and a task in the background, each of which asks before it changes something.
+/// A teammate, which is called like the door that people come through here, and a task in the background, each of which asks before
+/// it changes something.
 const BOTH: &str = r#"
 answers:
   - parts:
-      - {tool: spawn_teammate, input: {name: ann, role: writer, prompt: Change it., type: leo}}
+      - {tool: spawn_teammate, input: {name: test, role: writer, prompt: Change it., type: leo}}
       - {tool: spawn, input: {description: change it, prompt: Change it., type: ray, isolation: worktree}}
   - text: They are at it.
   - text: So they are.
   - text: So they are.
 members:
-  ann: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Ann is done.}]
+  test: [{parts: [{tool: edit_file, input: {path: a.txt, old: one, new: two}}]}, {text: Ann is done.}]
   ray: [{parts: [{tool: write_file, input: {path: b.txt, content: b}}]}, {text: Ray is done.}]
 "#;
 
@@ -316,7 +317,7 @@ async fn whoever_was_interrupted_goes_on_for_whom_it_was_at_work() {
         let names: Vec<String> = team.stopped(session).unwrap().into_iter().map(|reader| reader.name).collect();
         let refused =
             order(&team, Command::Continue { session, to: vec!["bob".into()] }).await.unwrap_err().to_string();
-        assert!(refused.starts_with("`bob` was not interrupted") && refused.contains("ann"), "{refused}");
+        assert!(refused.starts_with("`bob` was not interrupted") && refused.contains("test"), "{refused}");
         let lists = if one_by_one { names.iter().map(|name| vec![name.clone()]).collect() } else { vec![Vec::new()] };
         for to in lists {
             order(&team, Command::Continue { session, to: to.clone() }).await.unwrap();

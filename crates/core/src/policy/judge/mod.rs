@@ -23,6 +23,8 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// Which rule says so, for people and for the model.
     pub rule: String,
+    /// All that took part, in order, where an action that is many things was allowed by several.
+    pub rules: Vec<String>,
     /// Where that rule is written, if it is.
     pub origin: Option<Origin>,
     /// What would change the verdict.
@@ -31,6 +33,13 @@ pub struct Judgement {
     pub memory: Memory,
     /// Whether it asks because of what it would do, whatever anybody has allowed.
     pub is_danger: bool,
+}
+
+impl Judgement {
+    /// Every rule that took part.
+    pub fn all(&self) -> &[String] {
+        if self.rules.is_empty() { std::slice::from_ref(&self.rule) } else { &self.rules }
+    }
 }
 
 /// What an action is judged by.
@@ -252,6 +261,7 @@ fn said(verdict: Verdict, words: &str) -> Judgement {
     Judgement {
         verdict,
         rule: words.to_owned(),
+        rules: Vec::new(),
         origin: None,
         hint: hint.to_owned(),
         memory: Memory::Nothing,
@@ -275,7 +285,13 @@ fn danger(why: &str) -> Judgement {
 /// is told of all that ask, or of none.
 fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
     let (mut worst, mut rules, mut is_kept): (Option<Judgement>, Vec<String>, bool) = (None, Vec::new(), true);
+    let mut allowing: Vec<String> = Vec::new();
     for judged in all {
+        for rule in judged.all() {
+            if !allowing.contains(rule) {
+                allowing.push(rule.clone());
+            }
+        }
         if judged.verdict == Verdict::Ask {
             match &judged.memory {
                 Memory::Rules(own) => {
@@ -290,6 +306,7 @@ fn strictest(all: impl IntoIterator<Item = Judgement>) -> Option<Judgement> {
         }
     }
     let mut worst = worst?;
+    worst.rules = if worst.verdict == Verdict::Allow && allowing.len() > 1 { allowing } else { Vec::new() };
     if worst.verdict == Verdict::Ask {
         worst.memory = if is_kept { Memory::Rules(rules) } else { Memory::Nothing };
     }

@@ -67,6 +67,19 @@ fn the_documented_examples() {
     }
 }
 
+/// Whoever asks who allowed a line of several parts is told all of them, once each and in order; of one, only that.
+#[test]
+fn every_rule_that_took_part_is_named() {
+    let rules = [(List::Allow, "Bash(safe *)"), (List::Allow, "Bash(make *)")];
+    let both = judged(&rules, "t", &command("make x && safe y && make z"));
+    let rules_of = |judged: &Judgement| judged.all().iter().map(|rule| rule.contains("make")).collect::<Vec<_>>();
+    assert_eq!((both.verdict, rules_of(&both)), (Verdict::Allow, vec![true, false]), "{both:?}");
+    let one = judged(&rules, "t", &command("make x"));
+    assert!(one.rules.is_empty() && one.all() == [one.rule.clone()], "{one:?}");
+    let asked = judged(&rules, "t", &command("make x && other y"));
+    assert!(asked.verdict == Verdict::Ask && asked.rules.is_empty(), "{asked:?}");
+}
+
 #[test]
 fn commands_fit_by_words() {
     let table = [

@@ -328,7 +328,7 @@ impl Team {
         match parting::when(letter, self.mate_turn.is_busy(), self.mate_turn.stopped_by().is_some()) {
             Parting::Later => {}
             Parting::Stopping => {
-                self.decide(Input::Interrupt { by: letter.from.clone() });
+                self.decide(Input::Interrupt { by: letter.from.as_str().into() });
                 self.end_stopped();
             }
             Parting::Now => {

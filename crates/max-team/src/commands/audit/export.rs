@@ -1,9 +1,10 @@
-//! Every entry as it is, as lines; or what happened, as a page.
+//! Every entry as it is, as lines; or what happened, as a page. What ends in the middle of the log says so in its last line.
 
 use std::io::{self, Write};
 
 use max_team_journal::{Detail, Entry};
 use max_team_runtime::{Census, Filter, Met, RuntimeError};
+use serde_json::json;
 
 use super::out::{Out, Target};
 use super::{conclude, filter, find, page};
@@ -39,7 +40,11 @@ pub(crate) fn export(place: &Place, options: &args::Export) -> anyhow::Result<Ex
         out.put(&page::foot(note.as_deref()));
         walked
     } else {
-        lines(&census, &filter, &mut out)
+        let walked = lines(&census, &filter, &mut out);
+        if let Err(error) = &walked {
+            out.put(&json!({ "cut": error.to_string() }).to_string());
+        }
+        walked
     };
     let lines = match (out.finish(), &target) {
         (Err(error), Some(target)) => return Err(target.failed(&error).into()),

@@ -1,7 +1,5 @@
 //! `sessions forget`, and what `journal.keep_days` does without being asked each time.
 
-use std::io::{BufRead, IsTerminal, Write};
-
 use max_team_core::id::SessionId;
 use max_team_journal::{Journal, Worker};
 use max_team_runtime::{Census, SessionRow, Sessions, forget_sessions, forks_of, prune_images};
@@ -18,6 +16,9 @@ use crate::signals::Signals;
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
+/// What a session was forgotten by, as tombstones say.
+const BY_HAND: &str = "`sessions forget`";
+const BY_ITSELF: &str = "`journal.keep_days`";
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
 pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit> {
@@ -58,10 +59,10 @@ pub(super) fn run(place: &Place, options: &args::Forget) -> anyhow::Result<Exit>
         print(&format!("{}\n", lang.would_forget(meant.len())))?;
         return Ok(Exit::Ok);
     }
-    if !options.yes && !agreed(lang, meant.len())? {
+    if !options.yes && !desk::agreed(&lang.forget_for_good(meant.len()), |lang| lang.forget_needs_yes())? {
         return Ok(Exit::Denied);
     }
-    let (words, stopped) = desk::wait(forget(place, &desk.journal, &ids, lang))?;
+    let (words, stopped) = desk::wait(forget(place, &desk.journal, &ids, lang, BY_HAND))?;
     print(&format!("{words}\n"))?;
     Ok(stopped.unwrap_or(Exit::Ok))
 }
@@ -79,24 +80,13 @@ fn idle(census: &Census<'_>, rows: Vec<SessionRow>) -> Result<(Vec<SessionRow>, 
     Ok((idle, running))
 }
 
-/// What cannot be taken back is asked about; where nobody can be asked, it does not happen.
-fn agreed(lang: Lang, count: usize) -> Result<bool, Stop> {
-    if !std::io::stdin().is_terminal() {
-        return Err(Stop::said(Exit::Usage, |lang| lang.forget_needs_yes().to_owned()));
-    }
-    let mut out = std::io::stdout();
-    let asked = write!(out, "{} [y/N] ", lang.forget_for_good(count)).and_then(|()| out.flush());
-    let mut line = String::new();
-    let read = asked.and_then(|()| std::io::stdin().lock().read_line(&mut line));
-    Ok(read.is_ok() && line.trim().eq_ignore_ascii_case("y"))
-}
-
 /// Forgets one session after the other, each wholly or not at all; between two of them it can be stopped.
 async fn forget(
     place: &Place,
     journal: &Journal,
     ids: &[SessionId],
     lang: Lang,
+    door: &str,
 ) -> anyhow::Result<(String, Option<Exit>)> {
     let mut signals = Signals::listen()?;
     let worker = worker(place, journal)?;
@@ -106,7 +96,7 @@ async fn forget(
         if stopped.is_some() {
             break;
         }
-        entries += forget_one(place, journal, &worker, *id).await?;
+        entries += forget_one(place, journal, &worker, *id, door).await?;
         sessions += 1;
     }
     drop(worker);
@@ -128,14 +118,14 @@ fn free(place: &Place, journal: &Journal, beside: bool) -> Result<u64, Stop> {
 }
 
 /// Forgets a session with all that it keeps beside the journal; says how many entries have no content any more.
-async fn forget_one(place: &Place, journal: &Journal, worker: &Worker, id: SessionId) -> Result<u64, Stop> {
+async fn forget_one(place: &Place, journal: &Journal, worker: &Worker, id: SessionId, door: &str) -> Result<u64, Stop> {
     let agents = Census::new(journal).agents(id).map_err(stop)?;
     let clear = || {
         Store::files(&place.home, id).clear().map_err(|error| error.to_string())?;
         let shelves = agents.iter().map(|row| Shelf::of(&place.home, row.agent));
         shelves.into_iter().try_for_each(|shelf| shelf.clear()).map_err(|error| error.to_string())
     };
-    let by = place.principal("cli");
+    let by = place.principal(door);
     let forgotten = forget_sessions(journal, worker, &[id], &by, clear).await.map_err(stop)?;
     Ok(forgotten.entries)
 }
@@ -162,7 +152,7 @@ pub(crate) fn forget_old(place: &Place, config: &Config, exit: Exit) {
             return Ok(None);
         }
         let ids: Vec<SessionId> = old.iter().map(|row| row.session).collect();
-        Ok(Some(desk::wait(forget(place, &desk.journal, &ids, lang))?.0))
+        Ok(Some(desk::wait(forget(place, &desk.journal, &ids, lang, BY_ITSELF))?.0))
     };
     match work() {
         Ok(words) => words.iter().for_each(|words| crate::headless::talk(words)),

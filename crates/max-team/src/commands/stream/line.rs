@@ -42,7 +42,7 @@ fn whose(what: &What, lang: Lang) -> String {
 fn told(what: &What, lang: Lang) -> String {
     match what {
         What::Status { model: Some(model), .. } => lang.calling(model, 1),
-        What::Status { message, .. } => one(message),
+        What::Status { message, .. } => one(&lang.step(message)),
         What::ToolStart { tool_name, target, .. } => format!("→ {}", one(&format!("{tool_name} {target}"))),
         What::ToolResult { tool_name, summary, is_error, ms, .. } => {
             let sign = if *is_error { '✗' } else { '✓' };
@@ -50,7 +50,7 @@ fn told(what: &What, lang: Lang) -> String {
         }
         What::ContentDelta { delta, .. } => one(delta),
         What::Final { response, .. } => whole(response),
-        What::Error { message, retry_at_ms, .. } => lang.failed_with(&one(message), retry_at_ms.is_some()),
+        What::Error { message, retry_at_ms, .. } => lang.failed_with(&one(&lang.step(message)), retry_at_ms.is_some()),
         What::Plan { .. } => plan(what, lang),
         What::Task { .. } => task(what, lang),
         What::Mail { to, kind, message, .. } => {
@@ -62,7 +62,7 @@ fn told(what: &What, lang: Lang) -> String {
         What::Budget { .. } => budget(what, lang),
         What::Agent { state, reason, message } => {
             let reason = reason.as_ref().map(|reason| lang.idle_because(reason)).unwrap_or_default();
-            one(&with(&with(lang.person_state(*state), "; ", &reason), ": ", message))
+            one(&with(&with(lang.person_state(*state), "; ", &reason), ": ", &lang.step(message)))
         }
     }
 }
@@ -99,10 +99,13 @@ fn approval(what: &What, lang: Lang) -> String {
     let What::Approval { question, state, tool_name, message, said, by, .. } = what else { return String::new() };
     let head = match state {
         ApprovalStep::Asked => with(lang.asks(), " ", tool_name.as_deref().unwrap_or_default()),
-        ApprovalStep::Answered => with(said, " ", &by.as_deref().map(|by| lang.by_whom(by)).unwrap_or_default()),
+        ApprovalStep::Answered => {
+            let by = by.as_deref().map(|by| lang.by_whom(&lang.told(by))).unwrap_or_default();
+            with(&lang.told(said), " ", &by)
+        }
         ApprovalStep::Withdrawn => lang.withdrawn().to_owned(),
     };
-    format!("{} [{}]", one(&with(&head, ": ", message)), short(question))
+    format!("{} [{}]", one(&with(&head, ": ", &lang.step(message))), short(question))
 }
 
 fn budget(what: &What, lang: Lang) -> String {

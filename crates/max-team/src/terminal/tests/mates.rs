@@ -41,6 +41,7 @@ fn writes(stage: &mut Stage, from: &Arc<Origin>, to: &str, text: &str) {
             is_error: false,
             ending: Ending::Ran,
             ms: 0,
+            refused: None,
         }),
     );
 }

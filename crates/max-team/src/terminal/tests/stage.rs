@@ -246,7 +246,7 @@ impl Stage {
 
     pub(super) fn done(&mut self, key: &str, ending: Ending, result: &str, is_error: bool, ms: u64) {
         let content = vec![Part::text(result)];
-        self.event(Event::ToolDone(ToolDone { key: key.into(), ending, content, is_error, ms }));
+        self.event(Event::ToolDone(ToolDone { key: key.into(), ending, content, is_error, ms, refused: None }));
     }
 
     pub(super) fn asks(&mut self, number: u128, key: &str, action: Action) {
@@ -325,6 +325,7 @@ pub(crate) fn runs(key: &str, tool: &str, action: Action) -> Event {
         approval: Approval::Rule("r".into()),
         action,
         attended: false,
+        rules: Vec::new(),
     })
 }
 

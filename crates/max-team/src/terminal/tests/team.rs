@@ -197,7 +197,14 @@ fn a_member_asks() {
         house.stage.key(KeyCode::Char('y'));
         let Some(Act::Answer { question, answer, .. }) = house.stage.acts.last() else { panic!() };
         assert!(answer.allow && *question == QuestionId::new(Uuid::from_u128(11)));
-        let done = ToolDone { key: "1.0".into(), ending: Ending::Ran, content: Vec::new(), is_error: false, ms: 1 };
+        let done = ToolDone {
+            key: "1.0".into(),
+            ending: Ending::Ran,
+            content: Vec::new(),
+            is_error: false,
+            ms: 1,
+            refused: None,
+        };
         house.stage.event_from(member, Event::ToolDone(done));
         assert_eq!(house.stage.chat.session().questions.count(), 0);
     }

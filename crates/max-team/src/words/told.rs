@@ -1,0 +1,285 @@
+//! What the team's own records say, in the user's language.
+//!
+//! The journal, the trace and the stream have one language, as they are data that is kept and compared. A face says their
+//! sentences in the user's by this table: one row per sentence, with `{}` where something of the matter stands. A
+//! sentence that is not in it is shown as it is.
+
+use max_team_core::policy::Free;
+use max_team_runtime::SpanKind;
+
+use super::Lang;
+
+/// How something ended and on whose word, and the same in Chinese; the first that fits counts.
+const ENDS: &[(&str, &str)] = &[
+    // How something ended.
+    ("ok", "成功"),
+    ("open", "未决"),
+    ("running", "进行中"),
+    ("answered", "已答复"),
+    ("unanswered", "未答复"),
+    ("proposed", "已提出计划"),
+    ("truncated", "已截断"),
+    ("empty", "没有内容"),
+    ("unstructured", "没有给出约定格式的答复"),
+    ("looping", "重复同样的内容"),
+    ("rounds", "达到轮数上限"),
+    ("budget", "预算已用完"),
+    ("interrupted", "已停止"),
+    ("broken", "无法继续"),
+    ("ran", "已执行"),
+    ("invalid", "无法按要求执行"),
+    ("could not run as asked", "无法按要求执行"),
+    ("stopped", "已停止"),
+    ("cancelled", "已取消"),
+    ("unknown", "结果不明"),
+    ("lost", "已丢失"),
+    ("lost with its process", "随进程丢失"),
+    ("ended", "已结束"),
+    ("failed: {} of {} done, {} verified", "失败：{} / {} 项完成，{} 项已验证"),
+    ("failed: {}; tried again", "失败：{}；已重试"),
+    ("failed: {}", "失败：{}"),
+    ("failed", "失败"),
+    ("refused: {}", "被拒绝：{}"),
+    ("refused", "被拒绝"),
+    // What somebody said.
+    ("yes, always", "允许，并记住"),
+    ("no, always", "拒绝，并记住"),
+    ("yes: {}", "允许：{}"),
+    ("no: {}", "拒绝：{}"),
+    ("yes", "允许"),
+    ("no", "拒绝"),
+    ("approved the first wave", "批准了第一批"),
+    ("approved", "已批准"),
+    ("edited", "已修改"),
+    ("asked for changes", "要求修改"),
+    ("rejected", "已否决"),
+    ("replaced", "被替换"),
+    ("decided", "已决定"),
+    ("rewound", "恢复了文件"),
+    // On whose word.
+    ("a person", "某人"),
+    ("nobody ({})", "无人（{}）"),
+    ("the rule {}", "规则 {}"),
+    ("permission mode {}", "权限模式 {}"),
+    ("the approved plan", "已批准的计划"),
+    ("allowed for this session by the user", "用户已在本会话内允许"),
+    ("allowed for this task by the user", "用户已在本任务内允许"),
+    ("allowed {} by the user", "用户已允许（{}）"),
+    ("the member's {}", "该成员的 {}"),
+    ("always asked: {}", "总是询问：{}"),
+    ("not to be seen through: {}", "无法看清：{}"),
+    ("{} at {}", "{}（{}）"),
+    ("done, verified", "完成，已验证"),
+    ("done, unverified", "完成，未验证"),
+    ("done, checks failed", "完成，检查未通过"),
+    ("done, verified, {}", "完成，已验证，{}"),
+    ("done, unverified, {}", "完成，未验证，{}"),
+    ("skipped: {}", "已跳过：{}"),
+    ("given up: {}", "已放弃：{}"),
+    ("done: {} of {} done, {} verified", "完成：{} / {} 项完成，{} 项已验证"),
+    ("partly done: {} of {} done, {} verified", "部分完成：{} / {} 项完成，{} 项已验证"),
+    ("stopped: {} of {} done, {} verified", "已停止：{} / {} 项完成，{} 项已验证"),
+    ("rejected: {} of {} done, {} verified", "已否决：{} / {} 项完成，{} 项已验证"),
+    ("replaced: {} of {} done, {} verified", "被替换：{} / {} 项完成，{} 项已验证"),
+    ("about {} → {} tokens", "约 {} → {} 词元"),
+];
+
+/// What happens and what is asked, on the way; beside them stands what a model says, so that none is a mere word.
+const STEPS: &[(&str, &str)] = &[
+    ("stopped by {}", "由 {} 停止"),
+    ("may it {}?", "是否允许 {}？"),
+    ("may this plan run?", "是否执行此计划？"),
+    ("the first wave is over; may the rest run?", "第一批已完成；是否继续其余部分？"),
+    ("may task {} start?", "是否开始任务 {}？"),
+    ("task {} failed: {}", "任务 {} 失败：{}"),
+    ("the budget is used up; is there more?", "预算已用完；是否追加？"),
+    ("attempt {} by {}", "第 {} 次，由 {}"),
+    ("{} → {} messages", "{} → {} 条消息"),
+    ("no summary", "没有摘要"),
+    ("taken back", "已撤回"),
+    ("the built-in team", "内置团队"),
+    ("no control group from {} up hands caps on memory and processes down", "自 {} 起没有控制组可用于限制内存和进程数"),
+    ("the session begins in {}", "会话在 {} 中开始"),
+    ("goes on from {} behind {}", "从 {} 的第 {} 条之后继续"),
+    ("calls {} for a summary, attempt {}", "调用 {} 生成摘要，第 {} 次"),
+    ("calls {} for a summary", "调用 {} 生成摘要"),
+    ("calls {}, attempt {}", "调用 {}，第 {} 次"),
+    ("calls {}", "调用 {}"),
+    ("the model is told: {}", "告知模型：{}"),
+    ("is told on its way: {}", "途中告知：{}"),
+    ("task {} is written down", "任务 {} 已记下"),
+    ("what was said so far is to be summed up", "将总结此前的内容"),
+    ("{} messages are told in {} from now on", "{} 条消息自此以 {} 条概括"),
+    ("there is no summary: {}", "没有摘要：{}"),
+    ("the last summary counts no more", "上一个摘要已作废"),
+    ("{} is sent to {}", "已向 {1} 发出 {0}"),
+    ("{} has come", "已收到 {}"),
+    ("no answer came in time", "未及时收到答复"),
+    ("{} of {} is refused: {}", "{1} 的 {0} 被拒绝：{2}"),
+    ("ended by {}", "由 {} 结束"),
+    ("what it did in its copy is looked at", "正在审查它在副本中所做的"),
+    ("may do what {} was allowed for the session", "可以做 {} 在本会话中获准做的"),
+    ("{} runs in the background: {}", "{} 在后台运行：{}"),
+    ("{} is over", "{} 已结束"),
+    ("task {} is added: {}", "新增任务 {}：{}"),
+    ("task {} says: {}", "任务 {} 改为：{}"),
+    ("task {} is pending, of {}", "任务 {} 待办，归 {}"),
+    ("task {} is in_progress, of {}", "任务 {} 进行中，归 {}"),
+    ("task {} is completed, of {}", "任务 {} 已完成，归 {}"),
+    ("task {} is deleted, of {}", "任务 {} 已删除，归 {}"),
+    ("files were put back; {} could not be", "文件已恢复；{} 个未能恢复"),
+    ("the process died while the model was called", "进程在调用模型时终止"),
+    ("the answer was too long and is cut", "答复过长，已截断"),
+];
+
+/// What stands before a rule in a trace.
+const RULE: &str = "rule: ";
+const NEXT_RULE: &str = "; rule: ";
+/// Where something of the matter stands.
+const GAP: &str = "{}";
+
+impl Lang {
+    /// How something ended, what somebody said, or who it was.
+    pub(crate) fn told(self, text: &str) -> String {
+        self.by_table(ENDS, text)
+    }
+
+    /// What happens, or is asked.
+    pub(crate) fn step(self, text: &str) -> String {
+        self.by_table(STEPS, text)
+    }
+
+    fn by_table(self, table: &[(&str, &str)], text: &str) -> String {
+        let fits = |(en, zh): &(&str, &str)| Some(filled(zh, &gaps(en, text)?));
+        match self {
+            Self::En => text.to_owned(),
+            Self::Zh => table.iter().find_map(fits).unwrap_or_else(|| text.to_owned()),
+        }
+    }
+
+    /// A rule in the words of the judge; a built-in one says it in ours.
+    pub(crate) fn rule(self, rule: &str) -> String {
+        match Free::of(rule) {
+            Some(free) => self.free(free.name(), rule),
+            None => self.told(rule),
+        }
+    }
+
+    /// On whose word a span of a trace happened.
+    pub(crate) fn whose_word(self, by: &str) -> String {
+        match by.strip_prefix(RULE) {
+            Some(rules) if self == Self::Zh => {
+                let each = rules.split(NEXT_RULE).map(|rule| self.rule(rule));
+                format!("规则：{}", each.collect::<Vec<_>>().join("；"))
+            }
+            _ => self.told(&self.step(by)),
+        }
+    }
+
+    /// What a trace calls one of its spans.
+    pub(crate) fn span_name(self, kind: SpanKind, name: &str) -> String {
+        match (kind, self) {
+            (_, Self::En) | (SpanKind::Tool | SpanKind::Turn | SpanKind::Task | SpanKind::Plan, _) => name.to_owned(),
+            (SpanKind::Session, Self::Zh) => {
+                name.split_once(" in ").map_or_else(|| name.to_owned(), |(id, cwd)| format!("{id}，位于 {cwd}"))
+            }
+            (SpanKind::Model, Self::Zh) => {
+                let name = name.replace(" (summary)", "（摘要）");
+                name.split_once(" (attempt ").map_or_else(
+                    || name.clone(),
+                    |(model, number)| format!("{model}（第 {} 次）", number.trim_end_matches(')')),
+                )
+            }
+            (_, Self::Zh) => self.step(name),
+        }
+    }
+
+    /// What an entry says, in a line.
+    pub(crate) fn what(self, event: &str, what: &str) -> String {
+        match event {
+            "tool_done" => match what.split_once(' ') {
+                Some((key, ending)) => format!("{key} {}", self.told(ending)),
+                None => what.to_owned(),
+            },
+            "question_answered" | "plan_answered" | "llm_ended" => self.told(what),
+            _ => what.to_owned(),
+        }
+    }
+}
+
+/// What stands in the gaps of a sentence, if the text is one like it. A gap ends where the words behind it first come again.
+fn gaps<'t>(sentence: &str, text: &'t str) -> Option<Vec<&'t str>> {
+    let mut pieces = sentence.split(GAP);
+    let mut rest = text.strip_prefix(pieces.next()?)?;
+    let mut found = Vec::new();
+    let mut pieces = pieces.peekable();
+    while let Some(piece) = pieces.next() {
+        let is_last = pieces.peek().is_none();
+        let at = match (is_last, piece.is_empty()) {
+            (true, true) => rest.len(),
+            (true, false) => rest.len().checked_sub(piece.len()).filter(|at| rest.get(*at..) == Some(piece))?,
+            (false, _) => rest.find(piece)?,
+        };
+        let (gap, behind) = rest.split_at_checked(at)?;
+        // A sentence that begins with a name begins with one word.
+        if gap.is_empty() || (sentence.starts_with(GAP) && found.is_empty() && gap.contains(char::is_whitespace)) {
+            return None;
+        }
+        found.push(gap);
+        rest = behind.strip_prefix(piece)?;
+    }
+    rest.is_empty().then_some(found)
+}
+
+/// A sentence with its gaps filled, in order or as it numbers them.
+fn filled(sentence: &str, gaps: &[&str]) -> String {
+    let mut text = sentence.to_owned();
+    for (index, gap) in gaps.iter().enumerate() {
+        let numbered = format!("{{{index}}}");
+        let place = if text.contains(&numbered) { &numbered } else { GAP };
+        text = text.replacen(place, gap, 1);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_are_said_in_chinese_with_what_stands_in_them() {
+        for (en, zh) in [
+            ("owner at terminal", "owner（terminal）"),
+            ("failed: no such file; tried again", "失败：no such file；已重试"),
+            ("done: 2 of 3 done, 1 verified", "完成：2 / 3 项完成，1 项已验证"),
+            ("failed: 0 of 3 done, 0 verified", "失败：0 / 3 项完成，0 项已验证"),
+            ("yes", "允许"),
+            ("yesterday", "yesterday"),
+        ] {
+            assert_eq!((Lang::Zh.told(en), Lang::En.told(en)), (zh.to_owned(), en.to_owned()));
+        }
+        for (en, zh) in [
+            ("the session begins in /p", "会话在 /p 中开始"),
+            ("text is sent to leo", "已向 leo 发出 text"),
+            ("calls m", "调用 m"),
+            ("calls ", "calls "),
+            // What a model says is nobody's to change.
+            ("yes", "yes"),
+            ("The long day is over", "The long day is over"),
+        ] {
+            assert_eq!((Lang::Zh.step(en), Lang::En.step(en)), (zh.to_owned(), en.to_owned()));
+        }
+        let rules = "rule: the rule `allow: Bash(make)` (a.json:4); rule: reading inside the project is always allowed";
+        let zh = "规则：规则 `allow: Bash(make)` (a.json:4)；读取项目内的文件总是允许的";
+        assert_eq!((Lang::Zh.whose_word(rules), Lang::En.whose_word(rules)), (zh.to_owned(), rules.to_owned()));
+    }
+
+    #[test]
+    fn both_sides_of_a_row_have_the_same_gaps() {
+        for (en, zh) in ENDS.iter().chain(STEPS) {
+            let count = en.matches(GAP).count();
+            let numbered = (0..count).filter(|index| zh.contains(&format!("{{{index}}}"))).count();
+            assert!(zh.matches(GAP).count() == count || numbered == count, "{en}: {zh}");
+        }
+    }
+}
