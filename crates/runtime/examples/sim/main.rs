@@ -104,7 +104,8 @@ impl Schedule {
         let stories = calm.len() as u64;
         let (turn, whose) = (seed / stories, usize::try_from(seed % stories).unwrap_or_default());
         let is_others = calm[whose].story.copied && turn >= COPIED_TURNS && !turn.is_multiple_of(COPIED_EVERY);
-        let story = if is_others { (whose + 1 + turn as usize % (calm.len() - 1)) % calm.len() } else { whose };
+        let step = 1 + usize::try_from(turn).unwrap_or_default() % (calm.len() - 1);
+        let story = if is_others { (whose + step) % calm.len() } else { whose };
         let commits = calm[story].commits;
         if turn.is_multiple_of(2)
             && let Some(death) = Self::swept(turn / 2).filter(|(_, commit)| *commit <= commits)
