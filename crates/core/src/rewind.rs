@@ -102,6 +102,14 @@ pub struct FilesChanged {
     /// Whether somebody has looked afterwards; if not, it is what the call is about to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
+    /// When somebody had looked before that, in milliseconds since 1970: what others did meanwhile may be among it. Zero: as the
+    /// call began.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub since_ms: i64,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// A file that is put back.
@@ -201,6 +209,18 @@ pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String
         }
     }
     trails
+}
+
+/// What a look has found of a file without what others, in order, did to it meanwhile and have noted themselves, each with
+/// whether that is known to have happened. Nothing, if that is all there was: one change is one step, where it was made.
+pub fn rebased<'a>(found: &Change, others: impl IntoIterator<Item = (&'a Change, bool)>) -> Option<Change> {
+    let mut now = found.before;
+    for (other, is_sure) in others {
+        if other.before == now && (is_sure || other.after == found.after) {
+            now = other.after;
+        }
+    }
+    (now != found.after).then(|| Change { path: found.path.clone(), before: now, after: found.after })
 }
 
 /// What happened to one file at one entry of the log.
@@ -317,6 +337,23 @@ mod tests {
         let (one, two) = (file("1"), file("2"));
         let twice = trail(&[(change(one, two), true), (change(one, two), true)]);
         assert!(twice.leads_to(two));
+    }
+
+    #[test]
+    fn what_others_have_noted_is_not_seen_again() {
+        let (one, two, three) = (file("1"), file("2"), file("3"));
+        let (first, second, back) = (change(one, two), change(two, three), change(two, one));
+        let seen = |found: Change, others: &[(&Change, bool)]| {
+            rebased(&found, others.iter().copied()).map(|left| (left.before, left.after))
+        };
+        assert_eq!(seen(change(one, two), &[]), Some((one, two)));
+        assert_eq!(seen(change(one, two), &[(&first, true)]), None);
+        assert_eq!(seen(change(one, two), &[(&first, false)]), None, "it may have been, and then it was that");
+        assert_eq!(seen(change(one, three), &[(&first, true)]), Some((two, three)), "the rest is its own");
+        assert_eq!(seen(change(one, three), &[(&first, false)]), Some((one, three)));
+        assert_eq!(seen(change(one, three), &[(&first, true), (&second, true)]), None);
+        assert_eq!(seen(change(two, one), &[(&first, true), (&back, true)]), None, "that was put back");
+        assert_eq!(seen(change(two, three), &[(&first, true)]), Some((two, three)), "that was before it looked");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::program::{Program, Ran, finish, kill, signal};
 
+mod meanwhile;
 mod unknown;
 
 /// Everything goes, the first time and whenever it goes on.

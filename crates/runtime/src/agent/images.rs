@@ -7,7 +7,7 @@ use max_team_core::event::{Event, ToolIntent};
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::policy::{Action, Deed};
 use max_team_core::rewind::{Change, FilesChanged, Left, State, Why, is_opaque};
-use max_team_tools::rewind::{Image, Watch};
+use max_team_tools::rewind::{Image, Seen, Watch};
 use max_team_tools::{Cx, Registry, Root};
 
 use super::Agent;
@@ -73,7 +73,7 @@ fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesC
     let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
     let changes = vec![Change { path, before: state, after }];
     let root = root.display().to_string();
-    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false };
+    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false, since_ms: 0 };
     Some((changed, bytes.filter(|_| !is_large)))
 }
 
@@ -112,8 +112,8 @@ impl Witness {
     /// What has changed; nothing to say if nothing has, but that somebody has looked when a call that nobody waits for was over.
     /// Blocking.
     pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
-        let (changes, left) = self.watch.end(root);
+        let Seen { changes, left, since_ms } = self.watch.end(root);
         let is_told = self.is_apart || !changes.is_empty() || !left.is_empty();
-        is_told.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true })
+        is_told.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true, since_ms })
     }
 }

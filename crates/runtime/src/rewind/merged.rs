@@ -7,7 +7,7 @@ use max_team_core::message::Principal;
 use max_team_core::rewind::FilesChanged;
 use max_team_journal::{Journal, Strength};
 use max_team_tools::Root;
-use max_team_tools::rewind::Trees;
+use max_team_tools::rewind::{Seen, Trees};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
@@ -26,9 +26,10 @@ pub(crate) fn watched<T>(
     let watch = root.as_ref().map(|root| trees.watch(root, &CancellationToken::new()));
     let came_to = merge();
     let changed = root.zip(watch).and_then(|(root, watch)| {
-        let (changes, left) = watch.end(&root);
+        let Seen { changes, left, since_ms } = watch.end(&root);
         let is_any = !changes.is_empty() || !left.is_empty();
-        is_any.then(|| FilesChanged { key, root: root.path().display().to_string(), changes, left, seen: true })
+        let root = root.path().display().to_string();
+        is_any.then_some(FilesChanged { key, root, changes, left, seen: true, since_ms })
     });
     (came_to, changed)
 }

@@ -20,7 +20,7 @@ use max_team_core::rewind::{Change, State};
 use crate::files::{Content, Root, look, prune, swap};
 use crate::tool::{Cx, ToolError};
 
-pub use tree::{Trees, Watch};
+pub use tree::{Seen, Trees, Watch};
 
 /// How a file is that a call is about to change.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -59,6 +59,8 @@ struct Tree {
     /// Looks in a row that came to no end, and why the last one did.
     tries: (u32, Why),
     list: List,
+    /// When this process last began to look and came to an end, in milliseconds since 1970: what is on the list was so then or later.
+    looked_ms: i64,
     /// When the list was last written, as its file says: another process may have written it since.
     written: Option<SystemTime>,
 }
@@ -124,6 +126,7 @@ impl Trees {
             Some(since) => held.apart.push(since),
             None => held.running += 1,
         }
+        let since_ms = held.looked_ms;
         let looked = held.look(root, &home, BEFORE_MAX, cancel);
         drop(held);
         let (earlier, left) = match looked {
@@ -132,6 +135,7 @@ impl Trees {
             Ok(_) => (Vec::new(), None),
             Err(why) => (Vec::new(), Some(why)),
         };
+        let earlier = Seen { changes: earlier, left: Vec::new(), since_ms };
         Watch { tree, home, earlier, left, apart }
     }
 
@@ -167,40 +171,56 @@ impl Trees {
     }
 }
 
+/// What was seen in a tree.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// What has changed.
+    pub changes: Vec<Change>,
+    /// What of it cannot be put back.
+    pub left: Vec<Left>,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: i64,
+}
+
 /// A tree in which a command runs.
 #[derive(Debug)]
 pub struct Watch {
     tree: Arc<Mutex<Tree>>,
     home: PathBuf,
-    earlier: Vec<Change>,
+    earlier: Seen,
     left: Option<Why>,
     /// Since when it runs, if nobody waits for it.
     apart: Option<Instant>,
 }
 
 impl Watch {
-    /// What has changed since, and what of it cannot be put back. Blocking, for a moment.
-    pub fn end(mut self, root: &Root) -> (Vec<Change>, Vec<Left>) {
-        let whole = |why| Left { path: String::new(), why };
+    /// What has changed since. Blocking, for a moment.
+    pub fn end(mut self, root: &Root) -> Seen {
+        let nothing = |why| Seen { left: vec![Left { path: String::new(), why }], ..Seen::default() };
         if let Some(why) = self.left {
-            return (Vec::new(), vec![whole(why)]);
+            return nothing(why);
         }
         if self.apart.is_some_and(|since| since.elapsed() >= APART_MAX) {
-            return (Vec::new(), vec![whole(Why::Background)]);
+            return nothing(Why::Background);
         }
-        let mut changes = std::mem::take(&mut self.earlier);
+        let mut seen = std::mem::take(&mut self.earlier);
+        let mut tree = lock(&self.tree);
+        if seen.changes.is_empty() {
+            seen.since_ms = tree.looked_ms;
+        }
         // Whoever has stopped the command still wants to know what it did.
-        let looked = lock(&self.tree).look(root, &self.home, AFTER_MAX, &CancellationToken::new());
+        let looked = tree.look(root, &self.home, AFTER_MAX, &CancellationToken::new());
+        drop(tree);
         match looked {
-            Ok(found) => changes.extend(found),
-            Err(why) => return (changes, vec![whole(why)]),
+            Ok(found) => seen.changes.extend(found),
+            Err(why) => return Seen { left: nothing(why).left, ..seen },
         }
-        if changes.len() > REWIND_FILES_MAX {
-            return (Vec::new(), vec![whole(Why::Many)]);
+        if seen.changes.len() > REWIND_FILES_MAX {
+            return nothing(Why::Many);
         }
-        let large = changes.iter().filter(|change| change.before == State::Large);
-        let left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
-        (changes, left)
+        let large = seen.changes.iter().filter(|change| change.before == State::Large);
+        seen.left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
+        seen
     }
 }
 
@@ -228,6 +248,7 @@ impl Tree {
             apart: Vec::new(),
             tries: (0, Why::Slow),
             list: List::default(),
+            looked_ms: 0,
             written: None,
         }
     }
@@ -248,6 +269,7 @@ impl Tree {
         self.read();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let objects = &self.objects;
         let mut found = Sweep { root, home, objects, old: &self.list.files, until, now_s, cancel }.look();
         self.list.held = self.list.held.saturating_add(found.added);
@@ -262,6 +284,7 @@ impl Tree {
             return Err(why);
         }
         self.tries.0 = 0;
+        self.looked_ms = now_ms;
         let changes = self.list.differing(&found);
         let is_other = !changes.is_empty() || self.list.files != found.files || self.list.unread != found.unread;
         (self.list.files, self.list.unread) = (found.files, found.unread);

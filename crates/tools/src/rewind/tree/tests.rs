@@ -31,7 +31,7 @@ impl Scene {
         let trees = Trees::within(self.home.path());
         let watch = trees.watch(&self.root(), &CancellationToken::new());
         command(self.project.path());
-        let (changes, left) = watch.end(&self.root());
+        let Seen { changes, left, .. } = watch.end(&self.root());
         let shown = |change: Change| (change.path, change.before != State::Gone, change.after != State::Gone);
         (changes.into_iter().map(shown).collect(), left)
     }
@@ -127,8 +127,8 @@ fn two_commands_side_by_side_tell_everything_once() {
     scene.put("one", "1");
     let two = trees.watch(&scene.root(), &cancel);
     scene.put("two", "2");
-    let first = one.end(&scene.root()).0;
-    let second = two.end(&scene.root()).0;
+    let first = one.end(&scene.root()).changes;
+    let second = two.end(&scene.root()).changes;
     let mut told: Vec<String> = first.into_iter().chain(second).map(|change| change.path).collect();
     told.sort();
     assert_eq!(told, ["one", "two"]);
@@ -141,9 +141,9 @@ fn whoever_has_no_time_says_so_and_goes_on_the_next_time() {
     let trees = Trees::within(scene.home.path());
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let (changes, left) = trees.watch(&scene.root(), &cancel).end(&scene.root());
+    let Seen { changes, left, .. } = trees.watch(&scene.root(), &cancel).end(&scene.root());
     assert_eq!((changes.len(), left), (0, vec![Left { path: String::new(), why: Why::Slow }]));
-    assert!(trees.watch(&scene.root(), &CancellationToken::new()).end(&scene.root()).1.is_empty());
+    assert!(trees.watch(&scene.root(), &CancellationToken::new()).end(&scene.root()).left.is_empty());
 }
 
 #[test]
