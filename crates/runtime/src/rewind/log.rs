@@ -19,6 +19,9 @@ use crate::replay;
 use crate::rows::event_of;
 use crate::session;
 
+/// How long a merge may have taken that no call has made: nobody has written down its end.
+const MERGE_MS: i64 = 60_000;
+
 /// Which point to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum To {
@@ -117,8 +120,8 @@ struct Calls<'e> {
     opaque: Vec<(u64, (&'e str, String), bool)>,
     begun_ms: HashMap<(&'e str, String), i64>,
     ended: HashMap<(&'e str, String), (i64, Ending, bool)>,
-    /// Those that somebody has looked at afterwards.
-    seen: HashSet<(&'e str, String)>,
+    /// Those that somebody has looked at afterwards, or that have said themselves what they will do.
+    seen: HashSet<(String, String)>,
     /// Commands in the background of which nobody has seen the end, and where they stand.
     running: HashMap<(&'e str, String), u64>,
 }
@@ -130,9 +133,13 @@ impl Calls<'_> {
 
     /// When what a step says came about; an old one does not say since when nobody had looked.
     fn when(&self, stream: &str, at_ms: i64, step: &FilesChanged) -> When {
-        let call = (stream, step.key.clone());
+        let (by, key) = whose(stream, &step.key);
+        let call = (by, key.to_owned());
         match (step.seen, step.since_ms) {
-            (false, _) => When::Until(self.ended.get(&call).map_or(i64::MAX, |(at_ms, ..)| *at_ms)),
+            (false, _) if self.ended.contains_key(&call) || is_call(stream) => {
+                When::Until(self.ended.get(&call).map_or(i64::MAX, |(at_ms, ..)| *at_ms))
+            }
+            (false, _) => When::Until(at_ms.saturating_add(MERGE_MS)),
             (true, 0) => When::Since(self.begun_ms.get(&call).copied().unwrap_or(at_ms)),
             (true, since_ms) => When::Since(since_ms),
         }
@@ -141,7 +148,7 @@ impl Calls<'_> {
     /// Those that did not come to their end, so that nobody knows what they did.
     fn cut(&self) -> impl Iterator<Item = (u64, Left)> {
         let is_cut = |(seq, call, runs_on): &&(u64, (&str, String), bool)| match self.ended.get(call) {
-            _ if self.seen.contains(call) => false,
+            _ if self.seen.contains(&(call.0.to_owned(), call.1.clone())) => false,
             None | Some((_, Ending::Unknown, _)) => true,
             Some((_, Ending::Ran, false)) if *runs_on => {
                 self.running.iter().any(|((stream, _), at)| *stream == call.0 && at > seq)
@@ -151,6 +158,16 @@ impl Calls<'_> {
         let left = |(seq, ..): &(u64, (&str, String), bool)| (*seq, Left { path: String::new(), why: Why::Cut });
         self.opaque.iter().filter(is_cut).map(left)
     }
+}
+
+/// The stream and the key of the call that a step was made by: of a merge, which is a step of the session, both are in its key.
+fn whose<'s>(stream: &'s str, key: &'s str) -> (&'s str, &'s str) {
+    key.split_once(' ').filter(|(by, _)| is_call(by)).unwrap_or((stream, key))
+}
+
+/// Whether calls are made there, each of which says its own end.
+fn is_call(stream: &str) -> bool {
+    stream.starts_with("agent/")
 }
 
 /// What the log of files is read from.
@@ -206,7 +223,8 @@ impl Log {
             let when = calls.when(stream, at_ms, &step);
             let FilesChanged { key, root, changes, left, seen, .. } = step;
             let is_sure = seen || calls.has_run(stream, &key);
-            calls.seen.insert((stream, key));
+            let (by, call) = whose(stream, &key);
+            calls.seen.insert((by.to_owned(), call.to_owned()));
             log.left.extend(left.into_iter().map(|left| (seq, left)));
             let noted = |change| Noted { seq, root: root.clone(), change, is_sure, behind: None, when };
             log.changes.extend(changes.into_iter().map(noted));
