@@ -102,9 +102,9 @@ impl Witness {
         }
         let is_apart = runs_on(action);
         let watch = if is_apart {
-            shared.trees.watch_apart(&cx.root, &cx.cancel)
+            shared.trees.watch_apart(&cx.root, &cx.cancel, &cx.progress)
         } else {
-            shared.trees.watch(&cx.root, &cx.cancel)
+            shared.trees.watch(&cx.root, &cx.cancel, &cx.progress)
         };
         Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch, is_apart })
     }

@@ -6,6 +6,7 @@
 //! link, and only while they are as expected. Nothing here decides what is put back.
 
 mod objects;
+mod patience;
 mod sweep;
 mod tree;
 

@@ -7,6 +7,9 @@ use super::{FREE, shell, tree, write};
 use crate::chat::Terminal;
 use crate::program::Program;
 
+/// What is painted beneath a turn once it is over.
+const TURN_OVER: &str = "tokens in";
+
 /// A command that changes nothing, as far as anybody could know before it, and runs until it is stopped.
 fn waiting() -> Reply {
     Reply::new().tool("b", "run_shell", json!({ "command": "touch z && sleep 600", "background": true }))
@@ -46,8 +49,8 @@ fn what_a_tool_did_while_a_command_ran_is_undone_where_it_was_done() {
     let program = Program::with(&server).file("z", "").file("a", "W\n").file("b", "V\n");
     let mut terminal = Terminal::open(&program, &FREE);
     terminal.wait("or give a task");
-    say(&mut terminal, "begin", "First done.");
-    say(&mut terminal, "go on", "Second done.");
+    say(&mut terminal, "begin", TURN_OVER);
+    say(&mut terminal, "go on", TURN_OVER);
     leave(terminal);
     assert!(server.problems().is_empty(), "{:?}", server.problems());
     assert_eq!((program.read("a").as_str(), program.read("b").as_str()), ("X\n", "Y\n"));
@@ -75,10 +78,10 @@ fn what_was_put_back_while_a_command_ran_stays_put_back() {
     let before = tree(&program.project());
     let mut terminal = Terminal::open(&program, &FREE);
     terminal.wait("or give a task");
-    say(&mut terminal, "begin", "First done.");
+    say(&mut terminal, "begin", TURN_OVER);
     say(&mut terminal, "/rewind 1", "`/rewind yes` puts");
     say(&mut terminal, "/rewind yes", "1 file put back");
-    say(&mut terminal, "go on", "Second done.");
+    say(&mut terminal, "go on", TURN_OVER);
     leave(terminal);
     assert!(server.problems().is_empty(), "{:?}", server.problems());
     assert_eq!((looks(&program), tree(&program.project())), (1, before.clone()));
