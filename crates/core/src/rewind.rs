@@ -15,7 +15,7 @@ use crate::policy::program::{self, Effect};
 use crate::policy::{Action, Class, Deed, Line};
 
 /// What is at a path, as far as anybody needs to know to tell it from something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Nothing.
@@ -26,6 +26,10 @@ pub enum State {
         hash: Hash,
         /// Whether it can be run.
         program: bool,
+        /// Whether nobody but its owner may read it. Tells no two files apart: whoever puts it back needs to know, and older
+        /// steps do not say.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        private: bool,
     },
     /// A symbolic link.
     Link {
@@ -36,6 +40,19 @@ pub enum State {
     Large,
     /// Something else: a folder, a pipe.
     Other,
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { hash, program, .. }, Self::File { hash: other, program: runs, .. }) => {
+                (hash, program) == (other, runs)
+            }
+            (Self::Link { hash }, Self::Link { hash: other }) => hash == other,
+            (Self::Gone, Self::Gone) | (Self::Large, Self::Large) | (Self::Other, Self::Other) => true,
+            _ => false,
+        }
+    }
 }
 
 impl State {
@@ -297,7 +314,18 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> State {
-        State::File { hash: Hash::of(text), program: false }
+        State::File { hash: Hash::of(text), program: false, private: false }
+    }
+
+    #[test]
+    fn who_may_read_a_file_is_known_and_makes_it_no_other() {
+        let old = r#"{"file":{"hash":"HASH","program":true}}"#.replace("HASH", &Hash::of("1").to_string());
+        let old: State = serde_json::from_str(&old).unwrap();
+        let secret = State::File { hash: Hash::of("1"), program: true, private: true };
+        assert_eq!(old, secret);
+        assert!(matches!(old, State::File { private: false, .. }), "an old step does not say");
+        let told: State = serde_json::from_str(&serde_json::to_string(&secret).unwrap()).unwrap();
+        assert!(matches!(told, State::File { private: true, .. }));
     }
 
     fn change(before: State, after: State) -> Change {

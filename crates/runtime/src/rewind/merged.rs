@@ -33,10 +33,13 @@ impl Merger<'_> {
     pub(crate) fn note(&self, project: &Path, changes: &[Change]) -> Result<(), RuntimeError> {
         let (mut blobs, mut left, mut held) = (Vec::new(), Vec::new(), 0_u64);
         let ground = Ground::open(project).ok();
-        for Change { path, before, .. } in changes.iter().filter(|change| change.before != State::Gone) {
+        let mut changes = changes.to_vec();
+        for Change { path, before, .. } in changes.iter_mut().filter(|change| change.before != State::Gone) {
             let now = ground.as_ref().and_then(|ground| ground.look(path).ok());
             // What is not as it was any more is not taken.
-            let Some((_, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
+            let Some((now, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
+            // The same, and who may read it.
+            *before = now;
             held = held.saturating_add(bytes.len() as u64);
             if held > REWIND_BYTES_MAX {
                 left.push(Left { path: path.clone(), why: Why::Many });
@@ -45,7 +48,7 @@ impl Merger<'_> {
             }
         }
         let (key, root) = (self.key.clone(), project.display().to_string());
-        let changed = FilesChanged { key, root, changes: changes.to_vec(), left, seen: false, since_ms: 0 };
+        let changed = FilesChanged { key, root, changes, left, seen: false, since_ms: 0 };
         let mut commit = commit_at(now_ms());
         // Nobody can tell from a file whether it was us who put it there.
         commit.strength = Strength::Full;

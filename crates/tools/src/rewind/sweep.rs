@@ -18,7 +18,7 @@ use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
 
 use super::objects::Objects;
 use super::patience::Patience;
-use crate::files::{Entry, Root, Rules, bytes_in, entries, is_temp, open_part_dir, open_part_file};
+use crate::files::{Entry, Root, Rules, bytes_in, entries, file_state, is_temp, open_part_dir, open_part_file};
 
 /// Files of one tree.
 pub(super) const FILES_MAX: usize = 100_000;
@@ -192,7 +192,7 @@ impl Sweep<'_> {
                 file.take(REWIND_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
                 let hash = Hash::of(&bytes);
                 *added += self.objects.put(&hash, &bytes)?;
-                State::File { hash, program: stat.st_mode & 0o100 != 0 }
+                file_state(hash, stat.st_mode)
             }
             _ => return Ok(None),
         };

@@ -39,7 +39,7 @@ const APART_MAX: Duration = Duration::from_secs(COMMAND_S_MAX as u64);
 /// Looks in a row that came to no end, after which nobody looks at that tree any more.
 const TRIES_MAX: u32 = 3;
 /// The version of the lists.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Where a tree's list is, and whose.
 const LIST: &str = "list";
@@ -394,8 +394,10 @@ impl List {
         text.push('\n');
         for (path, Known { stamp, is_fresh, state }) in &self.files {
             let (kind, hash) = match state {
-                State::File { hash, program: false } => ('f', Some(hash)),
-                State::File { hash, program: true } => ('x', Some(hash)),
+                State::File { hash, program: false, private: false } => ('f', Some(hash)),
+                State::File { hash, program: true, private: false } => ('x', Some(hash)),
+                State::File { hash, program: false, private: true } => ('p', Some(hash)),
+                State::File { hash, program: true, private: true } => ('q', Some(hash)),
                 State::Link { hash } => ('l', Some(hash)),
                 State::Large | State::Gone | State::Other => ('L', None),
             };
@@ -422,8 +424,10 @@ fn parse_line(line: &str) -> Option<(String, Known)> {
     let (kind, fresh, stamp, hash, path) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hash = || hash.parse::<Hash>().ok();
     let state = match kind {
-        "f" => State::File { hash: hash()?, program: false },
-        "x" => State::File { hash: hash()?, program: true },
+        "f" => State::File { hash: hash()?, program: false, private: false },
+        "x" => State::File { hash: hash()?, program: true, private: false },
+        "p" => State::File { hash: hash()?, program: false, private: true },
+        "q" => State::File { hash: hash()?, program: true, private: true },
         "l" => State::Link { hash: hash()? },
         "L" => State::Large,
         _ => return None,

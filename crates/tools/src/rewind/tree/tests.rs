@@ -202,7 +202,7 @@ fn a_list_is_read_as_it_was_written() {
     let known = |state| Known { stamp: 7, is_fresh: true, state };
     let hash = Hash::of("x");
     let files = Files::from([
-        ("a b".to_owned(), known(State::File { hash, program: true })),
+        ("a b".to_owned(), known(State::File { hash, program: true, private: true })),
         ("c".to_owned(), known(State::Link { hash })),
         ("d".to_owned(), Known { is_fresh: false, ..known(State::Large) }),
     ]);
