@@ -100,6 +100,9 @@ impl Noted {
     }
 }
 
+/// Until when a change was made, what it was, and whether it is known to have been made.
+type Made = (i64, Change, bool);
+
 #[derive(Debug, Default)]
 pub(super) struct Log {
     changes: Vec<Noted>,
@@ -255,7 +258,7 @@ impl Log {
 
     /// What a look has found and others have noted before it is theirs, where they noted it.
     fn note_once(&mut self) {
-        let mut known: HashMap<(String, String), Vec<(i64, Change, bool)>> = HashMap::new();
+        let mut known: HashMap<(String, String), Vec<Made>> = HashMap::new();
         for mut noted in std::mem::take(&mut self.changes) {
             let file = (noted.root.clone(), noted.change.path.clone());
             match noted.when {
