@@ -16,7 +16,7 @@ use crate::policy::program::{self, Effect};
 use crate::policy::{Action, Class, Deed, Line};
 
 /// What is at a path, as far as anybody needs to know to tell it from something else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
     /// Nothing.
@@ -27,6 +27,10 @@ pub enum State {
         hash: Hash,
         /// Whether it can be run.
         program: bool,
+        /// Whether nobody but its owner may read it. Tells no two files apart: whoever puts it back needs to know, and older
+        /// steps do not say.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        private: bool,
     },
     /// A symbolic link.
     Link {
@@ -37,6 +41,19 @@ pub enum State {
     Large,
     /// Something else: a folder, a pipe.
     Other,
+}
+
+impl PartialEq for State {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::File { hash, program, .. }, Self::File { hash: other, program: runs, .. }) => {
+                (hash, program) == (other, runs)
+            }
+            (Self::Link { hash }, Self::Link { hash: other }) => hash == other,
+            (Self::Gone, Self::Gone) | (Self::Large, Self::Large) | (Self::Other, Self::Other) => true,
+            _ => false,
+        }
+    }
 }
 
 impl State {
@@ -103,6 +120,14 @@ pub struct FilesChanged {
     /// Whether somebody has looked afterwards; if not, it is what the call is about to do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub seen: bool,
+    /// When somebody had looked before that, in milliseconds since 1970: what others did meanwhile may be among it. Zero: as the
+    /// call began.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub since_ms: i64,
+}
+
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 /// A file that is put back.
@@ -207,6 +232,18 @@ pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String
     trails
 }
 
+/// What a look has found of a file without what others, in order, did to it meanwhile and have noted themselves, each with
+/// whether that is known to have happened. Nothing, if that is all there was: one change is one step, where it was made.
+pub fn rebased<'a>(found: &Change, others: impl IntoIterator<Item = (&'a Change, bool)>) -> Option<Change> {
+    let mut now = found.before;
+    for (other, is_sure) in others {
+        if other.before == now && (is_sure || other.after == found.after) {
+            now = other.after;
+        }
+    }
+    (now != found.after).then(|| Change { path: found.path.clone(), before: now, after: found.after })
+}
+
 /// What happened to one file at one entry of the log.
 #[derive(Debug, Clone, Copy)]
 pub struct Touch<'a> {
@@ -281,7 +318,18 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> State {
-        State::File { hash: Hash::of(text), program: false }
+        State::File { hash: Hash::of(text), program: false, private: false }
+    }
+
+    #[test]
+    fn who_may_read_a_file_is_known_and_makes_it_no_other() {
+        let old = r#"{"file":{"hash":"HASH","program":true}}"#.replace("HASH", &Hash::of("1").to_string());
+        let old: State = serde_json::from_str(&old).unwrap();
+        let secret = State::File { hash: Hash::of("1"), program: true, private: true };
+        assert_eq!(old, secret);
+        assert!(matches!(old, State::File { private: false, .. }), "an old step does not say");
+        let told: State = serde_json::from_str(&serde_json::to_string(&secret).unwrap()).unwrap();
+        assert!(matches!(told, State::File { private: true, .. }));
     }
 
     fn change(before: State, after: State) -> Change {
@@ -321,6 +369,23 @@ mod tests {
         let (one, two) = (file("1"), file("2"));
         let twice = trail(&[(change(one, two), true), (change(one, two), true)]);
         assert!(twice.leads_to(two));
+    }
+
+    #[test]
+    fn what_others_have_noted_is_not_seen_again() {
+        let (one, two, three) = (file("1"), file("2"), file("3"));
+        let (first, second, back) = (change(one, two), change(two, three), change(two, one));
+        let seen = |found: Change, others: &[(&Change, bool)]| {
+            rebased(&found, others.iter().copied()).map(|left| (left.before, left.after))
+        };
+        assert_eq!(seen(change(one, two), &[]), Some((one, two)));
+        assert_eq!(seen(change(one, two), &[(&first, true)]), None);
+        assert_eq!(seen(change(one, two), &[(&first, false)]), None, "it may have been, and then it was that");
+        assert_eq!(seen(change(one, three), &[(&first, true)]), Some((two, three)), "the rest is its own");
+        assert_eq!(seen(change(one, three), &[(&first, false)]), Some((one, three)));
+        assert_eq!(seen(change(one, three), &[(&first, true), (&second, true)]), None);
+        assert_eq!(seen(change(two, one), &[(&first, true), (&back, true)]), None, "that was put back");
+        assert_eq!(seen(change(two, three), &[(&first, true)]), Some((two, three)), "that was before it looked");
     }
 
     #[test]

@@ -625,6 +625,7 @@ impl House {
     }
 
     pub(crate) async fn shutdown(&self) -> Result<(), RuntimeError> {
+        self.shared.trees.leave();
         let open: Vec<SessionId> = lock(&self.desks).keys().copied().collect();
         for session in open {
             self.close_session(session).await;

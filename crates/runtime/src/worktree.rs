@@ -13,12 +13,14 @@ use max_team_core::hash::Hash;
 use max_team_core::id::AgentId;
 use max_team_core::plan::event::Evidence;
 use max_team_core::policy::{Action, Deed, Permissions, Settled, Sight};
+use max_team_core::rewind;
 use max_team_core::team::{Definition, Isolation, Settings};
-use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Order, Review, named};
+use max_team_tools::copy::{Accept, Change, Copies, Copy, CopyError, Fate, Ignored, Merged, Order, Review, named};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::floor::Floor;
+use crate::rewind::Merger;
 use crate::shared::{Shared, now_ms};
 
 /// Files in conflict that are named to whoever must do something about them.
@@ -121,11 +123,29 @@ fn sight(settings: &Settings) -> Sight {
     Sight::under(&settings.constraints, &settings.permissions)
 }
 
+/// Merges, once that is written down. Blocking.
+fn accept(
+    copy: &mut Copy,
+    accept: &Accept<'_>,
+    merger: &Merger<'_>,
+    cancel: &CancellationToken,
+) -> Result<Merged, CopyError> {
+    let project = copy.project().to_owned();
+    let mut note = |changes: &[rewind::Change]| merger.note(&project, changes).map_err(|error| error.to_string());
+    copy.accept_noted(accept, cancel, &mut |_| {}, &mut note)
+}
+
 /// Merges what was shown of a copy whole, or says what stands in the way. Blocking.
-pub(crate) fn merge(copy: &mut Copy, shown: &Review, sight: &Sight, cancel: &CancellationToken) -> Evidence {
+pub(crate) fn merge(
+    copy: &mut Copy,
+    shown: &Review,
+    sight: &Sight,
+    merger: &Merger<'_>,
+    cancel: &CancellationToken,
+) -> Evidence {
     let told = |ok, detail: String| Evidence { what: MERGE.to_owned(), ok, detail };
     let whole = Accept { files: None, whole: true, shown: Some(shown), sight };
-    match copy.accept(&whole, cancel, &mut |_| {}) {
+    match accept(copy, &whole, merger, cancel) {
         Err(error) => told(false, error.to_string()),
         Ok(merged) if merged.stuck.is_empty() => {
             let files = match merged.files.len() {
@@ -261,9 +281,9 @@ fn kept(id: &str, review: &Review, changed: &[&str]) -> String {
 }
 
 /// Does with a copy what the user has said, and says what came of it. Doing it again changes nothing. Blocking.
-pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<Hash>) -> String {
+pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<Hash>, merger: &Merger<'_>) -> String {
     let done = copies(shared).find(id).and_then(|copy| match settled {
-        Settled::Taken => take(copy, shown),
+        Settled::Taken => take(copy, shown, merger),
         Settled::Dropped => {
             copy.remove().map(|()| "The user has dropped the changes; nothing of them is left.".to_owned())
         }
@@ -277,7 +297,7 @@ pub(crate) fn settle(shared: &Shared, id: &str, settled: Settled, shown: Option<
 }
 
 /// Takes what was shown, as far as it can be taken.
-fn take(mut copy: Copy, shown: Option<Hash>) -> Result<String, CopyError> {
+fn take(mut copy: Copy, shown: Option<Hash>, merger: &Merger<'_>) -> Result<String, CopyError> {
     let (sight, cancel) = (Sight::default(), CancellationToken::new());
     let review = copy.review(&sight, &cancel)?;
     let id = copy.id().to_owned();
@@ -287,8 +307,8 @@ fn take(mut copy: Copy, shown: Option<Hash>) -> Result<String, CopyError> {
              `max-team worktrees show {id}` and take them with `accept`."
         ));
     }
-    let accept = Accept { files: None, whole: false, shown: Some(&review), sight: &sight };
-    let merged = copy.accept(&accept, &cancel, &mut |_| {})?;
+    let shown = Accept { files: None, whole: false, shown: Some(&review), sight: &sight };
+    let merged = accept(&mut copy, &shown, merger, &cancel)?;
     let mut words = match merged.files.len() {
         1 => "The user has taken the changes: 1 file is in the project now.".to_owned(),
         files => format!("The user has taken the changes: {files} files are in the project now."),

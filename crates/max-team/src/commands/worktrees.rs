@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use max_team_core::message::Principal;
 use max_team_core::policy::Sight;
+use max_team_core::rewind::Change;
 use max_team_journal::{Journal, Options};
-use max_team_runtime::rewind::accepted;
+use max_team_runtime::rewind::note_accepted;
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -171,19 +172,15 @@ impl Desk {
         let files = (!files.is_empty()).then_some(files);
         let accept = Accept { files, whole: false, shown: None, sight: &Sight::default() };
         let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
-        let mut merge = || copy.accept(&accept, &self.cancel, &mut |_| {});
-        let merged = match Journal::find(&self.home, Options::default()) {
-            Ok(journal) => {
-                let (merged, written) = accepted(&journal, &self.home, (&name, &project), &self.by, merge);
-                if let Err(error) = written {
-                    talk(&self.lang.accept_unwritten(&error.to_string()));
-                }
-                merged
+        // Without a journal there is no session to write it down in.
+        let journal = Journal::find(&self.home, Options::default()).ok();
+        let mut note = |changes: &[Change]| match &journal {
+            Some(journal) => {
+                note_accepted(journal, (&name, &project), &self.by, changes).map_err(|error| error.to_string())
             }
-            // Without a journal there is no session to write it down in.
-            Err(_) => merge(),
+            None => Ok(()),
         };
-        let merged = merged.map_err(failed)?;
+        let merged = copy.accept_noted(&accept, &self.cancel, &mut |_| {}, &mut note).map_err(failed)?;
         for (path, why) in &merged.stuck {
             talk(&format!("{path}: {why}"));
         }

@@ -138,14 +138,6 @@ impl Lang {
     }
 
     /// Copies that were cleaned away, and those that stay.
-    pub(crate) fn accept_unwritten(self, why: &str) -> String {
-        say!(
-            self,
-            "what was taken counts as your own work and cannot be put back with `max-team rewind`: {why}",
-            "采纳的内容将视为您自己的改动，无法用 `max-team rewind` 恢复：{why}"
-        )
-    }
-
     pub(crate) fn copies_cleaned(self, gone: usize, kept: usize) -> String {
         let en = if gone == 1 { "copy" } else { "copies" };
         say!(

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::program::{Program, Ran, finish, kill, signal};
 
+mod meanwhile;
 mod unknown;
 
 /// Everything goes, the first time and whenever it goes on.
@@ -212,6 +213,46 @@ fn what_a_command_did_is_put_back() {
     assert!(fs::read_to_string("/etc/hostname").is_ok_and(|text| text != "plain\n"), "no link is followed");
     assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
     assert!(!program.project().join("folder").exists() && program.project().join("plain.txt").is_symlink());
+}
+
+fn mode(program: &Program, path: &str) -> u32 {
+    fs::metadata(program.project().join(path)).unwrap().permissions().mode() & 0o777
+}
+
+/// What only its owner may read stays so, whoever removed or replaced it, and is so at the first instant that it is back.
+#[test]
+fn a_secret_comes_back_as_one() {
+    let server = ModelServer::start([
+        shell("rm gone"),
+        shell("mv -f other moved"),
+        write(Reply::new(), "written", "agent"),
+        Reply::text("done"),
+    ]);
+    let names = ["gone", "moved", "written"];
+    let program =
+        names.iter().fold(Program::with(&server), |program, name| program.file(name, *name)).file("other", "x");
+    for name in names {
+        fs::set_permissions(program.project().join(name), fs::Permissions::from_mode(0o600)).unwrap();
+    }
+    let before = tree(&program.project());
+    say(&program, "begin", true);
+    assert_eq!((mode(&program, "moved"), mode(&program, "written")), (0o644, 0o600));
+    // Killed when the first one is about to get its name: what is left of it is nobody else's to read.
+    let prefix = ["strace", "-f", "-o", "/dev/null", "-e", "trace=renameat,renameat2", "-e"];
+    let inject = ["inject=renameat,renameat2:signal=SIGKILL:when=1"];
+    let mut killed = program.prefixed(&[&prefix[..], &inject].concat(), &["rewind", "--yes"]);
+    assert_ne!(finish(killed.spawn().unwrap()).code, 0);
+    for entry in fs::read_dir(program.project()).unwrap().flatten() {
+        let text = fs::read_to_string(entry.path()).unwrap_or_default();
+        let is_secret = names.contains(&text.as_str());
+        assert!(!is_secret || entry.metadata().unwrap().permissions().mode() & 0o077 == 0, "{entry:?}");
+    }
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!(tree(&program.project()), before);
+    assert_eq!(names.map(|name| mode(&program, name)), [0o600; 3]);
+    assert_eq!(mode(&program, "other"), 0o644);
+    assert_eq!(program.run(&["rewind", "--undo", "--yes"]).code, 0);
+    assert_eq!((program.read("moved").as_str(), mode(&program, "written")), ("x", 0o600));
 }
 
 /// `kill -9` at every call of one kind: what was begun is gone on with by the next one.

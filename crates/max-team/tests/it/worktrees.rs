@@ -302,6 +302,9 @@ fn half_a_merge_is_gone_on_with_by_nobody_but_who_accepts() {
     );
     said(&program.run(&["worktrees", "clean"]), 0, "0 copies removed, 1 kept");
     assert_eq!(half(), first, "nor does who shows or cleans");
+    // It is a step of the session from the moment on at which it may have done something.
+    said(&program.run(&["rewind", "--list"]), 0, "~a.txt  ~b.txt  +新.txt");
+    said(&program.run(&["rewind", "--dry-run"]), 0, "-copy\n+one\n");
 
     // Undone by hand, and then said no to: nothing of it comes back.
     git(&program, &["checkout", "--", "a.txt", "b.txt"]);
@@ -323,9 +326,12 @@ fn half_a_merge_of_a_plan_is_put_back_and_made_again_by_the_plan_alone() {
     let all = listed(&program);
     assert_eq!(texts(), ["copy\n", "one\n"], "whoever looks neither goes on nor back");
     assert_eq!(all[0]["begun"], json!(["a.txt"]));
+    said(&program.run(&["rewind", "--list"]), 0, "~a.txt  ~b.txt  +新.txt");
     let ran = program.run(&["-c", "-p", ""]);
     assert_eq!((ran.code, texts()), (0, ["copy\n", "copy\n"].map(str::to_owned)), "{ran:?}");
     assert_eq!((program.read("新.txt").as_str(), listed(&program).len()), ("copy\n", 0));
+    assert_eq!(program.run(&["rewind", "--yes"]).code, 0);
+    assert_eq!((texts(), program.project().join("新.txt").exists()), (["one\n", "one\n"].map(str::to_owned), false));
 }
 
 #[test]

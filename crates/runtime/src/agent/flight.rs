@@ -19,7 +19,7 @@ use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
 use super::images::{Witness, runs_on};
 use super::{Agent, millis};
 use crate::handle::{Delta, Notice};
-use crate::rewind::watched;
+use crate::rewind::Merger;
 use crate::shared::{lock, now_ms};
 use crate::stream::{self, Sayer};
 use crate::worktree;
@@ -108,7 +108,8 @@ impl Agent {
 
     /// What the user has said becomes of what somebody did in a copy. It is carried to its end, whoever stops the turn.
     fn settle(&self, flight: Flight, key: String, action: Action) -> Future {
-        let (floor, seen, merged) = (Arc::clone(&self.floor), Arc::clone(&self.seen), key.clone());
+        let (floor, actor, merged) =
+            (Arc::clone(&self.floor), format!("agent:{}", self.origin.name), format!("{} {key}", self.stream));
         Box::pin(async move {
             let started = Instant::now();
             floor.vacated(&action.target).await;
@@ -116,10 +117,9 @@ impl Agent {
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
                 let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);
-                let (came_to, changed) = watched(&shared.trees, &floor.root, merged, || {
-                    worktree::settle(&shared, &action.target, settled, action.after)
-                });
-                lock(&seen).extend(changed);
+                let (journal, session, fence) = (&shared.journal, floor.session, Some(floor.fence.clone()));
+                let merger = Merger { journal, session, fence, actor, key: merged };
+                let came_to = worktree::settle(&shared, &action.target, settled, action.after, &merger);
                 format!("{}\n\n{came_to}", action.said)
             });
             // If the runtime itself ends, the next process does it.

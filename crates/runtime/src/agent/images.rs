@@ -7,7 +7,7 @@ use max_team_core::event::{Event, ToolIntent};
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::policy::{Action, Deed};
 use max_team_core::rewind::{Change, FilesChanged, Left, State, Why, is_opaque};
-use max_team_tools::rewind::{Image, Watch};
+use max_team_tools::rewind::{Image, Seen, Watch};
 use max_team_tools::{Cx, Registry, Root};
 
 use super::Agent;
@@ -60,20 +60,20 @@ fn changing(event: &Event) -> Option<&ToolIntent> {
 /// How a file is that is about to change, with its bytes. What is no longer as it was judged is not changed at all.
 fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesChanged, Option<Vec<u8>>)> {
     let Ok(Image { root, path, state, bytes }) = Image::of(cx, &action.target) else { return None };
-    let (hash, program) = match state {
-        State::Gone => (None, false),
-        State::File { hash, program } => (Some(hash), program),
+    let (hash, program, private) = match state {
+        State::Gone => (None, false, false),
+        State::File { hash, program, private } => (Some(hash), program, private),
         State::Link { .. } | State::Large | State::Other => return None,
     };
     if hash != action.before {
         return None;
     }
-    let after = State::File { hash: action.after?, program };
+    let after = State::File { hash: action.after?, program, private };
     let is_large = bytes.as_ref().is_some_and(|bytes| bytes.len() as u64 > REWIND_FILE_BYTES_MAX);
     let left = if is_large { vec![Left { path: path.clone(), why: Why::Large }] } else { Vec::new() };
     let changes = vec![Change { path, before: state, after }];
     let root = root.display().to_string();
-    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false };
+    let changed = FilesChanged { key: key.clone(), root, changes, left, seen: false, since_ms: 0 };
     Some((changed, bytes.filter(|_| !is_large)))
 }
 
@@ -102,9 +102,9 @@ impl Witness {
         }
         let is_apart = runs_on(action);
         let watch = if is_apart {
-            shared.trees.watch_apart(&cx.root, &cx.cancel)
+            shared.trees.watch_apart(&cx.root, &cx.cancel, &cx.progress)
         } else {
-            shared.trees.watch(&cx.root, &cx.cancel)
+            shared.trees.watch(&cx.root, &cx.cancel, &cx.progress)
         };
         Some(Self { key: key.to_owned(), root: cx.root.path().display().to_string(), watch, is_apart })
     }
@@ -112,8 +112,8 @@ impl Witness {
     /// What has changed; nothing to say if nothing has, but that somebody has looked when a call that nobody waits for was over.
     /// Blocking.
     pub(super) fn end(self, root: &Root) -> Option<FilesChanged> {
-        let (changes, left) = self.watch.end(root);
+        let Seen { changes, left, since_ms } = self.watch.end(root);
         let is_told = self.is_apart || !changes.is_empty() || !left.is_empty();
-        is_told.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true })
+        is_told.then_some(FilesChanged { key: self.key, root: self.root, changes, left, seen: true, since_ms })
     }
 }

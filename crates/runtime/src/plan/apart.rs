@@ -21,6 +21,7 @@ use super::serve::Beginning;
 use super::{Batch, Landed, PlanLoop};
 use crate::agent::Control;
 use crate::error::RuntimeError;
+use crate::rewind::Merger;
 use crate::shared::Shared;
 use crate::worktree::{self, Worker};
 
@@ -196,8 +197,14 @@ impl Apart {
 
     /// What has passed its checks goes into the project as it was before them, which is what others are shown; what
     /// cannot has not passed. What the checks themselves left in the copy stays there.
-    pub(super) fn merge(mut self, findings: &mut Findings, sight: &Sight, cancel: &CancellationToken) {
-        let evidence = worktree::merge(&mut self.copy, &self.review, sight, cancel);
+    pub(super) fn merge(
+        mut self,
+        findings: &mut Findings,
+        sight: &Sight,
+        merger: &Merger<'_>,
+        cancel: &CancellationToken,
+    ) {
+        let evidence = worktree::merge(&mut self.copy, &self.review, sight, merger, cancel);
         if !evidence.ok {
             findings.proof = Proof::Failed;
         }

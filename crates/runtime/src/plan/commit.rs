@@ -19,7 +19,7 @@ use crate::agent::{Newcomer, derived};
 use crate::error::RuntimeError;
 use crate::floor::fold_plan;
 use crate::handle::Notice;
-use crate::shared::{append, commit_at, lock, now_ms};
+use crate::shared::{append, commit_at, now_ms};
 use crate::{rows, session};
 
 /// Tasks that are given to members in one commit.
@@ -60,7 +60,6 @@ impl PlanLoop {
             commit.blobs = std::mem::take(&mut blobs);
             commit.sends = std::mem::take(&mut batch.sends);
             commit.acks = std::mem::take(&mut batch.acks);
-            self.tell_merged(&mut commit)?;
             let events = batch.events.get(from..end).unwrap_or_default();
             let newcomers = self.tell(events, &beginning, &mut commit)?;
             writes |= !commit.sends.is_empty();
@@ -88,15 +87,6 @@ impl PlanLoop {
         let notice = |event| Notice::Event { session, from: Arc::clone(from), at_ms, event: Arc::new(event) };
         word.tell(batch.events.into_iter().map(notice).collect());
         self.snapshot().await
-    }
-
-    /// Adds what copies have brought into the project.
-    fn tell_merged(&self, commit: &mut Commit) -> Result<(), RuntimeError> {
-        let stream = session::stream(self.floor.session);
-        for changed in std::mem::take(&mut *lock(&self.merged)) {
-            commit.appends.push(append(&stream, &Event::FilesChanged(changed), "plan")?);
-        }
-        Ok(())
     }
 
     /// Adds events, their rows and the letters they send to a commit; hands back whoever begins with it.

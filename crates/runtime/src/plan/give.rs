@@ -25,8 +25,7 @@ use crate::error::RuntimeError;
 use crate::floor::under;
 use crate::handle::Mate;
 use crate::purse::least;
-use crate::rewind::watched;
-use crate::shared::lock;
+use crate::rewind::Merger;
 use crate::{session, worktree};
 
 impl PlanLoop {
@@ -166,7 +165,7 @@ impl PlanLoop {
             return Some(Box::pin(async move { Landed::Checked { task: index, attempt, findings } }));
         }
         self.checking.insert((index, attempt), cancel.clone());
-        let (merged, project) = (Arc::clone(&self.merged), root.clone());
+        let (session, fence) = (self.floor.session, Some(self.floor.fence.clone()));
         let key = format!("{} {} {attempt}", self.stream, task.id);
         Some(Box::pin(async move {
             let looked = tokio::task::spawn_blocking(move || {
@@ -199,9 +198,8 @@ impl PlanLoop {
                 };
                 let mut findings = check::look(&look, &cancel);
                 if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {
-                    let merge = || apart.merge(&mut findings, &sight, &cancel);
-                    let ((), changed) = watched(&shared.trees, &project, key, merge);
-                    lock(&merged).extend(changed);
+                    let (journal, actor) = (&shared.journal, "plan".to_owned());
+                    apart.merge(&mut findings, &sight, &Merger { journal, session, fence, actor, key }, &cancel);
                 }
                 findings
             });

@@ -16,7 +16,7 @@ mod serve;
 
 use std::collections::{HashMap, HashSet};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -27,7 +27,6 @@ use max_team_core::id::{AgentId, EnvelopeId, PlanId};
 use max_team_core::message::{Envelope, Kind};
 use max_team_core::plan::event::{About, Spent};
 use max_team_core::plan::{Budget, Effect, Findings, Input, Now, Plan, Report};
-use max_team_core::rewind::FilesChanged;
 use max_team_core::team::Settings;
 use max_team_tools::git;
 use serde_json::json;
@@ -90,8 +89,6 @@ pub(crate) struct PlanLoop {
     checking: HashMap<(usize, u32), CancellationToken>,
     /// Whoever has a copy of the project to work in.
     apart: HashSet<AgentId>,
-    /// What copies have brought into the project, and nobody has written down yet.
-    merged: Arc<Mutex<Vec<FilesChanged>>>,
     /// Copies that are being dropped.
     clearing: usize,
     asleep_until: Option<i64>,
@@ -141,7 +138,6 @@ impl PlanLoop {
             flights: FuturesUnordered::new(),
             checking: HashMap::new(),
             apart: HashSet::new(),
-            merged: Arc::default(),
             clearing: 0,
             asleep_until: None,
             before: HashMap::new(),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use max_team_core::event::{Ending, Event, Said};
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::rewind::{
-    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, standing,
+    Change, FilesChanged, Left, Put, RewindEnded, Rewound, Step, Touch, Why, is_opaque, rebased, standing,
 };
 use max_team_journal::Journal;
 
@@ -18,6 +18,9 @@ use crate::plan::plan_stream;
 use crate::replay;
 use crate::rows::event_of;
 use crate::session;
+
+/// How long a merge may have taken that no call has made: nobody has written down its end.
+const MERGE_MS: i64 = 60_000;
 
 /// Which point to go back to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -79,6 +82,16 @@ struct Noted {
     is_sure: bool,
     /// It was put back to what it was behind this entry.
     behind: Option<u64>,
+    when: When,
+}
+
+/// When a change was made, in milliseconds since 1970.
+#[derive(Debug, Clone, Copy)]
+enum When {
+    /// Whoever made it has noted it, and was done with it by then.
+    Until(i64),
+    /// Whoever has found it had last looked then.
+    Since(i64),
 }
 
 impl Noted {
@@ -87,6 +100,9 @@ impl Noted {
     }
 }
 
+/// Until when a change was made, what it was, and whether it is known to have been made.
+type Made = (i64, Change, bool);
+
 #[derive(Debug, Default)]
 pub(super) struct Log {
     changes: Vec<Noted>,
@@ -94,7 +110,8 @@ pub(super) struct Log {
     /// When the user spoke, and what.
     turns: Vec<(u64, i64, String)>,
     rewound: Vec<(u64, Rewound)>,
-    ended: HashMap<uuid::Uuid, RewindEnded>,
+    /// When each of them was over, and what came of it.
+    ended: HashMap<uuid::Uuid, (i64, RewindEnded)>,
     /// Every entry's number and time, oldest first.
     times: Vec<(u64, i64)>,
 }
@@ -104,24 +121,39 @@ pub(super) struct Log {
 struct Calls<'e> {
     /// Those that may change anything: where each stands, and whether it comes back before it is over.
     opaque: Vec<(u64, (&'e str, String), bool)>,
-    ended: HashMap<(&'e str, String), (Ending, bool)>,
-    /// Those that somebody has looked at afterwards.
-    seen: HashSet<(&'e str, String)>,
+    begun_ms: HashMap<(&'e str, String), i64>,
+    ended: HashMap<(&'e str, String), (i64, Ending, bool)>,
+    /// Those that somebody has looked at afterwards, or that have said themselves what they will do.
+    seen: HashSet<(String, String)>,
     /// Commands in the background of which nobody has seen the end, and where they stand.
     running: HashMap<(&'e str, String), u64>,
 }
 
 impl Calls<'_> {
     fn has_run(&self, stream: &str, key: &str) -> bool {
-        self.ended.get(&(stream, key.to_owned())).is_some_and(|(ending, failed)| *ending == Ending::Ran && !failed)
+        self.ended.get(&(stream, key.to_owned())).is_some_and(|(_, ending, failed)| *ending == Ending::Ran && !failed)
+    }
+
+    /// When what a step says came about; an old one does not say since when nobody had looked.
+    fn when(&self, stream: &str, at_ms: i64, step: &FilesChanged) -> When {
+        let (by, key) = whose(stream, &step.key);
+        let call = (by, key.to_owned());
+        match (step.seen, step.since_ms) {
+            (false, _) if self.ended.contains_key(&call) || is_call(stream) => {
+                When::Until(self.ended.get(&call).map_or(i64::MAX, |(at_ms, ..)| *at_ms))
+            }
+            (false, _) => When::Until(at_ms.saturating_add(MERGE_MS)),
+            (true, 0) => When::Since(self.begun_ms.get(&call).copied().unwrap_or(at_ms)),
+            (true, since_ms) => When::Since(since_ms),
+        }
     }
 
     /// Those that did not come to their end, so that nobody knows what they did.
     fn cut(&self) -> impl Iterator<Item = (u64, Left)> {
         let is_cut = |(seq, call, runs_on): &&(u64, (&str, String), bool)| match self.ended.get(call) {
-            _ if self.seen.contains(call) => false,
-            None | Some((Ending::Unknown, _)) => true,
-            Some((Ending::Ran, false)) if *runs_on => {
+            _ if self.seen.contains(&(call.0.to_owned(), call.1.clone())) => false,
+            None | Some((_, Ending::Unknown, _)) => true,
+            Some((_, Ending::Ran, false)) if *runs_on => {
                 self.running.iter().any(|((stream, _), at)| *stream == call.0 && at > seq)
             }
             Some(_) => false,
@@ -129,6 +161,16 @@ impl Calls<'_> {
         let left = |(seq, ..): &(u64, (&str, String), bool)| (*seq, Left { path: String::new(), why: Why::Cut });
         self.opaque.iter().filter(is_cut).map(left)
     }
+}
+
+/// The stream and the key of the call that a step was made by: of a merge, which is a step of the session, both are in its key.
+fn whose<'s>(stream: &'s str, key: &'s str) -> (&'s str, &'s str) {
+    key.split_once(' ').filter(|(by, _)| is_call(by)).unwrap_or((stream, key))
+}
+
+/// Whether calls are made there, each of which says its own end.
+fn is_call(stream: &str) -> bool {
+    stream.starts_with("agent/")
 }
 
 /// What the log of files is read from.
@@ -152,7 +194,7 @@ impl Log {
         // A plan that a user has run is known by the letter that they ran it with.
         let is_run = |of: &Said| plans.contains(&*plan_stream(PlanId::new(of.envelope.uuid())));
         let (mut log, mut said, mut calls) = (Self::default(), HashMap::new(), Calls::default());
-        let mut steps: Vec<(u64, &str, FilesChanged)> = Vec::new();
+        let mut steps: Vec<((u64, i64), &str, FilesChanged)> = Vec::new();
         for entry in &entries {
             log.times.push((entry.seq, entry.at_ms));
             if !TOLD.contains(&&*entry.event) {
@@ -166,27 +208,34 @@ impl Log {
                     log.turns.extend(said.get(&of.envelope).map(|words| (entry.seq, entry.at_ms, words.clone())));
                 }
                 Event::ToolIntent(of) if is_opaque(of.class, &of.action) => {
+                    calls.begun_ms.insert((stream, of.key.clone()), entry.at_ms);
                     calls.opaque.push((entry.seq, (stream, of.key), runs_on(&of.action)));
                 }
-                Event::ToolDone(of) => drop(calls.ended.insert((stream, of.key), (of.ending, of.is_error))),
+                Event::ToolDone(of) => {
+                    calls.ended.insert((stream, of.key), (entry.at_ms, of.ending, of.is_error));
+                }
                 Event::CommandBegun(of) => drop(calls.running.insert((stream, of.id), entry.seq)),
                 Event::CommandOver(of) if !of.lost => drop(calls.running.remove(&(stream, of.id))),
-                Event::FilesChanged(of) => steps.push((entry.seq, stream, of)),
+                Event::FilesChanged(of) => steps.push(((entry.seq, entry.at_ms), stream, of)),
                 Event::Rewound(of) => log.rewound.push((entry.seq, of)),
-                Event::RewindEnded(of) => drop(log.ended.insert(of.id, of)),
+                Event::RewindEnded(of) => drop(log.ended.insert(of.id, (entry.at_ms, of))),
                 _ => {}
             }
         }
-        for (seq, stream, FilesChanged { key, root, changes, left, seen }) in steps {
+        for ((seq, at_ms), stream, step) in steps {
+            let when = calls.when(stream, at_ms, &step);
+            let FilesChanged { key, root, changes, left, seen, .. } = step;
             let is_sure = seen || calls.has_run(stream, &key);
-            calls.seen.insert((stream, key));
+            let (by, call) = whose(stream, &key);
+            calls.seen.insert((by.to_owned(), call.to_owned()));
             log.left.extend(left.into_iter().map(|left| (seq, left)));
-            let noted = |change| Noted { seq, root: root.clone(), change, is_sure, behind: None };
+            let noted = |change| Noted { seq, root: root.clone(), change, is_sure, behind: None, when };
             log.changes.extend(changes.into_iter().map(noted));
         }
         log.left.extend(calls.cut());
         log.left.sort_by_key(|(seq, _)| *seq);
         log.note_rewound();
+        log.note_once();
         Ok(log)
     }
 
@@ -194,16 +243,35 @@ impl Log {
     fn note_rewound(&mut self) {
         for (seq, rewound) in &self.rewound {
             let ended = self.ended.get(&rewound.id);
+            let when = When::Until(ended.map_or(i64::MAX, |(at_ms, _)| *at_ms));
             for put in &rewound.puts {
                 let is_failed =
                     |ended: &RewindEnded| ended.failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
-                let is_sure = ended.is_some_and(|ended| !is_failed(ended));
+                let is_sure = ended.is_some_and(|(_, ended)| !is_failed(ended));
                 let (root, change) = (put.root.clone(), put.change.clone());
-                self.changes.push(Noted { seq: *seq, root, change, is_sure, behind: Some(rewound.behind) });
+                self.changes.push(Noted { seq: *seq, root, change, is_sure, behind: Some(rewound.behind), when });
             }
         }
         // Stable: what one step did stays in its order.
         self.changes.sort_by_key(|noted| noted.seq);
+    }
+
+    /// What a look has found and others have noted before it is theirs, where they noted it.
+    fn note_once(&mut self) {
+        let mut known: HashMap<(String, String), Vec<Made>> = HashMap::new();
+        for mut noted in std::mem::take(&mut self.changes) {
+            let file = (noted.root.clone(), noted.change.path.clone());
+            match noted.when {
+                When::Until(over) => known.entry(file).or_default().push((over, noted.change.clone(), noted.is_sure)),
+                When::Since(since) => {
+                    let others = known.get(&file).into_iter().flatten().filter(|(over, ..)| *over >= since);
+                    let left = rebased(&noted.change, others.map(|(_, change, is_sure)| (change, *is_sure)));
+                    let Some(left) = left else { continue };
+                    noted.change = left;
+                }
+            }
+            self.changes.push(noted);
+        }
     }
 
     /// The steps of every file whose work is still in place.
@@ -256,7 +324,7 @@ impl Log {
     pub(super) fn put_at(&self, times: &[uuid::Uuid]) -> Vec<Put> {
         let unread = self.rewound.iter().filter(|(_, of)| times.contains(&of.id));
         let done = |of: &Rewound| {
-            let failed = self.ended.get(&of.id).map(|ended| ended.failed.as_slice()).unwrap_or_default();
+            let failed = self.ended.get(&of.id).map(|(_, ended)| ended.failed.as_slice()).unwrap_or_default();
             let is_done = |put: &&Put| !failed.iter().any(|f| f.root == put.root && f.path == put.change.path);
             of.puts.iter().filter(is_done).cloned().collect::<Vec<_>>()
         };

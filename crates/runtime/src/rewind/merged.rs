@@ -1,59 +1,75 @@
-//! What a copy brings into its project: one step, with how everything was before it.
+//! What a copy brings into its project: one step, written down with how everything was before anything is touched.
 
 use std::path::Path;
 
 use max_team_core::event::Event;
+use max_team_core::id::SessionId;
+use max_team_core::limits::REWIND_BYTES_MAX;
 use max_team_core::message::Principal;
-use max_team_core::rewind::FilesChanged;
-use max_team_journal::{Journal, Strength};
-use max_team_tools::Root;
-use max_team_tools::rewind::Trees;
-use tokio_util::sync::CancellationToken;
+use max_team_core::rewind::{Change, FilesChanged, Left, State, Why};
+use max_team_journal::{Fence, Journal, Strength};
+use max_team_tools::rewind::Ground;
 
 use crate::error::RuntimeError;
 use crate::post;
 use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
-/// Merges something into a project, and says what that changed; nothing, if nothing has. Blocking.
-pub(crate) fn watched<T>(
-    trees: &Trees,
-    project: &Path,
-    key: String,
-    merge: impl FnOnce() -> T,
-) -> (T, Option<FilesChanged>) {
-    let root = Root::open(project).ok();
-    let watch = root.as_ref().map(|root| trees.watch(root, &CancellationToken::new()));
-    let came_to = merge();
-    let changed = root.zip(watch).and_then(|(root, watch)| {
-        let (changes, left) = watch.end(&root);
-        let is_any = !changes.is_empty() || !left.is_empty();
-        is_any.then(|| FilesChanged { key, root: root.path().display().to_string(), changes, left, seen: true })
-    });
-    (came_to, changed)
+/// Whoever merges copies into a project, and the session that this is a step of.
+#[derive(Debug)]
+pub(crate) struct Merger<'a> {
+    pub(crate) journal: &'a Journal,
+    pub(crate) session: SessionId,
+    /// Who still has to own the session.
+    pub(crate) fence: Option<Fence>,
+    /// Who does it.
+    pub(crate) actor: String,
+    /// What it is called: of a call, its agent's stream and its key.
+    pub(crate) key: String,
 }
 
-/// Lets a person merge the copy of an agent into its project, and writes down in the agent's session what that changed, so that
-/// it can be put back with the rest. If that cannot be written, it is done all the same, and counts as the person's own
-/// work. Blocking.
-pub fn accepted<T>(
+impl Merger<'_> {
+    /// Writes down what is about to be changed, with the bytes that are there. Blocking.
+    pub(crate) fn note(&self, project: &Path, changes: &[Change]) -> Result<(), RuntimeError> {
+        let (mut blobs, mut left, mut held) = (Vec::new(), Vec::new(), 0_u64);
+        let ground = Ground::open(project).ok();
+        let mut changes = changes.to_vec();
+        for Change { path, before, .. } in changes.iter_mut().filter(|change| change.before != State::Gone) {
+            let now = ground.as_ref().and_then(|ground| ground.look(path).ok());
+            // What is not as it was any more is not taken.
+            let Some((now, Some(bytes))) = now.filter(|(now, _)| now == before) else { continue };
+            // The same, and who may read it.
+            *before = now;
+            held = held.saturating_add(bytes.len() as u64);
+            if held > REWIND_BYTES_MAX {
+                left.push(Left { path: path.clone(), why: Why::Many });
+            } else {
+                blobs.push(bytes);
+            }
+        }
+        let (key, root) = (self.key.clone(), project.display().to_string());
+        let changed = FilesChanged { key, root, changes, left, seen: false, since_ms: 0 };
+        let mut commit = commit_at(now_ms());
+        // Nobody can tell from a file whether it was us who put it there.
+        commit.strength = Strength::Full;
+        commit.fence.clone_from(&self.fence);
+        commit.actor.clone_from(&self.actor);
+        commit.appends.push(append(&session::stream(self.session), &Event::FilesChanged(changed), &self.actor)?);
+        commit.blobs = blobs;
+        self.journal.commit_blocking(commit)?;
+        Ok(())
+    }
+}
+
+/// Writes down in its agent's session what a person is about to take out of a copy, so that it can be put back with the rest. Blocking.
+pub fn note_accepted(
     journal: &Journal,
-    home: &Path,
     (copy, project): (&str, &Path),
     by: &Principal,
-    merge: impl FnOnce() -> T,
-) -> (T, Result<(), RuntimeError>) {
+    changes: &[Change],
+) -> Result<(), RuntimeError> {
     // The copy of a fork has no agent: its session is the one that works in it.
-    let Some(session) = post::session_at(journal, &format!("agent/{copy}")) else { return (merge(), Ok(())) };
-    let (came_to, changed) = watched(&Trees::within(home), project, format!("accept {copy}"), merge);
-    let write = |changed: FilesChanged| {
-        let stream = session::stream(session);
-        let mut commit = commit_at(now_ms());
-        commit.strength = Strength::Full;
-        commit.actor = by.address();
-        commit.appends.push(append(&stream, &Event::FilesChanged(changed), &commit.actor)?);
-        journal.commit_blocking(commit)?;
-        Ok(())
-    };
-    (came_to, changed.map_or(Ok(()), write))
+    let Some(session) = post::session_at(journal, &format!("agent/{copy}")) else { return Ok(()) };
+    let merger = Merger { journal, session, fence: None, actor: by.address(), key: format!("accept {copy}") };
+    merger.note(project, changes)
 }

@@ -28,8 +28,8 @@ use crate::session;
 use crate::shared::{append, commit_at, now_ms};
 
 pub use log::{Moment, To};
-pub use merged::accepted;
-pub(crate) use merged::watched;
+pub(crate) use merged::Merger;
+pub use merged::note_accepted;
 pub use plan::{Plan, Sheet, Skip, Skipped};
 
 /// What the lead is told.

@@ -11,6 +11,7 @@
 use std::path::Path;
 
 use max_team_core::policy::Sight;
+use max_team_core::rewind;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
@@ -70,6 +71,9 @@ pub struct Step {
     pub of: usize,
 }
 
+/// Writes down what a merge will do to the project's files, before it does anything; if it cannot be, nothing is done.
+pub type Note<'a> = &'a mut dyn FnMut(&[rewind::Change]) -> Result<(), String>;
+
 /// What a merge will do.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Intent {
@@ -87,12 +91,23 @@ pub(super) struct Item {
 }
 
 impl Copy {
-    /// Merges files into the project. Blocking.
+    /// Merges files into the project, of which nobody else keeps a record. Blocking.
     pub fn accept(
         &mut self,
         accept: &Accept<'_>,
         cancel: &CancellationToken,
         step: &mut dyn FnMut(Step),
+    ) -> Result<Merged, CopyError> {
+        self.accept_noted(accept, cancel, step, &mut |_| Ok(()))
+    }
+
+    /// The same; what will be done is noted first. Blocking.
+    pub fn accept_noted(
+        &mut self,
+        accept: &Accept<'_>,
+        cancel: &CancellationToken,
+        step: &mut dyn FnMut(Step),
+        note: Note<'_>,
     ) -> Result<Merged, CopyError> {
         let _held = self.hold_anew()?;
         self.close(cancel)?;
@@ -124,6 +139,8 @@ impl Copy {
             if cancel.is_cancelled() {
                 return Err(GitError::Stopped.into());
             }
+            let noted: Vec<rewind::Change> = items.iter().map(Item::change).collect();
+            note(&noted).map_err(CopyError::Unwritten)?;
             record::write(&self.home.join(FILE), &Intent { items, whole: accept.whole })?;
             let done = self.go_through(cancel, step)?;
             merged.files.extend(done.files);
@@ -244,6 +261,10 @@ impl Copy {
 }
 
 impl Item {
+    fn change(&self) -> rewind::Change {
+        rewind::Change { path: self.path.clone(), before: self.before, after: self.after }
+    }
+
     /// Whether the project has it as it was, or as it will be.
     fn fits(&self, project: &Root) -> bool {
         let now = self.now(project);

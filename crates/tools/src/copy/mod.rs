@@ -35,7 +35,7 @@ use crate::tool::ToolError;
 
 pub use ignored::Ignored;
 pub use max_team_core::rewind::State;
-pub use merge::{Accept, Merged, Step};
+pub use merge::{Accept, Merged, Note, Step};
 pub use record::Settled;
 pub use review::{Change, Fate, Review};
 pub use undo::{Halt, named};
@@ -82,6 +82,9 @@ pub enum CopyError {
     /// A file that was named has not changed in it.
     #[error("`{0}` has not changed in this copy; `max-team worktrees show` lists what has")]
     NotChanged(String),
+    /// It could not be written down what would be done.
+    #[error("nothing was taken, because it could not be written down first: {0}")]
+    Unwritten(String),
     /// A merge stopped on its way.
     #[error("{0}")]
     Halted(Box<Halt>),

@@ -53,6 +53,15 @@ impl Old {
     }
 }
 
+/// What a file is to be beyond its bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Wear {
+    /// A program, or none; `None`: whatever the old one is.
+    pub(super) program: Option<bool>,
+    /// Nobody but its owner may read it, at no instant; if not, it is as the old one was.
+    pub(super) private: bool,
+}
+
 impl<'a> Slot<'a> {
     /// The slot at a place, if its folder exists.
     pub(crate) fn find(root: &'a Root, sight: &Sight, place: &'a Place) -> Result<Option<Self>, ToolError> {
@@ -130,21 +139,22 @@ impl<'a> Slot<'a> {
     /// Puts these bytes there, in the stead of `old`. The new file has the old one's permissions and, where we may,
     /// its owner; set-id bits are dropped.
     pub(crate) fn put(&self, bytes: &[u8], old: Option<&Old>) -> Result<(), ToolError> {
-        self.put_as(bytes, old, None)
+        self.put_as(bytes, old, Wear::default())
     }
 
-    /// The same for a file that is to be a program, or none; `None`: whatever the old one is.
-    pub(super) fn put_as(&self, bytes: &[u8], old: Option<&Old>, program: Option<bool>) -> Result<(), ToolError> {
+    /// The same for a file that is to be a program, or none, or nobody else's to read.
+    pub(super) fn put_as(&self, bytes: &[u8], old: Option<&Old>, wear: Wear) -> Result<(), ToolError> {
         let trouble = |errno| self.trouble(errno);
         sweep(&self.dir);
         // Until it wears the old file's permissions, what replaces it is nobody else's to read.
-        let mode = if old.is_some() { Mode::RUSR | Mode::WUSR } else { self.root.modes().1 };
+        let is_closed = old.is_some() || wear.private;
+        let mode = if is_closed { Mode::RUSR | Mode::WUSR } else { self.root.modes().1 };
         let temp = Temp::make(&self.dir, mode).map_err(trouble)?;
         (&temp.file).write_all(bytes).map_err(|err| trouble(errno(&err)))?;
         if let Some(old) = old {
-            temp.dress(&old.stat).map_err(trouble)?;
+            temp.dress(&old.stat, wear.private).map_err(trouble)?;
         }
-        if let Some(program) = program {
+        if let Some(program) = wear.program {
             temp.run_as(program).map_err(trouble)?;
         }
         temp.file.sync_all().map_err(|err| trouble(errno(&err)))?;
@@ -276,15 +286,16 @@ impl<'a> Temp<'a> {
         Err(Errno::EXIST)
     }
 
-    /// Takes over the owner, where we may, and the permissions.
-    fn dress(&self, old: &Stat) -> Result<(), Errno> {
+    /// Takes over the owner, where we may, and the permissions; of one that is to be private, only its owner's.
+    fn dress(&self, old: &Stat, private: bool) -> Result<(), Errno> {
         let own = fstat(&self.file)?;
         if (own.st_uid, own.st_gid) != (old.st_uid, old.st_gid) {
             let (owner, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
             // Only root may give files away; others may still keep the group.
             let _ = fchown(&self.file, Some(owner), Some(group)).or_else(|_| fchown(&self.file, None, Some(group)));
         }
-        fchmod(&self.file, Mode::from_raw_mode(old.st_mode) & (Mode::RWXU | Mode::RWXG | Mode::RWXO))
+        let most = if private { Mode::RWXU } else { Mode::RWXU | Mode::RWXG | Mode::RWXO };
+        fchmod(&self.file, Mode::from_raw_mode(old.st_mode) & most)
     }
 
     /// Whoever may read it may run it, or nobody.

@@ -16,20 +16,21 @@ use max_team_core::limits::WRITE_BYTES_MAX;
 use max_team_core::policy::Sight;
 use max_team_core::rewind::State;
 use rustix::fs::{
-    AtFlags, FileType, RenameFlags, Stat, fstat, readlinkat, renameat, renameat_with, statat, symlinkat, unlinkat,
+    AtFlags, FileType, Mode, RawMode, RenameFlags, Stat, fstat, readlinkat, renameat, renameat_with, statat, symlinkat,
+    unlinkat,
 };
 use rustix::io::Errno;
 
 use super::place::Place;
 use super::root::{Root, bytes_in, open_part_dir, open_part_file};
-use super::slot::{Slot, errno, is_same, sync_dir};
+use super::slot::{Slot, Wear, errno, is_same, sync_dir};
 use crate::tool::ToolError;
 
 /// What is to be at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Content {
     Gone,
-    File { bytes: Vec<u8>, program: bool },
+    File { bytes: Vec<u8>, program: bool, private: bool },
     Link(OsString),
 }
 
@@ -37,7 +38,9 @@ impl Content {
     pub(crate) fn state(&self) -> State {
         match self {
             Self::Gone => State::Gone,
-            Self::File { bytes, program } => State::File { hash: Hash::of(bytes), program: *program },
+            Self::File { bytes, program, private } => {
+                State::File { hash: Hash::of(bytes), program: *program, private: *private }
+            }
             Self::Link(target) => State::Link { hash: Hash::of(target.as_bytes()) },
         }
     }
@@ -49,7 +52,8 @@ impl Content {
         let bytes = bytes.unwrap_or_default();
         Ok(match state {
             State::Gone => Some(Self::Gone),
-            State::File { program, .. } => Some(Self::File { bytes, program }),
+            // Who may read a copy says nothing about the project.
+            State::File { program, .. } => Some(Self::File { bytes, program, private: false }),
             State::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
             State::Large | State::Other => None,
         })
@@ -99,7 +103,7 @@ pub(crate) fn find(root: &Root, place: &Place) -> Result<Found, ToolError> {
 
 /// The same, with the bytes that make it.
 pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) -> Result<State, ToolError> {
-    let (bytes, program) = match find(root, place)? {
+    let (bytes, mode) = match find(root, place)? {
         Found::Gone => return Ok(State::Gone),
         Found::Other => return Ok(State::Other),
         Found::Link(target) => (target.into_vec(), None),
@@ -108,12 +112,19 @@ pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) ->
             let mut bytes = Vec::new();
             let read = file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes);
             read.map_err(|err| root.trouble("read", place.as_path(), errno(&err)))?;
-            (bytes, Some(stat.st_mode & 0o100 != 0))
+            (bytes, Some(stat.st_mode))
         }
     };
     let hash = Hash::of(&bytes);
     *content = Some(bytes);
-    Ok(program.map_or(State::Link { hash }, |program| State::File { hash, program }))
+    Ok(mode.map_or(State::Link { hash }, |mode| file_state(hash, mode)))
+}
+
+/// A file with these bytes and permissions.
+pub(crate) fn file_state(hash: Hash, mode: RawMode) -> State {
+    let (run, others) = (Mode::XUSR, Mode::RWXG | Mode::RWXO);
+    let mode = Mode::from_raw_mode(mode);
+    State::File { hash, program: mode.contains(run), private: !mode.intersects(others) }
 }
 
 /// Puts `to` where `from` is. If it is there already, it is only made to last.
@@ -136,11 +147,11 @@ pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &
     match to {
         Content::Gone => remove(&slot, from),
         Content::Link(target) => put_link(&slot, from, target),
-        Content::File { bytes, program } => {
+        Content::File { bytes, program, private } => {
             if matches!(now, State::Link { .. }) {
                 remove(&slot, now)?;
             }
-            slot.put_as(bytes, slot.look()?.as_ref(), Some(*program))
+            slot.put_as(bytes, slot.look()?.as_ref(), Wear { program: Some(*program), private: *private })
         }
     }
 }

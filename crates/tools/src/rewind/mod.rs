@@ -6,6 +6,7 @@
 //! link, and only while they are as expected. Nothing here decides what is put back.
 
 mod objects;
+mod patience;
 mod sweep;
 mod tree;
 
@@ -20,7 +21,7 @@ use max_team_core::rewind::{Change, State};
 use crate::files::{Content, Root, look, prune, swap};
 use crate::tool::{Cx, ToolError};
 
-pub use tree::{Trees, Watch};
+pub use tree::{Seen, Trees, Watch};
 
 /// How a file is that a call is about to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,7 +75,7 @@ impl Ground {
         let unknown = || ToolError::correctable(format!("nobody knows any more how `{}` was", change.path));
         let content = match (change.after, bytes) {
             (State::Gone, _) => Content::Gone,
-            (State::File { program, .. }, Some(bytes)) => Content::File { bytes, program },
+            (State::File { program, private, .. }, Some(bytes)) => Content::File { bytes, program, private },
             (State::Link { .. }, Some(bytes)) => Content::Link(OsString::from_vec(bytes)),
             _ => return Err(unknown()),
         };

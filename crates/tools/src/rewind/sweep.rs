@@ -10,16 +10,15 @@ use std::io::{self, Read as _};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
 use max_team_core::hash::Hash;
 use max_team_core::limits::REWIND_FILE_BYTES_MAX;
 use max_team_core::rewind::{State, Why};
 use rustix::fs::{AtFlags, FileType, Stat, readlinkat, statat};
-use tokio_util::sync::CancellationToken;
 
 use super::objects::Objects;
-use crate::files::{Entry, Root, Rules, bytes_in, entries, is_temp, open_part_dir, open_part_file};
+use super::patience::Patience;
+use crate::files::{Entry, Root, Rules, bytes_in, entries, file_state, is_temp, open_part_dir, open_part_file};
 
 /// Files of one tree.
 pub(super) const FILES_MAX: usize = 100_000;
@@ -64,9 +63,8 @@ pub(super) struct Sweep<'a> {
     pub(super) home: &'a Path,
     pub(super) objects: &'a Objects,
     pub(super) old: &'a Files,
-    pub(super) until: Instant,
     pub(super) now_s: i64,
-    pub(super) cancel: &'a CancellationToken,
+    pub(super) patience: &'a Patience<'a>,
 }
 
 struct Level {
@@ -94,7 +92,7 @@ impl Sweep<'_> {
                 continue;
             };
             seen += 1;
-            if seen.is_multiple_of(CLOCK_EVERY) && (Instant::now() >= self.until || self.cancel.is_cancelled()) {
+            if seen.is_multiple_of(CLOCK_EVERY) && self.patience.is_over() {
                 found.ended = Some(Why::Slow);
                 return found;
             }
@@ -194,7 +192,7 @@ impl Sweep<'_> {
                 file.take(REWIND_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
                 let hash = Hash::of(&bytes);
                 *added += self.objects.put(&hash, &bytes)?;
-                State::File { hash, program: stat.st_mode & 0o100 != 0 }
+                file_state(hash, stat.st_mode)
             }
             _ => return Ok(None),
         };

@@ -16,25 +16,30 @@ use max_team_core::hash::Hash;
 use max_team_core::limits::{COMMAND_S_MAX, REWIND_FILES_MAX};
 use max_team_core::rewind::{Change, Left, State, Why};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use tokio_util::sync::CancellationToken;
 
 use super::objects::Objects;
+use super::patience::{Leaving, Patience};
 use super::sweep::{FILES_MAX, Files, Found, Known, Sweep, is_rules};
 use crate::files::Root;
+use crate::progress::Progress;
 
 /// How long a command waits at most until the tree has been looked at. Only the first look at a tree reads its files; on a busy
 /// machine one of as many as may be there takes about so long.
 const BEFORE_MAX: Duration = Duration::from_millis(FILES_MAX as u64 * 6 / 10);
 /// How long a result waits at most until what has changed is known.
 const AFTER_MAX: Duration = Duration::from_secs(30);
+/// How long somebody who makes room waits for a list that others have.
+const PRUNE_MAX: Duration = Duration::from_secs(5);
 /// How long a command in the background is taken for whoever changes files: as long as one that is waited for may run. After
 /// that it is more likely the user.
 const APART_MAX: Duration = Duration::from_secs(COMMAND_S_MAX as u64);
 /// Looks in a row that came to no end, after which nobody looks at that tree any more.
 const TRIES_MAX: u32 = 3;
 /// The version of the lists.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 /// Where a tree's list is, and whose.
 const LIST: &str = "list";
@@ -44,7 +49,46 @@ const ROOT: &str = "root";
 #[derive(Debug)]
 pub struct Trees {
     home: PathBuf,
-    known: Mutex<HashMap<PathBuf, Arc<Mutex<Tree>>>>,
+    known: Mutex<HashMap<PathBuf, Arc<Place>>>,
+    leaving: Arc<Leaving>,
+}
+
+/// A tree, and who is at work in it. Who is done says so without waiting for somebody who looks.
+#[derive(Debug)]
+struct Place {
+    tree: Mutex<Tree>,
+    work: Mutex<Work>,
+}
+
+/// The commands that run in a tree now; whoever is still about to look is none of them.
+#[derive(Debug, Default)]
+struct Work {
+    /// Those that are waited for.
+    running: usize,
+    /// Since when those run that are not.
+    apart: Vec<Instant>,
+}
+
+impl Work {
+    /// Whether what changes meanwhile may be theirs.
+    fn is_any(&self) -> bool {
+        self.running > 0 || self.apart.iter().any(|since| since.elapsed() < APART_MAX)
+    }
+
+    fn add(&mut self, apart: Option<Instant>) {
+        match apart {
+            Some(since) => self.apart.push(since),
+            None => self.running += 1,
+        }
+    }
+
+    fn remove(&mut self, apart: Option<Instant>) {
+        match apart.map(|since| self.apart.iter().position(|other| *other == since)) {
+            Some(Some(at)) => drop(self.apart.swap_remove(at)),
+            Some(None) => {}
+            None => self.running = self.running.saturating_sub(1),
+        }
+    }
 }
 
 /// One tree, as this process knows it.
@@ -52,13 +96,11 @@ pub struct Trees {
 struct Tree {
     folder: PathBuf,
     objects: Objects,
-    /// Commands that run in it now and are waited for.
-    running: usize,
-    /// Since when those run that are not.
-    apart: Vec<Instant>,
     /// Looks in a row that came to no end, and why the last one did.
     tries: (u32, Why),
     list: List,
+    /// When this process last began to look and came to an end, in milliseconds since 1970: what is on the list was so then or later.
+    looked_ms: i64,
     /// When the list was last written, as its file says: another process may have written it since.
     written: Option<SystemTime>,
 }
@@ -84,7 +126,7 @@ struct Head {
 impl Trees {
     /// Those of one user.
     pub fn within(home: &Path) -> Self {
-        Self { home: home.to_owned(), known: Mutex::default() }
+        Self { home: home.to_owned(), known: Mutex::default(), leaving: Arc::default() }
     }
 
     fn folder(&self, root: &Path) -> PathBuf {
@@ -97,42 +139,44 @@ impl Trees {
         Objects::within(&self.folder(root)).get(hash)
     }
 
+    /// The program is about to end: whoever looks has only a moment left.
+    pub fn leave(&self) {
+        let _ = self.leaving.set(Instant::now());
+    }
+
     /// Looks at a tree before a command runs in it. Blocking, for a moment.
-    pub fn watch(&self, root: &Root, cancel: &CancellationToken) -> Watch {
-        self.begin(root, cancel, None)
+    pub fn watch(&self, root: &Root, cancel: &CancellationToken, progress: &Progress) -> Watch {
+        self.begin(root, cancel, progress, None)
     }
 
     /// The same for a command that nobody waits for.
-    pub fn watch_apart(&self, root: &Root, cancel: &CancellationToken) -> Watch {
-        self.begin(root, cancel, Some(Instant::now()))
+    pub fn watch_apart(&self, root: &Root, cancel: &CancellationToken, progress: &Progress) -> Watch {
+        self.begin(root, cancel, progress, Some(Instant::now()))
     }
 
-    fn begin(&self, root: &Root, cancel: &CancellationToken, apart: Option<Instant>) -> Watch {
-        let tree = {
+    fn begin(&self, root: &Root, cancel: &CancellationToken, progress: &Progress, apart: Option<Instant>) -> Watch {
+        let place = {
             let mut known = lock(&self.known);
             if known.is_empty() {
                 self.sweep();
             }
             let folder = self.folder(root.path());
-            Arc::clone(known.entry(root.path().to_owned()).or_insert_with(|| Arc::new(Mutex::new(Tree::new(folder)))))
+            let new = || Arc::new(Place { tree: Mutex::new(Tree::new(folder)), work: Mutex::default() });
+            Arc::clone(known.entry(root.path().to_owned()).or_insert_with(new))
         };
         // The list knows folders by their real names.
         let home = self.home.canonicalize().unwrap_or_else(|_| self.home.clone());
-        let mut held = lock(&tree);
-        let is_shared = held.running > 0 || held.apart.iter().any(|since| since.elapsed() < APART_MAX);
-        match apart {
-            Some(since) => held.apart.push(since),
-            None => held.running += 1,
-        }
-        let looked = held.look(root, &home, BEFORE_MAX, cancel);
-        drop(held);
-        let (earlier, left) = match looked {
+        let leaving = Arc::clone(&self.leaving);
+        let patience = Patience { until: Instant::now() + BEFORE_MAX, cancel, leaving: &leaving, progress };
+        let looked = patience.lock(&place.tree).and_then(|mut tree| {
+            let since_ms = tree.looked_ms;
+            let changes = tree.look(root, &home, &patience)?;
             // What has changed while somebody else's command runs is not the user's doing.
-            Ok(changes) if is_shared => (changes, None),
-            Ok(_) => (Vec::new(), None),
-            Err(why) => (Vec::new(), Some(why)),
-        };
-        Watch { tree, home, earlier, left, apart }
+            let changes = if lock(&place.work).is_any() { changes } else { Vec::new() };
+            Ok(Seen { changes, left: Vec::new(), since_ms })
+        });
+        lock(&place.work).add(apart);
+        Watch { place, home, looked, apart, leaving }
     }
 
     /// Drops the bytes that are neither named nor those of a file that is there now; how many went. Blocking.
@@ -141,7 +185,10 @@ impl Trees {
         let drop_from = |folder: PathBuf| {
             let root = fs::read_to_string(folder.join(ROOT)).ok()?;
             let mut tree = Tree::new(folder);
-            let _held = tree.hold(Path::new(&root)).ok()?;
+            let (cancel, progress) = (CancellationToken::new(), Progress::default());
+            let until = Instant::now() + PRUNE_MAX;
+            let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
+            let _held = tree.hold(Path::new(&root), &patience).ok()?;
             tree.read();
             let now = tree.list.files.values().filter_map(|known| known.state.bytes());
             let needed: HashSet<Hash> = now.chain(named.iter().copied()).collect();
@@ -167,93 +214,91 @@ impl Trees {
     }
 }
 
+/// What was seen in a tree.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    /// What has changed.
+    pub changes: Vec<Change>,
+    /// What of it cannot be put back.
+    pub left: Vec<Left>,
+    /// Since when, in milliseconds since 1970.
+    pub since_ms: i64,
+}
+
 /// A tree in which a command runs.
 #[derive(Debug)]
 pub struct Watch {
-    tree: Arc<Mutex<Tree>>,
+    place: Arc<Place>,
     home: PathBuf,
-    earlier: Vec<Change>,
-    left: Option<Why>,
+    leaving: Arc<Leaving>,
+    /// What others had done when it began, or why nobody knows.
+    looked: Result<Seen, Why>,
     /// Since when it runs, if nobody waits for it.
     apart: Option<Instant>,
 }
 
 impl Watch {
-    /// What has changed since, and what of it cannot be put back. Blocking, for a moment.
-    pub fn end(mut self, root: &Root) -> (Vec<Change>, Vec<Left>) {
-        let whole = |why| Left { path: String::new(), why };
-        if let Some(why) = self.left {
-            return (Vec::new(), vec![whole(why)]);
-        }
+    /// What has changed since. Blocking, for a moment.
+    pub fn end(self, root: &Root) -> Seen {
+        let nothing = |why| Seen { left: vec![Left { path: String::new(), why }], ..Seen::default() };
+        let mut seen = match self.looked.clone() {
+            Ok(earlier) => earlier,
+            Err(why) => return nothing(why),
+        };
         if self.apart.is_some_and(|since| since.elapsed() >= APART_MAX) {
-            return (Vec::new(), vec![whole(Why::Background)]);
+            return nothing(Why::Background);
         }
-        let mut changes = std::mem::take(&mut self.earlier);
         // Whoever has stopped the command still wants to know what it did.
-        let looked = lock(&self.tree).look(root, &self.home, AFTER_MAX, &CancellationToken::new());
+        let (cancel, progress) = (CancellationToken::new(), Progress::default());
+        let until = Instant::now() + AFTER_MAX;
+        let patience = Patience { until, cancel: &cancel, leaving: &self.leaving, progress: &progress };
+        let looked = patience.lock(&self.place.tree).and_then(|mut tree| {
+            if seen.changes.is_empty() {
+                seen.since_ms = tree.looked_ms;
+            }
+            tree.look(root, &self.home, &patience)
+        });
         match looked {
-            Ok(found) => changes.extend(found),
-            Err(why) => return (changes, vec![whole(why)]),
+            Ok(found) => seen.changes.extend(found),
+            Err(why) => return Seen { left: nothing(why).left, ..seen },
         }
-        if changes.len() > REWIND_FILES_MAX {
-            return (Vec::new(), vec![whole(Why::Many)]);
+        if seen.changes.len() > REWIND_FILES_MAX {
+            return nothing(Why::Many);
         }
-        let large = changes.iter().filter(|change| change.before == State::Large);
-        let left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
-        (changes, left)
+        let large = seen.changes.iter().filter(|change| change.before == State::Large);
+        seen.left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
+        seen
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        let mut tree = lock(&self.tree);
-        match self.apart {
-            Some(since) => {
-                if let Some(at) = tree.apart.iter().position(|other| *other == since) {
-                    tree.apart.swap_remove(at);
-                }
-            }
-            None => tree.running = tree.running.saturating_sub(1),
-        }
+        lock(&self.place.work).remove(self.apart);
     }
 }
 
 impl Tree {
     fn new(folder: PathBuf) -> Self {
         let objects = Objects::within(&folder);
-        Self {
-            folder,
-            objects,
-            running: 0,
-            apart: Vec::new(),
-            tries: (0, Why::Slow),
-            list: List::default(),
-            written: None,
-        }
+        Self { folder, objects, tries: (0, Why::Slow), list: List::default(), looked_ms: 0, written: None }
     }
 
     /// Brings the list up to date; what has changed since the last time, by path.
-    fn look(
-        &mut self,
-        root: &Root,
-        home: &Path,
-        most: Duration,
-        cancel: &CancellationToken,
-    ) -> Result<Vec<Change>, Why> {
+    fn look(&mut self, root: &Root, home: &Path, patience: &Patience<'_>) -> Result<Vec<Change>, Why> {
         if self.tries.0 >= TRIES_MAX {
             return Err(self.tries.1);
         }
-        let until = Instant::now() + most;
-        let _held = self.hold(root.path()).map_err(|_| Why::Unread)?;
+        let _held = self.hold(root.path(), patience)?;
         self.read();
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+        let now_ms = i64::try_from(now.as_millis()).unwrap_or(i64::MAX);
         let objects = &self.objects;
-        let mut found = Sweep { root, home, objects, old: &self.list.files, until, now_s, cancel }.look();
+        let mut found = Sweep { root, home, objects, old: &self.list.files, now_s, patience }.look();
         self.list.held = self.list.held.saturating_add(found.added);
         if let Some(why) = found.ended {
             // Whoever is stopped has not failed.
-            self.tries = (self.tries.0 + u32::from(!cancel.is_cancelled()), why);
+            self.tries = (self.tries.0 + u32::from(!patience.is_stopped()), why);
             // What was kept so far need not be kept again.
             let mut files = std::mem::take(&mut self.list.files);
             files.append(&mut found.files);
@@ -262,6 +307,7 @@ impl Tree {
             return Err(why);
         }
         self.tries.0 = 0;
+        self.looked_ms = now_ms;
         let changes = self.list.differing(&found);
         let is_other = !changes.is_empty() || self.list.files != found.files || self.list.unread != found.unread;
         (self.list.files, self.list.unread) = (found.files, found.unread);
@@ -272,15 +318,20 @@ impl Tree {
     }
 
     /// Holds the list against other processes.
-    fn hold(&self, root: &Path) -> io::Result<File> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
-        let name = self.folder.join(ROOT);
-        if !name.exists() {
-            fs::write(&name, root.as_os_str().as_encoded_bytes())?;
-        }
-        let file = File::open(name)?;
+    fn hold(&self, root: &Path, patience: &Patience<'_>) -> Result<File, Why> {
+        let open = || {
+            DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+            let name = self.folder.join(ROOT);
+            if !name.exists() {
+                fs::write(&name, root.as_os_str().as_encoded_bytes())?;
+            }
+            File::open(name)
+        };
+        let file = open().map_err(|_: io::Error| Why::Unread)?;
         // Where there are no locks, nobody can be kept out.
-        let _ = flock(&file, FlockOperation::LockExclusive);
+        let is_free =
+            || (flock(&file, FlockOperation::NonBlockingLockExclusive) != Err(Errno::WOULDBLOCK)).then_some(());
+        patience.wait(is_free)?;
         Ok(file)
     }
 
@@ -343,8 +394,10 @@ impl List {
         text.push('\n');
         for (path, Known { stamp, is_fresh, state }) in &self.files {
             let (kind, hash) = match state {
-                State::File { hash, program: false } => ('f', Some(hash)),
-                State::File { hash, program: true } => ('x', Some(hash)),
+                State::File { hash, program: false, private: false } => ('f', Some(hash)),
+                State::File { hash, program: true, private: false } => ('x', Some(hash)),
+                State::File { hash, program: false, private: true } => ('p', Some(hash)),
+                State::File { hash, program: true, private: true } => ('q', Some(hash)),
                 State::Link { hash } => ('l', Some(hash)),
                 State::Large | State::Gone | State::Other => ('L', None),
             };
@@ -371,8 +424,10 @@ fn parse_line(line: &str) -> Option<(String, Known)> {
     let (kind, fresh, stamp, hash, path) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?, parts.next()?);
     let hash = || hash.parse::<Hash>().ok();
     let state = match kind {
-        "f" => State::File { hash: hash()?, program: false },
-        "x" => State::File { hash: hash()?, program: true },
+        "f" => State::File { hash: hash()?, program: false, private: false },
+        "x" => State::File { hash: hash()?, program: true, private: false },
+        "p" => State::File { hash: hash()?, program: false, private: true },
+        "q" => State::File { hash: hash()?, program: true, private: true },
         "l" => State::Link { hash: hash()? },
         "L" => State::Large,
         _ => return None,

@@ -29,9 +29,9 @@ impl Scene {
     /// What a command is seen to do; in a process of its own.
     fn run(&self, command: impl FnOnce(&Path)) -> (Vec<(String, bool, bool)>, Vec<Left>) {
         let trees = Trees::within(self.home.path());
-        let watch = trees.watch(&self.root(), &CancellationToken::new());
+        let watch = trees.watch(&self.root(), &CancellationToken::new(), &Progress::default());
         command(self.project.path());
-        let (changes, left) = watch.end(&self.root());
+        let Seen { changes, left, .. } = watch.end(&self.root());
         let shown = |change: Change| (change.path, change.before != State::Gone, change.after != State::Gone);
         (changes.into_iter().map(shown).collect(), left)
     }
@@ -123,12 +123,12 @@ fn two_commands_side_by_side_tell_everything_once() {
     let scene = Scene::new();
     let trees = Trees::within(scene.home.path());
     let cancel = CancellationToken::new();
-    let one = trees.watch(&scene.root(), &cancel);
+    let one = trees.watch(&scene.root(), &cancel, &Progress::default());
     scene.put("one", "1");
-    let two = trees.watch(&scene.root(), &cancel);
+    let two = trees.watch(&scene.root(), &cancel, &Progress::default());
     scene.put("two", "2");
-    let first = one.end(&scene.root()).0;
-    let second = two.end(&scene.root()).0;
+    let first = one.end(&scene.root()).changes;
+    let second = two.end(&scene.root()).changes;
     let mut told: Vec<String> = first.into_iter().chain(second).map(|change| change.path).collect();
     told.sort();
     assert_eq!(told, ["one", "two"]);
@@ -141,9 +141,60 @@ fn whoever_has_no_time_says_so_and_goes_on_the_next_time() {
     let trees = Trees::within(scene.home.path());
     let cancel = CancellationToken::new();
     cancel.cancel();
-    let (changes, left) = trees.watch(&scene.root(), &cancel).end(&scene.root());
+    let Seen { changes, left, .. } = trees.watch(&scene.root(), &cancel, &Progress::default()).end(&scene.root());
     assert_eq!((changes.len(), left), (0, vec![Left { path: String::new(), why: Why::Slow }]));
-    assert!(trees.watch(&scene.root(), &CancellationToken::new()).end(&scene.root()).1.is_empty());
+    assert!(
+        trees.watch(&scene.root(), &CancellationToken::new(), &Progress::default()).end(&scene.root()).left.is_empty()
+    );
+}
+
+/// Somebody else looks at the tree, in this process or in another, and takes long; whoever waits can be stopped.
+#[test]
+fn whoever_waits_for_a_look_can_be_stopped() {
+    let scene = Scene::new();
+    let trees = Trees::within(scene.home.path());
+    let nobody = CancellationToken::new();
+    let running = trees.watch(&scene.root(), &nobody, &Progress::default());
+    scene.put("made", "by the command");
+    let stopped = CancellationToken::new();
+    stopped.cancel();
+    let slow = vec![Left { path: String::new(), why: Why::Slow }];
+    {
+        let _looks = lock(&running.place.tree);
+        let second = trees.watch(&scene.root(), &stopped, &Progress::default());
+        assert_eq!(second.end(&scene.root()).left, slow);
+    }
+    {
+        let file = File::open(trees.folder(scene.root().path()).join(ROOT)).unwrap();
+        flock(&file, FlockOperation::LockExclusive).unwrap();
+        let second = trees.watch(&scene.root(), &stopped, &Progress::default());
+        assert_eq!(second.end(&scene.root()).left, slow);
+    }
+    assert_eq!(lock(&running.place.work).running, 1, "the others are over");
+    let seen = running.end(&scene.root());
+    assert_eq!((seen.changes.len(), seen.left.len()), (1, 0));
+    scene.put("mine", "the user's");
+    let next = trees.watch(&scene.root(), &nobody, &Progress::default());
+    assert_eq!(next.end(&scene.root()).changes, [], "all are over, and what changed since is the user's");
+}
+
+#[test]
+fn on_the_way_out_a_look_has_only_a_moment() {
+    let scene = Scene::new();
+    let trees = Trees::within(scene.home.path());
+    let nobody = CancellationToken::new();
+    let running = trees.watch(&scene.root(), &nobody, &Progress::default());
+    scene.put("made", "by the command");
+    trees.leave();
+    let patience = |leaving: &Leaving| {
+        let until = Instant::now() + AFTER_MAX;
+        Patience { until, cancel: &nobody, leaving, progress: &Progress::default() }.is_over()
+    };
+    assert!(!patience(&trees.leaving), "what was done until then is still looked at");
+    assert_eq!(running.end(&scene.root()).changes.len(), 1);
+    let long_ago = Leaving::new();
+    long_ago.set(Instant::now().checked_sub(Duration::from_secs(60)).unwrap()).unwrap();
+    assert!(patience(&long_ago));
 }
 
 #[test]
@@ -151,7 +202,7 @@ fn a_list_is_read_as_it_was_written() {
     let known = |state| Known { stamp: 7, is_fresh: true, state };
     let hash = Hash::of("x");
     let files = Files::from([
-        ("a b".to_owned(), known(State::File { hash, program: true })),
+        ("a b".to_owned(), known(State::File { hash, program: true, private: true })),
         ("c".to_owned(), known(State::Link { hash })),
         ("d".to_owned(), Known { is_fresh: false, ..known(State::Large) }),
     ]);
@@ -168,10 +219,10 @@ fn what_has_not_changed_is_not_opened() {
     let (root, home) = (scene.root(), scene.home.path());
     let objects = Objects::within(home);
     let (cancel, until) = (CancellationToken::new(), Instant::now() + Duration::from_secs(600));
+    let patience = Patience { until, cancel: &cancel, leaving: &Leaving::new(), progress: &Progress::default() };
     // Long after the files were made.
-    let look = |old: &Files| {
-        Sweep { root: &root, home, objects: &objects, old, until, now_s: i64::MAX, cancel: &cancel }.look()
-    };
+    let look =
+        |old: &Files| Sweep { root: &root, home, objects: &objects, old, now_s: i64::MAX, patience: &patience }.look();
     let first = look(&Files::new());
     assert_eq!((first.files.len(), first.added, first.ended), (10_000, 8, None));
     fs::remove_dir_all(home.join("objects")).unwrap();

@@ -1,0 +1,61 @@
+//! How long somebody who looks at a tree, or waits for another who does, goes on.
+
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use max_team_core::rewind::Why;
+use tokio_util::sync::CancellationToken;
+
+use crate::progress::Progress;
+
+/// How often somebody who waits looks whether they still should.
+const AGAIN: Duration = Duration::from_millis(20);
+/// How long anybody looks once the program is about to end: whoever ends it waits for that.
+const LEAVE_MAX: Duration = Duration::from_secs(3);
+
+/// When the program was told to end, if it was.
+pub(super) type Leaving = OnceLock<Instant>;
+
+/// What keeps somebody at it, and what does not.
+pub(super) struct Patience<'a> {
+    pub(super) until: Instant,
+    pub(super) cancel: &'a CancellationToken,
+    pub(super) leaving: &'a Leaving,
+    pub(super) progress: &'a Progress,
+}
+
+impl Patience<'_> {
+    /// Whether it is over; says a word about what takes so long.
+    pub(super) fn is_over(&self) -> bool {
+        self.progress.say(|| "looking at the project".to_owned());
+        Instant::now() >= self.until || self.is_stopped()
+    }
+
+    /// Whether somebody else has ended it.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.cancel.is_cancelled() || self.leaving.get().is_some_and(|since| since.elapsed() >= LEAVE_MAX)
+    }
+
+    /// Tries until it can be had.
+    pub(super) fn wait<T>(&self, mut attempt: impl FnMut() -> Option<T>) -> Result<T, Why> {
+        loop {
+            if let Some(had) = attempt() {
+                return Ok(had);
+            }
+            if self.is_over() {
+                return Err(Why::Slow);
+            }
+            thread::park_timeout(AGAIN);
+        }
+    }
+
+    /// Waits for a lock. One whose holder panicked still guards plain data.
+    pub(super) fn lock<'m, T>(&self, mutex: &'m Mutex<T>) -> Result<MutexGuard<'m, T>, Why> {
+        self.wait(|| match mutex.try_lock() {
+            Ok(held) => Some(held),
+            Err(TryLockError::Poisoned(held)) => Some(PoisonError::into_inner(held)),
+            Err(TryLockError::WouldBlock) => None,
+        })
+    }
+}
