@@ -15,6 +15,7 @@ use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
 use max_team_llm::{Call, CallError, Request, Transcript};
 use max_team_tools::command::Walls;
 use max_team_tools::{Cx, Output, Progress, Registry, ToolError};
+use tokio_util::sync::CancellationToken;
 
 use super::images::{Witness, runs_on};
 use super::{Agent, millis};
@@ -113,12 +114,14 @@ impl Agent {
         Box::pin(async move {
             let started = Instant::now();
             floor.vacated(&action.target).await;
+            let gone = CancellationToken::new();
+            let _here = gone.clone().drop_guard();
             let shared = Arc::clone(&floor.shared);
             let done = tokio::task::spawn_blocking(move || {
                 let named = action.parameters.iter().find(|(name, _)| name == SETTLE);
                 let settled = named.and_then(|(_, name)| Settled::named(name)).unwrap_or(Settled::Left);
                 let (journal, session, fence) = (&shared.journal, floor.session, Some(floor.fence.clone()));
-                let merger = Merger { journal, session, fence, actor, key: merged };
+                let merger = Merger { journal, session, fence, actor, gone: Some(gone), key: merged };
                 let came_to = worktree::settle(&shared, &action.target, settled, action.after, &merger);
                 format!("{}\n\n{came_to}", action.said)
             });

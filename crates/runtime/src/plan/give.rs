@@ -16,6 +16,7 @@ use max_team_core::team::Settings;
 use max_team_journal::Commit;
 use max_team_tools::command::Walls;
 use max_team_tools::{Store, git};
+use tokio_util::sync::CancellationToken;
 
 use super::apart::{self, Apart};
 use super::check::{self, Leaves, Look};
@@ -168,6 +169,8 @@ impl PlanLoop {
         let (session, fence) = (self.floor.session, Some(self.floor.fence.clone()));
         let key = format!("{} {} {attempt}", self.stream, task.id);
         Some(Box::pin(async move {
+            let gone = CancellationToken::new();
+            let _here = gone.clone().drop_guard();
             let looked = tokio::task::spawn_blocking(move || {
                 let apart = match worker.map(|worker| Apart::of(&worker, &shared, &sight, &cancel)).transpose() {
                     Ok(apart) => apart,
@@ -199,7 +202,8 @@ impl PlanLoop {
                 let mut findings = check::look(&look, &cancel);
                 if let Some(apart) = apart.filter(|_| findings.proof != Proof::Failed) {
                     let (journal, actor) = (&shared.journal, "plan".to_owned());
-                    apart.merge(&mut findings, &sight, &Merger { journal, session, fence, actor, key }, &cancel);
+                    let merger = Merger { journal, session, fence, actor, gone: Some(gone), key };
+                    apart.merge(&mut findings, &sight, &merger, &cancel);
                 }
                 findings
             });

@@ -9,6 +9,7 @@ use max_team_core::message::Principal;
 use max_team_core::rewind::{Change, FilesChanged, Left, State, Why};
 use max_team_journal::{Fence, Journal, Strength};
 use max_team_tools::rewind::Ground;
+use tokio_util::sync::CancellationToken;
 
 use crate::error::RuntimeError;
 use crate::post;
@@ -24,6 +25,8 @@ pub(crate) struct Merger<'a> {
     pub(crate) fence: Option<Fence>,
     /// Who does it.
     pub(crate) actor: String,
+    /// Fires when whoever began it is gone; a person at a command waits to the end.
+    pub(crate) gone: Option<CancellationToken>,
     /// What it is called: of a call, its agent's stream and its key.
     pub(crate) key: String,
 }
@@ -56,7 +59,19 @@ impl Merger<'_> {
         commit.actor.clone_from(&self.actor);
         commit.appends.push(append(&session::stream(self.session), &Event::FilesChanged(changed), &self.actor)?);
         commit.blobs = blobs;
-        self.journal.commit_blocking(commit)?;
+        let Some(gone) = &self.gone else {
+            self.journal.commit_blocking(commit)?;
+            return Ok(());
+        };
+        let stored = tokio::runtime::Handle::current().block_on(async {
+            tokio::select! {
+                biased;
+                stored = self.journal.commit(commit) => Some(stored),
+                () = gone.cancelled() => None,
+            }
+        });
+        // Nobody waits for it any more, nor knows whether it was stored: nothing is touched, and the next process does it.
+        stored.ok_or(RuntimeError::NotOpen(self.session))??;
         Ok(())
     }
 }
@@ -70,6 +85,7 @@ pub fn note_accepted(
 ) -> Result<(), RuntimeError> {
     // The copy of a fork has no agent: its session is the one that works in it.
     let Some(session) = post::session_at(journal, &format!("agent/{copy}")) else { return Ok(()) };
-    let merger = Merger { journal, session, fence: None, actor: by.address(), key: format!("accept {copy}") };
+    let merger =
+        Merger { journal, session, fence: None, actor: by.address(), gone: None, key: format!("accept {copy}") };
     merger.note(project, changes)
 }
