@@ -10,7 +10,7 @@ use super::{
 };
 use crate::event::Event;
 use crate::limits::{
-    LIST_BLOCKERS_MAX, LIST_DESCRIPTION_BYTES_MAX, LIST_METADATA_BYTES_MAX, LIST_OWNER_CHARS_MAX,
+    LIST_BLOCKERS_MAX, LIST_DECLINED_MAX, LIST_DESCRIPTION_BYTES_MAX, LIST_METADATA_BYTES_MAX, LIST_OWNER_CHARS_MAX,
     LIST_SUBJECT_CHARS_MAX, LIST_TASKS_MAX,
 };
 
@@ -225,8 +225,11 @@ fn given(item: &Item, owner: Option<&str>, doer: &Doer) -> Result<Vec<Event>, Re
     fits(Field::Owner, owner.chars().count(), LIST_OWNER_CHARS_MAX)?;
     let mut state = State { status: Status::Pending, owner, holder: None, ..now.clone() };
     match what {
-        Move::Released(Why::GivenBack) if !doer.steers => drop(state.declined.insert(doer.at.clone())),
         _ if doer.steers => state.declined.clear(),
+        // Behind the last place nobody is handed it any more, whoever else gives it back.
+        Move::Released(Why::GivenBack) if state.declined.len() < LIST_DECLINED_MAX => {
+            state.declined.insert(doer.at.clone());
+        }
         _ => {}
     }
     Ok((state != *now).then(|| moved(item, what, state, doer)).into_iter().collect())

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use max_team_core::message::Principal;
 use max_team_core::policy::Sight;
 use max_team_core::rewind::Change;
-use max_team_journal::{Journal, Options};
+use max_team_journal::{Journal, JournalError, Options};
 use max_team_runtime::rewind::note_accepted;
 use max_team_tools::copy::{Accept, Copies, Copy, CopyError, Fate, Merged, Review};
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ use super::table::{short, table};
 use crate::args;
 use crate::exit::{Exit, Stop};
 use crate::headless::talk;
-use crate::setup::Place;
+use crate::setup::{self, Place};
 use crate::terminal::text::clean;
 use crate::words::Lang;
 
@@ -172,8 +172,12 @@ impl Desk {
         let files = (!files.is_empty()).then_some(files);
         let accept = Accept { files, whole: false, shown: None, sight: &Sight::default() };
         let (name, project) = (copy.id().to_owned(), copy.project().to_owned());
-        // Without a journal there is no session to write it down in.
-        let journal = Journal::find(&self.home, Options::default()).ok();
+        // Without a journal there is no session to write it down in; one that cannot be opened is no reason to take it unwritten.
+        let journal = match Journal::find(&self.home, Options::default()) {
+            Ok(journal) => Some(journal),
+            Err(JournalError::Absent { .. }) => None,
+            Err(error) => return Err(setup::stop(&error).into()),
+        };
         let mut note = |changes: &[Change]| match &journal {
             Some(journal) => {
                 note_accepted(journal, (&name, &project), &self.by, changes).map_err(|error| error.to_string())

@@ -176,7 +176,10 @@ impl Agent {
 
     /// Turns in a row that it begins though nobody who leads it wants anything.
     fn echoes_max(&self) -> u32 {
-        let ever = if self.lead { self.floor.count_mates().map_or(0, |(_, ever)| ever) } else { return ECHOES_MAX };
+        if !self.lead {
+            return ECHOES_MAX;
+        }
+        let ever = self.floor.count_mates().map_or(0, |(_, ever)| ever);
         UNASKED_TURNS_MAX.saturating_add(u32::try_from(ever).unwrap_or(u32::MAX).saturating_mul(2))
     }
 
