@@ -354,6 +354,9 @@ pub struct TurnStarted {
     /// Nobody waits for what comes of it; only that it is over is told.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quiet: bool,
+    /// How many letters of colleagues in a row led to it.
+    #[serde(default, skip_serializing_if = "crate::message::is_none")]
+    pub hops: u32,
 }
 
 impl TurnStarted {

@@ -267,8 +267,12 @@ pub const MEMORY_WRITE_TRIES_MAX: u32 = 8;
 /// Bytes of a file that memories are imported from.
 pub const MEMORY_FILE_BYTES_MAX: usize = 256 << 10;
 
-/// Turns in a row that a teammate begins for nobody but colleagues; then it rests until its lead or the user writes.
+/// Turns in a row that a teammate begins for nobody but colleagues, where these write because of each other (`HOPS_MAX`); then
+/// it rests until its lead or the user writes.
 pub const ECHOES_MAX: u32 = 50;
+/// Letters in a row, each written because of the one before, that are still about something. Who is written to by many, once
+/// each, is not in a circle, however often that is.
+pub const HOPS_MAX: u32 = 100;
 /// Turns in a row that a lead begins without a word from the user, besides two for each teammate that it ever had; then it
 /// leaves its mail until the user writes.
 pub const UNASKED_TURNS_MAX: u32 = 200;

@@ -131,8 +131,8 @@ pub struct Assignment {
     pub life: Life,
 }
 
-fn is_none(depth: &u32) -> bool {
-    *depth == 0
+pub(crate) fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// One letter.
@@ -156,6 +156,9 @@ pub struct Envelope {
     pub cause: Option<String>,
     /// When.
     pub sent_at_ms: i64,
+    /// How many letters of colleagues led to it, each written because of the one before, since a person or the lead had a word.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub hops: u32,
 }
 
 impl Envelope {
@@ -168,7 +171,7 @@ impl Envelope {
         body: Value,
         sent_at_ms: i64,
     ) -> Self {
-        Self { id, from: from.into(), to: to.into(), kind, body, reply_to: None, cause: None, sent_at_ms }
+        Self { id, from: from.into(), to: to.into(), kind, body, reply_to: None, cause: None, sent_at_ms, hops: 0 }
     }
 
     /// The same as the answer to another, if it is one.

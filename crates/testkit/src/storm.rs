@@ -1,9 +1,10 @@
 //! Mail among many agents, while their program is killed again and again.
 //!
-//! A lead starts the agents; each writes so many letters to the others in turn, half of them in its first turn and half
-//! in its second, several with each answer. What the model says follows from the conversation alone, so a program that
-//! was killed may ask again. At the end the conversations themselves are the proof: each letter must stand in the input
-//! of its reader's turns once, and those of one writer in the order in which they were written.
+//! A lead starts the agents, and tells them to begin when all are there; each writes so many letters to the others in turn,
+//! half of them in the turn that then begins and half in later ones, several with each answer. What the model says follows
+//! from the conversation alone, so a program that was killed may ask again. At the end the conversations themselves are the
+//! proof: each letter must stand in the input of its reader's turns once, and those of one writer in the order in which they
+//! were written.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,7 +26,7 @@ const LOOK: Duration = Duration::from_micros(200);
 /// How long nothing may happen.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 /// Requests of an agent beside those that write letters: the ends of its turns.
-const OTHER_REQUESTS: usize = 4;
+const OTHER_REQUESTS: usize = 5;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Storm {
@@ -110,10 +111,19 @@ impl Storm {
                 reply.tool(format!("toolu_{at}"), "spawn_teammate", input)
             };
             let last = self.agents.min(done + STARTED_AT_ONCE);
-            let all = || (done..last).fold(Reply::new().chunk(usize::MAX), spawn);
-            return Some(if done < last { all() } else { Reply::text("Noted.") });
+            let begin = || json!({ "to": "team", "message": "Begin." });
+            return Some(match done {
+                _ if done < last => (done..last).fold(Reply::new().chunk(usize::MAX), spawn),
+                _ if done == last => Reply::new().tool("toolu_begin", "send_message", begin()),
+                _ => Reply::text("Noted."),
+            });
         };
-        let half = if texts.len() == 1 { self.quota() / 2 } else { self.quota() };
+        if texts.len() == 1 {
+            return Some(Reply::text("Ready."));
+        }
+        // As many letters come to each as it writes: as long as some are missing, there will be another turn for the rest.
+        let is_first = texts.len() == 2 && texts.iter().map(|text| letters(text).count()).sum::<usize>() < self.quota();
+        let due = if is_first { self.quota() / 2 } else { self.quota() };
         let mut book = book.lock().unwrap_or_else(PoisonError::into_inner);
         let told: Vec<String> = texts.into_iter().skip(1).collect();
         let known = book.entry(me).or_default();
@@ -125,19 +135,15 @@ impl Storm {
             let input = json!({ "to": format!("a{to}"), "message": format!("{me}>{to}#{number}") });
             reply.tool(format!("toolu_{number}"), "send_message", input)
         };
-        let last = half.min(done + self.at_once);
+        let last = due.min(done + self.at_once);
         Some(if done < last { (done..last).fold(Reply::new().chunk(usize::MAX), write) } else { Reply::text("Good.") })
     }
 
     fn judge(self, mut calm: Calm, reader: usize, told: Option<&Vec<String>>) -> Calm {
         let mut came: HashMap<usize, Vec<usize>> = HashMap::new();
-        for line in told.into_iter().flatten().flat_map(|text| text.lines()) {
-            let Some((writer, rest)) = line.split_once('>') else { continue };
-            let Some((to, number)) = rest.split_once('#') else { continue };
-            if let (Ok(writer), Ok(to), Ok(number)) = (writer.parse::<usize>(), to.parse::<usize>(), number.parse()) {
-                assert_eq!(to, reader, "a letter came to the wrong reader: `{line}`");
-                came.entry(writer).or_default().push(number);
-            }
+        for (writer, to, number) in told.into_iter().flatten().flat_map(|text| letters(text)) {
+            assert_eq!(to, reader, "letter {number} of {writer} came to the wrong reader");
+            came.entry(writer).or_default().push(number);
         }
         for writer in (0..self.agents).filter(|writer| *writer != reader) {
             let came = came.remove(&writer).unwrap_or_default();
@@ -152,6 +158,15 @@ impl Storm {
         }
         calm
     }
+}
+
+/// The letters in what somebody was told: who wrote, to whom, and which one it was.
+fn letters(text: &str) -> impl Iterator<Item = (usize, usize, usize)> {
+    text.lines().filter_map(|line| {
+        let (writer, rest) = line.split_once('>')?;
+        let (to, number) = rest.split_once('#')?;
+        Some((writer.parse().ok()?, to.parse().ok()?, number.parse().ok()?))
+    })
 }
 
 /// Waits for the end, with its code; or until it is time, and kills.

@@ -22,6 +22,7 @@ impl Turn {
                 let current = Current::new(started.turn, started.assignment.clone());
                 self.current = Some(Current { quiet: started.quiet, ..current });
                 self.echoes = if started.quiet { self.echoes.saturating_add(1) } else { 0 };
+                self.hops = started.hops;
                 self.phase = Phase::Ready;
                 self.push(Message::user(started.told()), true);
             }

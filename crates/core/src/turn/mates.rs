@@ -65,6 +65,11 @@ impl Turn {
         self.echoes
     }
 
+    /// How many letters of colleagues, each written because of the one before, led to its last turn.
+    pub fn hops(&self) -> u32 {
+        self.hops
+    }
+
     /// What it has asked of others.
     pub fn requests(&self) -> &Requests {
         &self.requests

@@ -71,6 +71,9 @@ pub struct Turn {
     /// Turns since somebody other than a colleague wanted something of it.
     #[serde(default)]
     echoes: u32,
+    /// How many letters of colleagues in a row led to its last turn.
+    #[serde(default)]
+    hops: u32,
     /// Its commands that run in the background.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     commands: Vec<CommandBegun>,
@@ -347,6 +350,8 @@ pub enum Input {
         letters: Vec<EnvelopeId>,
         /// Nobody waits for what comes of it.
         quiet: bool,
+        /// How many letters of colleagues in a row led to it.
+        hops: u32,
     },
     /// Everything so far is to be summed up.
     Compact {

@@ -150,6 +150,7 @@ impl World {
             recall: None,
             letters: Vec::new(),
             quiet: false,
+            hops: 0,
         })
     }
 

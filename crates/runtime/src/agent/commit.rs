@@ -198,6 +198,10 @@ impl Agent {
             commit.strength = Strength::Full;
         }
         commit.sends = extra.sends;
+        if self.turn.mate().is_some() {
+            let hops = self.turn.hops().saturating_add(1);
+            commit.sends.iter_mut().for_each(|letter| letter.hops = hops);
+        }
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {
                 // The user is about to be told that nobody will read it.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use max_team_core::chat::{Message, Part};
 use max_team_core::event::{LlmIntent, Outcome};
+use max_team_core::limits::CALLS_PER_ANSWER_MAX;
 use max_team_core::policy::{Action, Class, Deed, Settled};
 use max_team_core::team::Model;
 use max_team_core::turn::{Effect, Input, Obstacle, Prepared, SETTLE, call_key};
@@ -24,10 +25,6 @@ use crate::rewind::Merger;
 use crate::shared::{lock, now_ms};
 use crate::stream::{self, Sayer};
 use crate::worktree;
-
-/// Calls that are looked at on the loop's own thread; more of them are worth another one. Teammates who begin with the same
-/// answer begin together, so that the first can write to the last: this is as many as a team usually has.
-const LOOKED_AT_ONCE_MAX: usize = 16;
 
 /// What an effect is called while it is under way.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -306,9 +303,11 @@ impl Agent {
 
 /// Looks at the calls that an answer begins with, as long as looking is only looking: what reads nothing but a
 /// file's name and size is not worth a thread. The first call that changes something is left for later.
+///
+/// All that are ever run of an answer, because teammates who begin with one answer begin together: the first may write to the last.
 fn look_at_once(registry: &Registry, cx: &Cx, call: u32, message: &Message) -> Vec<Prepared> {
     let is_pure = |name: &str| registry.get(name).is_some_and(|tool| tool.spec().class == Class::Pure);
-    let first = message.tool_uses().enumerate().take(LOOKED_AT_ONCE_MAX);
+    let first = message.tool_uses().enumerate().take(CALLS_PER_ANSWER_MAX);
     let pure = first.take_while(|(_, (_, name, _))| is_pure(name));
     pure.map(|(index, (_, name, input))| look_at(registry, cx, call_key(call, index), name, input)).collect()
 }

@@ -12,7 +12,7 @@ use max_team_core::event::{End, Event, QuestionAsked, Short, Stopper, TurnEnded}
 use max_team_core::hash::Hash;
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::ledger::dollars;
-use max_team_core::limits::{ECHOES_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
+use max_team_core::limits::{ECHOES_MAX, HOPS_MAX, MAIL_TOLD_BYTES_MAX, UNASKED_TURNS_MAX};
 use max_team_core::mates::{Life, Teammate, parting};
 use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::Budget;
@@ -168,7 +168,7 @@ impl Agent {
             told.push(letter);
         }
         let (_, is_quiet) = self.occasion(&told);
-        if is_quiet && self.turn.echoes() >= self.echoes_max() {
+        if is_quiet && self.turn.echoes() >= self.echoes_max() && (self.lead || hops(&told) > HOPS_MAX) {
             return self.rest_from_echoes().await;
         }
         self.begin(&told).await
@@ -189,9 +189,10 @@ impl Agent {
         self.noted = true;
         let Some((engaged, mate)) = self.turn.engaged().zip(self.turn.mate()) else { return Ok(()) };
         let text = format!(
-            "`{}` has worked for colleagues {ECHOES_MAX} times in a row without a word from you or the user. It leaves its mail \
-             unread until one of you writes to it.",
-            mate.name
+            "`{}` has worked for colleagues {} times in a row without a word from you or the user, and they only answer each \
+             other. It leaves its mail unread until one of you writes to it.",
+            mate.name,
+            self.turn.echoes()
         );
         let letter = Envelope::new(
             derived(&[self.stream.as_bytes(), &self.head.to_be_bytes(), b"echoes"]),
@@ -243,6 +244,7 @@ impl Agent {
             recall,
             letters: letters.iter().skip(1).map(|letter| letter.id).collect(),
             quiet,
+            hops: if quiet && !self.lead { hops(letters) } else { 0 },
         }
     }
 
@@ -547,6 +549,11 @@ pub(crate) fn is_note(letter: &Envelope, to_lead: bool) -> bool {
         Kind::TeammateTerminated | Kind::Undelivered => !to_lead,
         kind => kind == Kind::FilesRewound,
     }
+}
+
+/// How many letters of colleagues in a row led to what has come: the shortest way there is.
+fn hops(letters: &[Envelope]) -> u32 {
+    letters.iter().map(|letter| letter.hops).min().unwrap_or_default()
 }
 
 /// Whether a letter tells that somebody was stopped by a person, who needs not be told.

@@ -465,7 +465,7 @@ async fn two_who_only_answer_each_other_come_to_rest() {
         let turn = format!(
             "    - parts: [{{tool: send_message, input: {{to: {to}, message: and you?}}}}]\n    - text: Asked.\n"
         );
-        turn.repeat(max_team_core::limits::ECHOES_MAX as usize + 10)
+        turn.repeat(max_team_core::limits::ECHOES_MAX as usize + 60)
     };
     let spawn = |name: &str| {
         format!("      - {{tool: spawn_teammate, input: {{name: {name}, role: talker, prompt: Talk.}}}}\n")
@@ -485,4 +485,53 @@ async fn two_who_only_answer_each_other_come_to_rest() {
     assert!(told.contains("leaves its mail unread until one of you writes to it."), "{told}");
     let turns = ended(&heard, "ann").len();
     assert!((50..=60).contains(&turns), "{turns}");
+}
+
+/// Otherwise the first writes to somebody who is not there yet, and how many are depends on the machine's speed.
+#[tokio::test]
+async fn as_many_as_an_answer_may_start_begin_together() {
+    let folder = project();
+    let journal = Journal::memory();
+    let last = max_team_core::limits::CALLS_PER_ANSWER_MAX - 1;
+    let spawn =
+        |at: usize| format!("      - {{tool: spawn_teammate, input: {{name: m{at}, role: r, prompt: Be ready.}}}}\n");
+    let ready: String = (1..=last).map(|at| format!("  m{at}: [{{text: Ready.}}, {{text: Heard.}}]\n")).collect();
+    let script = format!(
+        "answers:\n  - parts:\n{}{}members:\n  m0:\n    - parts: [{{tool: send_message, input: {{to: m{last}, message: hello}}}}]\n    - text: Sent.\n{ready}",
+        (0..=last).map(spawn).collect::<String>(),
+        "  - text: Noted.\n".repeat(2 * last),
+    );
+    let team = house_of(&journal, folder.path(), &script);
+    let (_, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    assert_eq!(letters(&journal, Kind::Text), ["hello"]);
+    let log = events(&journal);
+    let begun = log.iter().rposition(|(_, event)| matches!(event, Event::AgentStarted(_)));
+    let second_answer = log.iter().enumerate().filter(|(_, (_, event))| matches!(event, Event::LlmEnded(_))).nth(1);
+    assert_eq!(started(&journal, GENERAL).len(), last + 1);
+    assert!(begun < second_answer.map(|(at, _)| at), "nobody has said anything before all are there");
+}
+
+/// Whoever many write to works often for nobody but colleagues, and is in no circle with them.
+#[tokio::test]
+async fn letters_that_answer_nothing_are_read_however_many_they_are() {
+    let (folder, journal) = (project(), Journal::memory());
+    let times = max_team_core::limits::ECHOES_MAX as usize + 10;
+    let sends =
+        "    - parts: [{tool: send_message, input: {to: ben, message: news}}]\n    - text: Sent.\n".repeat(times);
+    let script = format!(
+        "answers:\n  - parts:\n      - {{tool: spawn_teammate, input: {{name: ann, role: r, prompt: Wait.}}}}\n      - {{tool: spawn_teammate, input: {{name: ben, role: r, prompt: Wait.}}}}\n{}members:\n  ann:\n    - text: Ready.\n{sends}  ben:\n{}",
+        "  - text: Well.\n".repeat(4),
+        "    - text: Read.\n".repeat(times + 1),
+    );
+    let team = house_of(&journal, folder.path(), &script);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    for _ in 0..times {
+        order(&team, Command::Write { session, to: vec!["ann".into()], text: "go".into() }).await.unwrap();
+        rest(&mut notices).await;
+    }
+    let turns =
+        events(&journal).into_iter().filter(|(_, event)| matches!(event, Event::TurnStarted(turn) if turn.hops == 1));
+    assert_eq!(turns.count(), times, "each letter has begun a turn of its reader's");
 }

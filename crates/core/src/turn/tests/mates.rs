@@ -115,7 +115,7 @@ impl Team {
         self.next += 1;
         let body = json!({ "end": kind == Kind::Shutdown });
         let (id, cause, sent_at_ms) = (EnvelopeId::new(id(self.next)), None, self.at_ms);
-        Envelope { id, from: from.into(), to: to.into(), kind, body, reply_to, cause, sent_at_ms }
+        Envelope { id, from: from.into(), to: to.into(), kind, body, reply_to, cause, sent_at_ms, hops: 0 }
     }
 
     fn send(&mut self, from: &str, to: &str, kind: Kind, reply_to: Option<EnvelopeId>) -> EnvelopeId {
@@ -164,6 +164,7 @@ impl Team {
             recall: None,
             letters: Vec::new(),
             quiet: false,
+            hops: 0,
         });
     }
 

@@ -197,6 +197,7 @@ pub(super) fn started(assignment: Option<Assignment>) -> Event {
         recall: None,
         letters: Vec::new(),
         quiet: false,
+        hops: 0,
     })
 }
 

@@ -308,6 +308,7 @@ pub(crate) fn started(text: &str) -> Event {
         recall: None,
         letters: Vec::new(),
         quiet: false,
+        hops: 0,
     })
 }
 
