@@ -15,8 +15,8 @@ use jiff::Timestamp;
 use max_team_core::chat::Answer;
 use max_team_core::limits::{ANSWER_BYTES_MAX, ERROR_BODY_BYTES_MAX};
 use max_team_core::recovery::Failure;
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap};
-use reqwest::{Response, redirect};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use reqwest::{Method, Response, redirect};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
@@ -139,13 +139,15 @@ impl Client {
     async fn send(&self, endpoint: &Endpoint, request: &Request) -> Result<Response, Fault> {
         let http = self.http(endpoint).map_err(|problem| Fault::new(Failure::Network, problem))?;
         let accept = if request.wire.stream { "text/event-stream, application/json" } else { "application/json" };
+        // Put together by hand: a builder would go through the headers one by one, for each request of each agent.
         let post = || {
-            http.post(endpoint.url().clone())
-                .headers(endpoint.headers().clone())
-                .header(CONTENT_TYPE, "application/json")
-                .header(ACCEPT, accept)
-                .body(request.body.clone())
-                .send()
+            let mut post = reqwest::Request::new(Method::POST, endpoint.url().clone());
+            let mut headers = endpoint.headers().clone();
+            headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
+            headers.entry(ACCEPT).or_insert(HeaderValue::from_static(accept));
+            *post.headers_mut() = headers;
+            *post.body_mut() = Some(request.body.clone().into());
+            http.execute(post)
         };
         let origin = endpoint.origin();
         let mut sent = self.idle(post()).await?;

@@ -303,7 +303,8 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
 ) -> anyhow::Result<Exit> {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(TOOL_THREADS_MAX).build()?;
-    let exit = runtime.block_on(async {
+    let mut exit = Ok(Exit::Ok);
+    let whole = async {
         let exit = face(Signals::listen()?).await;
         let mut again = Signals::listen()?;
         let closed = tokio::select! {
@@ -315,7 +316,8 @@ fn drive<F: Future<Output = anyhow::Result<Exit>>>(
         let exit = exit?;
         closed?;
         anyhow::Ok(exit)
-    });
+    };
+    max_team_runtime::block_on(&runtime, std::pin::pin!(async { exit = whole.await }));
     // A tool that does not stop must not keep the program: its intent is in the journal.
     runtime.shutdown_background();
     exit

@@ -7,6 +7,7 @@
 mod agent;
 mod audit;
 mod beat;
+mod bottom;
 mod cache;
 mod census;
 mod error;
@@ -36,6 +37,7 @@ mod worktree;
 pub mod yaml;
 
 pub use audit::{AuditLevel, AuditOptions};
+pub use bottom::block_on;
 pub use cache::Caches;
 pub use census::{
     Allowed, Census, Cost, Doing, Enrolled, Fate, Filter, Found, Letter, Met, Person, PlanLine, Reason, Record,

@@ -71,7 +71,6 @@ impl Headless {
         started: Instant,
         stopped: Option<Exit>,
     ) -> anyhow::Result<Exit> {
-        let status = self.handle.status(session).await?;
         let mut exit = stopped.unwrap_or_else(|| Exit::of(&ended.end));
         if exit == Exit::Ok && (!tally.unasked.is_empty() || !tally.denials.is_empty()) {
             exit = Exit::Denied;
@@ -79,19 +78,23 @@ impl Headless {
         if let (Exit::Ok, Some((plan, ..))) = (exit, tally.plan_to_tell()) {
             exit = Exit::of_plan(&self.handle.plan(*plan)?);
         }
-        let result = stream_json::Result {
-            session,
-            ended,
-            rounds: tally.rounds,
-            duration_ms: millis(started),
-            api_ms: tally.api_ms,
-            first_ms: tally.first_ms,
-            denials: &tally.denials,
-            status: &status,
-        };
         match self.format {
+            // What everybody has spent is only asked for by those who are told.
             Format::Text => self.print_text(ended)?,
-            Format::Json | Format::StreamJson => self.print_line(&result.json())?,
+            Format::Json | Format::StreamJson => {
+                let status = self.handle.status(session).await?;
+                let result = stream_json::Result {
+                    session,
+                    ended,
+                    rounds: tally.rounds,
+                    duration_ms: millis(started),
+                    api_ms: tally.api_ms,
+                    first_ms: tally.first_ms,
+                    denials: &tally.denials,
+                    status: &status,
+                };
+                self.print_line(&result.json())?;
+            }
         }
         if let Some(words) = self.lang.ended_because(&ended.end) {
             talk(&words);
