@@ -190,6 +190,7 @@ impl House {
             skills: self.shared.callable_skills(&floor.root),
         };
         if resumed {
+            floor.know_list()?;
             floor.sweep_tasks().await?;
         }
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };
@@ -325,6 +326,7 @@ impl House {
                 let floors: Vec<Arc<Floor>> = lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
                 for floor in &floors {
                     floor.ring_all();
+                    drop(floor.hear_of_list());
                     // What cannot be read now is looked at with the next nudge.
                     drop(floor.wake_claimers());
                 }

@@ -74,6 +74,8 @@ pub(crate) struct Floor {
     /// Its teammates.
     mates: Mutex<mates::Mates>,
     lead_name: OnceLock<String>,
+    /// Entries of the shared list's stream that were looked through for what other processes have written.
+    listed: Mutex<u64>,
     /// Whoever waits for a model holds one of it.
     pub calling: Arc<()>,
     chairs: Mutex<HashMap<String, Chair>>,
@@ -114,6 +116,7 @@ impl Floor {
             claims: Mutex::new(HashMap::new()),
             mates: Mutex::new(None),
             lead_name: OnceLock::new(),
+            listed: Mutex::new(0),
             calling: Arc::default(),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),

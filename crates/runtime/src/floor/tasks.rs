@@ -11,12 +11,15 @@ use max_team_core::tasks::{Doer, Input, Item, Status, Why};
 use super::Floor;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
-use crate::shared::{commit_at, now_ms};
-use crate::tasks::{Change, TaskLists};
+use crate::rows::event_of;
+use crate::shared::{commit_at, lock, now_ms};
+use crate::tasks::{self, Change, TaskLists};
 use crate::{rows, session};
 
 /// What a task is called that is meant for the user.
 const USER: &str = "user";
+/// Entries of the list's stream that are read at once.
+const LIST_READ: usize = 256;
 
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
@@ -56,6 +59,32 @@ impl Floor {
             left -= usize::from(!is_meant);
             self.ring(&address);
         }
+        Ok(())
+    }
+
+    /// People in other processes may have changed the list: whoever watches hears of it as if it had been here. What our own
+    /// agents have written was told when they did.
+    pub(crate) fn hear_of_list(self: &Arc<Self>) -> Result<(), RuntimeError> {
+        let mut listed = lock(&self.listed);
+        loop {
+            let entries = self.shared.journal.read(&tasks::stream(self.session), *listed, LIST_READ)?;
+            for entry in &entries {
+                *listed = entry.stream_seq;
+                let user = entry.actor.strip_prefix("user/");
+                let (Some(user), Ok(event)) = (user, event_of(entry)) else { continue };
+                let (from, at_ms) = (Arc::new(Origin::named(user)), entry.at_ms);
+                let event = Arc::new(event);
+                self.shared.herald.tell(Notice::Event { session: self.session, from, at_ms, event });
+            }
+            if entries.len() < LIST_READ {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What was written before this process came is known from the list itself.
+    pub(crate) fn know_list(&self) -> Result<(), RuntimeError> {
+        *lock(&self.listed) = self.shared.journal.head(&tasks::stream(self.session))?;
         Ok(())
     }
 
