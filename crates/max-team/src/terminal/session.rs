@@ -337,6 +337,7 @@ impl Session {
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
+                self.was_read(&started.letters);
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());
