@@ -336,6 +336,8 @@ pub struct Asked {
     pub rule: String,
     /// What a "yes, always" is remembered as.
     pub memory: Memory,
+    /// Since when.
+    pub at_ms: i64,
 }
 
 /// How a session stands.

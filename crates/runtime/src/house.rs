@@ -640,7 +640,8 @@ impl House {
     fn asked(&self, session: SessionId, lead: AgentId) -> Result<Vec<Asked>, RuntimeError> {
         let lead = session::agent_stream(lead);
         let mut inbox = Post::new(&self.shared.journal).inbox()?;
-        inbox.retain(|pending| pending.session == Some(session));
+        // What somebody has answered meanwhile is heard by whoever asked, and asked of nobody else.
+        inbox.retain(|pending| pending.session == Some(session) && pending.noted.is_none());
         inbox.sort_by_key(|pending| pending.row.address != lead);
         let table = rows::agents_of(&session.to_string());
         let mut asked = Vec::new();
@@ -655,8 +656,8 @@ impl House {
                 None => mate.map(|_| given.title.clone()),
             });
             let color = mate.map(|mate| mate.color.clone());
-            let (question, action) = (row.question, *action);
-            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, memory });
+            let (question, action, at_ms) = (row.question, *action, row.at_ms);
+            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, memory, at_ms });
         }
         Ok(asked)
     }

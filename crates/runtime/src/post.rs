@@ -157,7 +157,7 @@ impl<'j> Post<'j> {
     }
 
     /// The first answer in the asker's mailbox.
-    fn noted(&self, row: &InboxRow) -> Result<Option<Noted>, RuntimeError> {
+    pub(crate) fn noted(&self, row: &InboxRow) -> Result<Option<Noted>, RuntimeError> {
         let mail = self.journal.pending_mail(&row.address)?;
         Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
     }

@@ -111,6 +111,9 @@ impl Session {
         self.turns = self.turns.max(1);
         self.quiet = false;
         self.acts.push(Act::Propose { draft: Box::new(draft), source });
+            if asked.agent != Some(self.lead) {
+                self.crew.resume(asked);
+            }
     }
 
     pub(in super::super) fn decide(&mut self, question: QuestionId, say: Say) {
