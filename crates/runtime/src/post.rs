@@ -275,10 +275,11 @@ impl<'j> Post<'j> {
         self.send(by, key, plan_stream(plan), Kind::Shutdown, body).await
     }
 
-    /// Stops whatever a session's lead is doing. Returns the mailbox it went to.
-    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, lead: AgentId) -> Result<String, RuntimeError> {
-        let body = json!({ "by": person(by) });
-        self.send(by, key, session::agent_stream(lead), Kind::Shutdown, body).await
+    /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it. Returns the
+    /// mailbox it went to.
+    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<String, RuntimeError> {
+        let body = json!({ "by": person(by), "stopped": true });
+        self.send(by, key, session::agent_stream(agent), Kind::Shutdown, body).await
     }
 
     /// Edits that do not fit what the plan says are refused before anybody is bothered with them.

@@ -18,6 +18,7 @@ use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
+use super::background::Background;
 use super::crew::Crew;
 use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
@@ -72,6 +73,7 @@ pub(super) struct Session {
     plans: Plans,
     list: List,
     crew: Crew,
+    background: Background,
     pub(super) questions: Questions,
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
@@ -115,6 +117,7 @@ impl Session {
             plans: Plans::default(),
             list: List::default(),
             crew: Crew::new(lang, settings.clone()),
+            background: Background::default(),
             settings,
             models,
             questions: Questions::default(),
@@ -307,6 +310,7 @@ impl Session {
                 self.questions.clear();
                 self.transcript.stop();
                 self.crew.clear();
+                self.background.clear();
                 self.plans = Plans::default();
                 vec![Item::Row(Row::Error(format!("{error}\n{}", self.lang.stopped_house())))]
             }
@@ -333,11 +337,11 @@ impl Session {
                 self.turns = self.turns.max(1);
                 self.read.clear();
                 self.was_read(&[started.envelope]);
+                self.was_read(&started.letters);
             }
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
             Event::ToolDone(done) => self.questions.close(from.agent, &done.key),
-                self.was_read(&started.letters);
             Event::TurnEnded(ended) => {
                 self.questions.close_all_of(from.agent);
                 self.last = Some(ended.end.clone());

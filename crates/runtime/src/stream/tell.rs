@@ -134,6 +134,7 @@ fn team(bench: &Bench, event: &Event) -> Vec<What> {
         Event::ReviewBegun(_) => status("what it did in its copy is looked at".to_owned()),
         Event::Granted(of) => status(format!("may do what {} was allowed for the session", of.asker)),
         Event::CommandBegun(of) => status(format!("{} runs in the background: {}", of.id, of.name)),
+        Event::CommandOver(of) if of.stopped => status(format!("{} was stopped", of.id)),
         Event::CommandOver(of) => status(format!("{} is over", of.id)),
         Event::ItemAdded(of) => status(format!("task #{} is added: {}", of.id, of.text.subject)),
         Event::ItemWritten(of) => status(format!("task #{} says: {}", of.id, of.text.subject)),

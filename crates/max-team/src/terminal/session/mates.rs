@@ -202,6 +202,9 @@ impl Session {
     /// What of an event is about the team itself.
     pub(super) fn hear_of_mates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
         self.mates.hear(from, event);
+        if let Some((who, command)) = self.background.hear(from, event) {
+            return vec![note(self.lang.command_stopped(&who, &command))];
+        }
         match event {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {

@@ -11,6 +11,7 @@ use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
 use max_team_runtime::{Opened, Origin, RuntimeError, Team};
 
+use super::super::background::Background;
 use super::super::crew::Crew;
 use super::super::link::{Act, Shown};
 use super::super::list::List;
@@ -73,6 +74,11 @@ impl Session {
         &self.crew
     }
 
+    /// What somebody has left running.
+    pub(in super::super) fn background(&self) -> &Background {
+        &self.background
+    }
+
     /// Whether anybody does anything, the lead or the team.
     pub(in super::super) fn is_at_work(&self) -> bool {
         self.is_busy() || self.is_team_at_work()
@@ -98,12 +104,16 @@ impl Session {
             self.list_changed();
         }
         self.crew.clear();
+        self.background.clear();
         for plan in &opened.plans {
             self.plans.want(*plan);
             self.acts.push(Act::Plan(*plan));
         }
         for asked in &opened.asked {
             self.questions.resume(asked);
+            if asked.agent != Some(self.lead) {
+                self.crew.resume(asked);
+            }
         }
     }
 
@@ -111,9 +121,6 @@ impl Session {
         self.turns = self.turns.max(1);
         self.quiet = false;
         self.acts.push(Act::Propose { draft: Box::new(draft), source });
-            if asked.agent != Some(self.lead) {
-                self.crew.resume(asked);
-            }
     }
 
     pub(in super::super) fn decide(&mut self, question: QuestionId, say: Say) {
@@ -300,8 +307,8 @@ impl Session {
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
-            // Whoever works for a lead that rests is stopped like the lead is.
-            let is_at_work = self.is_busy() || self.crew.busy().any(|mate| !mate.aside);
+            // Whoever works for a lead that rests is stopped like the lead is, and so is what they have left running.
+            let is_at_work = self.is_busy() || self.crew.busy().any(|mate| !mate.aside) || !self.background.is_empty();
             if plans.is_empty() && !is_at_work {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }
