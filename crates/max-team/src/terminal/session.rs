@@ -91,6 +91,8 @@ pub(super) struct Session {
     replaying: bool,
     /// Whether the house has said that nobody does anything.
     quiet: bool,
+    /// Whether the house has said that the session cannot go on here: nothing that is said reaches anybody any more.
+    is_stopped: bool,
     /// What the last turn was told, and what was taken back since it began.
     read: Vec<EnvelopeId>,
     last: Option<End>,
@@ -132,6 +134,7 @@ impl Session {
             seen: Vec::new(),
             replaying: false,
             quiet: false,
+            is_stopped: false,
             read: Vec::new(),
             last: None,
             turns: 0,
@@ -146,6 +149,7 @@ impl Session {
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
         self.id = opened.session;
         self.rewind = None;
+        self.is_stopped = false;
         self.turns = 0;
         self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
@@ -275,6 +279,9 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
+            Notice::Stopped { session, error } if *session == self.id => self.house_stopped(error),
+            // What others still bring to an end is in the journal, for whoever opens the session next.
+            _ if self.is_stopped => Vec::new(),
             Notice::Event { session, event, .. } if *session == self.id && is_of_list(event) => {
                 self.list_changed();
                 Vec::new()
@@ -304,18 +311,31 @@ impl Session {
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()
             }
-            Notice::Stopped { session, error } if *session == self.id => {
-                // What is queued is in the journal and goes on with the session, wherever that is opened next.
-                self.queue.clear();
-                self.questions.clear();
-                self.transcript.stop();
-                self.crew.clear();
-                self.background.clear();
-                self.plans = Plans::default();
-                vec![Item::Row(Row::Error(format!("{error}\n{}", self.lang.stopped_house())))]
-            }
             _ => Vec::new(),
         }
+    }
+
+    /// The session cannot go on here. What is queued is in the journal and goes on with it, wherever it is opened next.
+    fn house_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
+        self.queue.clear();
+        self.questions.clear();
+        self.transcript.stop();
+        self.crew.clear();
+        self.mates.clear();
+        self.background.clear();
+        self.plans = Plans::default();
+        self.quiet = true;
+        // Each who works here may say so; what to do is said once.
+        let words = match std::mem::replace(&mut self.is_stopped, true) {
+            true => error.to_string(),
+            false => format!("{error}\n{}", self.lang.stopped_house()),
+        };
+        vec![Item::Row(Row::Error(words))]
+    }
+
+    /// Why nothing can be said here, if so.
+    fn refusal(&self) -> Option<Item> {
+        self.is_stopped.then(|| Item::Row(Row::Error(self.lang.stopped_house().to_owned())))
     }
 
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
@@ -469,6 +489,11 @@ impl Session {
 
     /// Carries a slash command out. Leaving is the face's own business.
     pub(super) fn slash(&mut self, slash: Slash) -> Vec<Item> {
+        // Another session can be opened from here.
+        let is_possible = matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_));
+        if let Some(refusal) = self.refusal().filter(|_| !is_possible) {
+            return vec![refusal];
+        }
         match slash {
             Slash::Help => report::help(self.lang, self.while_busy).into_iter().map(Item::Row).collect(),
             Slash::Quit => Vec::new(),

@@ -48,6 +48,10 @@ impl Session {
 
     /// Says something to the lead, or writes it to whomever it begins with.
     pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
+        if let Some(refusal) = self.refusal() {
+            self.returned.push(text);
+            return vec![refusal];
+        }
         match self.mates.addressed(&text, &self.who) {
             // Whoever is talked to here anyway is simply talked to.
             Some((to, text)) if to != self.who => {
