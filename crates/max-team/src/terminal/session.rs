@@ -228,9 +228,14 @@ impl Session {
 
     /// What the session has cost, as far as it is known by now: what its status said, and what the team has spent since.
     pub(super) fn nano(&self) -> u64 {
-        let status = self.status.iter();
-        let said = status.map(|status| status.ledger.spent_nano.saturating_add(status.others_nano)).sum::<u64>();
+        let own = |status: &Status| status.ledger.spent_nano.saturating_add(status.ledger.unknown_nano);
+        let said = self.status.as_ref().map_or(0, |status| own(status).saturating_add(status.others_nano));
         said.saturating_add(self.crew.spent_nano().saturating_sub(self.counted_nano))
+    }
+
+    /// Whether some of that may not have been paid: the outcome of a call is unknown.
+    pub(super) fn is_at_most(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.ledger.unknown_nano > 0 || status.others_unknown_nano > 0)
     }
 
     /// How the last turn ended, if one did.

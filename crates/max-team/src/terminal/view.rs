@@ -158,7 +158,8 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
     if session.nano() > 0 {
-        parts.push(dollars(session.nano()));
+        let bound = if session.is_at_most() { "≤ " } else { "" };
+        parts.push(format!("{bound}{}", dollars(session.nano())));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);

@@ -635,9 +635,11 @@ impl Agent {
     }
 
     fn status(&self) -> Status {
+        let (others_nano, others_unknown_nano) = self.spent_by_others();
         Status {
             ledger: self.turn.ledger().clone(),
-            others_nano: self.spent_by_others(),
+            others_nano,
+            others_unknown_nano,
             window_tokens: self.turn.window_tokens(),
             frame_bytes: self.frame.address().bytes,
             messages: (self.turn.history().len().saturating_sub(self.turn.window().from), self.turn.history().len()),
