@@ -554,6 +554,9 @@ impl House {
         for letter in &written.letters {
             self.shared.herald.letter(letter);
         }
+        if let Ok(floor) = self.floor(session) {
+            floor.wrote(&written.letters);
+        }
         if let Some(said) = written.said {
             // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
             let from = Arc::new(Origin::named(&by.user));

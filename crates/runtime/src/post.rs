@@ -114,7 +114,8 @@ impl<'j> Post<'j> {
             };
             pending.extend(found);
         }
-        pending.reverse();
+        // Of those that were asked in the same moment the first is the first that was decided, as faces have heard it.
+        pending.sort_by_key(|pending: &Pending| (pending.row.at_ms, pending.row.question));
         Ok(pending)
     }
 

@@ -226,7 +226,7 @@ impl Session {
         self.status.as_ref()
     }
 
-    /// What the session has cost, as far as it is known by now: what its status said, and what the team has spent since.
+    /// What the session has cost at most, as far as it is known by now: what its status said, and what the team has spent since.
     pub(super) fn nano(&self) -> u64 {
         let own = |status: &Status| status.ledger.spent_nano.saturating_add(status.ledger.unknown_nano);
         let said = self.status.as_ref().map_or(0, |status| own(status).saturating_add(status.others_nano));
@@ -528,6 +528,7 @@ impl Session {
             Slash::Continue(name) => self.go_on(name),
             Slash::Plan => self.show_plan(),
             Slash::Team => self.show_team(),
+            Slash::TeamOther(words) => vec![note(self.lang.team_elsewhere(&words))],
             Slash::Load(name) => self.load(name.as_deref()),
             Slash::Send(argument) => self.send(argument.as_deref()),
             Slash::Show(wanted) => self.ask(Act::Show(wanted)),

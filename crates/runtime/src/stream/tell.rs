@@ -303,6 +303,7 @@ fn mail(letter: &Envelope) -> What {
         id: letter.id,
         from: letter.from.clone(),
         to: letter.to.clone(),
+        to_name: String::new(),
         kind: letter.kind,
         reply_to: letter.reply_to,
         message: words.unwrap_or_default().to_owned(),

@@ -217,7 +217,13 @@ members:
     block_on(async {
         let team = house_of(&journal, folder.path(), recording);
         let (_, mut notices) = super::calls::say(&team, folder.path(), super::mates::leading(Which::New)).await;
-        until(&mut notices, "question_asked", 2).await;
+        let heard = until(&mut notices, "question_asked", 2).await;
+        let asked = heard.events.iter().filter_map(|(_, event)| match event {
+            Event::QuestionAsked(asked) => Some(asked.question),
+            _ => None,
+        });
+        let inbox = Post::new(&journal).inbox().unwrap().into_iter().map(|pending| pending.row.question);
+        assert_eq!(inbox.collect::<Vec<_>>(), asked.collect::<Vec<_>>(), "they are listed as they were heard");
         team.shutdown().await.unwrap();
     });
     let journal = journal.reopen().unwrap();

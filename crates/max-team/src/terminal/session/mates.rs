@@ -147,7 +147,7 @@ impl Session {
     }
 
     /// What was written is in the journal.
-    fn written(&self, to: &[String], text: String) -> Vec<Item> {
+    pub(super) fn written(&self, to: &[String], text: String) -> Vec<Item> {
         let from = self.lang.you_word().to_owned();
         vec![Item::Row(Row::Mail { from, color: String::new(), to: to.join(", "), text })]
     }

@@ -10,6 +10,7 @@ use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
 use max_team_runtime::{Opened, Origin, RuntimeError, Team};
+use serde_json::Value;
 
 use super::super::background::Background;
 use super::super::crew::Crew;
@@ -133,6 +134,11 @@ impl Session {
     }
 
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
+        if let Event::Mailed(letter) = event {
+            // Written at another terminal.
+            let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+            return self.written(&[from.name.to_string()], text.to_owned());
+        }
         let mut items = self.hear_of_mates(from, event);
         match event {
             // Whoever works beside the session keeps nobody waiting.

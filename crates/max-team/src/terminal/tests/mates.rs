@@ -5,14 +5,15 @@ use std::sync::Arc;
 use crossterm::event::KeyCode;
 use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
+use max_team_core::ledger::Ledger;
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::policy::Memory;
-use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError};
+use max_team_core::policy::{Action, Memory};
+use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::link::{Act, Done};
+use super::super::link::{Act, Done, Reason};
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
 use crate::words::Lang;
@@ -322,4 +323,48 @@ fn whoever_waits_when_a_session_is_opened_is_shown_so() {
     assert!(stage.glass.screen().contains("⏺ alice (Make a schema): write_file A.txt"), "{}", stage.glass.screen());
     ends(&mut stage, &alice, "Made.");
     assert!(!stage.glass.screen().contains("⏺ alice (Make a schema)"), "{}", stage.glass.screen());
+}
+
+/// Whoever is started is named, and so is whom somebody writes to at another terminal.
+#[test]
+fn rows_say_who() {
+    let mut stage = stage(Lang::En);
+    stage.begin("go");
+    let spawn = json!({ "type": "general", "name": "pia", "role": "writer", "prompt": "Write." });
+    stage.answer(vec![stage::tool_use("spawn_teammate", spawn)]);
+    stage.runs("1.0", "spawn_teammate", Action::read("general"));
+    stage.done("1.0", Ending::Ran, "started", false, 3);
+    assert!(stage.glass.screen().contains("spawn_teammate pia (general)"), "{}", stage.glass.screen());
+    let pia = mate(11, "pia", "blue");
+    let body = json!({ "text": "use tabs" });
+    let id = EnvelopeId::new(Uuid::from_u128(5));
+    let letter = Envelope::new(id, "user/me", "agent/x", Kind::UserInput, body, stage::START_MS);
+    stage.event_from(pia, Event::Mailed(letter));
+    assert!(stage.glass.screen().contains("✉ you → pia: use tabs"), "{}", stage.glass.screen());
+    stage.say("/team mode pia plan");
+    assert!(stage.glass.screen().contains("max-team team mode pia plan"), "{}", stage.glass.screen());
+}
+
+/// What may not have been paid is marked in the status line as it is elsewhere.
+#[test]
+fn a_bound_is_not_shown_as_a_sum() {
+    let status = |unknown: (u64, u64)| Status {
+        ledger: Ledger { spent_nano: 3_000_000, unknown_nano: unknown.0, ..Ledger::default() },
+        others_nano: unknown.1,
+        others_unknown_nano: unknown.1,
+        window_tokens: 0,
+        frame_bytes: 0,
+        messages: (0, 0),
+        settings: stage::settings(),
+        instructions: Vec::new(),
+        busy: false,
+    };
+    for (unknown, shown) in
+        [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≤ $0.49 · "), ((0, 487_000_000), " · ≤ $0.49 · ")]
+    {
+        let mut stage = stage(Lang::En);
+        stage.chat.done(Done::Status { reason: Reason::Footer, outcome: Ok(Box::new(status(unknown))) });
+        stage.paint();
+        assert!(stage.glass.screen().contains(shown), "{}", stage.glass.screen());
+    }
 }
