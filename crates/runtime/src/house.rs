@@ -190,7 +190,6 @@ impl House {
             skills: self.shared.callable_skills(&floor.root),
         };
         if resumed {
-            floor.know_list()?;
             floor.sweep_tasks().await?;
         }
         let desk = Desk { floor: Arc::clone(floor), epoch: floor.fence.epoch };

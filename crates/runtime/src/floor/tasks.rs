@@ -82,12 +82,6 @@ impl Floor {
         }
     }
 
-    /// What was written before this process came is known from the list itself.
-    pub(crate) fn know_list(&self) -> Result<(), RuntimeError> {
-        *lock(&self.listed) = self.shared.journal.head(&tasks::stream(self.session))?;
-        Ok(())
-    }
-
     /// What it takes to give back all that somebody holds, to be committed with whatever ends them; `None`: they hold
     /// nothing. `for_good`: nobody of their name comes again, so that what is meant for them is anybody's.
     pub(crate) fn releasing(&self, doer: &Doer, why: Why, for_good: bool) -> Result<Option<Change>, RuntimeError> {
@@ -122,6 +116,8 @@ impl Floor {
 
     /// Gives back what is held by those who are no longer at work: the process that was to do so has died before.
     pub(crate) async fn sweep_tasks(self: &Arc<Self>) -> Result<(), RuntimeError> {
+        // What was written before this process came is known from the list itself.
+        *lock(&self.listed) = self.shared.journal.head(&tasks::stream(self.session))?;
         let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
         let mut gone: Vec<Doer> = Vec::new();
         for item in tasks.items() {
