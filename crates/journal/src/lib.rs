@@ -110,6 +110,18 @@ impl Journal {
         Ok(Self { engine: Engine::Sqlite(Arc::new(Sqlite::open(dir.into(), options)?)) })
     }
 
+    /// The same for those who mostly look: where nothing can be written, what is there can still be read, and whoever writes
+    /// is told why not.
+    pub fn open_to_look(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
+        let dir = dir.into();
+        match Self::open(&dir, options) {
+            Err(why @ (JournalError::Unwritable { .. } | JournalError::DiskFull { .. })) => {
+                Ok(Self { engine: Engine::Sqlite(Arc::new(Sqlite::open_unwritable(dir, why)?)) })
+            }
+            opened => opened,
+        }
+    }
+
     /// Opens a journal that is there, and makes none: for those who only look.
     pub fn find(dir: impl Into<PathBuf>, options: Options) -> Result<Self, JournalError> {
         let dir = dir.into();

@@ -85,6 +85,11 @@ impl Place {
         )
     }
 
+    /// Opens the journal for commands that mostly look; where nothing can be written, those that write say so.
+    pub(crate) fn journal_to_look(&self) -> Result<Journal, JournalError> {
+        Journal::open_to_look(&self.home, JournalOptions::default())
+    }
+
     /// Opens the journal to work with it. One that was emptied is told of: what is missing is not new.
     pub(crate) fn begin(&self, config: &Config) -> Result<Journal, Stop> {
         if let Some(words) = self.emptied(self.lang(config), Some(&config.audit.output)) {

@@ -336,6 +336,8 @@ pub struct Asked {
     pub rule: String,
     /// What a "yes, always" is remembered as.
     pub memory: Memory,
+    /// Since when.
+    pub at_ms: i64,
 }
 
 /// How a session stands.
@@ -345,6 +347,8 @@ pub struct Status {
     pub ledger: Ledger,
     /// What everybody else in the session has spent so far, in nano-dollars.
     pub others_nano: u64,
+    /// How much of that is for calls whose outcome is unknown.
+    pub others_unknown_nano: u64,
     /// Tokens of the history in the window, estimated.
     pub window_tokens: u64,
     /// Bytes of the system text and the tools' schemas.

@@ -325,6 +325,7 @@ impl House {
                 let floors: Vec<Arc<Floor>> = lock(&house.desks).values().map(|desk| Arc::clone(&desk.floor)).collect();
                 for floor in &floors {
                     floor.ring_all();
+                    drop(floor.hear_of_list());
                     // What cannot be read now is looked at with the next nudge.
                     drop(floor.wake_claimers());
                 }
@@ -552,6 +553,9 @@ impl House {
         for letter in &written.letters {
             self.shared.herald.letter(letter);
         }
+        if let Ok(floor) = self.floor(session) {
+            floor.wrote(&written.letters);
+        }
         if let Some(said) = written.said {
             // Whoever says something must not wait for faces, of which it may be one; one that is behind reads the log.
             let from = Arc::new(Origin::named(&by.user));
@@ -638,7 +642,8 @@ impl House {
     fn asked(&self, session: SessionId, lead: AgentId) -> Result<Vec<Asked>, RuntimeError> {
         let lead = session::agent_stream(lead);
         let mut inbox = Post::new(&self.shared.journal).inbox()?;
-        inbox.retain(|pending| pending.session == Some(session));
+        // What somebody has answered meanwhile is heard by whoever asked, and asked of nobody else.
+        inbox.retain(|pending| pending.session == Some(session) && pending.noted.is_none());
         inbox.sort_by_key(|pending| pending.row.address != lead);
         let table = rows::agents_of(&session.to_string());
         let mut asked = Vec::new();
@@ -653,8 +658,8 @@ impl House {
                 None => mate.map(|_| given.title.clone()),
             });
             let color = mate.map(|mate| mate.color.clone());
-            let (question, action) = (row.question, *action);
-            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, memory });
+            let (question, action, at_ms) = (row.question, *action, row.at_ms);
+            asked.push(Asked { question, tool, action, by: who, agent, task, color, rule, memory, at_ms });
         }
         Ok(asked)
     }

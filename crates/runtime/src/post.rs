@@ -114,7 +114,8 @@ impl<'j> Post<'j> {
             };
             pending.extend(found);
         }
-        pending.reverse();
+        // Of those that were asked in the same moment the first is the first that was decided, as faces have heard it.
+        pending.sort_by_key(|pending: &Pending| (pending.row.at_ms, pending.row.question));
         Ok(pending)
     }
 
@@ -157,7 +158,7 @@ impl<'j> Post<'j> {
     }
 
     /// The first answer in the asker's mailbox.
-    fn noted(&self, row: &InboxRow) -> Result<Option<Noted>, RuntimeError> {
+    pub(crate) fn noted(&self, row: &InboxRow) -> Result<Option<Noted>, RuntimeError> {
         let mail = self.journal.pending_mail(&row.address)?;
         Ok(mail.iter().filter(|letter| asks(letter) == Some(row.question)).find_map(read_answer))
     }
@@ -275,10 +276,11 @@ impl<'j> Post<'j> {
         self.send(by, key, plan_stream(plan), Kind::Shutdown, body).await
     }
 
-    /// Stops whatever a session's lead is doing. Returns the mailbox it went to.
-    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, lead: AgentId) -> Result<String, RuntimeError> {
-        let body = json!({ "by": person(by) });
-        self.send(by, key, session::agent_stream(lead), Kind::Shutdown, body).await
+    /// Stops whatever an agent is doing and what it has left running, and so, for a lead, everybody who works for it. Returns the
+    /// mailbox it went to.
+    pub async fn interrupt(&self, by: &Principal, key: EnvelopeId, agent: AgentId) -> Result<String, RuntimeError> {
+        let body = json!({ "by": person(by), "stopped": true });
+        self.send(by, key, session::agent_stream(agent), Kind::Shutdown, body).await
     }
 
     /// Edits that do not fit what the plan says are refused before anybody is bothered with them.

@@ -112,6 +112,9 @@ pub struct CommandOver {
     /// Whether it ended with the process that ran it, and nobody knows how.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lost: bool,
+    /// Whether somebody who stopped its agent, or whom that works for, has ended it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stopped: bool,
 }
 
 /// A letter could not be brought to whom it was for, or was not accepted (the stream of whoever it was for).

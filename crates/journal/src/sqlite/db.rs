@@ -5,6 +5,7 @@
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -93,6 +94,21 @@ impl Db {
         let db = Self::connect(path)?;
         db.run(|conn| conn.execute_batch("PRAGMA query_only = ON"))?;
         Ok(db)
+    }
+
+    /// The same where nothing can be made beside the file, and nobody can change it.
+    pub(super) fn open_still(path: &Path) -> Result<Self, JournalError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let name = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        // What means something in such a name is written by its number.
+        let letter = |byte: &u8| match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => char::from(*byte).to_string(),
+            byte => format!("%{byte:02x}"),
+        };
+        let name: String = name.as_os_str().as_bytes().iter().map(letter).collect();
+        let conn = Connection::open_with_flags(format!("file:{name}?immutable=1"), flags);
+        let conn = conn.map_err(|error| problem(path, &error))?;
+        Ok(Self { conn, path: path.to_owned(), known: Known::default() })
     }
 
     /// The same for a file that has lost its end. Nothing of it is moved or mended.

@@ -56,6 +56,8 @@ pub(crate) struct Sqlite {
     options: Options,
     /// What keeps it from being more than looked at.
     broken: Option<Detail>,
+    /// Whether the file cannot change, and nothing beside it can be made.
+    is_still: bool,
     writer: Mutex<State>,
     readers: Mutex<Vec<Db>>,
     closed: AtomicBool,
@@ -70,6 +72,8 @@ pub(crate) struct Sqlite {
 enum State {
     Waiting(Box<Db>),
     Running(mpsc::Sender<Job>, JoinHandle<()>),
+    /// Nothing can be written, for this reason.
+    Unwritable(JournalError),
     Closed,
 }
 
@@ -77,6 +81,22 @@ impl Sqlite {
     pub(crate) fn open(dir: PathBuf, options: Options) -> Result<Self, JournalError> {
         let db = Db::open(&dir, options.pages_max)?;
         Ok(Self::made(dir, db.path.clone(), options, State::Waiting(Box::new(db)), Vec::new()))
+    }
+
+    /// A handle that only reads, where nothing can be written: whoever tries is told why.
+    pub(crate) fn open_unwritable(dir: PathBuf, why: JournalError) -> Result<Self, JournalError> {
+        let path = dir.join(FILE);
+        let known = |db: Db| db.expect_known().map(|()| db);
+        let (db, is_still) = match Db::open_reader(&path).and_then(known) {
+            Ok(db) => (db, false),
+            // Without a log beside it, it needs nobody's memory to be read.
+            Err(_) if is_empty(&dir.join(LOG)) => {
+                (Db::open_still(&path).and_then(known).map_err(|_| why.clone())?, true)
+            }
+            Err(_) => return Err(why),
+        };
+        let made = Self::made(dir, path, Options::default(), State::Unwritable(why), vec![db]);
+        Ok(Self { is_still, ..made })
     }
 
     /// A handle that only reads, on a file that lies anywhere.
@@ -109,6 +129,7 @@ impl Sqlite {
             dir,
             options,
             broken: None,
+            is_still: false,
             writer: Mutex::new(writer),
             readers: Mutex::new(readers),
             closed: AtomicBool::new(false),
@@ -187,7 +208,7 @@ impl Sqlite {
                 drop(thread.join());
                 closed
             }
-            State::Waiting(_) => Ok(()),
+            State::Waiting(_) | State::Unwritable(_) => Ok(()),
             State::Closed => Err(JournalError::Closed),
         };
         self.bell.ring();
@@ -215,6 +236,10 @@ impl Sqlite {
 
     /// The bell, with an ear for other processes.
     pub(crate) fn listen(&self) -> Result<&Bell, JournalError> {
+        // Where nothing can be written there is no place for an ear either; what is there can be read all the same.
+        if matches!(&*lock(&self.writer), State::Unwritable(_)) {
+            return Ok(&self.bell);
+        }
         let folder = self.make_workers()?;
         self.ear
             .listen([&self.bell, &self.others])
@@ -235,6 +260,7 @@ impl Sqlite {
         let db = match idle {
             Some(db) => db,
             None if self.broken.is_some() => Db::open_broken(&self.path)?,
+            None if self.is_still => Db::open_still(&self.path)?,
             None => Db::open_reader(&self.path)?,
         };
         let result = read(&db);
@@ -300,8 +326,10 @@ impl Sqlite {
 
     fn start(&self) -> Result<mpsc::Sender<Job>, JournalError> {
         let mut state = lock(&self.writer);
-        if let State::Running(jobs, _) = &*state {
-            return Ok(jobs.clone());
+        match &*state {
+            State::Running(jobs, _) => return Ok(jobs.clone()),
+            State::Unwritable(why) => return Err(why.clone()),
+            State::Waiting(_) | State::Closed => {}
         }
         let State::Waiting(db) = std::mem::replace(&mut *state, State::Closed) else {
             return Err(JournalError::Closed);
@@ -316,6 +344,11 @@ impl Sqlite {
         *state = State::Running(jobs.clone(), thread);
         Ok(jobs)
     }
+}
+
+/// Whether there is nothing in a file, or no such file.
+fn is_empty(path: &Path) -> bool {
+    std::fs::metadata(path).map_or(true, |file| file.len() == 0)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -73,7 +73,7 @@ pub(crate) struct No {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  max-team stop                        the only plan that is open\n  \
     max-team stop 1f2e3d4c --task tests  one task of it, and what builds on it\n  \
-    max-team stop alice                  what a teammate, or somebody who was called, is doing\n  \
+    max-team stop alice                  what a teammate, or somebody who was called, is doing and has left running\n  \
     max-team stop --all")]
 pub(crate) struct Halt {
     /// A plan, a session or an agent: its id, its beginning or end, or an agent's name; the only open plan without it

@@ -12,7 +12,6 @@ use max_team_journal::{Entry, Journal, Watch, WorkerInfo};
 use max_team_runtime::{Census, Post};
 use tokio::time::Instant;
 
-use crate::config::choice::Strength;
 use crate::exit::{Exit, Stop};
 use crate::setup::{self, Place};
 use crate::words::Lang;
@@ -29,7 +28,7 @@ pub(super) struct Desk {
 
 impl Desk {
     pub(super) fn open(place: &Place) -> Result<Self, Stop> {
-        let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
+        let journal = place.journal_to_look().map_err(|error| setup::stop(&error))?;
         Ok(Self { journal, by: place.principal("cli"), lang: place.speaks() })
     }
 

@@ -3,6 +3,7 @@
 //! It asks no provider anything and shows no key. What is wrong but does not stop work is a warning; what stops work
 //! makes the exit code 1.
 
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use max_team_core::team::Member;
@@ -25,12 +26,18 @@ const VERIFIED_ENTRIES_MAX: u64 = 100_000;
 /// Entries up to which rows are held against them as well: each row is made once more, which takes many times as long.
 const COMPARED_ENTRIES_MAX: u64 = 10_000;
 
+/// Free bytes in the home's file system below which it is tried whether anything can still be written.
+const FREE_BYTES_MIN: u64 = 64 << 20;
+/// Bytes that are written to try it: more than one commit takes.
+const PROBE_BYTES: usize = 256 << 10;
+
 pub(crate) fn run(place: &Place, options: &args::Doctor) -> anyhow::Result<Exit> {
     let lang = place.speaks();
     let mut findings = Findings { text: String::new(), failed: false, lang };
     // What is in its way is said below, where it stops the journal.
     if !place.home.exists() || place.home.is_dir() {
         findings.good(lang.place(), lang.kept_in(&place.home.display().to_string()));
+        space(&place.home, &mut findings);
     }
     let config = match place.settings(options.config.as_deref(), Vec::new()) {
         Ok(config) => {
@@ -80,6 +87,31 @@ impl Findings {
     fn bad(&mut self, what: &str, words: String) {
         self.failed = true;
         self.text.push_str(&format!("FAIL  {what}: {words}\n"));
+    }
+}
+
+/// Whether there is room for more.
+fn space(home: &Path, findings: &mut Findings) {
+    let lang = findings.lang;
+    // A home that is not there yet is made where its parents are.
+    let Some(there) = home.ancestors().find(|folder| folder.is_dir()) else { return };
+    let Ok(disk) = rustix::fs::statvfs(there) else { return };
+    let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free >= FREE_BYTES_MIN {
+        return;
+    }
+    let probe = || {
+        let mut file = tempfile::tempfile_in(there)?;
+        file.write_all(&vec![1; PROBE_BYTES])?;
+        file.sync_all()
+    };
+    match probe() {
+        Ok(()) => findings.warn(lang.place(), lang.little_space(free)),
+        // A place that cannot be written to at all is told of where it stops the journal.
+        Err(error) if matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+            findings.bad(lang.place(), lang.no_space(&there.display().to_string(), free));
+        }
+        Err(_) => {}
     }
 }
 

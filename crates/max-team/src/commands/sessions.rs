@@ -7,7 +7,6 @@ use max_team_runtime::{Census, SessionRow, Sessions};
 use serde_json::json;
 
 use crate::args;
-use crate::config::choice::Strength;
 use crate::exit::Exit;
 use crate::setup::{self, Place};
 use crate::terminal::text::clean;
@@ -20,7 +19,7 @@ pub(crate) fn run(place: &Place, command: &args::Sessions) -> anyhow::Result<Exi
         return forget::run(place, options);
     }
     let lang = place.speaks();
-    let journal = place.journal(Strength::Normal).map_err(|error| setup::stop(&error))?;
+    let journal = place.journal_to_look().map_err(|error| setup::stop(&error))?;
     let sessions = Sessions::new(&journal);
     let failed = setup::failed;
     match command {

@@ -18,8 +18,19 @@ use crate::setup::Place;
 /// What is to be stopped.
 struct Targets {
     plans: Vec<PlanId>,
-    /// The lead of a session that is stopped as a whole, or somebody in it; and what they are called here.
-    lead: Option<(SessionId, AgentId, String)>,
+    /// The lead of a session that is stopped as a whole, or somebody in it.
+    lead: Option<Somebody>,
+}
+
+/// Somebody who is to be stopped, with what it has left running; of a lead, with what everybody has.
+struct Somebody {
+    session: SessionId,
+    agent: AgentId,
+    is_lead: bool,
+    /// What it is called here.
+    what: String,
+    /// Whose commands run in the background, and which.
+    commands: Vec<(String, String)>,
 }
 
 pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
@@ -34,8 +45,8 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
         for plan in &targets.plans {
             desk.post().stop(&desk.by, key(), *plan, options.task.as_deref()).await.map_err(stop)?;
         }
-        if let Some((_, lead, _)) = targets.lead {
-            desk.post().interrupt(&desk.by, key(), lead).await.map_err(stop)?;
+        if let Some(somebody) = &targets.lead {
+            desk.post().interrupt(&desk.by, key(), somebody.agent).await.map_err(stop)?;
         }
         for plan in &targets.plans {
             let session = desk.census().session_of(*plan).map_err(stop)?;
@@ -44,10 +55,10 @@ pub(crate) fn run(place: &Place, options: &args::Halt) -> anyhow::Result<Exit> {
                 Some(owner) => told(&desk, &mut watch, *plan, options.task.as_deref(), &owner).await?,
             }
         }
-        if let Some((session, lead, what)) = &targets.lead {
-            match desk.owner(Some(*session))? {
-                None => talk(&format!("{what}: {}", desk.lang.noted(Some(*session)))),
-                Some(owner) => lead_told(&desk, &mut watch, *lead, what, &owner).await?,
+        if let Some(somebody) = &targets.lead {
+            match desk.owner(Some(somebody.session))? {
+                None => talk(&format!("{}: {}", somebody.what, desk.lang.noted(Some(somebody.session)))),
+                Some(owner) => lead_told(&desk, &mut watch, somebody, &owner).await?,
             }
         }
         Ok(Exit::Ok)
@@ -81,10 +92,13 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
             let Some(row) = mail::agent_of(desk, place, None, id)? else {
                 return Err(Stop::said(Exit::Failed, |lang| lang.no_plan_or_session(id)).into());
             };
-            if !census.turn(row.agent).map_err(stop)?.is_busy() {
-                return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&row.handle())).into());
+            let (session, agent, what, is_lead) = (row.session, row.agent, row.handle(), row.assignment.is_none());
+            let commands = left_running(desk, session, Some(agent).filter(|_| !is_lead))?;
+            if commands.is_empty() && !census.turn(agent).map_err(stop)?.is_busy() {
+                return Err(Stop::said(Exit::Failed, |lang| lang.agent_rests(&what)).into());
             }
-            return Ok(Targets { plans: Vec::new(), lead: Some((row.session, row.agent, row.handle())) });
+            let somebody = Somebody { session, agent, is_lead, what, commands };
+            return Ok(Targets { plans: Vec::new(), lead: Some(somebody) });
         }
     };
     let lead = Sessions::new(&desk.journal).row(session).map_err(stop)?.lead;
@@ -93,12 +107,23 @@ fn targets(desk: &Desk, place: &Place, options: &args::Halt) -> anyhow::Result<T
     let people = census.people(desk::now_ms(), false).map_err(stop)?;
     let is_at_work =
         |person: &Person| person.session == session && person.state == Standing::Busy && person.plan.is_none();
-    let busy = census.turn(lead).map_err(stop)?.is_busy() || people.iter().any(is_at_work);
+    let commands = left_running(desk, session, None)?;
+    let busy = census.turn(lead).map_err(stop)?.is_busy() || people.iter().any(is_at_work) || !commands.is_empty();
     if plans.is_empty() && !busy {
         return Err(Stop::said(Exit::Failed, |lang| lang.does_nothing(session)).into());
     }
     let what = format!("{} {}", desk.lang.session_word(), short(&session));
-    Ok(Targets { plans, lead: busy.then_some((session, lead, what)) })
+    let somebody = Somebody { session, agent: lead, is_lead: true, what, commands };
+    Ok(Targets { plans, lead: busy.then_some(somebody) })
+}
+
+/// The commands that run on in the background. Without whoever owns the session there are none: they end with it.
+fn left_running(desk: &Desk, session: SessionId, of: Option<AgentId>) -> anyhow::Result<Vec<(String, String)>> {
+    if desk.owner(Some(session))?.is_none() {
+        return Ok(Vec::new());
+    }
+    let found = desk.census().commands(session, of).map_err(stop)?;
+    Ok(found.into_iter().map(|(row, command)| (row.name, command)).collect())
 }
 
 fn check_task(desk: &Desk, targets: &Targets, name: &str) -> anyhow::Result<()> {
@@ -147,23 +172,30 @@ fn is_given_up(entry: &Entry, task: &str) -> bool {
     matches!(event, Some(Event::TaskCancelled(cancelled)) if cancelled.task == task)
 }
 
-async fn lead_told(
-    desk: &Desk,
-    watch: &mut Watch,
-    lead: AgentId,
-    what: &str,
-    owner: &WorkerInfo,
-) -> anyhow::Result<()> {
-    let stream = format!("agent/{lead}");
+async fn lead_told(desk: &Desk, watch: &mut Watch, somebody: &Somebody, owner: &WorkerInfo) -> anyhow::Result<()> {
+    let Somebody { session, agent, is_lead, what, commands } = somebody;
+    let (census, stream) = (desk.census(), format!("agent/{agent}"));
+    let of = Some(*agent).filter(|_| !is_lead);
     let heard = until(watch, |entry| {
-        let news = entry.is_none_or(|entry| entry.stream == stream);
-        Ok(if news && !desk.census().turn(lead).map_err(stop)?.is_busy() { Some(()) } else { None })
+        // What others have left running ends in their streams.
+        let news = entry.is_none_or(|entry| entry.stream == stream || (*is_lead && !commands.is_empty()));
+        let is_over = || Ok::<_, Stop>(!census.turn(*agent).map_err(stop)?.is_busy() && left(desk, *session, of)?);
+        Ok(if news && is_over()? { Some(()) } else { None })
     });
     match heard.await? {
         Some(()) => {
-            super::print(&format!("{what} {}\n", desk.lang.stopped_row()))?;
+            let mut words = format!("{what} {}\n", desk.lang.stopped_row());
+            for (who, command) in commands {
+                words.push_str(&format!("  {}\n", desk.lang.command_stopped(who, command)));
+            }
+            super::print(&words)?;
         }
         None => talk(&format!("{what}: {}", desk.lang.unheard(owner))),
     }
     Ok(())
+}
+
+/// Whether nothing runs in the background any more.
+fn left(desk: &Desk, session: SessionId, of: Option<AgentId>) -> Result<bool, Stop> {
+    Ok(desk.census().commands(session, of).map_err(stop)?.is_empty())
 }

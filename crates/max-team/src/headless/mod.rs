@@ -395,7 +395,7 @@ impl Headless {
             Event::QuestionAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A teammate's plan is its lead's to answer.
             Event::QuestionAsked(asked) if !from.lead && asked.action.deed != Deed::Propose => {
-                self.refuse(session, &asked_by(from, asked), None, tally).await?;
+                self.refuse(session, &asked_by(from, at_ms, asked), None, tally).await?;
             }
             Event::LlmEnded(ended) => self.tell_of_retry(from, &ended.outcome),
             Event::CompactionFailed(failed) if from.lead && self.format == Format::Text => {
@@ -413,7 +413,7 @@ impl Headless {
             Event::LlmIntent(intent) if intent.attempt == 1 && intent.summary.is_none() => tally.rounds += 1,
             Event::LlmEnded(ended) => tally.api_ms += ended.ms,
             Event::QuestionAsked(asked) => {
-                self.refuse(session, &asked_by(from, asked), Some(&asked.key), tally).await?;
+                self.refuse(session, &asked_by(from, at_ms, asked), Some(&asked.key), tally).await?;
             }
             Event::ToolDone(done) if done.ending == Ending::Refused => tally.refused(&done.key),
             Event::TurnEnded(ended) => tally.ended = Some(ended.clone()),
@@ -515,11 +515,11 @@ pub(crate) fn talk(words: &str) {
 }
 
 /// What somebody asks, as it was just heard.
-fn asked_by(from: &Origin, asked: &QuestionAsked) -> Asked {
+fn asked_by(from: &Origin, at_ms: i64, asked: &QuestionAsked) -> Asked {
     let QuestionAsked { question, tool, action, rule, memory, .. } = asked.clone();
     let (by, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
     let task = from.task.as_ref().map(|(_, task)| task.clone());
-    Asked { question, tool, action, by, agent: from.agent, task, color, rule, memory }
+    Asked { question, tool, action, by, agent: from.agent, task, color, rule, memory, at_ms }
 }
 
 fn millis(since: Instant) -> u64 {

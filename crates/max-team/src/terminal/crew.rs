@@ -7,7 +7,7 @@
 use max_team_core::event::{End, Event, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, PlanId};
 use max_team_core::team::Settings;
-use max_team_runtime::{Delta, Origin};
+use max_team_runtime::{Asked, Delta, Origin};
 
 use super::mates::{Letter, letters};
 use super::rows::Row;
@@ -40,6 +40,8 @@ pub(super) struct Mate {
     pub(super) color: Option<String>,
     /// What it is writing to others.
     letters: Vec<Letter>,
+    /// Whether it was found waiting for a person, and nothing has been heard of it since.
+    is_found_waiting: bool,
     transcript: Transcript,
     /// What its turn came to, once that is over.
     spent_nano: Option<u64>,
@@ -50,6 +52,7 @@ impl Mate {
     pub(super) fn doing(&self, lang: Lang, now_ms: i64) -> String {
         let wait = |at_ms: i64| crate::figures::since(now_ms, at_ms);
         match self.transcript.activity() {
+            _ if self.is_found_waiting => lang.waits_for_you().to_owned(),
             Activity::Idle | Activity::Waiting if self.transcript.is_asking() => lang.waits_for_you().to_owned(),
             Activity::Idle | Activity::Waiting => lang.working().to_owned(),
             Activity::Thinking => lang.thinking().to_owned(),
@@ -132,6 +135,27 @@ impl Crew {
         Some(mate.title.clone()).filter(|title| !title.is_empty())
     }
 
+    /// Somebody in the middle of a turn.
+    fn joins(&self, agent: AgentId, name: String, color: Option<String>, at_ms: i64) -> Mate {
+        let mut transcript = Transcript::new(self.lang, self.settings.clone());
+        transcript.join(at_ms);
+        let (task, title, letters) = (None, String::new(), Vec::new());
+        let (aside, is_found_waiting, spent_nano) = (false, false, None);
+        Mate { agent, name, task, title, aside, color, letters, is_found_waiting, transcript, spent_nano }
+    }
+
+    /// Somebody was asking when the session was opened: until more is heard of it, it waits. What members of plans wait for
+    /// stands in their plan.
+    pub(super) fn resume(&mut self, asked: &Asked) {
+        let is_of_plan = asked.task.is_some() && asked.color.is_none();
+        let Some(agent) = asked.agent.filter(|_| !is_of_plan) else { return };
+        if self.mates.iter().all(|mate| mate.agent != agent) {
+            let mate = self.joins(agent, asked.by.clone(), asked.color.clone(), asked.at_ms);
+            let title = asked.task.clone().unwrap_or_default();
+            self.mates.push(Mate { title, is_found_waiting: true, ..mate });
+        }
+    }
+
     /// Something happened to a member. Returns the row that is left of what the lead gave it to do, or of what a teammate
     /// wrote.
     pub(super) fn event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Option<Row> {
@@ -146,17 +170,14 @@ impl Crew {
             Some(index) => index,
             None if !begins => return None,
             None => {
-                let mut transcript = Transcript::new(self.lang, self.settings.clone());
-                transcript.join(at_ms);
-                let (name, task) = (from.name.to_string(), from.task.clone());
-                let (aside, color) = (from.aside, from.color.as_deref().map(str::to_owned));
-                let (title, letters) = (String::new(), Vec::new());
-                let spent_nano = None;
-                self.mates.push(Mate { agent, name, task, title, aside, color, letters, transcript, spent_nano });
+                let (name, color) = (from.name.to_string(), from.color.as_deref().map(str::to_owned));
+                let mate = self.joins(agent, name, color, at_ms);
+                self.mates.push(Mate { task: from.task.clone(), aside: from.aside, ..mate });
                 self.mates.len() - 1
             }
         };
         let mate = self.mates.get_mut(index)?;
+        mate.is_found_waiting = false;
         if let Event::TurnStarted(started) = event {
             // The member's own notices say so only from the next one on.
             let given = started.assignment.as_ref();

@@ -5,6 +5,7 @@
 //! its `TeamHandle`; neither reads the environment, the settings or the journal.
 
 mod amend;
+mod background;
 mod board;
 mod call;
 mod chat;

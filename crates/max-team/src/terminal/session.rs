@@ -18,6 +18,7 @@ use max_team_core::team::{Model, Settings};
 use max_team_runtime::rewind::Plan;
 use max_team_runtime::{Notice, Opened, Origin, RuntimeError, SessionRow, Status, Team, Which};
 
+use super::background::Background;
 use super::crew::Crew;
 use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
@@ -72,6 +73,7 @@ pub(super) struct Session {
     plans: Plans,
     list: List,
     crew: Crew,
+    background: Background,
     pub(super) questions: Questions,
     queue: Vec<Queued>,
     /// What Enter does while a turn runs.
@@ -89,6 +91,8 @@ pub(super) struct Session {
     replaying: bool,
     /// Whether the house has said that nobody does anything.
     quiet: bool,
+    /// Whether the house has said that the session cannot go on here: nothing that is said reaches anybody any more.
+    is_stopped: bool,
     /// What the last turn was told, and what was taken back since it began.
     read: Vec<EnvelopeId>,
     last: Option<End>,
@@ -115,6 +119,7 @@ impl Session {
             plans: Plans::default(),
             list: List::default(),
             crew: Crew::new(lang, settings.clone()),
+            background: Background::default(),
             settings,
             models,
             questions: Questions::default(),
@@ -129,6 +134,7 @@ impl Session {
             seen: Vec::new(),
             replaying: false,
             quiet: false,
+            is_stopped: false,
             read: Vec::new(),
             last: None,
             turns: 0,
@@ -143,6 +149,7 @@ impl Session {
     pub(super) fn begin(&mut self, opened: &Opened, events: Vec<(i64, Event)>) -> Vec<Item> {
         self.id = opened.session;
         self.rewind = None;
+        self.is_stopped = false;
         self.turns = 0;
         self.skills.clone_from(&opened.skills);
         self.transcript = Transcript::new(self.lang, self.settings.clone());
@@ -219,11 +226,16 @@ impl Session {
         self.status.as_ref()
     }
 
-    /// What the session has cost, as far as it is known by now: what its status said, and what the team has spent since.
+    /// What the session has cost at most, as far as it is known by now: what its status said, and what the team has spent since.
     pub(super) fn nano(&self) -> u64 {
-        let status = self.status.iter();
-        let said = status.map(|status| status.ledger.spent_nano.saturating_add(status.others_nano)).sum::<u64>();
+        let own = |status: &Status| status.ledger.spent_nano.saturating_add(status.ledger.unknown_nano);
+        let said = self.status.as_ref().map_or(0, |status| own(status).saturating_add(status.others_nano));
         said.saturating_add(self.crew.spent_nano().saturating_sub(self.counted_nano))
+    }
+
+    /// Whether some of that may not have been paid: the outcome of a call is unknown.
+    pub(super) fn is_at_most(&self) -> bool {
+        self.status.as_ref().is_some_and(|status| status.ledger.unknown_nano > 0 || status.others_unknown_nano > 0)
     }
 
     /// How the last turn ended, if one did.
@@ -272,6 +284,9 @@ impl Session {
 
     pub(super) fn notice(&mut self, notice: &Notice, now_ms: i64) -> Vec<Item> {
         match notice {
+            Notice::Stopped { session, error } if *session == self.id => self.house_stopped(error),
+            // What others still bring to an end is in the journal, for whoever opens the session next.
+            _ if self.is_stopped => Vec::new(),
             Notice::Event { session, event, .. } if *session == self.id && is_of_list(event) => {
                 self.list_changed();
                 Vec::new()
@@ -301,17 +316,31 @@ impl Session {
                 self.acts.push(Act::Status(Reason::Footer));
                 Vec::new()
             }
-            Notice::Stopped { session, error } if *session == self.id => {
-                // What is queued is in the journal and goes on with the session, wherever that is opened next.
-                self.queue.clear();
-                self.questions.clear();
-                self.transcript.stop();
-                self.crew.clear();
-                self.plans = Plans::default();
-                vec![Item::Row(Row::Error(format!("{error}\n{}", self.lang.stopped_house())))]
-            }
             _ => Vec::new(),
         }
+    }
+
+    /// The session cannot go on here. What is queued is in the journal and goes on with it, wherever it is opened next.
+    fn house_stopped(&mut self, error: &RuntimeError) -> Vec<Item> {
+        self.queue.clear();
+        self.questions.clear();
+        self.transcript.stop();
+        self.crew.clear();
+        self.mates.clear();
+        self.background.clear();
+        self.plans = Plans::default();
+        self.quiet = true;
+        // Each who works here may say so; what to do is said once.
+        let words = match std::mem::replace(&mut self.is_stopped, true) {
+            true => error.to_string(),
+            false => format!("{error}\n{}", self.lang.stopped_house()),
+        };
+        vec![Item::Row(Row::Error(words))]
+    }
+
+    /// Why nothing can be said here, if so.
+    fn refusal(&self) -> Option<Item> {
+        self.is_stopped.then(|| Item::Row(Row::Error(self.lang.stopped_house().to_owned())))
     }
 
     fn apply(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
@@ -333,6 +362,7 @@ impl Session {
                 self.turns = self.turns.max(1);
                 self.read.clear();
                 self.was_read(&[started.envelope]);
+                self.was_read(&started.letters);
             }
             Event::QuestionAsked(asked) => self.questions.ask(from, &self.who, asked),
             Event::QuestionAnswered(answered) => items.extend(self.answered(answered)),
@@ -464,6 +494,11 @@ impl Session {
 
     /// Carries a slash command out. Leaving is the face's own business.
     pub(super) fn slash(&mut self, slash: Slash) -> Vec<Item> {
+        // Another session can be opened from here.
+        let is_possible = matches!(slash, Slash::Help | Slash::Quit | Slash::Clear | Slash::Resume(_));
+        if let Some(refusal) = self.refusal().filter(|_| !is_possible) {
+            return vec![refusal];
+        }
         match slash {
             Slash::Help => report::help(self.lang, self.while_busy).into_iter().map(Item::Row).collect(),
             Slash::Quit => Vec::new(),
@@ -493,6 +528,7 @@ impl Session {
             Slash::Continue(name) => self.go_on(name),
             Slash::Plan => self.show_plan(),
             Slash::Team => self.show_team(),
+            Slash::TeamOther(words) => vec![note(self.lang.team_elsewhere(&words))],
             Slash::Load(name) => self.load(name.as_deref()),
             Slash::Send(argument) => self.send(argument.as_deref()),
             Slash::Show(wanted) => self.ask(Act::Show(wanted)),

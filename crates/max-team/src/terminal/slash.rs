@@ -29,6 +29,8 @@ pub(super) enum Slash {
     Send(Option<String>),
     /// What somebody who was called has done.
     Show(Option<String>),
+    /// Something that is done to the team from another terminal.
+    TeamOther(String),
     /// Stop the turn and the plan, or one task of it.
     Stop(Option<String>),
     /// Go on with what was interrupted: everybody's, or one's.
@@ -133,7 +135,7 @@ pub(super) fn parse(draft: &str) -> Option<Result<Slash, Unknown>> {
         "plan" => Slash::Plan,
         "team" | "agents" => match argument.as_deref().and_then(|argument| argument.strip_prefix("load")) {
             Some(name) => Slash::Load(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
-            None => Slash::Team,
+            None => argument.map_or(Slash::Team, Slash::TeamOther),
         },
         "send" => Slash::Send(argument),
         "show" | "open" => Slash::Show(argument),
@@ -197,6 +199,7 @@ mod tests {
         assert_eq!(parse("/resume"), Some(Ok(Slash::Resume(None))));
         assert_eq!(parse("/exit"), Some(Ok(Slash::Quit)));
         assert_eq!(parse("/STOP"), Some(Ok(Slash::Stop(None))));
+        assert_eq!(parse("/team mode pia plan"), Some(Ok(Slash::TeamOther("mode pia plan".into()))));
         assert_eq!(parse("/continue"), Some(Ok(Slash::Continue(None))));
         assert_eq!(parse("/continue ann"), Some(Ok(Slash::Continue(Some("ann".into())))));
         assert_eq!(parse("/rewind"), Some(Ok(Slash::Rewind(Back::List))));

@@ -518,6 +518,33 @@ fn an_agent_that_stops_is_told_and_leaves_nothing_busy() {
     assert!(!stage.chat.session().is_busy() && !stage.chat.is_moving());
 }
 
+/// Nobody hears it any more: what is written stays in the draft, and the reason is said again instead of `sending`.
+#[test]
+fn where_a_session_cannot_go_on_nothing_is_taken() {
+    let mut stage = Stage::new(80, 24);
+    stage.say("go");
+    stage.begin("go");
+    let stopped = |words: &str| {
+        let error = Arc::new(RuntimeError::AgentStopped(words.into()));
+        Notice::Stopped { session: session_id(), error }
+    };
+    stage.chat.notice(&stopped("disk full"));
+    stage.chat.notice(&stopped("the same of another"));
+    stage.begin("too late");
+    let sentence = "This session cannot go on here.";
+    assert_eq!(stage.glass.screen().matches(sentence).count(), 1, "{}", stage.glass.screen());
+    stage.acts.clear();
+    stage.say("one more thing");
+    let screen = stage.glass.screen();
+    assert_eq!((screen.matches(sentence).count(), stage.acts.len()), (2, 0), "{screen}");
+    assert!(screen.contains("> one more thing") && !screen.contains("sending"), "{screen}");
+    stage.control('c');
+    stage.say("/continue");
+    assert_eq!(stage.glass.screen().matches(sentence).count(), 3, "{}", stage.glass.screen());
+    stage.say("/clear");
+    assert!(matches!(stage.acts.as_slice(), [Act::Open { .. }]), "{:?}", stage.acts);
+}
+
 #[test]
 fn an_idle_chat_has_nothing_to_wait_for() {
     let mut stage = Stage::new(80, 24);

@@ -4,6 +4,7 @@
 //! when the answer is there, and whatever was missed is shown then. So a session replayed from its journal looks
 //! like one that was watched. It also knows what is going on right now. It neither draws nor sends anything.
 
+use max_team_core::calling::hands::SPAWN_TEAMMATE;
 use max_team_core::chat::{Answer, Part, Role, Usage};
 use max_team_core::event::{Event, LlmEnded, LlmIntent, Outcome, ToolDone, TurnEnded};
 use max_team_core::id::EnvelopeId;
@@ -92,6 +93,8 @@ pub(super) struct Tool {
     preview: String,
     /// Whether it asks the user something.
     asks: bool,
+    /// Whom it starts, by the name it will have.
+    starts: Option<String>,
     /// Whether it is asked what becomes of what was done for it in a copy.
     merges: bool,
     /// Set while it runs.
@@ -351,6 +354,10 @@ impl Transcript {
         // Whoever carries a skill out has a line of its own.
         let skill = action.parameters.iter().find(|(parameter, _)| name == SKILL && parameter == "name");
         tool.target.clone_from(skill.map_or(&action.target, |(_, skill)| skill));
+        if let Some(name) = &tool.starts {
+            // Rules speak of its type; people, of its name.
+            tool.target = format!("{name} ({})", action.target);
+        }
         tool.asks = action.deed == Deed::Ask;
         tool.merges = action.deed == Deed::Merge;
         // Only a change is told by its diff; what a question or a command says is its target.
@@ -424,8 +431,8 @@ impl Turn {
 
 impl Tool {
     fn new(key: String, name: String, target: String) -> Self {
-        let (preview, progress) = (String::new(), String::new());
-        Self { key, name, target, preview, asks: false, merges: false, running_since_ms: None, progress }
+        let (preview, progress, starts) = (String::new(), String::new(), None);
+        Self { key, name, target, preview, asks: false, starts, merges: false, running_since_ms: None, progress }
     }
 }
 
@@ -437,7 +444,8 @@ fn is_news(letter: EnvelopeId) -> bool {
 /// The calls of an answer, under the keys that their events will carry.
 fn tools_of(call: u32, answer: &Answer) -> Vec<Tool> {
     let named = |(index, (_, name, input)): (usize, (&str, &str, &Value))| {
-        Tool::new(format!("{call}.{index}"), name.to_owned(), brief(input))
+        let starts = input.get("name").and_then(Value::as_str).filter(|_| name == SPAWN_TEAMMATE).map(str::to_owned);
+        Tool { starts, ..Tool::new(format!("{call}.{index}"), name.to_owned(), brief(input)) }
     };
     answer.message.tool_uses().enumerate().map(named).collect()
 }

@@ -137,7 +137,9 @@ fn below(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let words = match chat.hint() {
         Some(Hint::EscAgain) => look.lang.esc_again_clears(),
         Some(Hint::CtrlCAgain) => look.lang.ctrl_c_again_leaves(),
-        Some(Hint::TeamGoesOn) => look.lang.stop_hint_long(),
+        // A word leaves a plan alone.
+        Some(Hint::TeamGoesOn) if chat.session().plans().is_moving() => look.lang.stop_hint_long(),
+        Some(Hint::TeamGoesOn) => look.lang.team_goes_on(),
         None if chat.question_waits_for_draft() => look.lang.draft_first(),
         None => return vec![footer(chat, look)],
     };
@@ -156,7 +158,8 @@ fn footer(chat: &Chat, look: Look) -> Line<'static> {
         parts.push(format!("{percent}% {}", look.lang.context()));
     }
     if session.nano() > 0 {
-        parts.push(dollars(session.nano()));
+        let bound = if session.is_at_most() { "≤ " } else { "" };
+        parts.push(format!("{bound}{}", dollars(session.nano())));
     }
     let taken = text::width(&parts.join(" · ")) + 5;
     let room = look.columns.saturating_sub(taken).min(CWD_COLUMNS_MAX);
@@ -289,6 +292,14 @@ fn resting(chat: &Chat, look: Look) -> Option<Line<'static>> {
     (!idle.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
 }
 
+/// What somebody has left running, also while they rest.
+fn background(chat: &Chat, look: Look) -> Option<Line<'static>> {
+    let whose = chat.session().background().by_name();
+    let whose: Vec<String> = whose.into_iter().map(|(who, count)| format!("{} ({count})", clean_line(who))).collect();
+    let words = format!("⚙ {}", look.lang.left_in_background(&whose.join(", ")));
+    (!whose.is_empty()).then(|| Line::from(Span::styled(text::cut(&words, look.columns), look.theme.faint())))
+}
+
 /// What is not finished: the block being written, the tools that run, the thought, the message just sent.
 fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
     let session = chat.session();
@@ -319,6 +330,7 @@ fn above(chat: &Chat, look: Look, rows: usize) -> Vec<Line<'static>> {
         work.push(Line::from(Span::styled(format!("⏺ +{more} {}", look.lang.more()), look.theme.faint())));
     }
     work.extend(resting(chat, look));
+    work.extend(background(chat, look));
     let sent = match (session.queue(), transcript.is_busy()) {
         ([only], false) => Row::Said(only.text.clone()).lines(look),
         _ => Vec::new(),

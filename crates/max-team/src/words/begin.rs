@@ -4,6 +4,7 @@ use max_team_journal::JournalError;
 use max_team_runtime::RuntimeError;
 
 use super::{Lang, plural};
+use crate::figures::bytes;
 use crate::headless::Fault;
 
 phrases! {
@@ -174,6 +175,20 @@ impl Lang {
 
     pub(crate) fn unreadable(self, path: &str, error: &str) -> String {
         say!(self, "`{path}` cannot be read: {error}", "无法读取 `{path}`：{error}")
+    }
+
+    pub(crate) fn no_space(self, folder: &str, free: u64) -> String {
+        let free = bytes(usize::try_from(free).unwrap_or(usize::MAX));
+        say!(
+            self,
+            "no space is left in `{folder}` ({free} free): nothing can be written; free some space",
+            "`{folder}` 已没有空间（剩余 {free}）：无法写入；请释放空间"
+        )
+    }
+
+    pub(crate) fn little_space(self, free: u64) -> String {
+        let free = bytes(usize::try_from(free).unwrap_or(usize::MAX));
+        say!(self, "only {free} are left on its disk", "所在磁盘只剩 {free}")
     }
 
     pub(crate) fn kept_in(self, home: &str) -> String {

@@ -112,6 +112,24 @@ impl Lang {
         say!(self, "at rest: {names}", "休息中：{names}")
     }
 
+    pub(crate) fn team_elsewhere(self, words: &str) -> String {
+        say!(
+            self,
+            "`max-team team {words}` is for another terminal; here `/team` shows who is there, and `/team load NAME` lets a written team \
+             begin",
+            "`max-team team {words}` 请在另一个终端执行；此处 `/team` 显示成员，`/team load 名称` 让写下的团队开始"
+        )
+    }
+
+    /// Those who have left commands running, each with how many.
+    pub(crate) fn left_in_background(self, whose: &str) -> String {
+        say!(self, "in the background: {whose} · /stop stops it", "后台命令：{whose} · /stop 可停止")
+    }
+
+    pub(crate) fn command_stopped(self, who: &str, command: &str) -> String {
+        say!(self, "■ {who}: stopped in the background: {command}", "■ {who}：已停止后台命令 {command}")
+    }
+
     /// Why somebody is no more.
     pub(crate) fn ended_by(self, by: &str, reason: &str) -> String {
         let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };

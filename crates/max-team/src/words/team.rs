@@ -39,7 +39,8 @@ phrases! {
     being_checked: "being checked", "正在检查";
     paused: "paused: the budget is used up", "已暂停：预算用完";
     team_works: "the team is at work", "团队正在工作";
-    stop_hint: "/stop stops it", "/stop 可停止";
+    stop_hint: "“stop” or /stop stops it, Esc does not", "“停止”或 /stop 可停止，Esc 不会";
+    team_goes_on: "the team goes on: “stop” or /stop stops it", "团队继续工作：用“停止”或 /stop 停止";
     stop_hint_long: "the team goes on; /stop stops it", "团队继续工作；用 /stop 停止";
     board_hint: "Ctrl-T shows it", "Ctrl-T 显示";
     path: "path", "关键路径";

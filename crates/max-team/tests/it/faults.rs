@@ -277,3 +277,49 @@ fn too_few_open_files_are_told_of() {
     assert!(ran.code == 1 && ran.err.contains("only `10` files") && ran.err.contains("ulimit -n"), "{ran:?}");
     assert_eq!(server.count(), 0);
 }
+
+/// Where nothing can be written, what is there is still shown, and whoever would write is told why not.
+#[test]
+fn a_home_that_can_only_be_read_is_read() {
+    if max_team_sandbox::probe().bubblewrap.is_err() {
+        return;
+    }
+    let server = ModelServer::start([Reply::text("ok")]);
+    let program = Program::team(&server);
+    assert_eq!(program.run(&["-p", "a small thing"]).code, 0);
+    let home = program.home().display().to_string();
+    let walls = ["bwrap", "--dev-bind", "/", "/", "--ro-bind", &home, &home, "--"];
+    let run = |arguments: &[&str]| finish(program.prefixed(&walls, arguments).spawn().unwrap());
+    let shown = [
+        (&["ps", "--all"][..], "max"),
+        (&["events"][..], "a small thing"),
+        (&["team", "show"][..], "max"),
+        (&["mail", "list"][..], "a small thing"),
+        (&["logs", "max"][..], "ok"),
+    ];
+    for (arguments, words) in shown {
+        let ran = run(arguments);
+        assert!(ran.code == 0 && ran.out.contains(words), "{arguments:?}: {ran:?}");
+    }
+    for arguments in [&["send", "max", "hi"][..], &["tasks", "add", "x"], &["doctor"], &["-p", "hi"]] {
+        let ran = run(arguments);
+        assert!(ran.code == 1 && format!("{}{}", ran.out, ran.err).contains("cannot write"), "{arguments:?}: {ran:?}");
+    }
+    assert_eq!(program.run(&["mail", "list"]).out.lines().count(), 2);
+}
+
+#[test]
+fn a_full_disk_is_found_by_the_doctor() {
+    if max_team_sandbox::probe().bubblewrap.is_err() {
+        return;
+    }
+    let server = ModelServer::start([Reply::text("unasked")]);
+    let program = Program::with(&server);
+    std::fs::create_dir(program.home()).unwrap();
+    let home = program.home().display().to_string();
+    for (size, code, words) in [("65536", 1, "FAIL  place: no space is left"), ("33554432", 0, "warn  place: only")] {
+        let walls = ["bwrap", "--dev-bind", "/", "/", "--size", size, "--tmpfs", &home, "--"];
+        let ran = finish(program.prefixed(&walls, &["doctor"]).spawn().unwrap());
+        assert!(ran.code == code && ran.out.contains(words), "{ran:?}");
+    }
+}

@@ -239,3 +239,43 @@ fn ends(program: &Program) -> Vec<(Value, i64)> {
 fn at_ms(entry: &Value) -> i64 {
     entry["at"].as_str().unwrap().parse::<jiff::Timestamp>().unwrap().as_millisecond()
 }
+
+/// Teammates that rest with commands in the background: seen in the chat, and stopped from another terminal and by the word.
+#[test]
+fn what_resting_teammates_have_left_running_is_seen_and_stopped() {
+    let marks = [mark("71"), mark("72")];
+    let commands = marks.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let first = request.user_texts().first().cloned().unwrap_or_default();
+        let mate = ["sal", "tim"].iter().position(|name| first.starts_with(&format!("You are `{name}`")));
+        Some(match mate {
+            Some(index) if request.tool_results() == 0 => {
+                let command = json!({"command": format!("sleep {}", commands[index]), "background": true});
+                Reply::new().tool("t1", "run_shell", command)
+            }
+            Some(_) => Reply::text("It runs."),
+            None if request.tool_results() == 0 && request.user_texts().len() == 1 => {
+                let spawn = |name: &str| json!({"name": name, "role": "server", "prompt": "Serve."});
+                Reply::new().tool("s1", "spawn_teammate", spawn("sal")).tool("s2", "spawn_teammate", spawn("tim"))
+            }
+            None => Reply::text("Noted."),
+        })
+    }));
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &FREE);
+    terminal.wait("or give a task");
+    terminal.keys(&["serve", "Enter"]);
+    assert!(soon(|| marks.iter().all(|mark| runs(mark))));
+    terminal.wait("(1) · /stop stops it");
+    assert!(soon(|| program.run(&["ps"]).out.matches("ready").count() >= 2));
+    let ran = program.run(&["stop", "tim"]);
+    let told = format!("tim: stopped in the background: `sleep {}`", marks[1]);
+    assert!(ran.code == 0 && ran.out.contains(&told), "{ran:?}");
+    assert!(runs(&marks[0]) && !runs(&marks[1]));
+    terminal.wait("tim: stopped in the background");
+    terminal.keys(&["打断", "Enter"]);
+    terminal.wait("sal: stopped in the background");
+    assert!(!runs(&marks[0]));
+    let again = program.run(&["stop", "tim"]);
+    assert!(again.code == 1 && again.err.contains("does nothing"), "{again:?}");
+}

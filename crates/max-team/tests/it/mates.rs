@@ -77,6 +77,8 @@ fn letters_are_listed_with_what_became_of_them() {
     ] {
         assert!(told(&all).iter().any(|line| line == wanted), "{wanted}: {:?}", told(&all));
     }
+    let logs = ok(program.run(&["logs", "alice"])).out;
+    assert!(logs.contains("mail → bob, text: users(id)") && !logs.contains("→ agent "), "{logs}");
     let seqs: Vec<u64> = all.iter().map(|letter| letter["seq"].as_u64().unwrap()).collect();
     assert!(seqs.is_sorted() && all.iter().all(|letter| letter["turn"].is_string()), "{all:?}");
     let task = all.iter().find(|letter| letter["to"] == "alice" && letter["kind"] == "task_assign").unwrap();

@@ -171,8 +171,9 @@ impl Agent {
         self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await
     }
 
-    /// Stops whatever is done for this lead while it rests.
+    /// Stops whatever is done for this lead while it rests, and what it has left running itself.
     pub(super) async fn stop_apart(&mut self, by: &Stopper) -> Result<(), RuntimeError> {
+        self.background.stop_all();
         let sends = self.stopping_apart(by);
         self.commit(Vec::new(), Extra { sends, ..Extra::default() }).await
     }

@@ -35,7 +35,9 @@ impl Agent {
         let known = self.background.known();
         let (mut events, mut told) = (Vec::new(), Vec::new());
         for CommandBegun { id, name } in self.turn.commands() {
-            let lost = match known.iter().find(|known| known.id == *id) {
+            let known = known.iter().find(|known| known.id == *id);
+            let stopped = known.is_some_and(|known| known.is_stopped);
+            let lost = match known {
                 Some(known) if !known.is_over => continue,
                 Some(known) if known.is_seen => false,
                 Some(_) => {
@@ -50,7 +52,7 @@ impl Agent {
                     true
                 }
             };
-            events.push(Event::CommandOver(CommandOver { id: id.clone(), lost }));
+            events.push(Event::CommandOver(CommandOver { id: id.clone(), lost, stopped }));
         }
         if events.is_empty() {
             return Ok(false);
@@ -64,6 +66,8 @@ impl Agent {
             events.extend(self.decide(begin));
         }
         self.commit(events, Extra::default()).await?;
+        // Where no turn begins, nothing else would say so for long.
+        self.tell().await;
         self.know_task();
         Ok(begins)
     }

@@ -26,6 +26,7 @@ use uuid::Uuid;
 
 use super::calls::TIME_OVER;
 use super::flight::Flight;
+use super::steer::waits;
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::handle::Origin;
@@ -41,8 +42,8 @@ const LAST_UNASKED: &str = include_str!("../../../../prompts/last_unasked.md");
 /// What has come, by what becomes of it.
 #[derive(Default)]
 struct Sorted {
-    /// Begins a turn.
-    said: Option<Envelope>,
+    /// Begins a turn: a task, or what one person has said and nobody has read, oldest first.
+    said: Vec<Envelope>,
     /// Begins one, together with others.
     news: Vec<Envelope>,
     /// Is only told with others.
@@ -51,6 +52,18 @@ struct Sorted {
     ends: Vec<Envelope>,
     /// Needs nothing more.
     seen: Vec<EnvelopeId>,
+    /// Something was said that begins the turn after.
+    is_full: bool,
+}
+
+impl Sorted {
+    /// Whether a letter begins a turn together with what was said before it. What one person has said and nobody has read is told
+    /// together, as at a step of a turn; a task, and what is to wait for a turn, has one of its own.
+    fn joins(&self, letter: &Envelope) -> bool {
+        let is_said = |letter: &Envelope| letter.kind == Kind::UserInput && !waits(letter);
+        let joins_all = |first: &Envelope| is_said(first) && is_said(letter) && first.from == letter.from;
+        !self.is_full && self.said.first().is_none_or(joins_all)
+    }
 }
 
 impl Agent {
@@ -69,14 +82,14 @@ impl Agent {
                 self.sort(letter, &mut sorted).await?;
             }
         }
-        let Sorted { said, news, mut notes, ends, seen } = sorted;
+        let Sorted { said, news, mut notes, ends, seen, .. } = sorted;
         self.commit(Vec::new(), Extra::acks(seen)).await?;
         if self.reviewed {
             // What else has come stays where it is.
             return Ok(());
         }
         // Somebody who speaks is answered before what else has come.
-        let (first, rest) = if said.is_some() { (said.into_iter().collect(), news) } else { (news, Vec::new()) };
+        let (first, rest) = if said.is_empty() { (news, Vec::new()) } else { (said, news) };
         // Whoever is told to end at once begins nothing more: what it was written goes back.
         let is_ending = ends.iter().any(|letter| letter.kind == Kind::Shutdown);
         let waits = (self.turn.is_busy() || is_ending) && !first.is_empty();
@@ -132,11 +145,11 @@ impl Agent {
                 let by = stopper(&letter);
                 self.step(Input::Interrupt { by }, Extra::acks(vec![letter.id])).await?;
             }
-            Kind::UserInput | Kind::TaskAssign if sorted.said.is_none() && !self.turn.is_busy() => {
-                sorted.said = Some(letter)
+            Kind::UserInput | Kind::TaskAssign if sorted.joins(&letter) && !self.turn.is_busy() => {
+                sorted.said.push(letter)
             }
-            // One at a time: each begins a turn of its own.
-            Kind::UserInput | Kind::TaskAssign => self.left_over = true,
+            // It begins a turn of its own, and so does what came after it.
+            Kind::UserInput | Kind::TaskAssign => (self.left_over, sorted.is_full) = (true, true),
             // That somebody waits or rests is known from its own stream.
             Kind::IdleNotification | Kind::PermissionRequest | Kind::SandboxPermissionRequest => {
                 sorted.seen.push(letter.id)
@@ -219,7 +232,9 @@ impl Agent {
         let first = letters.first();
         // Only what the user says asks for skills.
         let asks = first.filter(|first| self.lead && first.kind == Kind::UserInput);
-        let skills = asks.map(|first| self.skills_for(&text_at(&first.body, "text")));
+        let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
+        let said: Vec<String> = said.map(|letter| text_at(&letter.body, "text")).collect();
+        let skills = asks.map(|_| self.skills_for(&said.join("\n\n")));
         let mut words = words.join("\n\n");
         // News of the team's is no question that could find anything.
         let asked = first.is_some_and(|first| first.kind == Kind::UserInput);

@@ -126,7 +126,7 @@ impl Agent {
             Err(words) => return Ok(Err(words)),
         };
         let mate = self.apart(id, mate, spawn.isolation.unwrap_or_default());
-        if let Some(worker) = self.unmade(&mate.definition.name, &mate.settings) {
+        if let Some(worker) = self.unmade(&spawn.name, &mate.settings) {
             return Ok(Ok(Started::Later(Box::new(worker))));
         }
         let color = spawn.color.clone().filter(|color| name::misfit(color, "").is_none());

@@ -413,7 +413,10 @@ impl Agent {
         match control {
             None | Some(Control::Stop) => return Ok(false),
             Some(Control::Interrupt { by }) if !self.turn.is_busy() => self.interrupt_idle(by).await?,
-            Some(Control::Interrupt { by }) => self.step(Input::Interrupt { by }, Extra::default()).await?,
+            Some(Control::Interrupt { by }) => {
+                self.background.stop_all();
+                self.step(Input::Interrupt { by }, Extra::default()).await?;
+            }
             Some(Control::Configure { settings, by }) => self.reconfigure(*settings, by).await?,
             Some(Control::GoOn) => self.ask_later().await?,
             Some(Control::Redefine(next)) => self.redefined = Some(next),
@@ -475,6 +478,7 @@ impl Agent {
     async fn interrupt_idle(&mut self, by: Stopper) -> Result<(), RuntimeError> {
         Box::pin(self.take_mail(true)).await?;
         if self.turn.is_busy() {
+            self.background.stop_all();
             return self.step(Input::Interrupt { by }, Extra::default()).await;
         }
         self.stop_apart(&by).await
@@ -631,9 +635,11 @@ impl Agent {
     }
 
     fn status(&self) -> Status {
+        let (others_nano, others_unknown_nano) = self.spent_by_others();
         Status {
             ledger: self.turn.ledger().clone(),
-            others_nano: self.spent_by_others(),
+            others_nano,
+            others_unknown_nano,
             window_tokens: self.turn.window_tokens(),
             frame_bytes: self.frame.address().bytes,
             messages: (self.turn.history().len().saturating_sub(self.turn.window().from), self.turn.history().len()),

@@ -56,10 +56,12 @@ impl Agent {
     }
 
     /// What everybody else in the session has spent; what cannot be read now is still in their own ledgers.
-    pub(super) fn spent_by_others(&self) -> u64 {
+    pub(super) fn spent_by_others(&self) -> (u64, u64) {
         let costs = Census::new(&self.floor.shared.journal).costs(Some(self.floor.session), 0, now_ms());
         let others = costs.unwrap_or_default().into_iter().filter(|cost| Some(cost.agent) != self.origin.agent);
-        others.fold(0, |sum, cost| sum.saturating_add(cost.nano))
+        others.fold((0_u64, 0_u64), |(nano, unknown), cost| {
+            (nano.saturating_add(cost.nano), unknown.saturating_add(cost.unknown_nano))
+        })
     }
 
     /// The money and tokens of a turn's end, with those of whom it has called, for whoever waits for it.

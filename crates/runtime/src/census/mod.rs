@@ -23,6 +23,7 @@ use crate::agent::SNAPSHOT_VERSION;
 use crate::error::RuntimeError;
 use crate::keep::{Gone, gone};
 use crate::plan::{PLAN_SNAPSHOT_VERSION, plan_stream};
+use crate::post;
 use crate::rows::{self, AgentRow, MateRow, PlanEndRow, PlanRow, event_of};
 use crate::session::{self, Sessions};
 
@@ -81,6 +82,18 @@ impl<'j> Census<'j> {
     /// An agent as it stands.
     pub fn turn(&self, agent: AgentId) -> Result<Turn, RuntimeError> {
         Ok(fold_agent(self.journal, agent)?.0)
+    }
+
+    /// Commands in the background that are not known to be over, of one agent or of everybody in a session: whose, and which.
+    pub fn commands(&self, session: SessionId, of: Option<AgentId>) -> Result<Vec<(AgentRow, String)>, RuntimeError> {
+        let mut found = Vec::new();
+        for (key, name) in rows::rows::<String>(self.journal, rows::COMMANDS)?.into_iter().rev() {
+            let agent = key.split_once('/').map_or("", |(agent, _)| agent);
+            let row = post::agent_row(self.journal, agent)?;
+            let is_meant = |row: &AgentRow| row.session == session && of.is_none_or(|of| row.agent == of);
+            found.extend(row.filter(is_meant).map(|row| (row, name)));
+        }
+        Ok(found)
     }
 
     /// The plans there are, newest first.

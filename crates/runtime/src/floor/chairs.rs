@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use max_team_core::event::Event;
 use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{CONTROLS_MAX, MAIL_WAITING_MAX};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -19,7 +20,7 @@ use tokio::sync::{Notify, mpsc};
 use super::Floor;
 use crate::agent::Control;
 use crate::error::RuntimeError;
-use crate::handle::Notice;
+use crate::handle::{Notice, Origin};
 use crate::shared::lock;
 use crate::{post, rows, session, worktree};
 
@@ -310,8 +311,35 @@ impl Floor {
         for address in self.shared.journal.mailboxes().unwrap_or_default() {
             let is_meant = if self.is_taken(&address) { self.has_news(&address) } else { self.is_called_for(&address) };
             if is_meant {
+                self.show_written(&address);
                 self.ring(&address);
             }
+        }
+    }
+
+    /// Faces know of these letters: they were written here.
+    pub(crate) fn wrote(&self, letters: &[Envelope]) {
+        let mut written = lock(&self.written);
+        if written.len() > MAIL_WAITING_MAX {
+            written.clear();
+        }
+        written.extend(letters.iter().map(|letter| letter.id));
+    }
+
+    /// What a person has written to somebody at another terminal is shown before anything comes of it. What is said to the lead
+    /// stands in the conversation anyway.
+    fn show_written(&self, address: &str) {
+        let agent = address.strip_prefix("agent/").and_then(|id| id.parse::<AgentId>().ok());
+        let Some(row) = agent.filter(|agent| *agent != self.lead).and_then(|agent| self.row_of(agent)) else { return };
+        // If it cannot be read now, whoever is to read it finds out.
+        let mut mail = self.shared.journal.pending_mail(address).unwrap_or_default();
+        let is_news = |letter: &Envelope| letter.kind == Kind::UserInput && letter.from.starts_with("user/");
+        mail.retain(|letter| is_news(letter) && !lock(&self.written).contains(&letter.id));
+        self.wrote(&mail);
+        let from = Arc::new(Origin { name: row.name.as_str().into(), ..Origin::agent(row.agent) });
+        for letter in mail {
+            let (session, from, at_ms) = (self.session, Arc::clone(&from), letter.sent_at_ms);
+            self.shared.herald.show(&Notice::Event { session, from, at_ms, event: Arc::new(Event::Mailed(letter)) });
         }
     }
 

@@ -15,14 +15,14 @@ mod recovered;
 mod seats;
 mod tasks;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use max_team_core::calling::hands::CHECK_INBOX;
 use max_team_core::hash::Hash;
-use max_team_core::id::{AgentId, PlanId, SessionId};
+use max_team_core::id::{AgentId, EnvelopeId, PlanId, SessionId};
 use max_team_core::plan::event::Approve;
 use max_team_core::plan::{Budget, Plan};
 use max_team_core::policy::Mode;
@@ -74,6 +74,10 @@ pub(crate) struct Floor {
     /// Its teammates.
     mates: Mutex<mates::Mates>,
     lead_name: OnceLock<String>,
+    /// Entries of the shared list's stream that were looked through for what other processes have written.
+    listed: Mutex<u64>,
+    /// Letters of people that wait or have waited, and that faces know of.
+    written: Mutex<HashSet<EnvelopeId>>,
     /// Whoever waits for a model holds one of it.
     pub calling: Arc<()>,
     chairs: Mutex<HashMap<String, Chair>>,
@@ -114,6 +118,8 @@ impl Floor {
             claims: Mutex::new(HashMap::new()),
             mates: Mutex::new(None),
             lead_name: OnceLock::new(),
+            listed: Mutex::new(0),
+            written: Mutex::default(),
             calling: Arc::default(),
             chairs: Mutex::new(HashMap::new()),
             loops: Mutex::new(JoinSet::new()),

@@ -9,7 +9,7 @@ use crate::agent::is_note;
 use crate::error::RuntimeError;
 use crate::handle::Recovered;
 use crate::rows::{self, InboxRow};
-use crate::{post, session};
+use crate::{Post, post, session};
 
 impl Floor {
     /// Counts what is open, before anybody goes on with it.
@@ -34,8 +34,11 @@ impl Floor {
             };
             found.mail += journal.pending_mail(&address)?.iter().filter(|letter| !is_told(letter)).count();
         }
-        let asked = rows::rows::<InboxRow>(journal, rows::INBOX)?;
-        found.approvals = asked.iter().filter(|(_, row)| is_mine(&row.address)).count();
+        // What was answered since is a letter, and no question any more.
+        let post = Post::new(journal);
+        for (_, row) in rows::rows::<InboxRow>(journal, rows::INBOX)? {
+            found.approvals += usize::from(is_mine(&row.address) && post.noted(&row)?.is_none());
+        }
         Ok(found)
     }
 }

@@ -78,7 +78,8 @@ impl Floor {
         if turn.is_busy() || turn.gone().is_some() || id != own || !begins || !worktree::is_gone(&self.shared, &id) {
             return None;
         }
-        let (project, by) = (self.root.clone(), definition.name.clone());
+        let named = turn.mate().map_or(&definition.name, |mate| &mate.name);
+        let (project, by) = (self.root.clone(), named.clone());
         let worker = Worker { id, project, settings: settings.clone(), by, named: Vec::new() };
         let cancel = CancellationToken::new();
         let _stops = cancel.clone().drop_guard();

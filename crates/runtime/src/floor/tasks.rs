@@ -11,12 +11,15 @@ use max_team_core::tasks::{Doer, Input, Item, Status, Why};
 use super::Floor;
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
-use crate::shared::{commit_at, now_ms};
-use crate::tasks::{Change, TaskLists};
+use crate::rows::event_of;
+use crate::shared::{commit_at, lock, now_ms};
+use crate::tasks::{self, Change, TaskLists};
 use crate::{rows, session};
 
 /// What a task is called that is meant for the user.
 const USER: &str = "user";
+/// Entries of the list's stream that are read at once.
+const LIST_READ: usize = 256;
 
 impl Floor {
     /// The first task that somebody idle can begin with, and the claim of it, to be committed with whatever begins its
@@ -59,6 +62,26 @@ impl Floor {
         Ok(())
     }
 
+    /// People in other processes may have changed the list: whoever watches hears of it as if it had been here. What our own
+    /// agents have written was told when they did.
+    pub(crate) fn hear_of_list(self: &Arc<Self>) -> Result<(), RuntimeError> {
+        let mut listed = lock(&self.listed);
+        loop {
+            let entries = self.shared.journal.read(&tasks::stream(self.session), *listed, LIST_READ)?;
+            for entry in &entries {
+                *listed = entry.stream_seq;
+                let user = entry.actor.strip_prefix("user/");
+                let (Some(user), Ok(event)) = (user, event_of(entry)) else { continue };
+                let (from, at_ms) = (Arc::new(Origin::named(user)), entry.at_ms);
+                let event = Arc::new(event);
+                self.shared.herald.tell(Notice::Event { session: self.session, from, at_ms, event });
+            }
+            if entries.len() < LIST_READ {
+                return Ok(());
+            }
+        }
+    }
+
     /// What it takes to give back all that somebody holds, to be committed with whatever ends them; `None`: they hold
     /// nothing. `for_good`: nobody of their name comes again, so that what is meant for them is anybody's.
     pub(crate) fn releasing(&self, doer: &Doer, why: Why, for_good: bool) -> Result<Option<Change>, RuntimeError> {
@@ -93,6 +116,8 @@ impl Floor {
 
     /// Gives back what is held by those who are no longer at work: the process that was to do so has died before.
     pub(crate) async fn sweep_tasks(self: &Arc<Self>) -> Result<(), RuntimeError> {
+        // What was written before this process came is known from the list itself.
+        *lock(&self.listed) = self.shared.journal.head(&tasks::stream(self.session))?;
         let tasks = TaskLists::new(&self.shared.journal).tasks(self.session)?;
         let mut gone: Vec<Doer> = Vec::new();
         for item in tasks.items() {

@@ -249,6 +249,9 @@ pub enum What {
         from: Address,
         /// Whose mailbox it is.
         to: Address,
+        /// The name of the agent whose it is.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        to_name: String,
         /// What it is about.
         kind: Kind,
         /// The letter that it answers.

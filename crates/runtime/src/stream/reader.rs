@@ -197,7 +197,9 @@ impl StreamReader {
     /// What a letter says: it belongs to the session of whoever gets it, or of whoever sent it.
     fn letter(&mut self, entry: &Entry, address: &str) -> Result<Vec<StreamEvent>, RuntimeError> {
         let scope = self.scope;
-        let session = self.source(address)?.map(|source| source.session);
+        let reader = self.source(address)?;
+        let name = reader.as_ref().and_then(|source| source.who.as_ref()).map_or("", |who| &who.name).to_owned();
+        let session = reader.map(|source| source.session);
         if session.is_some_and(|session| !is_within(scope, session)) {
             return Ok(Vec::new());
         }
@@ -206,7 +208,12 @@ impl StreamReader {
         let sender = self.source(from)?;
         let Some(session) = session.or(sender.as_ref().map(|source| source.session)) else { return Ok(Vec::new()) };
         let who = sender.and_then(|source| source.who.clone());
-        let whats = tell(&Bench::default(), None, &event);
+        let mut whats = tell(&Bench::default(), None, &event);
+        for what in &mut whats {
+            if let What::Mail { to_name, .. } = what {
+                to_name.clone_from(&name);
+            }
+        }
         let told = whats.into_iter().map(|what| at(entry, session, who.clone(), what));
         Ok(told.filter(|event| is_within(scope, event.session)).collect())
     }

@@ -6,7 +6,7 @@ use std::process::Command as Process;
 
 use max_team_core::event::Event;
 use max_team_journal::{Death, Journal};
-use max_team_runtime::{Command, Order, Which};
+use max_team_runtime::{Census, Command, Order, Post, Which};
 
 use super::calls::{alone, inputs};
 use super::crashes::{check_rest, events, key};
@@ -93,6 +93,40 @@ async fn who_left_commands_running_is_told_of_each_once() {
         assert!(told.contains("exit code 0") && told.contains(printed), "{told}");
     }
     check_rest(&journal);
+}
+
+/// Whether the lead is stopped while it rests, or whoever has left them running: they end, that is written down, and nobody is
+/// woken by it.
+#[tokio::test]
+async fn what_was_left_running_ends_when_somebody_says_stop() {
+    for through_lead in [true, false] {
+        let folder = with_pipe();
+        let journal = Journal::memory();
+        let team = house_of(&journal, folder.path(), SERVE);
+        let (session, mut notices) = super::calls::say(&team, folder.path(), leading(Which::New)).await;
+        while overs(&journal).values().all(Vec::is_empty) {
+            rest(&mut notices).await;
+        }
+        let census = Census::new(&journal);
+        let [(eva, pipe)] = census.commands(session, None).unwrap().try_into().unwrap();
+        assert_eq!((eva.name.as_str(), pipe.as_str()), ("eva", "`cat pipe`"));
+        let turns = inputs(&journal, "explore").len();
+        if through_lead {
+            let command = Command::Interrupt { session };
+            team.command(Order { by: owner(), cwd: ".".into(), key: key("stop"), command }).await.unwrap();
+        } else {
+            Post::new(&journal).interrupt(&owner(), key("stop"), eva.agent).await.unwrap();
+        }
+        super::until(&mut notices, "command_over").await;
+        assert!(census.commands(session, Some(eva.agent)).unwrap().is_empty());
+        let stopped = events(&journal).into_iter().filter_map(|(_, event)| match event {
+            Event::CommandOver(over) => Some((over.id, over.stopped)),
+            _ => None,
+        });
+        assert_eq!(stopped.collect::<Vec<_>>(), [("sh-1".to_owned(), false), ("sh-2".to_owned(), true)]);
+        assert_eq!(inputs(&journal, "explore").len(), turns, "nobody is woken by that");
+        check_rest(&journal);
+    }
 }
 
 /// A lead has nobody who would ring it when the turn that it begins by itself is over: faces hear of that too.

@@ -130,3 +130,27 @@ async fn what_nobody_will_read_comes_back() {
     assert!(matches!(lead, Err(RuntimeError::NoReader { .. })), "{lead:?}");
     check_rest(&journal);
 }
+
+/// What somebody writes to a teammate at another terminal is seen here before it is answered, and what is written here is not
+/// seen twice.
+#[tokio::test]
+async fn what_is_written_elsewhere_is_seen_here_once() {
+    let (folder, home) = (project(), tempfile::tempdir().unwrap());
+    let journal = Journal::open(home.path(), max_team_journal::Options::default()).unwrap();
+    let team = house_of(&journal, folder.path(), ALICE);
+    let (session, mut notices) = say(&team, folder.path(), leading(Which::New)).await;
+    rest(&mut notices).await;
+    let other = journal.reopen().unwrap();
+    let write = |text: &str| Command::Write { session, to: vec!["alice".into()], text: text.into() };
+    order(&team, 7, write("use tabs")).await.unwrap();
+    rest(&mut notices).await;
+    Post::new(&other).write(&by(), key(8), session, &["alice".into()], "and be quick").await.unwrap();
+    let heard = rest(&mut notices).await;
+    let mailed = |(who, event): &(String, max_team_core::event::Event)| match event {
+        max_team_core::event::Event::Mailed(letter) => Some((who.clone(), letter.body["text"].clone())),
+        _ => None,
+    };
+    let mailed: Vec<_> = heard.events.iter().filter_map(mailed).collect();
+    assert_eq!(mailed, [("alice".to_owned(), json!("and be quick"))]);
+    team.shutdown().await.unwrap();
+}

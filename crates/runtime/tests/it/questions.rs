@@ -197,3 +197,45 @@ members:
         });
     }
 }
+
+/// What somebody has answered while nobody ran the session is a letter for whoever asked, and no question any more.
+#[test]
+fn a_question_that_was_answered_meanwhile_is_not_counted() {
+    let recording = r#"
+answers:
+  - parts: [{tool: spawn_teammate, input: {name: amy, role: writer, prompt: Write., type: general}},
+            {tool: spawn_teammate, input: {name: ben, role: writer, prompt: Write., type: general}}]
+  - text: Begun.
+  - text: Noted.
+  - text: Noted.
+members:
+  amy: [{parts: [{tool: write_file, input: {path: amy.txt, content: x}}]}, {text: Written.}]
+  ben: [{parts: [{tool: write_file, input: {path: ben.txt, content: x}}]}, {text: Written.}]
+"#;
+    let folder = super::project();
+    let journal = Journal::memory();
+    block_on(async {
+        let team = house_of(&journal, folder.path(), recording);
+        let (_, mut notices) = super::calls::say(&team, folder.path(), super::mates::leading(Which::New)).await;
+        let heard = until(&mut notices, "question_asked", 2).await;
+        let asked = heard.events.iter().filter_map(|(_, event)| match event {
+            Event::QuestionAsked(asked) => Some(asked.question),
+            _ => None,
+        });
+        let inbox = Post::new(&journal).inbox().unwrap().into_iter().map(|pending| pending.row.question);
+        assert_eq!(inbox.collect::<Vec<_>>(), asked.collect::<Vec<_>>(), "they are listed as they were heard");
+        team.shutdown().await.unwrap();
+    });
+    let journal = journal.reopen().unwrap();
+    block_on(async {
+        let post = Post::new(&journal);
+        let ben = post.inbox().unwrap().into_iter().find(|pending| pending.who == "ben").unwrap().row.question;
+        post.answer(&owner(), EnvelopeId::new(uuid::Uuid::now_v7()), ben, &yes()).await.unwrap();
+        let team = house_of(&journal, folder.path(), recording);
+        let opened = team.open(owner(), folder.path(), super::mates::leading(Which::Latest)).await.unwrap();
+        assert_eq!((opened.recovered.approvals, opened.recovered.mail), (1, 1));
+        let [amy] = opened.asked.as_slice() else { panic!("{:?}", opened.asked) };
+        assert_eq!((amy.by.as_str(), amy.task.as_deref()), ("amy", Some("Write.")));
+        team.shutdown().await.unwrap();
+    });
+}

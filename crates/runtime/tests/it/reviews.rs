@@ -459,3 +459,16 @@ fn a_background_task_asks_whenever_the_program_dies() {
 fn a_teammate_asks_whenever_the_program_dies() {
     [Death::After, Death::Before].into_iter().for_each(|death| sweep(MATE, death));
 }
+
+/// A copy says whose it is: the teammate's name, of whatever type it is.
+#[tokio::test]
+async fn a_copy_is_named_after_the_teammate_in_it() {
+    let folder = repository();
+    let journal = Journal::memory();
+    let recording = MATE.replace("name: leo", "name: wil").replace("to: leo", "to: wil").replace("  leo:", "  wil:");
+    let team = house_of(&journal, folder.path(), &recording);
+    let (_, mut notices) = say(&team, folder.path(), editing(Which::New)).await;
+    rest(&mut notices).await;
+    let [copy] = Copies::within(&folder.path().join("home")).list().try_into().unwrap();
+    assert_eq!(copy.by(), "wil");
+}

@@ -2,8 +2,8 @@
 
 use max_team_core::event::{End, Event, Steered};
 use max_team_core::id::{EnvelopeId, SessionId};
-use max_team_journal::Journal;
-use max_team_runtime::{Command, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
+use max_team_journal::{Death, Journal};
+use max_team_runtime::{Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -108,6 +108,84 @@ async fn an_interrupt_leaves_it_for_the_next_turn() {
     assert_eq!(ends(&mut notices).await.0, End::Interrupted);
     assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
     assert_eq!((turns(&journal), steered(&journal).len()), (2, 0));
+}
+
+/// As at a step of a turn; each stays a letter of its own, and what was to wait has a turn of its own.
+#[tokio::test]
+async fn what_waits_when_a_turn_is_interrupted_is_told_together() {
+    let (folder, journal) = (project(), Journal::memory());
+    let team = house_of(&journal, folder.path(), RECORDING);
+    let (session, mut notices) = begin(&team, folder.path()).await;
+    until(&mut notices, "question_asked").await;
+    let said = [say(&team, session, "use tabs").await, say(&team, session, "and be quick").await];
+    queue(&team, session, "then the tests").await;
+    let late = say(&team, session, "and the docs").await;
+    order(&team, Command::Interrupt { session }).await.unwrap();
+    assert_eq!(ends(&mut notices).await.0, End::Interrupted);
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tabs.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (End::Answered, "With tests.".to_owned()));
+    assert_eq!(ends(&mut notices).await, (End::Answered, "A last word.".to_owned()));
+    let begun = events(&journal).into_iter().filter_map(|(_, event)| match event {
+        Event::TurnStarted(started) => {
+            Some((started.envelope, started.letters, max_team_core::chat::Message::user(started.input).text()))
+        }
+        _ => None,
+    });
+    let begun: Vec<_> = begun.skip(1).collect();
+    let [(first, letters, words), (_, _, tests), (last, _, docs)] = begun.as_slice() else { panic!("{begun:?}") };
+    assert_eq!((first, letters.as_slice(), words.as_str()), (&said[0], &said[1..], "use tabs\n\nand be quick"));
+    assert_eq!((tests.as_str(), last, docs.as_str()), ("then the tests", &late, "and the docs"));
+    let fates = Census::new(&journal).letters(session).unwrap();
+    assert!(fates.iter().all(|letter| matches!(letter.fate, Fate::Acted(_))), "{fates:?}");
+}
+
+/// Killed at each commit between the words and their answer: each is told once, in order.
+#[test]
+fn whenever_the_program_dies_what_waits_is_told_once() {
+    for commit in 1.. {
+        let (folder, mut journal) = (project(), Journal::memory());
+        let play = async |journal: &Journal| {
+            let team = house_of(journal, folder.path(), RECORDING);
+            let mut notices = team.watch();
+            let which = if team.sessions(1).unwrap().is_empty() { Which::New } else { Which::Latest };
+            let session = team.open(owner(), folder.path(), open(which)).await.unwrap().session;
+            for (text, interrupts) in [("go", false), ("use tabs", false), ("and be quick", true)] {
+                let key = super::crashes::key(text);
+                if !journal.has_mail(key).unwrap() {
+                    let command = Command::Say { session, text: text.into() };
+                    team.command(Order { by: owner(), cwd: ".".into(), key, command }).await.unwrap();
+                }
+                let is_asked = |(_, event): &(String, Event)| matches!(event, Event::QuestionAsked(_));
+                if text == "go" && !events(journal).iter().any(is_asked) {
+                    until(&mut notices, "question_asked").await;
+                }
+                if interrupts && turns(journal) < 2 {
+                    order(&team, Command::Interrupt { session }).await.unwrap();
+                }
+            }
+            while turns(journal) < 2 {
+                notices.recv().await.unwrap();
+            }
+            team.settle(session).await;
+        };
+        let survived = super::lives(&journal, Some((Death::After, commit)), play(&journal));
+        journal = journal.reopen().unwrap();
+        assert!(super::lives(&journal, None, play(&journal)));
+        let told = events(&journal).into_iter().filter_map(|(_, event)| match event {
+            Event::TurnStarted(started) => Some(started.input),
+            Event::Steered(steered) => Some(steered.input),
+            _ => None,
+        });
+        let told: String = told.map(|input| max_team_core::chat::Message::user(input).text() + "|").collect();
+        for words in ["use tabs", "and be quick"] {
+            assert_eq!(told.matches(words).count(), 1, "killed at commit {commit}: {told}");
+        }
+        assert!(told.find("use tabs") < told.find("and be quick"), "killed at commit {commit}: {told}");
+        if survived {
+            assert!(commit > 5, "a story that short proves nothing");
+            break;
+        }
+    }
 }
 
 /// A letter ends the turn, and others are read in the same breath.

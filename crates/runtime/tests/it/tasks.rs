@@ -168,3 +168,27 @@ fn in_a_crowd_nobody_claims_what_somebody_holds() {
     let tasks = lists(&journal).into_values().next().unwrap();
     assert!(tasks.items().all(|item| item.state.status == Status::InProgress && item.state.epoch == 1), "{tasks:?}");
 }
+
+/// What somebody does to the list at another terminal is heard here at once, and only once.
+#[tokio::test]
+async fn what_another_process_does_to_the_list_is_heard() {
+    let (folder, home) = (project(), tempfile::tempdir().unwrap());
+    let journal = Journal::open(home.path(), max_team_journal::Options::default()).unwrap();
+    let recording = r#"
+answers:
+  - parts: [{tool: TaskCreate, input: {subject: Ours, description: All of it.}}]
+  - text: Noted.
+"#;
+    let team = house_of(&journal, folder.path(), recording);
+    let (session, mut notices) = say(&team, folder.path(), listing()).await;
+    rest(&mut notices).await;
+    let other = journal.reopen().unwrap();
+    for subject in ["first", "second"] {
+        let new = Input::Create(New { subject: subject.into(), ..New::default() });
+        TaskLists::new(&other).write(session, &owner(), &new).await.unwrap();
+        let added = super::until(&mut notices, "item_added").await;
+        let Event::ItemAdded(added) = &*added else { panic!("{added:?}") };
+        assert_eq!(added.text.subject, subject);
+    }
+    team.shutdown().await.unwrap();
+}

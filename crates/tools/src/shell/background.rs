@@ -55,6 +55,8 @@ pub struct Known {
     pub is_over: bool,
     /// Whether its agent has seen that.
     pub is_seen: bool,
+    /// Whether it was ended with everything else that its agent does.
+    pub is_stopped: bool,
 }
 
 #[derive(Default)]
@@ -101,6 +103,8 @@ struct State {
     over: Option<Result<Over, String>>,
     /// Whether that was told.
     seen: bool,
+    /// Whether it was ended by [`Background::stop_all`].
+    stopped: bool,
     /// What is done before anybody is told.
     after: After,
 }
@@ -157,11 +161,11 @@ impl Background {
     /// All that are known, oldest first.
     pub fn known(&self) -> Vec<Known> {
         let known = |job: &Arc<Running>| {
-            let (is_over, is_seen) = {
+            let (is_over, is_seen, is_stopped) = {
                 let state = lock(&job.state);
-                (state.over.is_some(), state.seen)
+                (state.over.is_some(), state.seen, state.stopped)
             };
-            Known { id: job.id(), name: job.name.clone(), is_over, is_seen }
+            Known { id: job.id(), name: job.name.clone(), is_over, is_seen, is_stopped }
         };
         lock(&self.0).known.values().map(known).collect()
     }
@@ -169,7 +173,10 @@ impl Background {
     /// Ends all of them; whoever wanted that need not be told.
     pub fn stop_all(&self) {
         for job in lock(&self.0).known.values().filter(|job| !job.is_over()) {
-            lock(&job.state).seen = true;
+            {
+                let mut state = lock(&job.state);
+                (state.seen, state.stopped) = (true, true);
+            }
             job.cancel.cancel();
         }
     }

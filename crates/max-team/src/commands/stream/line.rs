@@ -53,9 +53,10 @@ fn told(what: &What, lang: Lang) -> String {
         What::Error { message, retry_at_ms, .. } => lang.failed_with(&one(&lang.step(message)), retry_at_ms.is_some()),
         What::Plan { .. } => plan(what, lang),
         What::Task { .. } => task(what, lang),
-        What::Mail { to, kind, message, .. } => {
+        What::Mail { to, to_name, kind, message, .. } => {
             let kind = serde_json::to_value(kind).ok().and_then(|kind| kind.as_str().map(str::to_owned));
-            let head = format!("{} → {}, {}", lang.mail_word(), address(to), kind.unwrap_or_default());
+            let to = if to_name.is_empty() { address(to) } else { clean_line(to_name) };
+            let head = format!("{} → {}, {}", lang.mail_word(), to, kind.unwrap_or_default());
             one(&with(&head, ": ", message))
         }
         What::Approval { .. } => approval(what, lang),

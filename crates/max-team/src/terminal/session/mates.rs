@@ -48,6 +48,10 @@ impl Session {
 
     /// Says something to the lead, or writes it to whomever it begins with.
     pub(in super::super) fn speak(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
+        if let Some(refusal) = self.refusal() {
+            self.returned.push(text);
+            return vec![refusal];
+        }
         match self.mates.addressed(&text, &self.who) {
             // Whoever is talked to here anyway is simply talked to.
             Some((to, text)) if to != self.who => {
@@ -143,7 +147,7 @@ impl Session {
     }
 
     /// What was written is in the journal.
-    fn written(&self, to: &[String], text: String) -> Vec<Item> {
+    pub(super) fn written(&self, to: &[String], text: String) -> Vec<Item> {
         let from = self.lang.you_word().to_owned();
         vec![Item::Row(Row::Mail { from, color: String::new(), to: to.join(", "), text })]
     }
@@ -202,6 +206,9 @@ impl Session {
     /// What of an event is about the team itself.
     pub(super) fn hear_of_mates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
         self.mates.hear(from, event);
+        if let Some((who, command)) = self.background.hear(from, event) {
+            return vec![note(self.lang.command_stopped(&who, &command))];
+        }
         match event {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {

@@ -36,7 +36,7 @@ impl Session {
 
     /// The same with a key of its own for what happens to a turn that runs. A word that stops is no message then.
     pub(in super::super) fn say_by(&mut self, text: String, how: WhileBusy) -> Vec<Item> {
-        if is_stop(&text) && self.is_at_work() {
+        if is_stop(&text) && (self.is_at_work() || !self.background.is_empty()) {
             if !self.is_busy() && self.plans.is_moving() {
                 return vec![note(self.lang.stop_hint_long().to_owned())];
             }

@@ -10,7 +10,9 @@ use max_team_core::plan::event::{About, PlanAnswered, PlanAsked, Say};
 use max_team_core::plan::{Draft, Plan, Status};
 use max_team_core::tasks::Tasks;
 use max_team_runtime::{Opened, Origin, RuntimeError, Team};
+use serde_json::Value;
 
+use super::super::background::Background;
 use super::super::crew::Crew;
 use super::super::link::{Act, Shown};
 use super::super::list::List;
@@ -73,6 +75,11 @@ impl Session {
         &self.crew
     }
 
+    /// What somebody has left running.
+    pub(in super::super) fn background(&self) -> &Background {
+        &self.background
+    }
+
     /// Whether anybody does anything, the lead or the team.
     pub(in super::super) fn is_at_work(&self) -> bool {
         self.is_busy() || self.is_team_at_work()
@@ -98,12 +105,16 @@ impl Session {
             self.list_changed();
         }
         self.crew.clear();
+        self.background.clear();
         for plan in &opened.plans {
             self.plans.want(*plan);
             self.acts.push(Act::Plan(*plan));
         }
         for asked in &opened.asked {
             self.questions.resume(asked);
+            if asked.agent != Some(self.lead) {
+                self.crew.resume(asked);
+            }
         }
     }
 
@@ -123,6 +134,11 @@ impl Session {
     }
 
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
+        if let Event::Mailed(letter) = event {
+            // Written at another terminal.
+            let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+            return self.written(&[from.name.to_string()], text.to_owned());
+        }
         let mut items = self.hear_of_mates(from, event);
         match event {
             // Whoever works beside the session keeps nobody waiting.
@@ -297,8 +313,8 @@ impl Session {
     pub(super) fn stop(&mut self, task: Option<String>) -> Vec<Item> {
         let Some(task) = task else {
             let mut plans: Vec<PlanId> = self.plans.running().map(|known| known.id).collect();
-            // Whoever works for a lead that rests is stopped like the lead is.
-            let is_at_work = self.is_busy() || self.crew.busy().any(|mate| !mate.aside);
+            // Whoever works for a lead that rests is stopped like the lead is, and so is what they have left running.
+            let is_at_work = self.is_busy() || self.crew.busy().any(|mate| !mate.aside) || !self.background.is_empty();
             if plans.is_empty() && !is_at_work {
                 plans.extend(self.plans.open().last().map(|known| known.id));
             }

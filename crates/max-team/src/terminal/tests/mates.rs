@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use crossterm::event::KeyCode;
 use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
-use max_team_core::id::{AgentId, EnvelopeId, TurnId};
-use max_team_core::mates::{AgentEnded, Life, Teammate};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
+use max_team_core::ledger::Ledger;
+use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_runtime::{Fate, Letter, Origin, RuntimeError};
+use max_team_core::policy::{Action, Memory};
+use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::link::{Act, Done};
+use super::super::link::{Act, Done, Reason};
 use super::house::{asks, started, team};
 use super::stage::{self, Stage, edit};
 use crate::words::Lang;
@@ -261,4 +263,108 @@ fn a_line_to_nobody_comes_back() {
     stage.say("@src/main.rs is wrong");
     stage.wait(100);
     assert!(sent(&stage.acts), "a file is no name: {:?}", stage.acts);
+}
+
+/// Nobody works, and yet something runs: it is shown, `/stop` and the words reach it, and what was stopped is said.
+#[test]
+fn what_runs_in_the_background_is_shown_and_stopped() {
+    let mut stage = stage(Lang::En);
+    let sal = mate(11, "sal", "blue");
+    begins(&mut stage, &sal, "Serve");
+    for id in ["sh-1", "sh-2"] {
+        let begun = CommandBegun { id: id.into(), name: format!("`serve {id}`") };
+        stage.event_from(sal.clone(), Event::CommandBegun(begun));
+    }
+    ends(&mut stage, &sal, "They run.");
+    stage.wait(1_000);
+    insta::assert_snapshot!("mates_background_80x24", stage.glass.screen());
+    let interrupts = |stage: &Stage| stage.acts.iter().filter(|act| matches!(act, Act::Interrupt)).count();
+    stage.key(KeyCode::Esc);
+    assert!(stage.glass.screen().contains("the team goes on: “stop” or /stop stops it"), "{}", stage.glass.screen());
+    assert_eq!(interrupts(&stage), 0);
+    stage.say("/stop");
+    stage.say("打断");
+    assert_eq!(interrupts(&stage), 2);
+    assert!(!stage.acts.iter().any(|act| matches!(act, Act::Say { .. })), "{:?}", stage.acts);
+    let over = |id: &str, stopped| Event::CommandOver(CommandOver { id: id.into(), lost: false, stopped });
+    stage.event_from(sal.clone(), over("sh-1", true));
+    stage.event_from(sal.clone(), over("sh-2", false));
+    let screen = stage.glass.screen();
+    assert!(screen.contains("■ sal: stopped in the background: `serve sh-1`"), "{screen}");
+    assert!(!screen.contains("serve sh-2") && !screen.contains("in the background: sal ("), "{screen}");
+    stage.say("/stop");
+    assert!(stage.glass.screen().contains("Nothing runs."), "{}", stage.glass.screen());
+}
+
+/// Whoever asked before we came waits for us, and is at work for whoever says stop; what follows is its own.
+#[test]
+fn whoever_waits_when_a_session_is_opened_is_shown_so() {
+    let ask = |number: u128, name: &str, color: Option<&str>, task: Option<&str>| Asked {
+        question: QuestionId::new(Uuid::from_u128(number)),
+        tool: "write_file".into(),
+        action: edit("A.txt", ""),
+        by: name.into(),
+        agent: Some(AgentId::new(Uuid::from_u128(number))),
+        task: task.map(str::to_owned),
+        color: color.map(str::to_owned),
+        rule: "edits are asked about".into(),
+        memory: Memory::Nothing,
+        at_ms: stage::START_MS,
+    };
+    let asked = vec![ask(11, "alice", Some("blue"), Some("Make a schema")), ask(2, "Max", None, None)];
+    let opened = Opened { resumed: true, continuing: true, asked, ..stage::opened() };
+    let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);
+    stage.wait(1_000);
+    let screen = stage.glass.screen();
+    assert!(screen.contains("⏺ alice (Make a schema): waits for you"), "{screen}");
+    assert!(!screen.contains("at rest") && !screen.contains("⏺ Max"), "{screen}");
+    let alice = mate(11, "alice", "blue");
+    stage.event_from(alice.clone(), stage::runs("1.0", "write_file", edit("A.txt", "")));
+    assert!(stage.glass.screen().contains("⏺ alice (Make a schema): write_file A.txt"), "{}", stage.glass.screen());
+    ends(&mut stage, &alice, "Made.");
+    assert!(!stage.glass.screen().contains("⏺ alice (Make a schema)"), "{}", stage.glass.screen());
+}
+
+/// Whoever is started is named, and so is whom somebody writes to at another terminal.
+#[test]
+fn rows_say_who() {
+    let mut stage = stage(Lang::En);
+    stage.begin("go");
+    let spawn = json!({ "type": "general", "name": "pia", "role": "writer", "prompt": "Write." });
+    stage.answer(vec![stage::tool_use("spawn_teammate", spawn)]);
+    stage.runs("1.0", "spawn_teammate", Action::read("general"));
+    stage.done("1.0", Ending::Ran, "started", false, 3);
+    assert!(stage.glass.screen().contains("spawn_teammate pia (general)"), "{}", stage.glass.screen());
+    let pia = mate(11, "pia", "blue");
+    let body = json!({ "text": "use tabs" });
+    let id = EnvelopeId::new(Uuid::from_u128(5));
+    let letter = Envelope::new(id, "user/me", "agent/x", Kind::UserInput, body, stage::START_MS);
+    stage.event_from(pia, Event::Mailed(letter));
+    assert!(stage.glass.screen().contains("✉ you → pia: use tabs"), "{}", stage.glass.screen());
+    stage.say("/team mode pia plan");
+    assert!(stage.glass.screen().contains("max-team team mode pia plan"), "{}", stage.glass.screen());
+}
+
+/// What may not have been paid is marked in the status line as it is elsewhere.
+#[test]
+fn a_bound_is_not_shown_as_a_sum() {
+    let status = |unknown: (u64, u64)| Status {
+        ledger: Ledger { spent_nano: 3_000_000, unknown_nano: unknown.0, ..Ledger::default() },
+        others_nano: unknown.1,
+        others_unknown_nano: unknown.1,
+        window_tokens: 0,
+        frame_bytes: 0,
+        messages: (0, 0),
+        settings: stage::settings(),
+        instructions: Vec::new(),
+        busy: false,
+    };
+    for (unknown, shown) in
+        [((0, 0), " · $0.0030 · "), ((487_000_000, 0), " · ≤ $0.49 · "), ((0, 487_000_000), " · ≤ $0.49 · ")]
+    {
+        let mut stage = stage(Lang::En);
+        stage.chat.done(Done::Status { reason: Reason::Footer, outcome: Ok(Box::new(status(unknown))) });
+        stage.paint();
+        assert!(stage.glass.screen().contains(shown), "{}", stage.glass.screen());
+    }
 }

@@ -325,6 +325,7 @@ fn a_resumed_session_takes_its_plan_and_questions_up() {
         color: None,
         rule: "edits are asked about".into(),
         memory: Memory::Rules(vec!["Edit".into()]),
+        at_ms: stage::START_MS,
     };
     let opened = Opened { resumed: true, continuing: true, plans: vec![id], asked: vec![asked], ..stage::opened() };
     let mut stage = Stage::led(80, 24, false, Lang::En, Some(team()), &opened);

@@ -1,0 +1,64 @@
+//! What runs on by itself while whoever began it does other things, or rests: whose commands, and which.
+//!
+//! They are known from what the journal says of them. None outlives its process, so a session that is opened begins with none.
+
+use max_team_core::event::Event;
+use max_team_core::id::AgentId;
+use max_team_runtime::Origin;
+
+/// All that run, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Background(Vec<Command>);
+
+#[derive(Debug)]
+struct Command {
+    agent: AgentId,
+    who: String,
+    id: String,
+    name: String,
+}
+
+impl Background {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Who has left something running, and how much.
+    pub(super) fn by_name(&self) -> Vec<(&str, usize)> {
+        let mut found: Vec<(&str, usize)> = Vec::new();
+        for command in &self.0 {
+            match found.iter_mut().find(|(who, _)| *who == command.who) {
+                Some((_, count)) => *count += 1,
+                None => found.push((&command.who, 1)),
+            }
+        }
+        found
+    }
+
+    /// Something happened to somebody. Returns whose command was stopped, and which, if one was.
+    pub(super) fn hear(&mut self, from: &Origin, event: &Event) -> Option<(String, String)> {
+        let agent = from.agent?;
+        match event {
+            Event::CommandBegun(begun) => {
+                let (who, id, name) = (from.name.to_string(), begun.id.clone(), begun.name.clone());
+                self.0.push(Command { agent, who, id, name });
+                None
+            }
+            Event::CommandOver(over) => {
+                let index = self.0.iter().position(|known| known.agent == agent && known.id == over.id)?;
+                let Command { who, name, .. } = self.0.remove(index);
+                over.stopped.then_some((who, name))
+            }
+            // They end with whoever began them.
+            Event::AgentEnded(_) => {
+                self.0.retain(|known| known.agent != agent);
+                None
+            }
+            _ => None,
+        }
+    }
+}
