@@ -1,7 +1,8 @@
 //! The phrases of teammates and their mail.
 
-use max_team_core::message::Kind;
-use max_team_runtime::{Enrolled, Fate};
+use max_team_core::message::{Envelope, Kind};
+use max_team_runtime::{Enrolled, Fate, NO_MORE};
+use serde_json::Value;
 
 use super::Lang;
 
@@ -14,6 +15,7 @@ phrases! {
     is_gone: "ended", "已结束";
     read_at_next_turn: "it is read when the next turn begins", "将在下一轮开始时读取";
     asked_to_end: "asked; it ends once its work and its mail are done", "已请求；完成手头工作和信件后结束";
+    stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";
     you_word: "you", "您";
     load_which: "/team load NAME: the name of a team that is written down", "/team load 名称：已写下的团队的名称";
     send_whom: "/send NAME WORDS, or @NAME WORDS: say whom, and what", "/send 姓名 内容，或 @姓名 内容：请写明对象和内容";
@@ -204,6 +206,29 @@ impl Lang {
             "this team was written for the lead `{wanted}`; `{lead}` leads here",
             "此团队是为负责人 `{wanted}` 写的；这里由 `{lead}` 负责"
         )
+    }
+
+    /// Why a letter came to nothing, in the reader's own language where it is ours to say.
+    pub(crate) fn why_unread(self, why: &str) -> &str {
+        if why == NO_MORE && self == Self::Zh { "对方已结束" } else { why }
+    }
+
+    /// What people wrote to somebody and nobody read; `None`: the letter says nothing of the kind.
+    pub(crate) fn came_back(self, letter: &Envelope) -> Option<String> {
+        if letter.kind != Kind::Undelivered || !letter.to.starts_with("user/") {
+            return None;
+        }
+        let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (name, why, said) = (at("from"), self.why_unread(at("why")), at("said"));
+        // Letters of before carry nothing but the words for a model.
+        if why.is_empty() {
+            return Some(at("text").to_owned());
+        }
+        let words = say!(self, "your letter to {name} came back ({why})", "您写给 {name} 的信被退回（{why}）");
+        Some(match said {
+            "" => words,
+            said => say!(self, "{words}: {said}", "{words}：{said}"),
+        })
     }
 
     /// What somebody is told about the one that ended.

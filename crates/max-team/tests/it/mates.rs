@@ -252,6 +252,39 @@ fn one_at_rest_is_woken_from_another_terminal() {
     assert!(plan, "the mode was set");
 }
 
+/// What somebody wrote to one who ends before it reads comes back to them, and is told once.
+#[test]
+fn what_was_written_to_one_who_ended_comes_back() {
+    let (gate, done) = (Gate::new(), Gate::new());
+    let (held, until) = (gate.clone(), done.clone());
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "hal") {
+            Reply::text("…").gate_before(&held)
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+        } else {
+            Reply::text("Noted.").gate_before(&until)
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    done.wait_reached();
+    ok(program.run(&["send", "hal", "please look at the blue file"]));
+    let ended = ok(program.run(&["team", "shutdown", "hal", "--now"]));
+    assert!(ended.out.contains("hal has ended (by owner at cli)"), "{ended:?}");
+    let [dead] = &letters(&program, &["--state", "dead"])[..] else { panic!("one came back") };
+    assert_eq!((&dead["why"], &dead["text"]), (&json!("it is no more"), &json!("please look at the blue file")));
+    let table = ok(program.run(&["mail", "list", "--state", "dead"])).out;
+    assert!(table.contains("it is no more: please look at the blue file"), "{table}");
+    assert_eq!(table.matches("blue file").count(), 1, "{table}");
+    gate.open();
+    done.open();
+    let ran = ok(finish(child));
+    let words = "your letter to hal came back (it is no more): please look at the blue file";
+    assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
+}
+
 const WEB: &str = "description: two for the web\nlead: max\nmembers:\n  - {name: alice, role: backend, prompt: Make a schema., \
     mode: bypassPermissions}\n  - {name: bob, prompt: Wait for alice., type: explore}\n";
 

@@ -11,6 +11,7 @@ use max_team_core::policy::Class;
 use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
+use super::parting::to_people;
 use super::review::decided;
 use super::{Agent, Newcomer, SNAPSHOT_VERSION};
 use crate::error::RuntimeError;
@@ -99,6 +100,8 @@ impl Agent {
         let shown = extra.shown();
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         commit.blobs.extend(images);
+        let shown = shown.into_iter().chain(to_people(&commit.sends));
+        let shown: Vec<Event> = shown.collect();
         let mut newcomers = Vec::new();
         for Guest { id, mate, assignment, letter } in guests {
             commit.expect.push((session::agent_stream(id), Expect::At(0)));
@@ -152,7 +155,7 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    let by = Stopper { name: interrupted.by.clone(), who: interrupted.who.clone() };
+                    let by = Stopper { name: interrupted.by.clone(), who: interrupted.who.clone(), ends: false };
                     extra.sends.extend(self.stopping(&by));
                     extra.sends.extend(self.stopping_apart(&by));
                     stopped_by = Some(&interrupted.by);

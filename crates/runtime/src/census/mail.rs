@@ -147,7 +147,9 @@ impl Census<'_> {
             let reading = self.reading(address, &mut mailbox)?;
             for (seq, envelope) in mailbox.letters {
                 if let Some(letter) = returned(&envelope) {
-                    dead.insert(letter, text_at(&envelope.body, "text"));
+                    // Letters of before do not say why but in their words, which tell what was written, too.
+                    let why = Some(text_at(&envelope.body, "why")).filter(|why| !why.is_empty());
+                    dead.insert(letter, why.unwrap_or_else(|| text_at(&envelope.body, "text")));
                 }
                 let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
                 found.push((seq, envelope, fate));

@@ -181,6 +181,7 @@ impl Session {
             // What was said to the lead stands in the conversation.
             Kind::UserInput => letter.to != self.who,
             Kind::TaskResult => letter.envelope.body.get("mate").is_some(),
+            Kind::Undelivered => letter.to == "user",
             _ => false,
         };
         let mut told: Vec<Item> =
@@ -193,6 +194,9 @@ impl Session {
     }
 
     fn row(&self, letter: &Letter) -> Item {
+        if let Some(words) = self.lang.came_back(&letter.envelope) {
+            return note(words);
+        }
         let name = |name: &str| if name == "user" { self.lang.you_word().to_owned() } else { name.to_owned() };
         let color = self.mates.iter().find(|known| known.name == letter.from).map(|known| known.color.clone());
         let (from, to, color) = (name(&letter.from), name(&letter.to), color.unwrap_or_default());
@@ -204,6 +208,7 @@ impl Session {
         self.mates.hear(from, event);
         match event {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
+            Event::Mailed(letter) => self.lang.came_back(letter).map(note).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
-use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
+use max_team_core::event::{End, Ending, Event, Interrupted, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId, TurnId};
 use max_team_core::mates::{AgentEnded, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
@@ -132,6 +132,35 @@ fn a_line_that_names_somebody_is_for_them() {
     stage.event_from(alice, Event::AgentEnded(gone));
     let screen = stage.glass.screen();
     assert!(screen.contains("alice has ended (by max: all is done)") && !screen.contains("at rest"), "{screen}");
+}
+
+/// One that is told to end is not to be gone on with, and whoever wrote to it gets the words back.
+#[test]
+fn a_letter_to_one_who_ended_comes_back() {
+    for (lang, words, stopped) in [
+        (
+            Lang::En,
+            "your letter to hal came back (it is no more): look at the blue file",
+            "Stopped: it was told to end.",
+        ),
+        (Lang::Zh, "您写给 hal 的信被退回（对方已结束）：look at the blue file", "已停止：被要求结束。"),
+    ] {
+        let mut stage = stage(lang);
+        let hal = mate(11, "hal", "blue");
+        begins(&mut stage, &hal, "Look around");
+        stage.event_from(hal.clone(), Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true }));
+        stage.event_from(hal.clone(), stage::ended(End::Interrupted));
+        let body = json!({
+            "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
+            "from": "hal", "why": "it is no more", "said": "look at the blue file",
+        });
+        let id = EnvelopeId::new(Uuid::from_u128(9));
+        let letter = Envelope::new(id, "agent/hal", "user/cli/owner", Kind::Undelivered, body, 0);
+        stage.event_from(hal.clone(), Event::Mailed(letter));
+        let screen = stage.glass.screen();
+        assert!(screen.contains(words) && screen.matches("blue file").count() == 1, "{screen}");
+        assert!(screen.contains(stopped) && !screen.contains("/continue"), "{screen}");
+    }
 }
 
 /// A letter that arrives in the middle of a sentence stands behind the paragraph, not in it.
