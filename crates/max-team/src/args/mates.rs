@@ -20,7 +20,7 @@ pub(crate) enum Mail {
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
         /// Only in this state: queued (nobody runs the session), delivered, read (in a turn), acted (the turn is over), dead
-        /// (it came back), refused
+        /// (it came back), refused, withdrawn (taken back before anybody read it)
         #[arg(long, value_name = "STATE", value_parser = Fate::NAMES, hide_possible_values = true)]
         state: Option<String>,
         /// Also what only keeps the team going: who rests, who asks, who ends

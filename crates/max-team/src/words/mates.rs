@@ -79,6 +79,7 @@ impl Lang {
 
     pub(crate) fn letter_fate(self, fate: &Fate) -> &'static str {
         match (self, fate) {
+            (Self::En, Fate::Withdrawn) => "taken back",
             (Self::En, fate) => fate.name(),
             (Self::Zh, Fate::Queued) => "排队",
             (Self::Zh, Fate::Delivered) => "已送达",
@@ -86,6 +87,7 @@ impl Lang {
             (Self::Zh, Fate::Acted(_)) => "已处理",
             (Self::Zh, Fate::Dead(_)) => "退回",
             (Self::Zh, Fate::Refused(_)) => "拒收",
+            (Self::Zh, Fate::Withdrawn) => "已收回",
         }
     }
 

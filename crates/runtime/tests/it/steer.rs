@@ -3,7 +3,7 @@
 use max_team_core::event::{End, Event, Steered};
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_journal::Journal;
-use max_team_runtime::{Command, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
+use max_team_runtime::{Census, Command, Fate, Notice, Order, Post, Queued, RuntimeError, Sessions, TeamHandle, Which};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -157,6 +157,9 @@ async fn what_is_taken_back_was_never_said() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), letters.map(|letter| (true, letter)));
+    let listed = Census::new(&journal).letters(session).unwrap();
+    let fates = letters.map(|letter| listed.iter().find(|known| known.envelope.id == letter).unwrap().fate.clone());
+    assert_eq!(fates, [Fate::Withdrawn, Fate::Withdrawn], "nobody has acted on it");
 }
 
 /// A message and its withdrawal race: whoever is first wins, and both know who was.
