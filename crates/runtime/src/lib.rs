@@ -35,7 +35,6 @@ mod team_tools;
 mod worktree;
 pub mod yaml;
 
-pub use agent::NO_MORE;
 pub use audit::{AuditLevel, AuditOptions};
 pub use cache::Caches;
 pub use census::{

@@ -171,7 +171,7 @@ pub(super) fn session_of(
 const SESSIONS_MAX: usize = 64;
 
 fn cells(letter: &Letter, lang: Lang) -> Vec<String> {
-    let why = letter.fate.why().map(|why| format!("{}: ", lang.why_unread(why))).unwrap_or_default();
+    let why = letter.fate.why().map(|why| format!("{}: ", lang.told(why))).unwrap_or_default();
     vec![
         short(&letter.envelope.id),
         rfc3339(letter.envelope.sent_at_ms),
@@ -198,7 +198,7 @@ fn shown(letter: &Letter, lang: Lang) -> String {
         let _ = writeln!(text, "{head}: {}", clean_line(value));
     }
     if let Some(why) = letter.fate.why() {
-        let _ = writeln!(text, "{}", clean_line(lang.why_unread(why)));
+        let _ = writeln!(text, "{}", clean_line(&lang.told(why)));
     }
     let _ = writeln!(text, "\n{}", clean(letter.text().trim_end()));
     text

@@ -1,7 +1,7 @@
 //! The phrases of teammates and their mail.
 
 use max_team_core::message::{Envelope, Kind};
-use max_team_runtime::{Enrolled, Fate, NO_MORE};
+use max_team_runtime::{Enrolled, Fate};
 use serde_json::Value;
 
 use super::Lang;
@@ -210,18 +210,13 @@ impl Lang {
         )
     }
 
-    /// Why a letter came to nothing, in the reader's own language where it is ours to say.
-    pub(crate) fn why_unread(self, why: &str) -> &str {
-        if why == NO_MORE && self == Self::Zh { "对方已结束" } else { why }
-    }
-
     /// What people wrote to somebody and nobody read; `None`: the letter says nothing of the kind.
     pub(crate) fn came_back(self, letter: &Envelope) -> Option<String> {
         if letter.kind != Kind::Undelivered || !letter.to.starts_with("user/") {
             return None;
         }
         let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
-        let (name, why, said) = (at("from"), self.why_unread(at("why")), at("said"));
+        let (name, why, said) = (at("from"), self.told(at("why")), at("said"));
         // Letters of before carry nothing but the words for a model.
         if why.is_empty() {
             return Some(at("text").to_owned());

@@ -318,10 +318,9 @@ fn a_written_team_begins_with_the_first_message() {
     assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
 }
 
-/// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
-#[test]
-fn of_three_questions_none_is_lost() {
-    let server = ModelServer::start(Script::new().when(|request| {
+/// A lead with three who each want to write a file.
+fn writers() -> ModelServer {
+    ModelServer::start(Script::new().when(|request| {
         let name = ["ann", "ben", "cat"].into_iter().find(|name| is(request, name));
         Some(match (name, request.tool_results()) {
             (Some(name), 0) => {
@@ -334,18 +333,52 @@ fn of_three_questions_none_is_lost() {
             }),
             (None, _) => Reply::text("They are at it."),
         })
-    }));
+    }))
+}
+
+/// The id of what somebody asks.
+fn asked_by(program: &Program, name: &str) -> String {
+    let asked = ok(program.run(&["inbox", "--json"])).json();
+    let found = asked.as_array().unwrap().iter().find(|row| row["who"] == name).unwrap();
+    found["short"].as_str().unwrap().to_owned()
+}
+
+/// A yes for the session is one for the whole team: it says what it allows, to whom, and whose questions it has answered.
+#[test]
+fn a_yes_for_longer_says_how_far_it_goes() {
+    let server = writers();
     let program = Program::team(&server);
     let mut terminal = Terminal::open(&program, &[]);
     terminal.wait("or give a task");
     terminal.keys(&["go", "Enter"]);
     terminal.wait("1 of 3 questions");
-    let asked = ok(program.run(&["inbox", "--json"])).json();
-    let of = |name: &str| {
-        let found = asked.as_array().unwrap().iter().find(|row| row["who"] == name).unwrap();
-        found["short"].as_str().unwrap().to_owned()
-    };
-    ok(program.run(&["approve", &of("cat")]));
+    let [ann, ben, cat] = ["ann", "ben", "cat"].map(|name| asked_by(&program, name));
+    let said = ok(program.run(&["approve", &ben, "--always"])).out;
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    let mut want = vec![
+        format!("{ben} yes: write_file: ben.txt (+1 -0 lines)"),
+        "allowed from now on, for this session: Edit (ben, ann, cat)".to_owned(),
+        format!("{ann} yes, with it: ann: write_file: ann.txt (+1 -0 lines)"),
+        format!("{cat} yes, with it: cat: write_file: cat.txt (+1 -0 lines)"),
+    ];
+    want.sort_unstable();
+    assert_eq!(lines, want, "{said}");
+    ["ann", "ben", "cat"].iter().for_each(|name| wait_for(&program, "turn_ended", &format!("{name} is through.")));
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+}
+
+/// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
+#[test]
+fn of_three_questions_none_is_lost() {
+    let server = writers();
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("1 of 3 questions");
+    ok(program.run(&["approve", &asked_by(&program, "cat")]));
     wait_for(&program, "turn_ended", "cat is through.");
     terminal.wait("1 of 2 questions");
     assert!(terminal.screen().contains("(task Write your file.)"), "{}", terminal.screen());

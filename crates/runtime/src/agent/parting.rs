@@ -22,7 +22,7 @@ use crate::shared::now_ms;
 use crate::team_tools;
 
 /// Why what was written to somebody who has ended comes back.
-pub const NO_MORE: &str = "it is no more";
+const NO_MORE: &str = "it is no more";
 
 /// What of these letters tells a person that something they wrote came to nothing: whoever watches hears of it, too.
 pub(crate) fn to_people(letters: &[Envelope]) -> Vec<Event> {

@@ -193,7 +193,7 @@ impl Agent {
         let letter = |(_, agent): (String, AgentId)| {
             let to = session::agent_stream(agent);
             Envelope::new(
-                derived(&[answered.question.to_string().as_bytes(), to.as_bytes(), b"granted"]),
+                sharing_letter(answered.question, &to),
                 &self.stream,
                 to,
                 Kind::TeamPermissionUpdate,
@@ -254,6 +254,11 @@ impl Agent {
         self.floor.rebind(&self.stream, &settings);
         Ok(self.decide(Input::Redefine(Box::new(definition), Box::new(settings))))
     }
+}
+
+/// The letter that tells somebody what was allowed with the answer to a colleague's question.
+pub(crate) fn sharing_letter(question: QuestionId, to: &str) -> EnvelopeId {
+    derived(&[question.to_string().as_bytes(), to.as_bytes(), b"granted"])
 }
 
 pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
-use max_team_core::event::{End, Ending, Event, Interrupted, ToolDone, TurnEnded};
-use max_team_core::id::{AgentId, EnvelopeId, TurnId};
+use max_team_core::event::{End, Ending, Event, Interrupted, QuestionAnswered, ToolDone, TurnEnded};
+use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::mates::{AgentEnded, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::policy::{Answer, By};
 use max_team_runtime::{Fate, Letter, Origin, RuntimeError};
 use serde_json::json;
 use uuid::Uuid;
@@ -92,6 +93,45 @@ fn three_questions_wait_in_one_queue() {
         .filter_map(|act| if let Act::Answer { answer, .. } = act { Some(answer.allow) } else { None })
         .collect();
     assert_eq!(answered, [true, false, true]);
+}
+
+/// Whoever looks at a question that somebody else answers sees whose it was, which, and what else was allowed with it.
+#[test]
+fn an_answer_from_elsewhere_says_whose_question_it_was() {
+    for (lang, told) in [
+        (
+            Lang::En,
+            [
+                "answered elsewhere: yes (owner at cli): ben: write_file ben.txt; allowed from now on, for this session: Edit",
+                "answered elsewhere: yes (what `ben` was allowed for the session): ann: write_file ann.txt",
+            ],
+        ),
+        (
+            Lang::Zh,
+            [
+                "已在别处答复：同意（owner（cli））：ben: write_file ben.txt；从现在起在本会话中允许：Edit",
+                "已在别处答复：同意（`ben` 在本会话中获准的）：ann: write_file ann.txt",
+            ],
+        ),
+    ] {
+        let mut stage = Stage::led(160, 24, false, lang, Some(team()), &stage::opened());
+        let [ann, ben] = [(11, "ann"), (12, "ben")].map(|(number, name)| {
+            let from = mate(number, name, "blue");
+            begins(&mut stage, &from, "Write your file");
+            stage.event_from(
+                from.clone(),
+                asks(number, "write_file", edit(&format!("{name}.txt"), "@@ -0,0 +1 @@\n+x\n")),
+            );
+            from
+        });
+        let of = |number: u128| QuestionId::new(Uuid::from_u128(number));
+        let always = Answer { always: true, ..Answer::new(true, By::Person("owner at cli".into())) };
+        stage.event_from(ben, Event::QuestionAnswered(QuestionAnswered { question: of(12), answer: always }));
+        let shared = Answer::new(true, By::Rule("what `ben` was allowed for the session".into()));
+        stage.event_from(ann, Event::QuestionAnswered(QuestionAnswered { question: of(11), answer: shared }));
+        let screen = stage.glass.screen();
+        told.iter().for_each(|told| assert!(screen.contains(told), "{told}\n{screen}"));
+    }
 }
 
 #[test]
