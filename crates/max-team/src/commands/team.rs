@@ -52,13 +52,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
             return shut_down(desk, place, session.as_deref(), names, how);
         }
         args::Team::Mode { name, mode, session } => {
-            let to = std::slice::from_ref(name);
-            let (session, _) = session_of(desk, place, session.as_deref(), to)?;
-            let written = desk::wait(async {
-                Ok(desk.post().set_mode(&desk.by, fresh(), session, to, *mode).await.map_err(stop)?)
-            })?;
-            super::print(&format!("{}\n", desk.lang.mode_set(&names(&written.readers), mode.name())))?;
-            tell_if_parked(desk, session)?;
+            return set_mode(desk, place, session.as_deref(), name, *mode);
         }
         args::Team::Save { name, session, user, force } => {
             let roll = desk.census().roll(this_session(desk, place, session.as_deref())?).map_err(stop)?;
@@ -85,6 +79,51 @@ fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
         talk(&desk.lang.noted(Some(session)));
     }
     Ok(parked)
+}
+
+/// Lets somebody work in another mode, and says which one that is: nobody is freer than the session.
+fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mode: Mode) -> anyhow::Result<Exit> {
+    let to = std::slice::from_ref(name);
+    let (session, readers) = session_of(desk, place, session, to)?;
+    let works_in = |reader: &Reader| -> anyhow::Result<Option<Mode>> {
+        Ok(desk.census().turn(reader.agent).map_err(stop)?.settings().map(|settings| settings.mode))
+    };
+    let before =
+        readers.iter().map(|reader| Ok((reader.agent, works_in(reader)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    desk::wait(async {
+        let mut watch = desk.watch()?;
+        let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
+        if desk.owner(Some(session))?.is_none() {
+            super::print(&format!("{}\n", desk.lang.mode_wanted(&names(&written.readers), mode.name())))?;
+            tell_if_parked(desk, session)?;
+            return Ok(Exit::Ok);
+        }
+        let mut left: Vec<&Reader> = written.readers.iter().collect();
+        let heard = until(&mut watch, |_| {
+            let mut waiting = Vec::new();
+            for reader in left.drain(..) {
+                let mail = desk.journal.pending_mail(&reader.address())?;
+                if mail.iter().any(|letter| written.letters.iter().any(|sent| sent.id == letter.id)) {
+                    waiting.push(reader);
+                    continue;
+                }
+                let now = works_in(reader)?.unwrap_or(mode);
+                let changed = !before.contains(&(reader.agent, Some(now)));
+                let words = match now == mode {
+                    true => desk.lang.mode_set(&reader.name, mode.name()),
+                    false => desk.lang.mode_bounded(&reader.name, now.name(), changed),
+                };
+                super::print(&format!("{words}\n"))?;
+            }
+            left = waiting;
+            Ok(left.is_empty().then_some(()))
+        });
+        if heard.await?.is_none() {
+            let still: Vec<&str> = left.iter().map(|reader| reader.name.as_str()).collect();
+            super::print(&format!("{}\n", desk.lang.mode_wanted(&still.join(", "), mode.name())))?;
+        }
+        Ok(Exit::Ok)
+    })
 }
 
 fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], how: Parting) -> anyhow::Result<Exit> {
@@ -298,6 +337,7 @@ fn registry(roll: &Roll) -> Value {
             "doing": member.person.doing,
             "lastActivity": rfc3339(member.last_at_ms),
             "unread": member.unread,
+            "mode": member.mode,
             "task": member.title,
             "model": member.person.model,
             "costUsd": dollars(member.person.nano),

@@ -154,6 +154,31 @@ impl Lang {
         say!(self, "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}")
     }
 
+    /// The session is stricter than what somebody was to be.
+    pub(crate) fn mode_bounded(self, name: &str, mode: &str, changed: bool) -> String {
+        match changed {
+            true => say!(
+                self,
+                "{name}: {mode}, from the next decision on; nobody is freer than the session",
+                "{name}：从下一个决定起为 {mode}；没有人比会话更自由"
+            ),
+            false => say!(
+                self,
+                "{name}: stays at {mode}; nobody is freer than the session",
+                "{name}：仍为 {mode}；没有人比会话更自由"
+            ),
+        }
+    }
+
+    /// Nobody has read it yet.
+    pub(crate) fn mode_wanted(self, names: &str, mode: &str) -> String {
+        say!(
+            self,
+            "{names}: {mode} once it is read; nobody is freer than the session",
+            "{names}：读到后为 {mode}；没有人比会话更自由"
+        )
+    }
+
     pub(crate) fn joined(self, names: &str) -> String {
         say!(self, "{names}: begun", "{names}：已开始")
     }

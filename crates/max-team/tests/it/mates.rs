@@ -242,7 +242,13 @@ fn one_at_rest_is_woken_from_another_terminal() {
     assert!(sent.err.contains("it is read when the next turn begins"), "{sent:?}");
     wait_for(&program, "turn_ended", "pong");
     // Its mode is set, and it ends when it is asked to, while its lead is still at it.
-    assert!(ok(program.run(&["team", "mode", "alice", "plan"])).out.contains("alice: plan"));
+    let mode = |mode: &str| ok(program.run(&["team", "mode", "alice", mode])).out;
+    assert_eq!(mode("bypassPermissions"), "alice: stays at default; nobody is freer than the session\n");
+    assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
+    let bounded = "alice: default, from the next decision on; nobody is freer than the session\n";
+    assert_eq!(mode("acceptEdits"), bounded);
+    assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["members"][0]["mode"], "default");
+    assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
     let ended = ok(program.run(&["team", "shutdown", "alice"]));
     assert!(ended.out.contains("alice has ended (by owner at cli)"), "{ended:?}");
     gate.open();
