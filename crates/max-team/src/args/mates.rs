@@ -79,13 +79,13 @@ pub(crate) enum Team {
         #[arg(long)]
         json: bool,
     },
-    /// Ask teammates to end, once their work and their mail are done
+    /// Ask teammates to end, once their work and their mail are done; one that is at work can say no (exit 5)
     #[command(after_help = "Example:\n  max-team team shutdown alice --now")]
     Shutdown {
         /// Names; `team` is everybody
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// At once: what runs is stopped
+        /// At once, without asking: what runs is stopped
         #[arg(long)]
         now: bool,
         /// The session; one that has these names without it

@@ -5,6 +5,7 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
 use max_team_journal::Entry;
@@ -134,13 +135,25 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
         if tell_if_parked(desk, session)? {
             return Ok(Exit::Ok);
         }
-        let mut left: Vec<&Reader> = written.readers.iter().collect();
+        let (mut left, mut exit): (Vec<&Reader>, Exit) = (written.readers.iter().collect(), Exit::Ok);
         let heard = until(&mut watch, |entry| {
             let Some(entry) = entry else { return Ok(None) };
-            let Some(Event::AgentEnded(ended)) = event(entry) else { return Ok(None) };
-            if left.iter().any(|reader| reader.address() == entry.stream) {
-                left.retain(|reader| reader.address() != entry.stream);
-                let words = desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason);
+            let is_ours = |letter: &Envelope| written.letters.iter().any(|sent| letter.reply_to == Some(sent.id));
+            let (who, words) = match event(entry) {
+                Some(Event::AgentEnded(ended)) => {
+                    (entry.stream.clone(), desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason))
+                }
+                Some(Event::Mailed(letter)) if is_ours(&letter) => match desk.lang.will_not_end(&letter) {
+                    Some(words) => {
+                        exit = Exit::Denied;
+                        (letter.from, words)
+                    }
+                    None => return Ok(None),
+                },
+                _ => return Ok(None),
+            };
+            if left.iter().any(|reader| reader.address() == who) {
+                left.retain(|reader| reader.address() != who);
                 super::print(&format!("{}\n", clean_line(&words)))?;
             }
             Ok(left.is_empty().then_some(()))
@@ -149,7 +162,7 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
             let still: Vec<String> = left.iter().map(|reader| reader.name.clone()).collect();
             talk(&format!("{}: {}", still.join(", "), desk.lang.asked_to_end()));
         }
-        Ok(Exit::Ok)
+        Ok(exit)
     })
 }
 
@@ -300,10 +313,6 @@ fn shown(roll: &Roll, lang: Lang) -> String {
 
 fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
     let person = &member.person;
-    let why = match &member.gone {
-        Some(gone) => Some(lang.ended_by(&gone.by, &gone.reason)),
-        None => lang.reason(person),
-    };
     vec![
         person.name.clone(),
         if person.lead { lang.is_lead().to_owned() } else { member.kind.clone() },
@@ -315,7 +324,7 @@ fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
         person.model.clone(),
         if person.nano > 0 { money(person.nano) } else { String::new() },
         clip(&member.title, TASK_CHARS),
-        why.unwrap_or_default(),
+        lang.member_why(member).unwrap_or_default(),
     ]
 }
 
@@ -341,6 +350,7 @@ fn registry(roll: &Roll) -> Value {
             "task": member.title,
             "model": member.person.model,
             "costUsd": dollars(member.person.nano),
+            "askedToEndBy": member.asked_to_end,
             "ended": member.gone,
         })
     };

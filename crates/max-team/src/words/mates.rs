@@ -14,7 +14,8 @@ phrases! {
     is_lead: "lead", "负责人";
     is_gone: "ended", "已结束";
     read_at_next_turn: "it is read when the next turn begins", "将在下一轮开始时读取";
-    asked_to_end: "asked; it ends once its work and its mail are done", "已请求；完成手头工作和信件后结束";
+    asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
+        "已请求；完成手头工作和信件后结束，除非它拒绝；--now 立即结束";
     stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";
     you_word: "you", "您";
     load_which: "/team load NAME: the name of a team that is written down", "/team load 名称：已写下的团队的名称";
@@ -105,6 +106,31 @@ impl Lang {
 
     pub(crate) fn member_state(self, member: &Enrolled) -> &'static str {
         if member.is_active() { self.person_state(member.person.state) } else { self.is_gone() }
+    }
+
+    /// Why somebody stands as it does.
+    pub(crate) fn member_why(self, member: &Enrolled) -> Option<String> {
+        if let Some(gone) = &member.gone {
+            return Some(self.ended_by(&gone.by, &gone.reason));
+        }
+        let asked = member.asked_to_end.as_ref().map(|by| say!(self, "asked to end by {by}", "{by} 已请求它结束"));
+        let whys: Vec<String> = self.reason(&member.person).into_iter().chain(asked).collect();
+        (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
+    }
+
+    /// Somebody who was asked to end does not.
+    pub(crate) fn will_not_end(self, letter: &Envelope) -> Option<String> {
+        let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let name = at("from");
+        let why = if at("text").is_empty() { String::new() } else { format!(": {}", at("text")) };
+        let is_it = letter.kind == Kind::ShutdownRejected && letter.to.starts_with("user/");
+        is_it.then(|| {
+            say!(
+                self,
+                "{name} does not end{why} (`max-team team shutdown {name} --now` ends it)",
+                "{name} 拒绝结束{why}（`max-team team shutdown {name} --now` 可立即结束）"
+            )
+        })
     }
 
     pub(crate) fn unread(self, count: usize) -> String {

@@ -291,6 +291,55 @@ fn what_was_written_to_one_who_ended_comes_back() {
     assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
 }
 
+/// Whoever asks somebody to end hears that it says no; until it has answered, the registry says that it was asked.
+#[test]
+fn a_refused_shutdown_is_told_to_whoever_asked() {
+    let (gate, done) = (Gate::new(), Gate::new());
+    let (held, until) = (gate.clone(), done.clone());
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let asked = request.last_user();
+        Some(if is(request, "hal") {
+            match request.tool_results() {
+                0 => Reply::new().tool("c1", "check_inbox", json!({})).gate_before(&held),
+                1 => {
+                    let (_, id) = asked.split_once("request_id=\"").unwrap();
+                    let no = json!({
+                        "type": "shutdown_response", "request_id": id.split('"').next().unwrap(), "approve": false,
+                        "reason": "I am not through",
+                    });
+                    Reply::new().tool("c2", "send_message", json!({ "to": "lead", "message": no }))
+                }
+                _ => Reply::text("Looked around."),
+            }
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+        } else {
+            Reply::text("Noted.").gate_before(&until)
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    done.wait_reached();
+    let asks = program.start(&["team", "shutdown", "hal"]);
+    wait_for(&program, "mailed", "shutdown_request");
+    let team = ok(program.run(&["team", "show", "--json"])).json();
+    assert_eq!(team["members"][0]["askedToEndBy"], "owner at cli", "{team}");
+    assert!(ok(program.run(&["team", "show"])).out.contains("asked to end by owner at cli"));
+    gate.open();
+    let words = "hal does not end: I am not through (`max-team team shutdown hal --now` ends it)";
+    let asked = finish(asks);
+    assert_eq!((asked.code, asked.out.trim_end()), (5, words), "{asked:?}");
+    assert!(!ok(program.run(&["team", "show"])).out.contains("asked to end"));
+    done.open();
+    let ran = ok(finish(child));
+    assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
+    assert!(
+        letters(&program, &["--all", "--state", "refused"]).is_empty(),
+        "nobody gets an answer to what another asked"
+    );
+}
+
 const WEB: &str = "description: two for the web\nlead: max\nmembers:\n  - {name: alice, role: backend, prompt: Make a schema., \
     mode: bypassPermissions}\n  - {name: bob, prompt: Wait for alice., type: explore}\n";
 

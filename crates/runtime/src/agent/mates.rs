@@ -6,13 +6,13 @@
 use max_team_core::calling::hands::{EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{MAIL_TOLD_BYTES_MAX, MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
 use max_team_core::mates::name::{self, Means};
 use max_team_core::mates::requests::Requested;
 use max_team_core::mates::word::Word;
 use max_team_core::mates::{COLORS, Life, Teammate};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::message::{Address, Assignment, Envelope, Kind};
 use max_team_core::policy::{Answer, By, Mode};
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::Input;
@@ -52,6 +52,8 @@ pub(super) enum Started {
 
 /// Whom a letter of the team is for, by name.
 type Readers = Option<Vec<(String, AgentId)>>;
+/// The letter that another answers, and who wrote it.
+type Answered = Option<(EnvelopeId, Address)>;
 
 impl Agent {
     pub(super) fn is_spawn(&self, key: &str) -> bool {
@@ -272,10 +274,12 @@ impl Agent {
                     "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
                 )));
             }
-            let (body, reply_to) = match self.body(word, &to)? {
+            let (body, answered) = match self.body(word, &to)? {
                 Ok(written) => written,
                 Err(words) => return Ok(Done::wrong(words)),
             };
+            // Whoever asked is answered, and that may be a person.
+            let (reply_to, to) = answered.map_or((None, to), |(letter, asker)| (Some(letter), asker));
             let letter = Envelope::new(
                 derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
                 &self.stream,
@@ -290,7 +294,7 @@ impl Agent {
                 let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
                 events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
             }
-            told.push(format!("`{name}`"));
+            told.push(if letter.to.starts_with("user/") { "the user".to_owned() } else { format!("`{name}`") });
             match word {
                 // Its end is its answer.
                 Word::ShutdownResponse { approve: true, .. } => continue,
@@ -307,12 +311,8 @@ impl Agent {
         Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
     }
 
-    /// What a letter says, and which letter it answers.
-    fn body(
-        &self,
-        word: &Word,
-        to: &str,
-    ) -> Result<Result<(Value, Option<max_team_core::id::EnvelopeId>), String>, RuntimeError> {
+    /// What a letter says, and which letter of whom it answers.
+    fn body(&self, word: &Word, to: &str) -> Result<Result<(Value, Answered), String>, RuntimeError> {
         let mate = self.turn.mate();
         let mut body = json!({ "text": word.text(), "from": &*self.origin.name });
         if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
@@ -327,7 +327,7 @@ impl Agent {
                 }
             }
             Word::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
-                Some(request) => reply_to = Some(request),
+                Some(request) => reply_to = Some((request.id, request.from)),
                 None => return Ok(Err(format!("nobody asked you to shut down with `{request_id}`"))),
             },
             Word::PlanApprovalResponse { request_id, approve, feedback } => {

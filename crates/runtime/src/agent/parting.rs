@@ -24,9 +24,12 @@ use crate::team_tools;
 /// Why what was written to somebody who has ended comes back.
 const NO_MORE: &str = "it is no more";
 
-/// What of these letters tells a person that something they wrote came to nothing: whoever watches hears of it, too.
+/// What of these letters says that something which somebody wrote came to nothing: whoever watches hears of it, too.
 pub(crate) fn to_people(letters: &[Envelope]) -> Vec<Event> {
-    let is_told = |letter: &&Envelope| letter.to.starts_with("user/") && letter.kind == Kind::Undelivered;
+    let is_told = |letter: &&Envelope| match letter.kind {
+        Kind::Undelivered => letter.to.starts_with("user/"),
+        kind => kind == Kind::ShutdownRejected,
+    };
     letters.iter().filter(is_told).cloned().map(Event::Mailed).collect()
 }
 

@@ -147,11 +147,10 @@ impl Agent {
     }
 
     /// The request to end that this somebody was given by that name.
-    pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<EnvelopeId>, RuntimeError> {
+    pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<Envelope>, RuntimeError> {
         let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
-        let asked =
-            mail.into_iter().find(|letter| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request);
-        Ok(asked.map(|letter| letter.id))
+        let is_it = |letter: &Envelope| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request;
+        Ok(mail.into_iter().find(is_it))
     }
 
     /// Its lead, or the user, wants it to work in another mode. It is never freer than the session is.

@@ -4,9 +4,10 @@ use std::fmt;
 
 use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
-use max_team_core::message::Kind;
+use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
 use max_team_runtime::{CONTINUE, Letter, Origin, Roll, Spawn};
+use serde_json::Value;
 
 use super::super::link::{Act, Done};
 use super::super::mates::Mates;
@@ -181,7 +182,7 @@ impl Session {
             // What was said to the lead stands in the conversation.
             Kind::UserInput => letter.to != self.who,
             Kind::TaskResult => letter.envelope.body.get("mate").is_some(),
-            Kind::Undelivered => letter.to == "user",
+            Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user",
             _ => false,
         };
         let mut told: Vec<Item> =
@@ -194,7 +195,8 @@ impl Session {
     }
 
     fn row(&self, letter: &Letter) -> Item {
-        if let Some(words) = self.lang.came_back(&letter.envelope) {
+        let told = self.lang.came_back(&letter.envelope).or_else(|| self.lang.will_not_end(&letter.envelope));
+        if let Some(words) = told {
             return note(words);
         }
         let name = |name: &str| if name == "user" { self.lang.you_word().to_owned() } else { name.to_owned() };
@@ -203,12 +205,24 @@ impl Session {
         Item::Row(Row::Mail { from, color, to, text: letter.text() })
     }
 
+    /// Something that somebody wrote came to nothing.
+    fn hear_of_letter(&self, from: &Origin, letter: &Envelope) -> Option<Item> {
+        let told = self.lang.came_back(letter).or_else(|| self.lang.will_not_end(letter));
+        if told.is_some() || letter.kind != Kind::ShutdownRejected {
+            return told.map(note);
+        }
+        let why = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("{}: {why}", letter.kind.name()).trim_end_matches(": ").to_owned();
+        let color = from.color.as_deref().unwrap_or_default().to_owned();
+        Some(Item::Row(Row::Mail { from: from.name.to_string(), color, to: self.who.clone(), text }))
+    }
+
     /// What of an event is about the team itself.
     pub(super) fn hear_of_mates(&mut self, from: &Origin, event: &Event) -> Vec<Item> {
         self.mates.hear(from, event);
         match event {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
-            Event::Mailed(letter) => self.lang.came_back(letter).map(note).into_iter().collect(),
+            Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }

@@ -203,6 +203,36 @@ fn a_letter_to_one_who_ended_comes_back() {
     }
 }
 
+/// Who was asked to end and does not says so to whoever asked, once.
+#[test]
+fn a_no_to_an_end_is_one_row() {
+    for (to, told) in [
+        ("user/cli/owner", "hal does not end: busy (`max-team team shutdown hal --now` ends it)"),
+        ("agent/max", "✉ hal → Max: shutdown_rejected: busy"),
+    ] {
+        let mut stage = stage(Lang::En);
+        let hal = mate(11, "hal", "blue");
+        begins(&mut stage, &hal, "Look around");
+        let no = json!({ "type": "shutdown_response", "request_id": "r", "approve": false, "reason": "busy" });
+        let part = stage::tool_use("send_message", json!({ "to": "lead", "message": no }));
+        stage.event_from(hal.clone(), stage::answer(1, vec![part]));
+        let done = ToolDone {
+            key: "1.0".into(),
+            content: Vec::new(),
+            is_error: false,
+            ending: Ending::Ran,
+            ms: 0,
+            refused: None,
+        };
+        stage.event_from(hal.clone(), Event::ToolDone(done));
+        let (id, body) = (EnvelopeId::new(Uuid::from_u128(9)), json!({ "text": "busy", "from": "hal" }));
+        let letter = Envelope::new(id, "agent/hal", to, Kind::ShutdownRejected, body, 0);
+        stage.event_from(hal.clone(), Event::Mailed(letter));
+        let screen = stage.glass.screen();
+        assert!(screen.contains(told) && screen.matches("busy").count() == 1, "{screen}");
+    }
+}
+
 /// A letter that arrives in the middle of a sentence stands behind the paragraph, not in it.
 #[test]
 fn a_letter_does_not_cut_a_sentence() {
