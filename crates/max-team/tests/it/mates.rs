@@ -238,6 +238,10 @@ fn one_at_rest_is_woken_from_another_terminal() {
     let child = program.start(&["-p", "go"]);
     gate.wait_reached();
     wait_for(&program, "turn_ended", "Ready.");
+    for words in [&["send", "alice", ""][..], &["mail", "send", "alice", " \n"]] {
+        let refused = program.run(words);
+        assert_eq!((refused.code, refused.err.trim_end()), (2, "max-team: the message says nothing"), "{refused:?}");
+    }
     let sent = ok(program.run(&["send", "alice", "ping"]));
     assert!(sent.err.contains("it is read when the next turn begins"), "{sent:?}");
     wait_for(&program, "turn_ended", "pong");

@@ -98,6 +98,10 @@ impl Post<'_> {
         text: &str,
         wait: bool,
     ) -> Result<Written, RuntimeError> {
+        // Whoever got it would be woken for nothing, and paid.
+        if text.trim().is_empty() {
+            return Err(RuntimeError::Silent);
+        }
         let at_ms = now_ms();
         let (mut commit, mut said) = (commit_at(at_ms), None);
         for reader in &readers {
