@@ -56,7 +56,8 @@ pub(crate) enum Mail {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  max-team send alice \"use tabs\"\n  max-team send max \"how far are you?\"\n\n\
-    Whoever is at work reads it when its next turn begins; whoever rests is woken; if nobody runs the session, it waits.")]
+    Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken; if \
+    nobody runs the session, it waits.")]
 pub(crate) struct Send {
     /// A teammate, the lead, somebody who was called before, or `team`
     pub(crate) name: String,

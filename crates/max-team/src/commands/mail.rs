@@ -70,7 +70,7 @@ fn write(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], text:
         desk::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
     super::print(&format!("{}\n", desk.lang.sent_to(&names(&written.readers))))?;
     match desk.owner(Some(session))? {
-        Some(_) => talk(desk.lang.read_at_next_turn()),
+        Some(_) => talk(desk.lang.read_soon()),
         None => talk(&desk.lang.noted(Some(session))),
     }
     Ok(Exit::Ok)

@@ -13,7 +13,7 @@ phrases! {
     nobody_joined: "no teammates", "没有队友";
     is_lead: "lead", "负责人";
     is_gone: "ended", "已结束";
-    read_at_next_turn: "it is read when the next turn begins", "将在下一轮开始时读取";
+    read_soon: "whoever is at work is told at its next step; whoever rests is woken", "正在工作的在下一步得知；休息的会被唤醒";
     asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
         "已请求；完成手头工作和信件后结束，除非它拒绝；--now 立即结束";
     stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";

@@ -243,7 +243,7 @@ fn one_at_rest_is_woken_from_another_terminal() {
         assert_eq!((refused.code, refused.err.trim_end()), (2, "max-team: the message says nothing"), "{refused:?}");
     }
     let sent = ok(program.run(&["send", "alice", "ping"]));
-    assert!(sent.err.contains("it is read when the next turn begins"), "{sent:?}");
+    assert!(sent.err.contains("whoever is at work is told at its next step; whoever rests is woken"), "{sent:?}");
     wait_for(&program, "turn_ended", "pong");
     // Its mode is set, and it ends when it is asked to, while its lead is still at it.
     let mode = |mode: &str| ok(program.run(&["team", "mode", "alice", mode])).out;
@@ -260,6 +260,35 @@ fn one_at_rest_is_woken_from_another_terminal() {
     let journal = program.journal();
     let plan = journal.iter().any(|entry| entry["event"] == "configured" && entry.to_string().contains("\"plan\""));
     assert!(plan, "the mode was set");
+}
+
+/// What `send` says of it is so: whoever is at work hears of it before its turn is over.
+#[test]
+fn one_at_work_is_told_at_its_next_step() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "hal") {
+            match request.tool_results() {
+                0 => Reply::new().tool("c1", "check_inbox", json!({})).gate_before(&held),
+                _ => Reply::text(if request.contains("use tabs") { "Tabs it is." } else { "Spaces." }),
+            }
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+        } else {
+            Reply::text("Noted.")
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    let help = ok(program.run(&["send", "--help"])).out;
+    let words = "Whoever is at work is told at its next step, or when its next turn begins if it takes no further one";
+    assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{help}");
+    ok(program.run(&["send", "hal", "use tabs"]));
+    gate.open();
+    wait_for(&program, "turn_ended", "Tabs it is.");
+    ok(finish(child));
 }
 
 /// What somebody wrote to one who ends before it reads comes back to them, and is told once.
