@@ -27,25 +27,27 @@ impl Post<'_> {
 
     /// Whether a colleague's question is answered by what was allowed with the answer to another; `None`: that is not over yet.
     pub fn is_answered_with(&self, asked: QuestionId, other: &Pending) -> Result<Option<bool>, RuntimeError> {
+        let is_over = self.has_considered(asked, other)?;
+        // Looked at last: it may have been answered while the rest was read.
+        let row = self.answered(other.row.question)?;
+        Ok(row.map(|row| matches!(row.by, By::Rule(_))).or(is_over.then_some(false)))
+    }
+
+    /// Whether a colleague will not answer its own question by what another was allowed, or has.
+    fn has_considered(&self, asked: QuestionId, other: &Pending) -> Result<bool, RuntimeError> {
         let letter = sharing_letter(asked, &other.row.address);
-        if let Some(row) = self.answered(other.row.question)? {
-            return Ok(Some(matches!(row.by, By::Rule(_))));
-        }
         if !self.journal.has_mail(letter)? {
-            return Ok(Some(false));
+            return Ok(true);
         }
         if self.journal.pending_mail(&other.row.address)?.iter().any(|waiting| waiting.id == letter) {
-            return Ok(None);
+            return Ok(false);
         }
         // It has read it, and is about to answer itself if it may.
         let agent = other.row.address.strip_prefix("agent/").and_then(|agent| agent.parse().ok());
-        let (Some(agent), Matter::Tool { tool, action, .. }) = (agent, &other.row.matter) else {
-            return Ok(Some(false));
-        };
+        let (Some(agent), Matter::Tool { tool, action, .. }) = (agent, &other.row.matter) else { return Ok(true) };
         let (turn, _) = fold_agent(self.journal, agent)?;
-        let Some(settings) = turn.settings() else { return Ok(Some(false)) };
-        let is_open = turn.asks(other.row.question).is_some();
+        let Some(settings) = turn.settings() else { return Ok(true) };
         let judged = judge(&Rules { grants: turn.grants(), ..settings.rules() }, tool, action);
-        Ok((!is_open || judged.verdict != Verdict::Allow).then_some(false))
+        Ok(turn.asks(other.row.question).is_none() || judged.verdict != Verdict::Allow)
     }
 }
