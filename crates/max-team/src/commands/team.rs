@@ -9,7 +9,7 @@ use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
 use max_team_journal::Entry;
-use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll};
+use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll, Spawn};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop, until};
@@ -177,14 +177,22 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
     let session = this_session(desk, place, session)?;
     let roll = desk.census().roll(session).map_err(stop)?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
+    let is_there = |name: &str| roll.mates.iter().any(|mate| mate.is_active() && mate.person.name == name);
+    let (there, members): (Vec<_>, Vec<_>) = team.members.into_iter().partition(|member| is_there(&member.name));
+    let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
+    if !there.is_empty() {
+        talk(&desk.lang.there_already(&called(&there)));
+    }
     desk::wait(async {
         let mut watch = desk.watch()?;
         let key = fresh();
-        desk.post().recruit(&desk.by, key, session, &team.members).await.map_err(stop)?;
+        if !members.is_empty() {
+            desk.post().recruit(&desk.by, key, session, &members).await.map_err(stop)?;
+        }
         if let Some(prompt) = prompt {
             desk.post().write(&desk.by, fresh(), session, &["lead".to_owned()], prompt).await.map_err(stop)?;
         }
-        if tell_if_parked(desk, session)? {
+        if tell_if_parked(desk, session)? || members.is_empty() {
             return Ok(Exit::Ok);
         }
         let mut refused = None;
@@ -198,10 +206,10 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
         });
         let is_heard = heard.await?.is_some();
         match (refused, is_heard) {
-            (Some(why), _) => Err(Stop::said(Exit::Failed, |lang| lang.not_joined(&why)).into()),
+            // As for whoever starts with the team: what else was said is done.
+            (Some(why), _) => Err(Stop::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
             (None, true) => {
-                let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
-                super::print(&format!("{}\n", desk.lang.joined(&names.join(", "))))?;
+                super::print(&format!("{}\n", desk.lang.joined(&called(&members))))?;
                 Ok(Exit::Ok)
             }
             (None, false) => {

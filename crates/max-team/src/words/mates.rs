@@ -209,13 +209,17 @@ impl Lang {
         say!(self, "{names}: begun", "{names}：已开始")
     }
 
+    pub(crate) fn there_already(self, names: &str) -> String {
+        say!(self, "{names}: there already", "{names}：已在团队中")
+    }
+
     pub(crate) fn they_go_on(self, names: &[String]) -> String {
         let names = names.join(", ");
         say!(self, "{names}: going on", "{names}：继续")
     }
 
     pub(crate) fn not_joined(self, why: &str) -> String {
-        say!(self, "not started: {why}", "未能开始：{why}")
+        say!(self, "nobody of the team has begun: {why}", "团队中无人开始：{why}")
     }
 
     pub(crate) fn team_written(self, file: &str, name: &str) -> String {

@@ -389,12 +389,15 @@ fn a_written_team_begins_with_the_first_message() {
     assert_eq!(kinds, ["general", "explore"]);
     // Nobody begins twice: a run that goes on with the same words is whole. What cannot begin is told.
     let again = ok(program.run(&["-c", "--team", "web", "-p", "how far?"]));
-    assert!(!again.err.contains("not started"), "{again:?}");
+    assert!(!again.err.contains("has begun"), "{again:?}");
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["members"].as_array().unwrap().len(), 2);
-    let program = program.file("odd.yaml", "members:\n  - {name: carl, prompt: p, type: wizard}\n");
+    let odd = "members:\n  - {name: eve, prompt: p}\n  - {name: carl, prompt: p, type: wizard}\n";
+    let program = program.file("odd.yaml", odd);
     let odd = program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]);
     assert!(odd.code == 8 && odd.err.contains("`carl`: there is no type `wizard`"), "{odd:?}");
     assert_eq!(odd.out, "Half way.\n", "the rest is done: {odd:?}");
+    assert!(odd.err.contains("nobody of the team has begun") && odd.err.contains("`general`"), "{odd:?}");
+    assert!(!ok(program.run(&["team", "show"])).out.contains("eve"), "all of them or nobody");
     let none = program.run(&["--team", "wbe", "-p", "hi"]);
     assert!(none.code == 2 && none.err.contains("there are web"), "{none:?}");
     // A session that nobody runs gets its team when it goes on.

@@ -158,8 +158,16 @@ impl Session {
     pub(super) fn load(&mut self, name: Option<&str>) -> Vec<Item> {
         let Some(name) = name else { return vec![note(self.lang.load_which().to_owned())] };
         match (self.teams.0)(name) {
-            Ok((mates, warnings)) => {
-                self.recruit(mates);
+            Ok((mates, mut warnings)) => {
+                let is_there = |mate: &Spawn| self.mates.iter().any(|known| known.name == mate.name);
+                let (there, mates): (Vec<Spawn>, Vec<Spawn>) = mates.into_iter().partition(is_there);
+                if !there.is_empty() {
+                    let names: Vec<&str> = there.iter().map(|mate| mate.name.as_str()).collect();
+                    warnings.push(self.lang.there_already(&names.join(", ")));
+                }
+                if !mates.is_empty() {
+                    self.recruit(mates);
+                }
                 warnings.into_iter().map(note).collect()
             }
             Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
