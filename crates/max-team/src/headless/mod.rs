@@ -389,10 +389,7 @@ impl Headless {
                 tally.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
-            Event::Mailed(letter) => {
-                let told = self.lang.came_back(letter).or_else(|| self.lang.will_not_end(letter));
-                told.iter().for_each(|words| talk(words));
-            }
+            Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A question that its asker no longer waits for gets no answer.
             Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),

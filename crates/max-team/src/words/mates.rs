@@ -265,8 +265,13 @@ impl Lang {
         )
     }
 
+    /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.
+    pub(crate) fn came_to_nothing(self, letter: &Envelope) -> Option<String> {
+        self.came_back(letter).or_else(|| self.will_not_end(letter))
+    }
+
     /// What people wrote to somebody and nobody read; `None`: the letter says nothing of the kind.
-    pub(crate) fn came_back(self, letter: &Envelope) -> Option<String> {
+    fn came_back(self, letter: &Envelope) -> Option<String> {
         if letter.kind != Kind::Undelivered || !letter.to.starts_with("user/") {
             return None;
         }

@@ -203,8 +203,7 @@ impl Session {
     }
 
     fn row(&self, letter: &Letter) -> Item {
-        let told = self.lang.came_back(&letter.envelope).or_else(|| self.lang.will_not_end(&letter.envelope));
-        if let Some(words) = told {
+        if let Some(words) = self.lang.came_to_nothing(&letter.envelope) {
             return note(words);
         }
         let name = |name: &str| if name == "user" { self.lang.you_word().to_owned() } else { name.to_owned() };
@@ -215,7 +214,7 @@ impl Session {
 
     /// Something that somebody wrote came to nothing.
     fn hear_of_letter(&self, from: &Origin, letter: &Envelope) -> Option<Item> {
-        let told = self.lang.came_back(letter).or_else(|| self.lang.will_not_end(letter));
+        let told = self.lang.came_to_nothing(letter);
         if told.is_some() || letter.kind != Kind::ShutdownRejected {
             return told.map(note);
         }
