@@ -594,6 +594,9 @@ pub struct Interrupted {
     /// What they are, which no name tells; entries of before do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<By>,
+    /// Whether whoever is stopped ends with it, and is not to be gone on with.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ends: bool,
 }
 
 /// Whoever or whatever stops something: a name to tell, and what is behind it.
@@ -603,18 +606,20 @@ pub struct Stopper {
     pub name: String,
     /// What they are, if that is known.
     pub who: Option<By>,
+    /// Whether whoever is stopped ends with it.
+    pub ends: bool,
 }
 
 impl Stopper {
     /// A person, told by the door they came through.
     pub fn person(by: &Principal) -> Self {
-        Self { name: by.door.clone(), who: Some(By::person(by)) }
+        Self { name: by.door.clone(), who: Some(By::person(by)), ends: false }
     }
 }
 
 impl From<&str> for Stopper {
     fn from(name: &str) -> Self {
-        Self { name: name.to_owned(), who: None }
+        Self { name: name.to_owned(), who: None, ends: false }
     }
 }
 

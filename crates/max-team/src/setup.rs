@@ -420,7 +420,7 @@ pub(crate) fn told(lang: Lang, error: &JournalError) -> String {
 /// The same for one of the runtime.
 pub(crate) fn failed(error: RuntimeError) -> Stop {
     let exit = match &error {
-        RuntimeError::Ambiguous { .. } => Exit::Usage,
+        RuntimeError::Ambiguous { .. } | RuntimeError::Silent => Exit::Usage,
         RuntimeError::Answered { .. } => Exit::Denied,
         _ => Exit::Failed,
     };

@@ -183,6 +183,10 @@ mod tests {
             ("members:\n  - {name: a b, prompt: p}\n", "is no name"),
             ("members:\n  - {name: a, prompt: p}\n  - {name: a, prompt: q}\n", "twice"),
             ("members:\n  - {name: a, prompt: p, mode: fast}\n", "`mode`"),
+            (
+                "members:\n  - {name: a, prompt: p, color: nocolor}\n",
+                "there is no colour `nocolor`; there are blue, green",
+            ),
             ("members: 3\n", "a list"),
         ] {
             std::fs::write(place_of(&place, "x", false).unwrap(), text).unwrap();

@@ -134,8 +134,6 @@ phrases! {
     stopped_house: "This session cannot go on here. Everything said so far is kept; start again with `max-team -c`.",
         "此会话无法继续。已有内容均已保存；请用 `max-team -c` 重新开始。";
     come_back: "come back with", "继续此会话：";
-    answered_elsewhere_yes: "answered elsewhere: yes", "已在别处答复：同意";
-    answered_elsewhere_no: "answered elsewhere: no", "已在别处答复：拒绝";
     plain_question: "Allow it? y = yes, t = for this task, a = for this session, r = for this repository, n = no (words after the letter go along): ",
         "是否允许？y = 同意，t = 本任务，a = 本会话，r = 本仓库，n = 拒绝（字母后可附言）：";
     plain_unclear: "Please answer with y, n or one of the letters above.", "请用 y、n 或上面列出的字母回答。";

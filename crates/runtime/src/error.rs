@@ -96,6 +96,9 @@ pub enum RuntimeError {
         /// The bound.
         max: usize,
     },
+    /// There is nothing in a message that anybody could read.
+    #[error("the message says nothing")]
+    Silent,
     /// Nobody asks this.
     #[error("there is no open question `{0}`; `max-team inbox` shows those there are")]
     NoQuestion(String),

@@ -4,6 +4,7 @@
 //! answers first wins; everybody later is told who did, and where.
 
 mod go_on;
+mod reach;
 mod write;
 
 use std::collections::HashMap;

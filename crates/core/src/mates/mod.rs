@@ -69,6 +69,20 @@ pub struct Teammate {
 /// The colours that teammates are given in turn.
 pub const COLORS: [&str; 8] = ["blue", "green", "yellow", "purple", "orange", "pink", "cyan", "red"];
 
+/// The colour that somebody means by a word; in words, if there is none like it.
+pub fn color(word: &str) -> Result<&'static str, String> {
+    let word = word.trim();
+    let known = COLORS.into_iter().find(|known| known.eq_ignore_ascii_case(word));
+    known.ok_or_else(|| format!("there is no colour `{word}`; there are {}", COLORS.join(", ")))
+}
+
+/// The colour of whoever comes next: they are given in turn, and none twice as long as there are others.
+pub fn next_color(turn: usize, taken: &[String]) -> &'static str {
+    let in_turn = || (0..COLORS.len()).filter_map(|at| COLORS.get(turn.wrapping_add(at) % COLORS.len()).copied());
+    let free = in_turn().find(|color| !taken.iter().any(|taken| taken == color));
+    free.or_else(|| in_turn().next()).unwrap_or_default()
+}
+
 /// An agent is no more (agent stream).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentEnded {
@@ -128,4 +142,25 @@ pub struct LetterRefused {
     pub kind: Kind,
     /// Why, in words.
     pub why: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_is_painted_like_another_while_a_colour_is_free() {
+        let taken = |colors: &[&str]| colors.iter().map(|color| (*color).to_owned()).collect::<Vec<_>>();
+        assert_eq!(next_color(0, &[]), "blue");
+        assert_eq!(next_color(9, &[]), "green");
+        assert_eq!(next_color(2, &taken(&["yellow", "purple"])), "orange");
+        assert_eq!(next_color(7, &taken(&["red", "blue"])), "green", "it begins again");
+        assert_eq!(next_color(3, &taken(&COLORS)), "purple", "there is none left");
+    }
+
+    #[test]
+    fn a_colour_that_there_is_not_is_told_by_name() {
+        assert_eq!(color(" Blue "), Ok("blue"));
+        assert!(color("nocolor").unwrap_err().starts_with("there is no colour `nocolor`; there are blue, green"));
+    }
 }

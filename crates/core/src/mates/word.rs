@@ -104,7 +104,7 @@ impl Word {
             ));
         }
         if matches!(self, Self::Text { .. }) && text.trim().is_empty() {
-            return Err("`message` is missing".to_owned());
+            return Err("the message says nothing: put the words into `message`".to_owned());
         }
         Ok(self)
     }
@@ -192,6 +192,7 @@ mod tests {
         ] {
             assert!(Word::read(&message).is_err(), "{message}");
         }
+        assert!(Word::read(&json!(" \n")).unwrap_err().starts_with("the message says nothing"));
     }
 
     #[test]

@@ -123,9 +123,9 @@ impl Turn {
     }
 
     fn interrupt(&self, current: &Current, phase: &Phase, by: Stopper, now: &Now) -> Vec<Event> {
-        let Stopper { name, who } = by;
+        let Stopper { name, who, ends } = by;
         let stopped = Current { interrupted: Some(name.clone()), stopper: who.clone(), ..current.clone() };
-        let mut events = vec![Event::Interrupted(Interrupted { by: name, who })];
+        let mut events = vec![Event::Interrupted(Interrupted { by: name, who, ends })];
         match phase {
             Phase::Idle | Phase::Calling(_) => {}
             Phase::Ready | Phase::Waiting(..) => events.push(Event::TurnEnded(ended(&stopped, End::Interrupted, None))),

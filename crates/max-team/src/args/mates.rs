@@ -20,7 +20,7 @@ pub(crate) enum Mail {
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
         /// Only in this state: queued (nobody runs the session), delivered, read (in a turn), acted (the turn is over), dead
-        /// (it came back), refused
+        /// (it came back), refused, withdrawn (taken back before anybody read it)
         #[arg(long, value_name = "STATE", value_parser = Fate::NAMES, hide_possible_values = true)]
         state: Option<String>,
         /// Also what only keeps the team going: who rests, who asks, who ends
@@ -56,7 +56,8 @@ pub(crate) enum Mail {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  max-team send alice \"use tabs\"\n  max-team send max \"how far are you?\"\n\n\
-    Whoever is at work reads it when its next turn begins; whoever rests is woken; if nobody runs the session, it waits.")]
+    Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken; if \
+    nobody runs the session, it waits.")]
 pub(crate) struct Send {
     /// A teammate, the lead, somebody who was called before, or `team`
     pub(crate) name: String,
@@ -79,13 +80,13 @@ pub(crate) enum Team {
         #[arg(long)]
         json: bool,
     },
-    /// Ask teammates to end, once their work and their mail are done
+    /// Ask teammates to end, once their work and their mail are done; one that is at work can say no (exit 5)
     #[command(after_help = "Example:\n  max-team team shutdown alice --now")]
     Shutdown {
         /// Names; `team` is everybody
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
-        /// At once: what runs is stopped
+        /// At once, without asking: what runs is stopped
         #[arg(long)]
         now: bool,
         /// The session; one that has these names without it

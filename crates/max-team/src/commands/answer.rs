@@ -9,7 +9,8 @@ use max_team_core::id::EnvelopeId;
 use max_team_core::plan::event::{About, Ruling, Say};
 use max_team_core::policy::{Answer, By, Deed, Memory, Settled, Until};
 use max_team_core::time::rfc3339;
-use max_team_runtime::{AnsweredRow, Matter, Pending, Reply, RuntimeError, Sessions};
+use max_team_journal::Watch;
+use max_team_runtime::{AnsweredRow, Matter, Pending, Post, Reply, RuntimeError, Sessions};
 use uuid::Uuid;
 
 use super::desk::{self, Desk, stop, until};
@@ -171,6 +172,7 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
     desk::wait(async {
         let (post, question) = (desk.post(), pending.row.question);
         let mut watch = desk.watch()?;
+        let others = beside(&post, pending, reply)?;
         let key = EnvelopeId::new(Uuid::now_v7());
         post.reply(&desk.by, key, question, reply).await.map_err(stop)?;
         let Some(owner) = desk.owner(pending.session)? else {
@@ -184,7 +186,13 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
         });
         match heard.await? {
             None => told(desk, pending, reply, &desk.lang.unheard(&owner)).map(|()| false),
-            Some(row) if is_ours(desk, reply, &row) => told(desk, pending, reply, desk.lang.done_word()).map(|()| true),
+            Some(row) if is_ours(desk, reply, &row) => {
+                told(desk, pending, reply, desk.lang.done_word())?;
+                if let Reply::Agent(answer) = reply {
+                    tell_of_rule(desk, pending, answer, &others, &mut watch).await?;
+                }
+                Ok(true)
+            }
             Some(row) => {
                 let (by, at) = (row.by.name(), rfc3339(row.at_ms));
                 Err(Stop::said(Exit::Denied, |lang| lang.answered_already(&by, &row.said, &at)).into())
@@ -196,6 +204,54 @@ fn send(desk: &Desk, pending: &Pending, reply: &Reply) -> anyhow::Result<bool> {
 fn is_ours(desk: &Desk, reply: &Reply, row: &AnsweredRow) -> bool {
     let me = format!("{} at {}", desk.by.user, desk.by.door);
     row.said == reply.word() && row.by == By::Person(me)
+}
+
+/// Questions of the same session that a yes for longer may answer, too.
+fn beside(post: &Post<'_>, pending: &Pending, reply: &Reply) -> anyhow::Result<Vec<Pending>> {
+    if !matches!(reply, Reply::Agent(answer) if answer.always) {
+        return Ok(Vec::new());
+    }
+    let mut all = post.inbox().map_err(stop)?;
+    all.retain(|other| other.session == pending.session && other.row.question != pending.row.question);
+    Ok(all)
+}
+
+/// Says what is allowed from now on, to whom, and which other questions that has answered.
+async fn tell_of_rule(
+    desk: &Desk,
+    pending: &Pending,
+    answer: &Answer,
+    others: &[Pending],
+    watch: &mut Watch,
+) -> anyhow::Result<()> {
+    let Matter::Tool { memory, .. } = &pending.row.matter else { return Ok(()) };
+    if !answer.always || memory.rules().is_empty() {
+        return Ok(());
+    }
+    let post = desk.post();
+    let mut names = vec![pending.who.clone()];
+    names.extend(post.told_of(pending).map_err(stop)?);
+    let words = desk.lang.allowed_from_now_on(&memory.rules().join(", "), answer.until, &names);
+    super::print(&format!("{}\n", terminal::text::clean_line(&words)))?;
+    let mut left: Vec<&Pending> = others.iter().collect();
+    until(watch, |_| {
+        let mut open = Vec::new();
+        for other in left.drain(..) {
+            match post.is_answered_with(pending.row.question, other).map_err(stop)? {
+                None => open.push(other),
+                Some(false) => {}
+                Some(true) => {
+                    let asked = terminal::text::clean_line(&inbox::asked_in(other, desk.lang));
+                    let words = desk.lang.answered_too(&short(&other.row.question), &other.who, &asked);
+                    super::print(&format!("{words}\n"))?;
+                }
+            }
+        }
+        left = open;
+        Ok(left.is_empty().then_some(()))
+    })
+    .await?;
+    Ok(())
 }
 
 /// What was answered is data; how it stands is talk.

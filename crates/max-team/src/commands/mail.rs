@@ -70,7 +70,7 @@ fn write(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], text:
         desk::wait(async { Ok(desk.post().write(&desk.by, fresh(), session, to, text).await.map_err(stop)?) })?;
     super::print(&format!("{}\n", desk.lang.sent_to(&names(&written.readers))))?;
     match desk.owner(Some(session))? {
-        Some(_) => talk(desk.lang.read_at_next_turn()),
+        Some(_) => talk(desk.lang.read_soon()),
         None => talk(&desk.lang.noted(Some(session))),
     }
     Ok(Exit::Ok)
@@ -171,7 +171,7 @@ pub(super) fn session_of(
 const SESSIONS_MAX: usize = 64;
 
 fn cells(letter: &Letter, lang: Lang) -> Vec<String> {
-    let why = letter.fate.why().map(|why| format!("{why}: ")).unwrap_or_default();
+    let why = letter.fate.why().map(|why| format!("{}: ", lang.told(why))).unwrap_or_default();
     vec![
         short(&letter.envelope.id),
         rfc3339(letter.envelope.sent_at_ms),
@@ -198,7 +198,7 @@ fn shown(letter: &Letter, lang: Lang) -> String {
         let _ = writeln!(text, "{head}: {}", clean_line(value));
     }
     if let Some(why) = letter.fate.why() {
-        let _ = writeln!(text, "{}", clean_line(why));
+        let _ = writeln!(text, "{}", clean_line(&lang.told(why)));
     }
     let _ = writeln!(text, "\n{}", clean(letter.text().trim_end()));
     text

@@ -5,10 +5,11 @@ use std::path::Path;
 use max_team_core::event::Event;
 use max_team_core::id::{EnvelopeId, SessionId};
 use max_team_core::ledger::dollars;
+use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::time::rfc3339;
 use max_team_journal::Entry;
-use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll};
+use max_team_runtime::{Enrolled, Letter, Parting, Reader, Roll, Spawn};
 use serde_json::{Value, json};
 
 use super::desk::{self, Desk, stop, until};
@@ -52,13 +53,7 @@ fn at_desk(place: &Place, desk: &Desk, command: &args::Team) -> anyhow::Result<E
             return shut_down(desk, place, session.as_deref(), names, how);
         }
         args::Team::Mode { name, mode, session } => {
-            let to = std::slice::from_ref(name);
-            let (session, _) = session_of(desk, place, session.as_deref(), to)?;
-            let written = desk::wait(async {
-                Ok(desk.post().set_mode(&desk.by, fresh(), session, to, *mode).await.map_err(stop)?)
-            })?;
-            super::print(&format!("{}\n", desk.lang.mode_set(&names(&written.readers), mode.name())))?;
-            tell_if_parked(desk, session)?;
+            return set_mode(desk, place, session.as_deref(), name, *mode);
         }
         args::Team::Save { name, session, user, force } => {
             let roll = desk.census().roll(this_session(desk, place, session.as_deref())?).map_err(stop)?;
@@ -87,6 +82,51 @@ fn tell_if_parked(desk: &Desk, session: SessionId) -> anyhow::Result<bool> {
     Ok(parked)
 }
 
+/// Lets somebody work in another mode, and says which one that is: nobody is freer than the session.
+fn set_mode(desk: &Desk, place: &Place, session: Option<&str>, name: &String, mode: Mode) -> anyhow::Result<Exit> {
+    let to = std::slice::from_ref(name);
+    let (session, readers) = session_of(desk, place, session, to)?;
+    let works_in = |reader: &Reader| -> anyhow::Result<Option<Mode>> {
+        Ok(desk.census().turn(reader.agent).map_err(stop)?.settings().map(|settings| settings.mode))
+    };
+    let before =
+        readers.iter().map(|reader| Ok((reader.agent, works_in(reader)?))).collect::<anyhow::Result<Vec<_>>>()?;
+    desk::wait(async {
+        let mut watch = desk.watch()?;
+        let written = desk.post().set_mode(&desk.by, fresh(), session, to, mode).await.map_err(stop)?;
+        if desk.owner(Some(session))?.is_none() {
+            super::print(&format!("{}\n", desk.lang.mode_wanted(&names(&written.readers), mode.name())))?;
+            tell_if_parked(desk, session)?;
+            return Ok(Exit::Ok);
+        }
+        let mut left: Vec<&Reader> = written.readers.iter().collect();
+        let heard = until(&mut watch, |_| {
+            let mut waiting = Vec::new();
+            for reader in left.drain(..) {
+                let mail = desk.journal.pending_mail(&reader.address())?;
+                if mail.iter().any(|letter| written.letters.iter().any(|sent| sent.id == letter.id)) {
+                    waiting.push(reader);
+                    continue;
+                }
+                let now = works_in(reader)?.unwrap_or(mode);
+                let changed = !before.contains(&(reader.agent, Some(now)));
+                let words = match now == mode {
+                    true => desk.lang.mode_set(&reader.name, mode.name()),
+                    false => desk.lang.mode_bounded(&reader.name, now.name(), changed),
+                };
+                super::print(&format!("{words}\n"))?;
+            }
+            left = waiting;
+            Ok(left.is_empty().then_some(()))
+        });
+        if heard.await?.is_none() {
+            let still: Vec<&str> = left.iter().map(|reader| reader.name.as_str()).collect();
+            super::print(&format!("{}\n", desk.lang.mode_wanted(&still.join(", "), mode.name())))?;
+        }
+        Ok(Exit::Ok)
+    })
+}
+
 fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], how: Parting) -> anyhow::Result<Exit> {
     let (session, _) = session_of(desk, place, session, to)?;
     desk::wait(async {
@@ -95,13 +135,25 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
         if tell_if_parked(desk, session)? {
             return Ok(Exit::Ok);
         }
-        let mut left: Vec<&Reader> = written.readers.iter().collect();
+        let (mut left, mut exit): (Vec<&Reader>, Exit) = (written.readers.iter().collect(), Exit::Ok);
         let heard = until(&mut watch, |entry| {
             let Some(entry) = entry else { return Ok(None) };
-            let Some(Event::AgentEnded(ended)) = event(entry) else { return Ok(None) };
-            if left.iter().any(|reader| reader.address() == entry.stream) {
-                left.retain(|reader| reader.address() != entry.stream);
-                let words = desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason);
+            let is_ours = |letter: &Envelope| written.letters.iter().any(|sent| letter.reply_to == Some(sent.id));
+            let (who, words) = match event(entry) {
+                Some(Event::AgentEnded(ended)) => {
+                    (entry.stream.clone(), desk.lang.mate_ended(&ended.name, &ended.by, &ended.reason))
+                }
+                Some(Event::Mailed(letter)) if is_ours(&letter) => match desk.lang.will_not_end(&letter) {
+                    Some(words) => {
+                        exit = Exit::Denied;
+                        (letter.from, words)
+                    }
+                    None => return Ok(None),
+                },
+                _ => return Ok(None),
+            };
+            if left.iter().any(|reader| reader.address() == who) {
+                left.retain(|reader| reader.address() != who);
                 super::print(&format!("{}\n", clean_line(&words)))?;
             }
             Ok(left.is_empty().then_some(()))
@@ -110,7 +162,7 @@ fn shut_down(desk: &Desk, place: &Place, session: Option<&str>, to: &[String], h
             let still: Vec<String> = left.iter().map(|reader| reader.name.clone()).collect();
             talk(&format!("{}: {}", still.join(", "), desk.lang.asked_to_end()));
         }
-        Ok(Exit::Ok)
+        Ok(exit)
     })
 }
 
@@ -125,14 +177,22 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
     let session = this_session(desk, place, session)?;
     let roll = desk.census().roll(session).map_err(stop)?;
     tell_of_lead(&team, roll.lead.as_ref().map(|lead| lead.person.name.as_str()), desk.lang);
+    let is_there = |name: &str| roll.mates.iter().any(|mate| mate.is_active() && mate.person.name == name);
+    let (there, members): (Vec<_>, Vec<_>) = team.members.into_iter().partition(|member| is_there(&member.name));
+    let called = |members: &[Spawn]| members.iter().map(|member| member.name.clone()).collect::<Vec<_>>().join(", ");
+    if !there.is_empty() {
+        talk(&desk.lang.there_already(&called(&there)));
+    }
     desk::wait(async {
         let mut watch = desk.watch()?;
         let key = fresh();
-        desk.post().recruit(&desk.by, key, session, &team.members).await.map_err(stop)?;
+        if !members.is_empty() {
+            desk.post().recruit(&desk.by, key, session, &members).await.map_err(stop)?;
+        }
         if let Some(prompt) = prompt {
             desk.post().write(&desk.by, fresh(), session, &["lead".to_owned()], prompt).await.map_err(stop)?;
         }
-        if tell_if_parked(desk, session)? {
+        if tell_if_parked(desk, session)? || members.is_empty() {
             return Ok(Exit::Ok);
         }
         let mut refused = None;
@@ -146,10 +206,10 @@ fn load(desk: &Desk, place: &Place, name: &str, prompt: Option<&str>, session: O
         });
         let is_heard = heard.await?.is_some();
         match (refused, is_heard) {
-            (Some(why), _) => Err(Stop::said(Exit::Failed, |lang| lang.not_joined(&why)).into()),
+            // As for whoever starts with the team: what else was said is done.
+            (Some(why), _) => Err(Stop::said(Exit::Partial, |lang| lang.not_joined(&why)).into()),
             (None, true) => {
-                let names: Vec<&str> = team.members.iter().map(|member| member.name.as_str()).collect();
-                super::print(&format!("{}\n", desk.lang.joined(&names.join(", "))))?;
+                super::print(&format!("{}\n", desk.lang.joined(&called(&members))))?;
                 Ok(Exit::Ok)
             }
             (None, false) => {
@@ -261,10 +321,6 @@ fn shown(roll: &Roll, lang: Lang) -> String {
 
 fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
     let person = &member.person;
-    let why = match &member.gone {
-        Some(gone) => Some(lang.ended_by(&gone.by, &gone.reason)),
-        None => lang.reason(person),
-    };
     vec![
         person.name.clone(),
         if person.lead { lang.is_lead().to_owned() } else { member.kind.clone() },
@@ -276,7 +332,7 @@ fn cells(member: &Enrolled, now_ms: i64, lang: Lang) -> Vec<String> {
         person.model.clone(),
         if person.nano > 0 { money(person.nano) } else { String::new() },
         clip(&member.title, TASK_CHARS),
-        why.unwrap_or_default(),
+        lang.member_why(member).unwrap_or_default(),
     ]
 }
 
@@ -298,9 +354,11 @@ fn registry(roll: &Roll) -> Value {
             "doing": member.person.doing,
             "lastActivity": rfc3339(member.last_at_ms),
             "unread": member.unread,
+            "mode": member.mode,
             "task": member.title,
             "model": member.person.model,
             "costUsd": dollars(member.person.nano),
+            "askedToEndBy": member.asked_to_end,
             "ended": member.gone,
         })
     };

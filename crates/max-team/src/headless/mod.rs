@@ -389,6 +389,7 @@ impl Headless {
                 tally.unjoined = true;
                 talk(&self.lang.not_joined(&refused.why));
             }
+            Event::Mailed(letter) => self.lang.came_to_nothing(letter).iter().for_each(|words| talk(words)),
             Event::PlanAnswered(answered) => drop(tally.sent.remove(&answered.question)),
             // A question that its asker no longer waits for gets no answer.
             Event::TurnEnded(_) | Event::PlanEnded(_) => tally.forget(from),

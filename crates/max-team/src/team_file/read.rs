@@ -1,5 +1,6 @@
 //! A team's file into who is in it.
 
+use max_team_core::mates::color;
 use max_team_core::mates::name::misfit;
 use max_team_core::near::did_you_mean;
 use max_team_core::policy::Mode;
@@ -92,7 +93,10 @@ impl Reader<'_> {
                 "prompt" => spawn.prompt = self.text(key, value)?,
                 "type" => spawn.kind = Some(self.text(key, value)?),
                 "model" => spawn.model = Some(self.text(key, value)?),
-                "color" => spawn.color = Some(self.text(key, value)?),
+                "color" => {
+                    let known = color(&self.text(key, value)?).map_err(|words| self.at(value, words))?;
+                    spawn.color = Some(known.to_owned());
+                }
                 "mode" => spawn.mode = self.mode(value)?,
                 "isolation" => spawn.isolation = Some(self.isolation(value)?),
                 "auto_claim" => spawn.claims = Some(self.switch(key, value)?),

@@ -43,6 +43,8 @@ pub(super) struct Mate {
     /// Whether it was found waiting for a person, and nothing has been heard of it since.
     is_found_waiting: bool,
     transcript: Transcript,
+    /// Whether it was stopped because it is to end.
+    ends: bool,
     /// What its turn came to, once that is over.
     spent_nano: Option<u64>,
 }
@@ -140,8 +142,8 @@ impl Crew {
         let mut transcript = Transcript::new(self.lang, self.settings.clone());
         transcript.join(at_ms);
         let (task, title, letters) = (None, String::new(), Vec::new());
-        let (aside, is_found_waiting, spent_nano) = (false, false, None);
-        Mate { agent, name, task, title, aside, color, letters, is_found_waiting, transcript, spent_nano }
+        let (aside, is_found_waiting, ends, spent_nano) = (false, false, false, None);
+        Mate { agent, name, task, title, aside, color, letters, is_found_waiting, transcript, ends, spent_nano }
     }
 
     /// Somebody was asking when the session was opened: until more is heard of it, it waits. What members of plans wait for
@@ -186,6 +188,7 @@ impl Crew {
             mate.title = given.filter(|given| given.depth > 0).map(|given| given.title.clone()).unwrap_or_default();
             mate.spent_nano = None;
         }
+        mate.ends |= matches!(event, Event::Interrupted(of) if of.ends);
         let (nano, ms) = (mate.nano(), mate.elapsed_ms(at_ms));
         drop(mate.transcript.event(at_ms, event));
         self.spent_nano = self.spent_nano.saturating_add(mate.nano().saturating_sub(nano));
@@ -205,7 +208,7 @@ impl Crew {
         let figures = format!("{}{money}", duration(ms));
         let ok = matches!(ended.end, End::Answered | End::Proposed);
         if let Some(color) = mate.color {
-            let words = if ok { ended.text.clone() } else { told(ended, self.lang) };
+            let words = if ok { ended.text.clone() } else { told(ended, mate.ends, self.lang) };
             return Some(Row::Mate { name: mate.name, color, words, figures, ok });
         }
         Some(Row::Member { words: self.lang.member_done(&mate.called(), ok, &figures), ok })
@@ -240,9 +243,12 @@ impl Crew {
     }
 }
 
-/// Why somebody has not done what it was at, and what it said about it.
-fn told(ended: &TurnEnded, lang: Lang) -> String {
-    let why = lang.end(&ended.end).unwrap_or_default();
+/// Why somebody has not done what it was at, and what it said about it. Nobody goes on with one who is about to end.
+fn told(ended: &TurnEnded, ends: bool, lang: Lang) -> String {
+    let why = match ended.end {
+        End::Interrupted if ends => lang.stopped_to_end().to_owned(),
+        _ => lang.end(&ended.end).unwrap_or_default(),
+    };
     let why = why.lines().next().unwrap_or_default();
     format!("{why}\n{}", ended.text).trim().to_owned()
 }

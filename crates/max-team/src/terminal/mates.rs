@@ -123,6 +123,10 @@ fn letter(key: String, input: &Value) -> Option<Letter> {
         _ => return None,
     };
     let word = Word::read(input.get("message")?).ok()?;
+    // Who says no to an end says it to whoever asked, whomever it names.
+    if matches!(word, Word::ShutdownResponse { approve: false, .. }) {
+        return None;
+    }
     let text = match (&word, word.text()) {
         (Word::Text { .. }, text) => text.to_owned(),
         (word, "") => word.kind().name().to_owned(),

@@ -102,6 +102,15 @@ impl Question {
 }
 
 impl Matter {
+    /// What is asked, in a few words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Permit(permit) => format!("{} {}", permit.tool, permit.target).trim_end().to_owned(),
+            Self::Words(words) => words.question.clone(),
+            Self::Plan { .. } => String::new(),
+        }
+    }
+
     fn of(tool: &str, action: &Action, rule: &str, memory: &Memory) -> Self {
         if action.deed == Deed::Ask {
             let words = if action.preview.is_empty() { &action.target } else { &action.preview };
@@ -268,11 +277,11 @@ impl Questions {
         }
     }
 
-    /// The journal has an answer. Returns whether somebody else gave it.
-    pub(super) fn answered(&mut self, id: QuestionId) -> bool {
-        let before = self.open.len() + self.parked.len();
+    /// The journal has an answer. Returns the question if somebody else gave it.
+    pub(super) fn answered(&mut self, id: QuestionId) -> Option<Question> {
+        let question = self.all().find(|question| question.id == id).cloned();
         self.retain(|question| question.id != id);
-        self.open.len() + self.parked.len() < before
+        question
     }
 
     /// The call has its result without an answer.
@@ -344,9 +353,9 @@ mod tests {
         questions.reopen(ids[0]);
         assert!(!questions.is_answering());
         assert_eq!(questions.first().map(|question| question.id), Some(ids[0]));
-        assert!(questions.answered(ids[1]), "somebody else answered");
+        assert!(questions.answered(ids[1]).is_some(), "somebody else answered");
         questions.answered_here(ids[0]);
-        assert!(!questions.answered(ids[0]), "we did");
+        assert_eq!(questions.answered(ids[0]), None, "we did");
         questions.close(from(2).agent, "1.2");
         assert_eq!(questions.count(), 1, "another agent's call has the same key");
         questions.close(from(1).agent, "1.2");

@@ -168,13 +168,9 @@ pub(super) fn team(lang: Lang, team: &Team, crew: &Crew) -> Row {
 /// The registry: who leads, and the teammates, with what they do and why somebody does nothing.
 pub(super) fn roll(lang: Lang, roll: &Roll, now_ms: i64) -> Row {
     let row = |member: &Enrolled| {
-        let why = match &member.gone {
-            Some(gone) => Some(lang.ended_by(&gone.by, &gone.reason)),
-            None => lang.reason(&member.person),
-        };
         let kind = if member.person.lead { lang.is_lead() } else { &member.kind };
         let mut parts = vec![kind.to_owned(), member.color.clone(), lang.member_state(member).to_owned()];
-        parts.extend(why);
+        parts.extend(lang.member_why(member));
         parts.push(lang.ago(since(member.last_at_ms, now_ms)));
         if member.unread > 0 {
             parts.push(lang.unread(member.unread));

@@ -24,7 +24,7 @@ use super::link::{Act, Arrival, Done, Reason};
 use super::list::List;
 use super::mates::Mates;
 use super::plans::Plans;
-use super::question::Questions;
+use super::question::{Matter, Questions};
 use super::report;
 use super::rows::Row;
 use super::slash::Slash;
@@ -389,11 +389,20 @@ impl Session {
             self.acts.extend((!rules.is_empty()).then_some(Act::Remember(rules)));
         }
         self.quiet &= self.replaying;
-        let elsewhere = self.questions.answered(answered.question) && !self.replaying;
-        let By::Person(place) = &answered.answer.by else { return None };
-        let lang = self.lang;
-        let what = if answered.answer.allow { lang.answered_elsewhere_yes() } else { lang.answered_elsewhere_no() };
-        elsewhere.then(|| note(format!("{what} ({place})")))
+        let question = self.questions.answered(answered.question).filter(|_| !self.replaying)?;
+        // What nobody could be asked about is told with what came of it.
+        let (By::Person(by) | By::Lead(by) | By::Rule(by)) = &answer.by else { return None };
+        let by = self.lang.told(by);
+        let rules = match &question.matter {
+            Matter::Permit(permit) if answer.allow && answer.always => permit.memory.rules().join(", "),
+            _ => String::new(),
+        };
+        let asked = format!("{}: {}", question.by.name, question.matter.words());
+        let mut words = self.lang.answered_elsewhere(answer.allow, &asked, &by);
+        if !rules.is_empty() {
+            words.push_str(&self.lang.and_allowed(&rules, answer.until));
+        }
+        Some(note(words))
     }
 
     /// An answer could not be given.

@@ -366,7 +366,7 @@ fn escape_and_ctrl_c_interrupt_clear_and_leave() {
     stage.write("draft");
     stage.key(KeyCode::Esc);
     assert_eq!(interrupts(&stage), 1);
-    stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None }));
+    stage.event(Event::Interrupted(Interrupted { by: "terminal".into(), who: None, ends: false }));
     assert!(stage.glass.screen().contains("stopping"));
     stage.control('c');
     assert_eq!(interrupts(&stage), 1, "it is stopping already");

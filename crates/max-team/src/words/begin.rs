@@ -281,6 +281,7 @@ impl Lang {
             RuntimeError::TooLong { bytes, max } => {
                 format!("消息有 {bytes} 字节，上限为 {max}；请把内容放进文件，再给出文件名")
             }
+            RuntimeError::Silent => "消息没有内容".to_owned(),
             RuntimeError::QueueFull(count) => format!("已有 {count} 条消息在排队；请等待当前任务结束，或中断它"),
             RuntimeError::Behind(count) => {
                 format!("这里有 {count} 条通知未读，不再接收更多；团队仍在工作：请重新打开会话查看")

@@ -6,6 +6,7 @@ use max_team_core::event::Ending;
 use max_team_core::id::{PlanId, SessionId};
 use max_team_core::plan::Status;
 use max_team_core::plan::event::{About, PlanEnd, Tally};
+use max_team_core::policy::Until;
 use max_team_journal::WorkerInfo;
 use max_team_runtime::{Person, Reason, Reply, SpanKind, Standing};
 use max_team_tools::shell::Job;
@@ -236,6 +237,51 @@ impl Lang {
             (Self::Zh, Reply::Plan(say)) => self.said(say),
             (Self::Zh, Reply::Agent(answer)) => if answer.allow { self.yes_word() } else { self.no_word() }.to_owned(),
         }
+    }
+
+    /// The rules that hold with an answer, for how long and for whom.
+    pub(crate) fn allowed_from_now_on(self, rules: &str, until: Until, names: &[String]) -> String {
+        let (names, others) = (names.join(", "), until == Until::Repository);
+        let later = match self {
+            Self::En if others => "; for everybody here from the next start on",
+            Self::Zh if others => "；从下次启动起对此处所有人有效",
+            _ => "",
+        };
+        let long = self.how_long(until);
+        say!(
+            self,
+            "allowed from now on, {long}: {rules} ({names}{later})",
+            "从现在起{long}允许：{rules}（{names}{later}）"
+        )
+    }
+
+    pub(crate) fn how_long(self, until: Until) -> &'static str {
+        match (self, until) {
+            (Self::En, until) => until.name(),
+            (Self::Zh, Until::Once) => "仅此一次",
+            (Self::Zh, Until::Task) => "在本任务中",
+            (Self::Zh, Until::Session) => "在本会话中",
+            (Self::Zh, Until::Repository) => "在本仓库中",
+        }
+    }
+
+    /// A question that stood before the user and was answered by somebody or something else.
+    pub(crate) fn answered_elsewhere(self, allow: bool, asked: &str, by: &str) -> String {
+        match allow {
+            true => say!(self, "answered elsewhere: yes ({by}): {asked}", "已在别处答复：同意（{by}）：{asked}"),
+            false => say!(self, "answered elsewhere: no ({by}): {asked}", "已在别处答复：拒绝（{by}）：{asked}"),
+        }
+    }
+
+    /// The rules that were allowed with it.
+    pub(crate) fn and_allowed(self, rules: &str, until: Until) -> String {
+        let long = self.how_long(until);
+        say!(self, "; allowed from now on, {long}: {rules}", "；从现在起{long}允许：{rules}")
+    }
+
+    /// A question that was answered with another.
+    pub(crate) fn answered_too(self, id: &str, who: &str, asked: &str) -> String {
+        say!(self, "{id} yes, with it: {who}: {asked}", "{id} 随之同意：{who}：{asked}")
     }
 
     /// What a plan asks, in one line.

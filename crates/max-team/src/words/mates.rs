@@ -1,7 +1,8 @@
 //! The phrases of teammates and their mail.
 
-use max_team_core::message::Kind;
+use max_team_core::message::{Envelope, Kind};
 use max_team_runtime::{Enrolled, Fate};
+use serde_json::Value;
 
 use super::Lang;
 
@@ -12,8 +13,10 @@ phrases! {
     nobody_joined: "no teammates", "没有队友";
     is_lead: "lead", "负责人";
     is_gone: "ended", "已结束";
-    read_at_next_turn: "it is read when the next turn begins", "将在下一轮开始时读取";
-    asked_to_end: "asked; it ends once its work and its mail are done", "已请求；完成手头工作和信件后结束";
+    read_soon: "whoever is at work is told at its next step; whoever rests is woken", "正在工作的在下一步得知；休息的会被唤醒";
+    asked_to_end: "asked; it ends once its work and its mail are done, unless it says no; --now ends it at once",
+        "已请求；完成手头工作和信件后结束，除非它拒绝；--now 立即结束";
+    stopped_to_end: "Stopped: it was told to end.", "已停止：被要求结束。";
     you_word: "you", "您";
     load_which: "/team load NAME: the name of a team that is written down", "/team load 名称：已写下的团队的名称";
     send_whom: "/send NAME WORDS, or @NAME WORDS: say whom, and what", "/send 姓名 内容，或 @姓名 内容：请写明对象和内容";
@@ -77,6 +80,7 @@ impl Lang {
 
     pub(crate) fn letter_fate(self, fate: &Fate) -> &'static str {
         match (self, fate) {
+            (Self::En, Fate::Withdrawn) => "taken back",
             (Self::En, fate) => fate.name(),
             (Self::Zh, Fate::Queued) => "排队",
             (Self::Zh, Fate::Delivered) => "已送达",
@@ -84,6 +88,7 @@ impl Lang {
             (Self::Zh, Fate::Acted(_)) => "已处理",
             (Self::Zh, Fate::Dead(_)) => "退回",
             (Self::Zh, Fate::Refused(_)) => "拒收",
+            (Self::Zh, Fate::Withdrawn) => "已收回",
         }
     }
 
@@ -101,6 +106,31 @@ impl Lang {
 
     pub(crate) fn member_state(self, member: &Enrolled) -> &'static str {
         if member.is_active() { self.person_state(member.person.state) } else { self.is_gone() }
+    }
+
+    /// Why somebody stands as it does.
+    pub(crate) fn member_why(self, member: &Enrolled) -> Option<String> {
+        if let Some(gone) = &member.gone {
+            return Some(self.ended_by(&gone.by, &gone.reason));
+        }
+        let asked = member.asked_to_end.as_ref().map(|by| say!(self, "asked to end by {by}", "{by} 已请求它结束"));
+        let whys: Vec<String> = self.reason(&member.person).into_iter().chain(asked).collect();
+        (!whys.is_empty()).then(|| whys.join(if self == Self::Zh { "；" } else { "; " }))
+    }
+
+    /// Somebody who was asked to end does not.
+    pub(crate) fn will_not_end(self, letter: &Envelope) -> Option<String> {
+        let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let name = at("from");
+        let why = if at("text").is_empty() { String::new() } else { format!(": {}", at("text")) };
+        let is_it = letter.kind == Kind::ShutdownRejected && letter.to.starts_with("user/");
+        is_it.then(|| {
+            say!(
+                self,
+                "{name} does not end{why} (`max-team team shutdown {name} --now` ends it)",
+                "{name} 拒绝结束{why}（`max-team team shutdown {name} --now` 可立即结束）"
+            )
+        })
     }
 
     pub(crate) fn unread(self, count: usize) -> String {
@@ -168,8 +198,37 @@ impl Lang {
         say!(self, "{names}: {mode}, from the next decision on", "{names}：从下一个决定起为 {mode}")
     }
 
+    /// The session is stricter than what somebody was to be.
+    pub(crate) fn mode_bounded(self, name: &str, mode: &str, changed: bool) -> String {
+        match changed {
+            true => say!(
+                self,
+                "{name}: {mode}, from the next decision on; nobody is freer than the session",
+                "{name}：从下一个决定起为 {mode}；没有人比会话更自由"
+            ),
+            false => say!(
+                self,
+                "{name}: stays at {mode}; nobody is freer than the session",
+                "{name}：仍为 {mode}；没有人比会话更自由"
+            ),
+        }
+    }
+
+    /// Nobody has read it yet.
+    pub(crate) fn mode_wanted(self, names: &str, mode: &str) -> String {
+        say!(
+            self,
+            "{names}: {mode} once it is read; nobody is freer than the session",
+            "{names}：读到后为 {mode}；没有人比会话更自由"
+        )
+    }
+
     pub(crate) fn joined(self, names: &str) -> String {
         say!(self, "{names}: begun", "{names}：已开始")
+    }
+
+    pub(crate) fn there_already(self, names: &str) -> String {
+        say!(self, "{names}: there already", "{names}：已在团队中")
     }
 
     pub(crate) fn they_go_on(self, names: &[String]) -> String {
@@ -178,7 +237,7 @@ impl Lang {
     }
 
     pub(crate) fn not_joined(self, why: &str) -> String {
-        say!(self, "not started: {why}", "未能开始：{why}")
+        say!(self, "nobody of the team has begun: {why}", "团队中无人开始：{why}")
     }
 
     pub(crate) fn team_written(self, file: &str, name: &str) -> String {
@@ -222,6 +281,29 @@ impl Lang {
             "this team was written for the lead `{wanted}`; `{lead}` leads here",
             "此团队是为负责人 `{wanted}` 写的；这里由 `{lead}` 负责"
         )
+    }
+
+    /// What is said of a letter that tells people that something of theirs came to nothing; `None`: it is another.
+    pub(crate) fn came_to_nothing(self, letter: &Envelope) -> Option<String> {
+        self.came_back(letter).or_else(|| self.will_not_end(letter))
+    }
+
+    /// What people wrote to somebody and nobody read; `None`: the letter says nothing of the kind.
+    fn came_back(self, letter: &Envelope) -> Option<String> {
+        if letter.kind != Kind::Undelivered || !letter.to.starts_with("user/") {
+            return None;
+        }
+        let at = |key: &str| letter.body.get(key).and_then(Value::as_str).unwrap_or_default();
+        let (name, why, said) = (at("from"), self.told(at("why")), at("said"));
+        // Letters of before carry nothing but the words for a model.
+        if why.is_empty() {
+            return Some(at("text").to_owned());
+        }
+        let words = say!(self, "your letter to {name} came back ({why})", "您写给 {name} 的信被退回（{why}）");
+        Some(match said {
+            "" => words,
+            said => say!(self, "{words}: {said}", "{words}：{said}"),
+        })
     }
 
     /// What somebody is told about the one that ended.

@@ -56,7 +56,11 @@ const ENDS: &[(&str, &str)] = &[
     ("replaced", "被替换"),
     ("decided", "已决定"),
     ("rewound", "恢复了文件"),
+    // Why nobody reads a letter.
+    ("it is no more", "对方已结束"),
+    ("it cannot work: {}", "对方无法工作：{}"),
     // On whose word.
+    ("what {} was allowed for the session", "{} 在本会话中获准的"),
     ("a person", "某人"),
     ("nobody ({})", "无人（{}）"),
     ("the rule {}", "规则 {}"),

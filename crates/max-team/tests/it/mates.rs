@@ -240,11 +240,21 @@ fn one_at_rest_is_woken_from_another_terminal() {
     let child = program.start(&["-p", "go"]);
     gate.wait_reached();
     wait_for(&program, "turn_ended", "Ready.");
+    for words in [&["send", "alice", ""][..], &["mail", "send", "alice", " \n"]] {
+        let refused = program.run(words);
+        assert_eq!((refused.code, refused.err.trim_end()), (2, "max-team: the message says nothing"), "{refused:?}");
+    }
     let sent = ok(program.run(&["send", "alice", "ping"]));
-    assert!(sent.err.contains("it is read when the next turn begins"), "{sent:?}");
+    assert!(sent.err.contains("whoever is at work is told at its next step; whoever rests is woken"), "{sent:?}");
     wait_for(&program, "turn_ended", "pong");
     // Its mode is set, and it ends when it is asked to, while its lead is still at it.
-    assert!(ok(program.run(&["team", "mode", "alice", "plan"])).out.contains("alice: plan"));
+    let mode = |mode: &str| ok(program.run(&["team", "mode", "alice", mode])).out;
+    assert_eq!(mode("bypassPermissions"), "alice: stays at default; nobody is freer than the session\n");
+    assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
+    let bounded = "alice: default, from the next decision on; nobody is freer than the session\n";
+    assert_eq!(mode("acceptEdits"), bounded);
+    assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["members"][0]["mode"], "default");
+    assert_eq!(mode("plan"), "alice: plan, from the next decision on\n");
     let ended = ok(program.run(&["team", "shutdown", "alice"]));
     assert!(ended.out.contains("alice has ended (by owner at cli)"), "{ended:?}");
     gate.open();
@@ -252,6 +262,117 @@ fn one_at_rest_is_woken_from_another_terminal() {
     let journal = program.journal();
     let plan = journal.iter().any(|entry| entry["event"] == "configured" && entry.to_string().contains("\"plan\""));
     assert!(plan, "the mode was set");
+}
+
+/// What `send` says of it is so: whoever is at work hears of it before its turn is over.
+#[test]
+fn one_at_work_is_told_at_its_next_step() {
+    let gate = Gate::new();
+    let held = gate.clone();
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "hal") {
+            match request.tool_results() {
+                0 => Reply::new().tool("c1", "check_inbox", json!({})).gate_before(&held),
+                _ => Reply::text(if request.contains("use tabs") { "Tabs it is." } else { "Spaces." }),
+            }
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+        } else {
+            Reply::text("Noted.")
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    let help = ok(program.run(&["send", "--help"])).out;
+    let words = "Whoever is at work is told at its next step, or when its next turn begins if it takes no further one";
+    assert!(help.split_whitespace().collect::<Vec<_>>().join(" ").contains(words), "{help}");
+    ok(program.run(&["send", "hal", "use tabs"]));
+    gate.open();
+    wait_for(&program, "turn_ended", "Tabs it is.");
+    ok(finish(child));
+}
+
+/// What somebody wrote to one who ends before it reads comes back to them, and is told once.
+#[test]
+fn what_was_written_to_one_who_ended_comes_back() {
+    let (gate, done) = (Gate::new(), Gate::new());
+    let (held, until) = (gate.clone(), done.clone());
+    let server = ModelServer::start(Script::new().when(move |request| {
+        Some(if is(request, "hal") {
+            Reply::text("…").gate_before(&held)
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+        } else {
+            Reply::text("Noted.").gate_before(&until)
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    done.wait_reached();
+    ok(program.run(&["send", "hal", "please look at the blue file"]));
+    let ended = ok(program.run(&["team", "shutdown", "hal", "--now"]));
+    assert!(ended.out.contains("hal has ended (by owner at cli)"), "{ended:?}");
+    let [dead] = &letters(&program, &["--state", "dead"])[..] else { panic!("one came back") };
+    assert_eq!((&dead["why"], &dead["text"]), (&json!("it is no more"), &json!("please look at the blue file")));
+    let table = ok(program.run(&["mail", "list", "--state", "dead"])).out;
+    assert!(table.contains("it is no more: please look at the blue file"), "{table}");
+    assert_eq!(table.matches("blue file").count(), 1, "{table}");
+    gate.open();
+    done.open();
+    let ran = ok(finish(child));
+    let words = "your letter to hal came back (it is no more): please look at the blue file";
+    assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
+}
+
+/// Whoever asks somebody to end hears that it says no; until it has answered, the registry says that it was asked.
+#[test]
+fn a_refused_shutdown_is_told_to_whoever_asked() {
+    let (gate, done) = (Gate::new(), Gate::new());
+    let (held, until) = (gate.clone(), done.clone());
+    let server = ModelServer::start(Script::new().when(move |request| {
+        let asked = request.last_user();
+        Some(if is(request, "hal") {
+            match request.tool_results() {
+                0 => Reply::new().tool("c1", "check_inbox", json!({})).gate_before(&held),
+                1 => {
+                    let (_, id) = asked.split_once("request_id=\"").unwrap();
+                    let no = json!({
+                        "type": "shutdown_response", "request_id": id.split('"').next().unwrap(), "approve": false,
+                        "reason": "I am not through",
+                    });
+                    Reply::new().tool("c2", "send_message", json!({ "to": "lead", "message": no }))
+                }
+                _ => Reply::text("Looked around."),
+            }
+        } else if request.tool_results() == 0 {
+            Reply::new().tool("s1", "spawn_teammate", spawn("hal", "Look around."))
+        } else {
+            Reply::text("Noted.").gate_before(&until)
+        })
+    }));
+    let program = Program::team(&server);
+    let child = program.start(&["-p", "go"]);
+    gate.wait_reached();
+    done.wait_reached();
+    let asks = program.start(&["team", "shutdown", "hal"]);
+    wait_for(&program, "mailed", "shutdown_request");
+    let team = ok(program.run(&["team", "show", "--json"])).json();
+    assert_eq!(team["members"][0]["askedToEndBy"], "owner at cli", "{team}");
+    assert!(ok(program.run(&["team", "show"])).out.contains("asked to end by owner at cli"));
+    gate.open();
+    let words = "hal does not end: I am not through (`max-team team shutdown hal --now` ends it)";
+    let asked = finish(asks);
+    assert_eq!((asked.code, asked.out.trim_end()), (5, words), "{asked:?}");
+    assert!(!ok(program.run(&["team", "show"])).out.contains("asked to end"));
+    done.open();
+    let ran = ok(finish(child));
+    assert_eq!(ran.err.matches(words).count(), 1, "{ran:?}");
+    assert!(
+        letters(&program, &["--all", "--state", "refused"]).is_empty(),
+        "nobody gets an answer to what another asked"
+    );
 }
 
 const WEB: &str = "description: two for the web\nlead: max\nmembers:\n  - {name: alice, role: backend, prompt: Make a schema., \
@@ -270,12 +391,15 @@ fn a_written_team_begins_with_the_first_message() {
     assert_eq!(kinds, ["general", "explore"]);
     // Nobody begins twice: a run that goes on with the same words is whole. What cannot begin is told.
     let again = ok(program.run(&["-c", "--team", "web", "-p", "how far?"]));
-    assert!(!again.err.contains("not started"), "{again:?}");
+    assert!(!again.err.contains("has begun"), "{again:?}");
     assert_eq!(ok(program.run(&["team", "show", "--json"])).json()["members"].as_array().unwrap().len(), 2);
-    let program = program.file("odd.yaml", "members:\n  - {name: carl, prompt: p, type: wizard}\n");
+    let odd = "members:\n  - {name: eve, prompt: p}\n  - {name: carl, prompt: p, type: wizard}\n";
+    let program = program.file("odd.yaml", odd);
     let odd = program.run(&["-c", "--team", "odd.yaml", "-p", "how far?"]);
     assert!(odd.code == 8 && odd.err.contains("`carl`: there is no type `wizard`"), "{odd:?}");
     assert_eq!(odd.out, "Half way.\n", "the rest is done: {odd:?}");
+    assert!(odd.err.contains("nobody of the team has begun") && odd.err.contains("`general`"), "{odd:?}");
+    assert!(!ok(program.run(&["team", "show"])).out.contains("eve"), "all of them or nobody");
     let none = program.run(&["--team", "wbe", "-p", "hi"]);
     assert!(none.code == 2 && none.err.contains("there are web"), "{none:?}");
     // A session that nobody runs gets its team when it goes on.
@@ -287,10 +411,9 @@ fn a_written_team_begins_with_the_first_message() {
     assert!(ok(program.run(&["team", "show"])).out.contains("dora"));
 }
 
-/// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
-#[test]
-fn of_three_questions_none_is_lost() {
-    let server = ModelServer::start(Script::new().when(|request| {
+/// A lead with three who each want to write a file.
+fn writers() -> ModelServer {
+    ModelServer::start(Script::new().when(|request| {
         let name = ["ann", "ben", "cat"].into_iter().find(|name| is(request, name));
         Some(match (name, request.tool_results()) {
             (Some(name), 0) => {
@@ -303,18 +426,52 @@ fn of_three_questions_none_is_lost() {
             }),
             (None, _) => Reply::text("They are at it."),
         })
-    }));
+    }))
+}
+
+/// The id of what somebody asks.
+fn asked_by(program: &Program, name: &str) -> String {
+    let asked = ok(program.run(&["inbox", "--json"])).json();
+    let found = asked.as_array().unwrap().iter().find(|row| row["who"] == name).unwrap();
+    found["short"].as_str().unwrap().to_owned()
+}
+
+/// A yes for the session is one for the whole team: it says what it allows, to whom, and whose questions it has answered.
+#[test]
+fn a_yes_for_longer_says_how_far_it_goes() {
+    let server = writers();
     let program = Program::team(&server);
     let mut terminal = Terminal::open(&program, &[]);
     terminal.wait("or give a task");
     terminal.keys(&["go", "Enter"]);
     terminal.wait("1 of 3 questions");
-    let asked = ok(program.run(&["inbox", "--json"])).json();
-    let of = |name: &str| {
-        let found = asked.as_array().unwrap().iter().find(|row| row["who"] == name).unwrap();
-        found["short"].as_str().unwrap().to_owned()
-    };
-    ok(program.run(&["approve", &of("cat")]));
+    let [ann, ben, cat] = ["ann", "ben", "cat"].map(|name| asked_by(&program, name));
+    let said = ok(program.run(&["approve", &ben, "--always"])).out;
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    let mut want = vec![
+        format!("{ben} yes: write_file: ben.txt (+1 -0 lines)"),
+        "allowed from now on, for this session: Edit (ben, ann, cat)".to_owned(),
+        format!("{ann} yes, with it: ann: write_file: ann.txt (+1 -0 lines)"),
+        format!("{cat} yes, with it: cat: write_file: cat.txt (+1 -0 lines)"),
+    ];
+    want.sort_unstable();
+    assert_eq!(lines, want, "{said}");
+    ["ann", "ben", "cat"].iter().for_each(|name| wait_for(&program, "turn_ended", &format!("{name} is through.")));
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+}
+
+/// Three ask at once; one is answered at another terminal, the others here, in another order than they asked in.
+#[test]
+fn of_three_questions_none_is_lost() {
+    let server = writers();
+    let program = Program::team(&server);
+    let mut terminal = Terminal::open(&program, &[]);
+    terminal.wait("or give a task");
+    terminal.keys(&["go", "Enter"]);
+    terminal.wait("1 of 3 questions");
+    ok(program.run(&["approve", &asked_by(&program, "cat")]));
     wait_for(&program, "turn_ended", "cat is through.");
     terminal.wait("1 of 2 questions");
     assert!(terminal.screen().contains("(task Write your file.)"), "{}", terminal.screen());

@@ -49,7 +49,7 @@ const NAMES_TOLD_MAX: usize = 16;
 pub(crate) const TIME_OVER: &str = "its time is over";
 
 fn time_over() -> Stopper {
-    Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())) }
+    Stopper { name: TIME_OVER.to_owned(), who: Some(By::Rule(TIME_OVER.to_owned())), ends: false }
 }
 
 impl Agent {

@@ -11,6 +11,7 @@ use max_team_core::policy::Class;
 use max_team_core::tasks::Why;
 use max_team_journal::{Commit, Expect, Projection, Strength};
 
+use super::parting::to_people;
 use super::review::decided;
 use super::{Agent, Newcomer, SNAPSHOT_VERSION};
 use crate::error::RuntimeError;
@@ -99,6 +100,8 @@ impl Agent {
         let shown = extra.shown();
         let Written { mut commit, replies, answered } = self.write(&events, extra, at_ms)?;
         commit.blobs.extend(images);
+        let shown = shown.into_iter().chain(to_people(&commit.sends));
+        let shown: Vec<Event> = shown.collect();
         let mut newcomers = Vec::new();
         for Guest { id, mate, assignment, letter } in guests {
             commit.expect.push((session::agent_stream(id), Expect::At(0)));
@@ -152,7 +155,7 @@ impl Agent {
             extra.sends.extend(self.held_letter(event, at_ms));
             match event {
                 Event::Interrupted(interrupted) => {
-                    let by = Stopper { name: interrupted.by.clone(), who: interrupted.who.clone() };
+                    let by = Stopper { name: interrupted.by.clone(), who: interrupted.who.clone(), ends: false };
                     extra.sends.extend(self.stopping(&by));
                     extra.sends.extend(self.stopping_apart(&by));
                     stopped_by = Some(&interrupted.by);
@@ -197,11 +200,7 @@ impl Agent {
             // Somebody answers the user, who is about to read it.
             commit.strength = Strength::Full;
         }
-        commit.sends = extra.sends;
-        if self.turn.mate().is_some() {
-            let hops = self.turn.hops().saturating_add(1);
-            commit.sends.iter_mut().for_each(|letter| letter.hops = hops);
-        }
+        commit.sends = self.counted(extra.sends);
         for (stream, event) in &extra.others {
             if let Event::Withdrawn(_) = event {
                 // The user is about to be told that nobody will read it.
@@ -212,6 +211,15 @@ impl Agent {
         }
         commit.projections.extend(extra.projections);
         Ok(Written { commit, replies, answered })
+    }
+
+    /// The letters of a teammate say how many led to them.
+    fn counted(&self, mut letters: Vec<Envelope>) -> Vec<Envelope> {
+        if self.turn.mate().is_some() {
+            let hops = self.turn.hops().saturating_add(1);
+            letters.iter_mut().for_each(|letter| letter.hops = hops);
+        }
+        letters
     }
 
     /// Tells whoever watches what has happened since they were last told. What is under way comes first: its bytes

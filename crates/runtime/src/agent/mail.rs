@@ -619,7 +619,7 @@ pub(super) fn stopper(letter: &Envelope) -> Stopper {
     let name = text_at(&letter.body, "by");
     let said = letter.body.get("who").and_then(|who| By::deserialize(who).ok());
     let who = if letter.from.starts_with("user/") { Some(By::Person(name.clone())) } else { said };
-    Stopper { name, who }
+    Stopper { name, who, ends: parting::is_end(letter) }
 }
 
 pub(crate) fn text_at(body: &Value, key: &str) -> String {

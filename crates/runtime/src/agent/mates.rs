@@ -3,16 +3,16 @@
 //! A teammate begins to exist in the commit that says so to the lead's model; all that one answer starts are in one. A letter
 //! is in the journal with the result of the call that wrote it.
 
-use max_team_core::calling::hands::{EXIT_PLAN_MODE, MATES, SPAWN_TEAMMATE};
+use max_team_core::calling::hands::{EXIT_PLAN_MODE, GENERAL, MATES, SPAWN_TEAMMATE};
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
-use max_team_core::id::AgentId;
+use max_team_core::id::{AgentId, EnvelopeId};
 use max_team_core::limits::{MAIL_TOLD_BYTES_MAX, MAIL_WAITING_MAX, MATES_MAX, SHUTDOWN_S_DEFAULT, SHUTDOWN_S_MAX};
 use max_team_core::mates::name::{self, Means};
 use max_team_core::mates::requests::Requested;
 use max_team_core::mates::word::Word;
-use max_team_core::mates::{COLORS, Life, Teammate};
-use max_team_core::message::{Assignment, Envelope, Kind};
+use max_team_core::mates::{Life, Teammate, next_color};
+use max_team_core::message::{Address, Assignment, Envelope, Kind};
 use max_team_core::policy::{Answer, By, Mode};
 use max_team_core::team::{Definition, Isolation, Settings};
 use max_team_core::turn::Input;
@@ -52,6 +52,25 @@ pub(super) enum Started {
 
 /// Whom a letter of the team is for, by name.
 type Readers = Option<Vec<(String, AgentId)>>;
+/// The letter that another answers, and who wrote it.
+type Answered = Option<(EnvelopeId, Address)>;
+
+/// Those who are about to begin together.
+#[derive(Default)]
+pub(super) struct Joining {
+    pub(super) names: Vec<String>,
+    /// What they are painted in, or are to be.
+    pub(super) colors: Vec<String>,
+}
+
+impl Joining {
+    pub(super) fn add(&mut self, guest: &Guest) {
+        if let Some(mate) = guest.assignment.life.mate() {
+            self.names.push(mate.name.clone());
+            self.colors.push(mate.color.clone());
+        }
+    }
+}
 
 impl Agent {
     pub(super) fn is_spawn(&self, key: &str) -> bool {
@@ -61,11 +80,11 @@ impl Agent {
     /// Starts the teammates that an answer asks for, in one commit with what the model is told about it.
     pub(super) async fn spawn(&mut self, keys: Vec<String>) -> Result<(), RuntimeError> {
         self.floor.bind(&self.stream, self.frame.settings());
-        let (mut acted, mut guests, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut acted, mut guests, mut new) = (Vec::new(), Vec::new(), Joining::default());
         for key in keys {
             let Some(input) = self.turn.call(&key).map(|call| call.input.clone()) else { continue };
             let started = match Act::read(SPAWN_TEAMMATE, input) {
-                Ok(Act::Spawn(spawn)) => self.engage_mate(&key, &spawn, &names)?,
+                Ok(Act::Spawn(spawn)) => self.engage_mate(&key, &spawn, &new)?,
                 Ok(_) => continue,
                 Err(words) => Err(words),
             };
@@ -76,7 +95,7 @@ impl Agent {
                 }
                 Ok(Started::Before(words)) => (words, false),
                 Ok(Started::Now(guest, words)) => {
-                    names.extend(guest.assignment.life.mate().map(|mate| mate.name.clone()));
+                    new.add(&guest);
                     guests.push(*guest);
                     (words, false)
                 }
@@ -98,7 +117,7 @@ impl Agent {
         &self,
         key: &str,
         spawn: &Spawn,
-        new: &[String],
+        new: &Joining,
     ) -> Result<Result<Started, String>, RuntimeError> {
         if !self.lead {
             return Ok(Err("teammates start no teammates: ask your lead".to_owned()));
@@ -112,13 +131,13 @@ impl Agent {
         if known.as_ref().is_some_and(|known| known.agent == id) {
             return Ok(Ok(Started::Before(started_words(name))));
         }
-        let new_namesake = || new.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
+        let new_namesake = || new.names.iter().find(|other| other.eq_ignore_ascii_case(name)).cloned();
         if let Some(there) = self.floor.namesake(name)?.or_else(new_namesake) {
             let words = format!("`{there}` is there already: write to it with `send_message`, or choose another name");
             return Ok(Err(words));
         }
         let (there, ever) = self.floor.count_mates()?;
-        if there + new.len() >= MATES_MAX {
+        if there + new.names.len() >= MATES_MAX {
             return Ok(Err(format!("a team has at most {MATES_MAX} teammates: shut one down first")));
         }
         let (mate, depth) = match self.hire_mate(spawn) {
@@ -129,12 +148,13 @@ impl Agent {
         if let Some(worker) = self.unmade(&spawn.name, &mate.settings) {
             return Ok(Ok(Started::Later(Box::new(worker))));
         }
-        let color = spawn.color.clone().filter(|color| name::misfit(color, "").is_none());
-        let painted = || COLORS.get((ever + new.len()) % COLORS.len()).map(|color| (*color).to_owned());
+        let mut taken = self.floor.colors()?;
+        taken.extend(new.colors.iter().cloned());
+        let painted = || next_color(ever + new.names.len(), &taken).to_owned();
         let who = Teammate {
             name: name.to_owned(),
             role: team_tools::title(&spawn.role),
-            color: color.or_else(painted).unwrap_or_default(),
+            color: spawn.color.clone().unwrap_or_else(painted),
             claims: spawn.claims.unwrap_or_default(),
             plans: spawn.plans(),
             apart: spawn.isolation == Some(Isolation::Worktree),
@@ -166,7 +186,12 @@ impl Agent {
         let kind = spawn.kind();
         let mate = self.floor.callee(kind).ok_or_else(|| {
             let there = self.floor.callees(self.frame.definition(), self.lead);
-            let names: Vec<String> = there.iter().map(|callee| format!("`{}`", callee.name)).collect();
+            let mut names: Vec<String> = there.iter().map(|callee| format!("`{}`", callee.name)).collect();
+            // A lead with members does not call it, but its teammates are of this type if nothing else is said.
+            let general = format!("`{GENERAL}`");
+            if self.floor.callee(GENERAL).is_some() && !names.contains(&general) {
+                names.insert(0, general);
+            }
             format!("there is no type `{kind}`; there are {}", names.join(", "))
         })?;
         let (mut mate, depth) = self.hire(mate, Way::Words)?;
@@ -272,10 +297,12 @@ impl Agent {
                     "`{name}` has {MAIL_WAITING_MAX} letters that it has not read: nothing was sent; wait until it has"
                 )));
             }
-            let (body, reply_to) = match self.body(word, &to)? {
+            let (body, answered) = match self.body(word, &to)? {
                 Ok(written) => written,
                 Err(words) => return Ok(Done::wrong(words)),
             };
+            // Whoever asked is answered, and that may be a person.
+            let (reply_to, to) = answered.map_or((None, to), |(letter, asker)| (Some(letter), asker));
             let letter = Envelope::new(
                 derived(&[self.stream.as_bytes(), key.as_bytes(), to.as_bytes(), b"mail"]),
                 &self.stream,
@@ -290,7 +317,7 @@ impl Agent {
                 let until_ms = letter.sent_at_ms.saturating_add(i64::try_from(wait * 1_000).unwrap_or(i64::MAX));
                 events.push(Event::Requested(Requested { request: letter.id, kind: letter.kind, to, until_ms }));
             }
-            told.push(format!("`{name}`"));
+            told.push(if letter.to.starts_with("user/") { "the user".to_owned() } else { format!("`{name}`") });
             match word {
                 // Its end is its answer.
                 Word::ShutdownResponse { approve: true, .. } => continue,
@@ -307,12 +334,8 @@ impl Agent {
         Ok(Done { events, extra: Extra { sends, acks, ..Extra::default() }, ..Done::said(words) })
     }
 
-    /// What a letter says, and which letter it answers.
-    fn body(
-        &self,
-        word: &Word,
-        to: &str,
-    ) -> Result<Result<(Value, Option<max_team_core::id::EnvelopeId>), String>, RuntimeError> {
+    /// What a letter says, and which letter of whom it answers.
+    fn body(&self, word: &Word, to: &str) -> Result<Result<(Value, Answered), String>, RuntimeError> {
         let mate = self.turn.mate();
         let mut body = json!({ "text": word.text(), "from": &*self.origin.name });
         if let Some(color) = mate.map(|mate| mate.color.as_str()).filter(|color| !color.is_empty()) {
@@ -327,7 +350,7 @@ impl Agent {
                 }
             }
             Word::ShutdownResponse { request_id, .. } => match self.asked_to_end(request_id)? {
-                Some(request) => reply_to = Some(request),
+                Some(request) => reply_to = Some((request.id, request.from)),
                 None => return Ok(Err(format!("nobody asked you to shut down with `{request_id}`"))),
             },
             Word::PlanApprovalResponse { request_id, approve, feedback } => {

@@ -71,6 +71,8 @@ pub(crate) use images::runs_on;
 pub(crate) use mail::{derived, is_note, text_at};
 pub(crate) use mates::asked_of;
 pub(crate) use newcomer::Newcomer;
+pub(crate) use parting::to_people;
+pub(crate) use protocol::sharing_letter;
 pub(crate) use review::decided;
 use steer::Steering;
 pub(crate) use steer::waits;

@@ -21,6 +21,18 @@ use crate::session;
 use crate::shared::now_ms;
 use crate::team_tools;
 
+/// Why what was written to somebody who has ended comes back.
+const NO_MORE: &str = "it is no more";
+
+/// What of these letters says that something which somebody wrote came to nothing: whoever watches hears of it, too.
+pub(crate) fn to_people(letters: &[Envelope]) -> Vec<Event> {
+    let is_told = |letter: &&Envelope| match letter.kind {
+        Kind::Undelivered => letter.to.starts_with("user/"),
+        kind => kind == Kind::ShutdownRejected,
+    };
+    letters.iter().filter(is_told).cloned().map(Event::Mailed).collect()
+}
+
 impl Agent {
     /// Comes to an end, if it can now; whoever is told to stops what it does first.
     pub(super) async fn part(&mut self, mut ends: Vec<Envelope>) -> Result<(), RuntimeError> {
@@ -111,7 +123,7 @@ impl Agent {
             return Vec::new();
         }
         let name = self.origin.name.to_string();
-        let text = team_tools::title(&text_at(&letter.body, "text"));
+        let said = team_tools::title(&text_at(&letter.body, "text"));
         let lead = session::agent_stream(self.floor.lead);
         let mut readers = vec![letter.from.clone()];
         if letter.from != lead {
@@ -124,8 +136,8 @@ impl Agent {
                 to,
                 Kind::Undelivered,
                 json!({
-                    "text": format!("A message to `{name}` was not delivered, because it is no more: {text}"),
-                    "from": &name, "letter": letter.id, "sender": letter.from,
+                    "text": format!("A message to `{name}` was not delivered, because {NO_MORE}: {said}"),
+                    "from": &name, "letter": letter.id, "sender": letter.from, "why": NO_MORE, "said": &said,
                 }),
                 now_ms(),
             )

@@ -147,11 +147,10 @@ impl Agent {
     }
 
     /// The request to end that this somebody was given by that name.
-    pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<EnvelopeId>, RuntimeError> {
+    pub(super) fn asked_to_end(&self, request: &str) -> Result<Option<Envelope>, RuntimeError> {
         let mail = self.floor.shared.journal.pending_mail(&self.stream)?;
-        let asked =
-            mail.into_iter().find(|letter| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request);
-        Ok(asked.map(|letter| letter.id))
+        let is_it = |letter: &Envelope| letter.kind == Kind::ShutdownRequest && letter.id.to_string() == request;
+        Ok(mail.into_iter().find(is_it))
     }
 
     /// Its lead, or the user, wants it to work in another mode. It is never freer than the session is.
@@ -193,7 +192,7 @@ impl Agent {
         let letter = |(_, agent): (String, AgentId)| {
             let to = session::agent_stream(agent);
             Envelope::new(
-                derived(&[answered.question.to_string().as_bytes(), to.as_bytes(), b"granted"]),
+                sharing_letter(answered.question, &to),
                 &self.stream,
                 to,
                 Kind::TeamPermissionUpdate,
@@ -254,6 +253,11 @@ impl Agent {
         self.floor.rebind(&self.stream, &settings);
         Ok(self.decide(Input::Redefine(Box::new(definition), Box::new(settings))))
     }
+}
+
+/// The letter that tells somebody what was allowed with the answer to a colleague's question.
+pub(crate) fn sharing_letter(question: QuestionId, to: &str) -> EnvelopeId {
+    derived(&[question.to_string().as_bytes(), to.as_bytes(), b"granted"])
 }
 
 pub(super) fn answer_of(letter: &Envelope) -> Option<(QuestionId, Answer)> {

@@ -1,16 +1,16 @@
 //! Teammates that a user wants: the same ones that a lead's model could start, by a letter to the lead.
 //!
-//! They begin in one commit with the receipt of the letter, so that one that is read again starts nobody twice. Whoever needs a
-//! copy of the project begins once that is made; the letter waits as long.
+//! All of them begin, in one commit with the receipt of the letter, so that one that is read again starts nobody twice; or nobody
+//! does, and what is wrong is told. Where some need a copy of the project, that is made first; the letter waits as long.
 
 use max_team_core::event::{Event, Nudged};
-use max_team_core::mates::LetterRefused;
-use max_team_core::message::{Envelope, Kind};
+use max_team_core::message::Envelope;
 use serde::Deserialize;
 use tokio_util::sync::CancellationToken;
 
+use super::commit::Guest;
 use super::flight::{Flight, Landed};
-use super::mates::{Started, row_of};
+use super::mates::{Joining, Started, row_of};
 use super::{Agent, Extra};
 use crate::error::RuntimeError;
 use crate::prompt::fill;
@@ -21,7 +21,7 @@ use crate::worktree::Worker;
 const RECRUITED: &str = include_str!("../../../../prompts/recruited.md");
 
 impl Agent {
-    /// Lets those begin whom a letter names, if nothing else is under way; why somebody cannot is told.
+    /// Lets those begin whom a letter names, if nothing else is under way and all of them can; why somebody cannot is told.
     pub(super) async fn recruit(&mut self, letter: &Envelope) -> Result<(), RuntimeError> {
         if !self.lead || !letter.from.starts_with("user/") {
             return self.refuse(letter, "only a user asks for teammates, and only a lead has any").await;
@@ -34,12 +34,14 @@ impl Agent {
         let mates = letter.body.get("mates").and_then(|mates| Vec::<Spawn>::deserialize(mates).ok());
         let Some(mates) = mates else { return self.refuse(letter, "it names nobody").await };
         self.floor.bind(&self.stream, self.frame.settings());
-        let (mut guests, mut names, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        let (mut refused, mut waits) = (Vec::new(), false);
+        let (mut guests, mut new, mut told) = (Vec::new(), Joining::default(), Vec::new());
+        let (mut refused, mut unmade) = (Vec::new(), Vec::new());
+        // What some are to be painted in is nobody else's.
+        new.colors = mates.iter().filter_map(|mate| mate.color.clone()).collect();
         for (index, spawn) in mates.into_iter().enumerate() {
             let (key, name) = (format!("{}.{index}", letter.id), spawn.name.clone());
             let started = match spawn.checked() {
-                Ok(spawn) => self.engage_mate(&key, &spawn, &names)?,
+                Ok(spawn) => self.engage_mate(&key, &spawn, &new)?,
                 Err(words) => Err(words),
             };
             match started {
@@ -47,28 +49,36 @@ impl Agent {
                 Ok(Started::Now(guest, _)) => {
                     let role = guest.assignment.life.mate().map(|mate| mate.role.clone()).unwrap_or_default();
                     told.push(if role.is_empty() { format!("`{name}`") } else { format!("`{name}` ({role})") });
-                    names.push(name);
+                    new.add(&guest);
                     guests.push(*guest);
                 }
-                Ok(Started::Later(worker)) => match self.awaits_copy(&key, *worker).await {
-                    Ok(()) => waits = true,
-                    Err(words) => refused.push(format!("`{name}`: {words}")),
-                },
+                Ok(Started::Later(worker)) => {
+                    new.names.push(name.clone());
+                    unmade.push((key, name, worker));
+                }
                 Err(words) => refused.push(format!("`{name}`: {words}")),
             }
         }
-        let mut events = Vec::new();
-        if !told.is_empty() {
-            let text = fill(RECRUITED, &[("mates", &told.join(", "))]);
-            events.push(Event::Nudged(Nudged { text: text.trim_end().to_owned() }));
+        let waits = refused.is_empty() && !unmade.is_empty();
+        for (key, name, worker) in unmade.into_iter().filter(|_| waits) {
+            if let Err(words) = self.awaits_copy(&key, *worker).await {
+                refused.push(format!("`{name}`: {words}"));
+            }
         }
-        if !waits && !refused.is_empty() {
-            let (letter, from, why) = (letter.id, letter.from.clone(), refused.join("; "));
-            events.push(Event::LetterRefused(LetterRefused { letter, from, kind: Kind::TeamRequest, why }));
+        match (refused.is_empty(), waits) {
+            (false, _) => self.refuse(letter, &refused.join("; ")).await,
+            // It is read again once the copies are there.
+            (true, true) => Ok(()),
+            (true, false) => self.begin_all(letter, guests, &told).await,
         }
-        let acks = if waits { Vec::new() } else { vec![letter.id] };
+    }
+
+    /// They begin, and their lead is told.
+    async fn begin_all(&mut self, letter: &Envelope, guests: Vec<Guest>, told: &[String]) -> Result<(), RuntimeError> {
+        let text = fill(RECRUITED, &[("mates", &told.join(", "))]);
+        let nudged = (!told.is_empty()).then(|| Event::Nudged(Nudged { text: text.trim_end().to_owned() }));
         let known: Vec<_> = guests.iter().filter_map(row_of).collect();
-        self.commit(events, Extra { guests, acks, ..Extra::default() }).await?;
+        self.commit(nudged.into_iter().collect(), Extra { guests, ..Extra::acks(vec![letter.id]) }).await?;
         known.into_iter().try_for_each(|(name, row)| self.floor.know_mate(&name, row))
     }
 

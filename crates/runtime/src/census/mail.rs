@@ -34,11 +34,13 @@ pub enum Fate {
     Dead(String),
     /// It was not accepted: why.
     Refused(String),
+    /// Whoever wrote it took it back before anybody read it.
+    Withdrawn,
 }
 
 impl Fate {
     /// All names, in the order in which a letter goes through them.
-    pub const NAMES: [&str; 6] = ["queued", "delivered", "read", "acted", "dead", "refused"];
+    pub const NAMES: [&str; 7] = ["queued", "delivered", "read", "acted", "dead", "refused", "withdrawn"];
 
     /// Its name.
     pub fn name(&self) -> &'static str {
@@ -49,6 +51,7 @@ impl Fate {
             Self::Acted(_) => "acted",
             Self::Dead(_) => "dead",
             Self::Refused(_) => "refused",
+            Self::Withdrawn => "withdrawn",
         }
     }
 
@@ -147,7 +150,9 @@ impl Census<'_> {
             let reading = self.reading(address, &mut mailbox)?;
             for (seq, envelope) in mailbox.letters {
                 if let Some(letter) = returned(&envelope) {
-                    dead.insert(letter, text_at(&envelope.body, "text"));
+                    // Letters of before do not say why but in their words, which tell what was written, too.
+                    let why = Some(text_at(&envelope.body, "why")).filter(|why| !why.is_empty());
+                    dead.insert(letter, why.unwrap_or_else(|| text_at(&envelope.body, "text")));
                 }
                 let fate = reading.fate(envelope.id, mailbox.taken.get(&envelope.id), is_run);
                 found.push((seq, envelope, fate));
@@ -165,7 +170,10 @@ impl Census<'_> {
             Some(name) => name.clone(),
             None => address.strip_prefix("user/").map_or(address, |_| "user").to_owned(),
         };
+        let withdrawn = self.withdrawn(session)?;
         let told = |(seq, envelope, fate): (u64, Envelope, Fate)| {
+            // One that was taken back was taken from its mailbox, too, but by nobody who read it.
+            let fate = if withdrawn.contains(&envelope.id) { Fate::Withdrawn } else { fate };
             let fate = dead.get(&envelope.id).map_or(fate, |why| Fate::Dead(why.clone()));
             Letter { from: name(&envelope.from), to: name(&envelope.to), envelope, seq, fate }
         };
@@ -179,6 +187,20 @@ impl Census<'_> {
         let letters = self.letters(session)?;
         let id: Option<EnvelopeId> = only(letters.iter().map(|letter| letter.envelope.id.to_string()), text)?;
         Ok(letters.into_iter().find(|letter| Some(letter.envelope.id) == id))
+    }
+
+    /// What people have taken back of what they said.
+    fn withdrawn(&self, session: SessionId) -> Result<BTreeSet<EnvelopeId>, RuntimeError> {
+        let mut withdrawn = BTreeSet::new();
+        self.entries(&session::stream(session), |entry| {
+            if &*entry.event == "withdrawn"
+                && let Event::Withdrawn(of) = event_of(entry)?
+            {
+                withdrawn.insert(of.envelope);
+            }
+            Ok(())
+        })?;
+        Ok(withdrawn)
     }
 
     fn mailbox(&self, address: &str) -> Result<Mailbox, RuntimeError> {

@@ -4,13 +4,14 @@ use max_team_core::calling::hands::GENERAL;
 use max_team_core::chat::Part;
 use max_team_core::event::Event;
 use max_team_core::id::SessionId;
-use max_team_core::mates::AgentEnded;
+use max_team_core::mates::{AgentEnded, parting};
+use max_team_core::message::Envelope;
 use max_team_core::policy::Mode;
 use max_team_core::team::Isolation;
 
 use super::people::{Person, Reason, Room};
 use super::{Census, Standing};
-use crate::agent::asked_of;
+use crate::agent::{asked_of, text_at};
 use crate::error::RuntimeError;
 use crate::rows::{self, AgentRow, MateRow, event_of};
 use crate::session::{self, Sessions};
@@ -41,6 +42,8 @@ pub struct Enrolled {
     pub color: String,
     /// Why it is no more, if so.
     pub gone: Option<AgentEnded>,
+    /// Who has asked it to end, as long as it has not answered.
+    pub asked_to_end: Option<String>,
     /// The mode it works in.
     pub mode: Option<Mode>,
     /// Letters that it has not read.
@@ -113,6 +116,16 @@ impl Census<'_> {
         })
     }
 
+    /// Who waits for somebody's end.
+    fn asked_to_end(&self, stream: &str) -> Result<Option<String>, RuntimeError> {
+        let mail = self.journal.pending_mail(stream)?;
+        let asker = |letter: &Envelope| {
+            let names = ["by", "from"].map(|key| text_at(&letter.body, key));
+            names.into_iter().find(|name| !name.is_empty()).unwrap_or_else(|| letter.from.clone())
+        };
+        Ok(mail.iter().find(|letter| parting::is_end(letter)).map(asker))
+    }
+
     fn enrol(&self, room: &Room<'_>, row: &AgentRow, mate: Option<&MateRow>) -> Result<Enrolled, RuntimeError> {
         let stream = session::agent_stream(row.agent);
         let turn = self.turn(row.agent)?;
@@ -148,6 +161,7 @@ impl Census<'_> {
             kind: definition.name,
             color: who.map(|who| who.color.clone()).unwrap_or_default(),
             gone,
+            asked_to_end: self.asked_to_end(&stream)?,
             mode: turn.settings().map(|settings| settings.mode),
             unread: self.journal.count_mail(&stream)?,
             last_at_ms: last.first().map_or(row.at_ms, |entry| entry.at_ms),

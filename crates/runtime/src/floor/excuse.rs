@@ -21,7 +21,7 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use super::{Activity, Floor};
-use crate::agent::{Control, decided, derived, text_at};
+use crate::agent::{Control, decided, derived, text_at, to_people};
 use crate::error::RuntimeError;
 use crate::handle::{Notice, Origin};
 use crate::rows::MateRow;
@@ -101,6 +101,7 @@ impl Floor {
         let doer = Doer { at: address.clone(), name: name.clone(), steers: false };
         self.give_back(&doer, Why::Died, false, Arc::clone(&origin)).await?;
         let word = self.shared.herald.word();
+        events.extend(to_people(&commit.sends));
         self.commit(commit, || ()).await?;
         // The call that it was making has nobody to say what it cost: it counts as paid, and nobody waits for it.
         let reserved = (turn.ledger().reserved_nano, 0);
@@ -149,15 +150,16 @@ impl Excuse<'_> {
 
     /// A letter that it will not read goes back to whoever wrote it.
     fn returned(&self, letter: &Envelope) -> Envelope {
-        let text = team_tools::title(&text_at(&letter.body, "text"));
+        let said = team_tools::title(&text_at(&letter.body, "text"));
+        let why = format!("it cannot work: {}", self.why);
         Envelope::new(
             derived(&[letter.id.to_string().as_bytes(), letter.from.as_bytes(), b"returned"]),
             self.address,
             &letter.from,
             Kind::Undelivered,
             json!({
-                "text": format!("A message to `{}` was not read, because it cannot work: {}: {text}", self.name, self.why),
-                "from": self.name, "letter": letter.id, "sender": letter.from,
+                "text": format!("A message to `{}` was not read, because {why}: {said}", self.name),
+                "from": self.name, "letter": letter.id, "sender": letter.from, "why": why, "said": said,
             }),
             self.at_ms,
         )

@@ -46,6 +46,14 @@ impl Floor {
         Ok(there)
     }
 
+    /// What those that are there are painted in.
+    pub(crate) fn colors(&self) -> Result<Vec<String>, RuntimeError> {
+        self.with_mates(|mates| {
+            let there = mates.values().filter(|row| row.gone.is_none());
+            there.map(|row| row.color.clone()).collect()
+        })
+    }
+
     /// Those that take tasks by themselves.
     pub(crate) fn claimers(&self) -> Result<Vec<(String, AgentId)>, RuntimeError> {
         self.with_mates(|mates| {

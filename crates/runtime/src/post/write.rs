@@ -1,7 +1,8 @@
 //! What people write to those who work for them: words, the wish that somebody ends or works otherwise, more teammates.
 //!
-//! Whoever it is for reads it when its next turn begins, or is woken by it; if nobody runs the session, it waits there. Who
-//! is meant is settled before anything is written, so that a name that nobody has is told to whoever mistook it.
+//! Whoever is at work is told at its next step, or when its next turn begins if it takes no further one; whoever rests is woken
+//! by it; if nobody runs the session, it waits there. Who is meant is settled before anything is written, so that a name that
+//! nobody has is told to whoever mistook it.
 
 use max_team_core::event::{Event, Said};
 use max_team_core::id::{AgentId, EnvelopeId, SessionId};
@@ -98,6 +99,10 @@ impl Post<'_> {
         text: &str,
         wait: bool,
     ) -> Result<Written, RuntimeError> {
+        // Whoever got it would be woken for nothing, and paid.
+        if text.trim().is_empty() {
+            return Err(RuntimeError::Silent);
+        }
         let at_ms = now_ms();
         let (mut commit, mut said) = (commit_at(at_ms), None);
         for reader in &readers {

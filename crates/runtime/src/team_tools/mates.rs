@@ -3,6 +3,7 @@
 
 use max_team_core::calling::hands::{CHECK_INBOX, EXIT_PLAN_MODE, GENERAL, SEND_MESSAGE, SPAWN_TEAMMATE, SPAWNED};
 use max_team_core::mates::word::Word;
+use max_team_core::mates::{COLORS, color};
 use max_team_core::policy::{Deed, Mode};
 use max_team_core::team::Isolation;
 use serde::{Deserialize, Serialize};
@@ -54,7 +55,9 @@ impl Spawn {
             return Err("`prompt` is missing: a teammate sees nothing of this conversation".to_owned());
         }
         let name = spawn.name.trim().to_owned();
-        bounded(spawn.prompt).map(|prompt| Self { name, prompt, ..spawn })
+        let wanted = spawn.color.as_deref().filter(|color| !color.trim().is_empty());
+        let color = wanted.map(color).transpose()?.map(str::to_owned);
+        bounded(spawn.prompt).map(|prompt| Self { name, prompt, color, ..spawn })
     }
 
     /// The type of agent that it is.
@@ -181,7 +184,7 @@ pub(super) fn tools() -> [TeamTool; 5] {
             "type": text("The type of agent that it is; left out: `general`."),
             "model": text("Another model than the session's."),
             "mode": { "type": "string", "enum": ["plan"], "description": "`plan`: it only looks until you have approved its plan." },
-            "color": text("What it is painted in."),
+            "color": { "type": "string", "enum": COLORS, "description": "What it is painted in." },
             "isolation": { "type": "string", "enum": ["worktree"], "description": "`worktree`: it works in a copy of the project." },
             "auto_claim": { "type": "boolean", "description": "Whether it takes open tasks from the shared list when it has nothing else to do." },
         },

@@ -208,6 +208,14 @@ async fn bounds_are_refused_with_words() {
     let long = "x".repeat(max_team_core::limits::MESSAGE_BYTES_MAX + 1);
     let refused = order(&team, Command::Say { session: opened.session, text: long }).await;
     assert!(matches!(refused, Err(RuntimeError::TooLong { .. })), "{refused:?}");
+    for text in ["", " \n\t"] {
+        let (session, text) = (opened.session, text.to_owned());
+        let (to, words) = (vec!["team".to_owned()], text.clone());
+        for command in [Command::Say { session, text }, Command::Write { session, to, text: words }] {
+            let refused = order(&team, command).await;
+            assert!(matches!(refused, Err(RuntimeError::Silent)), "{refused:?}");
+        }
+    }
 }
 
 /// A long session is folded from its snapshot, and comes out the same as from the beginning.

@@ -24,6 +24,7 @@ answers:
 members:
   alice: [{text: Made.}, {text: Tabs it is., given: use tabs, otherwise: No.}, {text: More.}]
   bob: [{text: Here.}, {text: Again.}]
+  dora: [{text: Here.}]
 "#;
 
 fn by() -> Principal {
@@ -82,17 +83,34 @@ async fn teammates_that_a_user_wants_begin_once() {
         kind: kind.map(str::to_owned),
         ..Spawn::default()
     };
-    let mates = vec![spawn("bob", None), spawn("alice", None), spawn("carl", Some("wizard"))];
+    let painted = |name: &str, color: &str| Spawn { color: Some(color.into()), ..spawn(name, None) };
+    let names = |journal: &Journal| {
+        let mates = Census::new(journal).roll(session).unwrap().mates.into_iter();
+        mates.map(|mate| (mate.person.name, mate.color)).collect::<Vec<_>>()
+    };
+    // Not all of them can, so nobody does.
+    let odd = vec![spawn("bob", None), spawn("alice", None), spawn("carl", Some("wizard")), painted("dora", "nocolor")];
+    order(&team, 8, Command::Team { session, mates: odd }).await.unwrap();
+    rest(&mut notices).await;
+    assert_eq!(names(&journal), [("alice".to_owned(), "blue".to_owned())]);
+    let request = letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == Kind::TeamRequest);
+    let why = request.unwrap().fate.why().unwrap().to_owned();
+    for wanted in [
+        "`alice` is there already",
+        "there is no type `wizard`; there are `general`",
+        "`dora`: there is no colour `nocolor`; there are blue, green, yellow",
+    ] {
+        assert!(why.contains(wanted), "{why}");
+    }
+    // Nobody is painted like somebody else who is there or comes.
+    let mates = vec![spawn("bob", None), painted("dora", "green")];
     order(&team, 9, Command::Team { session, mates: mates.clone() }).await.unwrap();
     rest(&mut notices).await;
     order(&team, 9, Command::Team { session, mates }).await.unwrap();
+    let want = [("alice", "blue"), ("bob", "yellow"), ("dora", "green")];
+    assert_eq!(names(&journal), want.map(|(name, color)| (name.to_owned(), color.to_owned())));
     let roll = Census::new(&journal).roll(session).unwrap();
-    let names: Vec<&str> = roll.mates.iter().map(|mate| mate.person.name.as_str()).collect();
-    assert_eq!(names, ["alice", "bob"]);
     assert_eq!(roll.mates[1].spawn.prompt, "Be there.");
-    let request = letters(&journal, session).into_iter().find(|letter| letter.envelope.kind == Kind::TeamRequest);
-    let why = request.unwrap().fate.why().unwrap().to_owned();
-    assert!(why.contains("`alice` is there already") && why.contains("there is no type `wizard`"), "{why}");
     check_rest(&journal);
 }
 

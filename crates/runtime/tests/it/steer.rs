@@ -235,6 +235,9 @@ async fn what_is_taken_back_was_never_said() {
         _ => None,
     });
     assert_eq!(told.collect::<Vec<_>>(), letters.map(|letter| (true, letter)));
+    let listed = Census::new(&journal).letters(session).unwrap();
+    let fates = letters.map(|letter| listed.iter().find(|known| known.envelope.id == letter).unwrap().fate.clone());
+    assert_eq!(fates, [Fate::Withdrawn, Fate::Withdrawn], "nobody has acted on it");
 }
 
 /// A message and its withdrawal race: whoever is first wins, and both know who was.

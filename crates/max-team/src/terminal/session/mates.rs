@@ -4,9 +4,10 @@ use std::fmt;
 
 use max_team_core::event::Event;
 use max_team_core::mates::name::{Means, means};
-use max_team_core::message::Kind;
+use max_team_core::message::{Envelope, Kind};
 use max_team_core::near::nearest;
 use max_team_runtime::{CONTINUE, Letter, Origin, Roll, Spawn};
+use serde_json::Value;
 
 use super::super::link::{Act, Done};
 use super::super::mates::Mates;
@@ -161,8 +162,16 @@ impl Session {
     pub(super) fn load(&mut self, name: Option<&str>) -> Vec<Item> {
         let Some(name) = name else { return vec![note(self.lang.load_which().to_owned())] };
         match (self.teams.0)(name) {
-            Ok((mates, warnings)) => {
-                self.recruit(mates);
+            Ok((mates, mut warnings)) => {
+                let is_there = |mate: &Spawn| self.mates.iter().any(|known| known.name == mate.name);
+                let (there, mates): (Vec<Spawn>, Vec<Spawn>) = mates.into_iter().partition(is_there);
+                if !there.is_empty() {
+                    let names: Vec<&str> = there.iter().map(|mate| mate.name.as_str()).collect();
+                    warnings.push(self.lang.there_already(&names.join(", ")));
+                }
+                if !mates.is_empty() {
+                    self.recruit(mates);
+                }
                 warnings.into_iter().map(note).collect()
             }
             Err(error) => vec![Item::Row(Row::Error(format!("{error:#}")))],
@@ -185,6 +194,7 @@ impl Session {
             // What was said to the lead stands in the conversation.
             Kind::UserInput => letter.to != self.who,
             Kind::TaskResult => letter.envelope.body.get("mate").is_some(),
+            Kind::Undelivered | Kind::ShutdownRejected => letter.to == "user",
             _ => false,
         };
         let mut told: Vec<Item> =
@@ -197,10 +207,25 @@ impl Session {
     }
 
     fn row(&self, letter: &Letter) -> Item {
+        if let Some(words) = self.lang.came_to_nothing(&letter.envelope) {
+            return note(words);
+        }
         let name = |name: &str| if name == "user" { self.lang.you_word().to_owned() } else { name.to_owned() };
         let color = self.mates.iter().find(|known| known.name == letter.from).map(|known| known.color.clone());
         let (from, to, color) = (name(&letter.from), name(&letter.to), color.unwrap_or_default());
         Item::Row(Row::Mail { from, color, to, text: letter.text() })
+    }
+
+    /// Something that somebody wrote came to nothing.
+    fn hear_of_letter(&self, from: &Origin, letter: &Envelope) -> Option<Item> {
+        let told = self.lang.came_to_nothing(letter);
+        if told.is_some() || letter.kind != Kind::ShutdownRejected {
+            return told.map(note);
+        }
+        let why = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
+        let text = format!("{}: {why}", letter.kind.name()).trim_end_matches(": ").to_owned();
+        let color = from.color.as_deref().unwrap_or_default().to_owned();
+        Some(Item::Row(Row::Mail { from: from.name.to_string(), color, to: self.who.clone(), text }))
     }
 
     /// What of an event is about the team itself.
@@ -211,6 +236,7 @@ impl Session {
         }
         match event {
             Event::AgentEnded(ended) => vec![note(self.lang.mate_ended(&ended.name, &ended.by, &ended.reason))],
+            Event::Mailed(letter) => self.hear_of_letter(from, letter).into_iter().collect(),
             Event::LetterRefused(refused) if refused.kind == Kind::TeamRequest => {
                 vec![Item::Row(Row::Error(self.lang.not_joined(&refused.why)))]
             }

@@ -194,7 +194,7 @@ impl Session {
             }
             Event::PlanAnswered(answered) => {
                 let elsewhere = self.questions.answered(answered.question);
-                if elsewhere {
+                if elsewhere.is_some() {
                     items.push(note(self.lang.answered_by(&answered.say, &answered.by.name())));
                 } else if !matches!(answered.say, Say::Rule(_)) {
                     // What becomes of a task says so itself.

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crossterm::event::KeyCode;
-use max_team_core::event::{End, Ending, Event, ToolDone, TurnEnded};
+use max_team_core::event::{End, Ending, Event, Interrupted, QuestionAnswered, ToolDone, TurnEnded};
 use max_team_core::id::{AgentId, EnvelopeId, QuestionId, TurnId};
 use max_team_core::ledger::Ledger;
 use max_team_core::mates::{AgentEnded, CommandBegun, CommandOver, Life, Teammate};
 use max_team_core::message::{Assignment, Envelope, Kind};
-use max_team_core::policy::{Action, Memory};
+use max_team_core::policy::{Action, Answer, By, Memory};
 use max_team_runtime::{Asked, Fate, Letter, Opened, Origin, RuntimeError, Status};
 use serde_json::json;
 use uuid::Uuid;
@@ -96,6 +96,45 @@ fn three_questions_wait_in_one_queue() {
     assert_eq!(answered, [true, false, true]);
 }
 
+/// Whoever looks at a question that somebody else answers sees whose it was, which, and what else was allowed with it.
+#[test]
+fn an_answer_from_elsewhere_says_whose_question_it_was() {
+    for (lang, told) in [
+        (
+            Lang::En,
+            [
+                "answered elsewhere: yes (owner at cli): ben: write_file ben.txt; allowed from now on, for this session: Edit",
+                "answered elsewhere: yes (what `ben` was allowed for the session): ann: write_file ann.txt",
+            ],
+        ),
+        (
+            Lang::Zh,
+            [
+                "已在别处答复：同意（owner（cli））：ben: write_file ben.txt；从现在起在本会话中允许：Edit",
+                "已在别处答复：同意（`ben` 在本会话中获准的）：ann: write_file ann.txt",
+            ],
+        ),
+    ] {
+        let mut stage = Stage::led(160, 24, false, lang, Some(team()), &stage::opened());
+        let [ann, ben] = [(11, "ann"), (12, "ben")].map(|(number, name)| {
+            let from = mate(number, name, "blue");
+            begins(&mut stage, &from, "Write your file");
+            stage.event_from(
+                from.clone(),
+                asks(number, "write_file", edit(&format!("{name}.txt"), "@@ -0,0 +1 @@\n+x\n")),
+            );
+            from
+        });
+        let of = |number: u128| QuestionId::new(Uuid::from_u128(number));
+        let always = Answer { always: true, ..Answer::new(true, By::Person("owner at cli".into())) };
+        stage.event_from(ben, Event::QuestionAnswered(QuestionAnswered { question: of(12), answer: always }));
+        let shared = Answer::new(true, By::Rule("what `ben` was allowed for the session".into()));
+        stage.event_from(ann, Event::QuestionAnswered(QuestionAnswered { question: of(11), answer: shared }));
+        let screen = stage.glass.screen();
+        told.iter().for_each(|told| assert!(screen.contains(told), "{told}\n{screen}"));
+    }
+}
+
 #[test]
 fn a_line_that_names_somebody_is_for_them() {
     let mut stage = stage(Lang::En);
@@ -134,6 +173,65 @@ fn a_line_that_names_somebody_is_for_them() {
     stage.event_from(alice, Event::AgentEnded(gone));
     let screen = stage.glass.screen();
     assert!(screen.contains("alice has ended (by max: all is done)") && !screen.contains("at rest"), "{screen}");
+}
+
+/// One that is told to end is not to be gone on with, and whoever wrote to it gets the words back.
+#[test]
+fn a_letter_to_one_who_ended_comes_back() {
+    for (lang, words, stopped) in [
+        (
+            Lang::En,
+            "your letter to hal came back (it is no more): look at the blue file",
+            "Stopped: it was told to end.",
+        ),
+        (Lang::Zh, "您写给 hal 的信被退回（对方已结束）：look at the blue file", "已停止：被要求结束。"),
+    ] {
+        let mut stage = stage(lang);
+        let hal = mate(11, "hal", "blue");
+        begins(&mut stage, &hal, "Look around");
+        stage.event_from(hal.clone(), Event::Interrupted(Interrupted { by: "cli".into(), who: None, ends: true }));
+        stage.event_from(hal.clone(), stage::ended(End::Interrupted));
+        let body = json!({
+            "text": "A message to `hal` was not delivered, because it is no more: look at the blue file",
+            "from": "hal", "why": "it is no more", "said": "look at the blue file",
+        });
+        let id = EnvelopeId::new(Uuid::from_u128(9));
+        let letter = Envelope::new(id, "agent/hal", "user/cli/owner", Kind::Undelivered, body, 0);
+        stage.event_from(hal.clone(), Event::Mailed(letter));
+        let screen = stage.glass.screen();
+        assert!(screen.contains(words) && screen.matches("blue file").count() == 1, "{screen}");
+        assert!(screen.contains(stopped) && !screen.contains("/continue"), "{screen}");
+    }
+}
+
+/// Who was asked to end and does not says so to whoever asked, once.
+#[test]
+fn a_no_to_an_end_is_one_row() {
+    for (to, told) in [
+        ("user/cli/owner", "hal does not end: busy (`max-team team shutdown hal --now` ends it)"),
+        ("agent/max", "✉ hal → Max: shutdown_rejected: busy"),
+    ] {
+        let mut stage = stage(Lang::En);
+        let hal = mate(11, "hal", "blue");
+        begins(&mut stage, &hal, "Look around");
+        let no = json!({ "type": "shutdown_response", "request_id": "r", "approve": false, "reason": "busy" });
+        let part = stage::tool_use("send_message", json!({ "to": "lead", "message": no }));
+        stage.event_from(hal.clone(), stage::answer(1, vec![part]));
+        let done = ToolDone {
+            key: "1.0".into(),
+            content: Vec::new(),
+            is_error: false,
+            ending: Ending::Ran,
+            ms: 0,
+            refused: None,
+        };
+        stage.event_from(hal.clone(), Event::ToolDone(done));
+        let (id, body) = (EnvelopeId::new(Uuid::from_u128(9)), json!({ "text": "busy", "from": "hal" }));
+        let letter = Envelope::new(id, "agent/hal", to, Kind::ShutdownRejected, body, 0);
+        stage.event_from(hal.clone(), Event::Mailed(letter));
+        let screen = stage.glass.screen();
+        assert!(screen.contains(told) && screen.matches("busy").count() == 1, "{screen}");
+    }
 }
 
 /// A letter that arrives in the middle of a sentence stands behind the paragraph, not in it.
