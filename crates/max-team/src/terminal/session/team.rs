@@ -134,7 +134,9 @@ impl Session {
     }
 
     pub(super) fn member_event(&mut self, from: &Origin, at_ms: i64, event: &Event) -> Vec<Item> {
-        if let Event::Mailed(letter) = event {
+        if let Event::Mailed(letter) = event
+            && letter.from.starts_with("user/")
+        {
             // Written at another terminal.
             let text = letter.body.get("text").and_then(Value::as_str).unwrap_or_default();
             return self.written(&[from.name.to_string()], text.to_owned());
