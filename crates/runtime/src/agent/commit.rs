@@ -196,8 +196,7 @@ impl Agent {
         }
         commit.expect.extend(extra.expect.into_iter().map(|(stream, head)| (stream, Expect::At(head))));
         commit.acks = extra.acks;
-        if extra.sends.iter().any(|letter| letter.kind == Kind::Text && letter.to.starts_with("user/")) {
-            // Somebody answers the user, who is about to read it.
+        if extra.sends.iter().any(is_read_at_once) {
             commit.strength = Strength::Full;
         }
         commit.sends = self.counted(extra.sends);
@@ -263,4 +262,9 @@ impl Agent {
         self.snapshot_at = self.head;
         self.floor.shared.keep(commit).await
     }
+}
+
+/// Whether people read a letter as soon as it is sent: what they have read must not come undone by a power cut.
+fn is_read_at_once(letter: &Envelope) -> bool {
+    letter.to.starts_with("user/") && matches!(letter.kind, Kind::Text | Kind::Undelivered | Kind::ShutdownRejected)
 }

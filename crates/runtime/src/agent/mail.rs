@@ -234,7 +234,7 @@ impl Agent {
         let asks = first.filter(|first| self.lead && first.kind == Kind::UserInput);
         let said = letters.iter().filter(|letter| letter.kind == Kind::UserInput);
         let said: Vec<String> = said.map(|letter| text_at(&letter.body, "text")).collect();
-        let skills = asks.map(|_| self.skills_for(&said.join("\n\n")));
+        let skills = asks.map(|_| self.skills_for(&said));
         let mut words = words.join("\n\n");
         // News of the team's is no question that could find anything.
         let asked = first.is_some_and(|first| first.kind == Kind::UserInput);
@@ -294,7 +294,7 @@ impl Agent {
     }
 
     /// What the user asks for by the name of a skill, to be put behind their words.
-    fn skills_for(&self, words: &str) -> String {
+    fn skills_for(&self, words: &[String]) -> String {
         let session = self.floor.session.to_string();
         let asked = Asked { root: self.frame.root(), session: &session };
         let catalogue = self.floor.shared.skills.of(asked.root);
@@ -566,9 +566,10 @@ pub(crate) fn is_note(letter: &Envelope, to_lead: bool) -> bool {
     }
 }
 
-/// How many letters of colleagues in a row led to what has come: the shortest way there is.
+/// How many letters of colleagues in a row led to what has come: the shortest way there is. What is only told beside them leads
+/// nowhere.
 fn hops(letters: &[Envelope]) -> u32 {
-    letters.iter().map(|letter| letter.hops).min().unwrap_or_default()
+    letters.iter().filter(|letter| !is_note(letter, false)).map(|letter| letter.hops).min().unwrap_or_default()
 }
 
 /// Whether a letter tells that somebody was stopped by a person, who needs not be told.

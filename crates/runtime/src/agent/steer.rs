@@ -77,11 +77,10 @@ impl Agent {
             self.steering.told = Some(Steered { envelopes, input: asides });
             return;
         }
-        let words = words.join("\n\n");
         let session = self.floor.session.to_string();
         let asked = Asked { root: self.frame.root(), session: &session };
         let expanded = skills::expand(&words, &self.floor.shared.skills.of(asked.root), &asked);
-        let mut input = vec![Part::text(words)];
+        let mut input = vec![Part::text(words.join("\n\n"))];
         input.extend(Some(expanded.text).filter(|text| !text.is_empty()).map(Part::text));
         input.extend(asides);
         self.steering.told = Some(Steered { envelopes, input });

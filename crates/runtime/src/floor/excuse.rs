@@ -14,7 +14,7 @@ use max_team_core::message::{Assignment, Envelope, Kind};
 use max_team_core::plan::event::Spent;
 use max_team_core::tasks::{Doer, Why};
 use max_team_core::turn::{Frame, Input, Now, Turn};
-use max_team_journal::Expect;
+use max_team_journal::{Expect, Strength};
 use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -101,7 +101,12 @@ impl Floor {
         let doer = Doer { at: address.clone(), name: name.clone(), steers: false };
         self.give_back(&doer, Why::Died, false, Arc::clone(&origin)).await?;
         let word = self.shared.herald.word();
-        events.extend(to_people(&commit.sends));
+        let told = to_people(&commit.sends);
+        if !told.is_empty() {
+            // They read it at once.
+            commit.strength = Strength::Full;
+        }
+        events.extend(told);
         self.commit(commit, || ()).await?;
         // The call that it was making has nobody to say what it cost: it counts as paid, and nobody waits for it.
         let reserved = (turn.ledger().reserved_nano, 0);

@@ -71,6 +71,22 @@ pub(super) fn find(message: &str, known: impl Fn(&str) -> bool) -> Mentions {
     mentions
 }
 
+/// What messages that are told together ask for: each speaks for itself, and no skill is used only if none asks for one.
+fn find_in_all(messages: &[String], known: impl Fn(&str) -> bool) -> Mentions {
+    let mut all = Mentions::default();
+    for found in messages.iter().map(|message| find(message, &known)) {
+        all.none |= found.none;
+        if !found.none {
+            all.all |= found.all;
+            let fresh: Vec<_> = found.names.into_iter().filter(|named| !all.names.contains(named)).collect();
+            all.names.extend(fresh);
+        }
+    }
+    all.names.truncate(MENTIONS_MAX);
+    all.none &= !all.all && all.names.is_empty();
+    all
+}
+
 /// The name that a text begins with; a full stop or a colon behind it ends the sentence.
 fn leading(text: &str) -> &str {
     let ends = |letter: char| !(letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.' | ':'));
@@ -101,10 +117,10 @@ fn prose(message: &str) -> String {
     text
 }
 
-/// What is put behind a user's message.
-pub(crate) fn expand(message: &str, catalogue: &Catalogue, asked: &Asked<'_>) -> Expanded {
+/// What is put behind a user's messages.
+pub(crate) fn expand(messages: &[String], catalogue: &Catalogue, asked: &Asked<'_>) -> Expanded {
     let known = |name: &str| is_name(name) && catalogue.get(name).is_some();
-    let mut mentions = find(message, known);
+    let mut mentions = find_in_all(messages, known);
     if mentions.none {
         let text = "[The user wants no skill to be used for this.]".to_owned();
         return Expanded { text, wish: Wish { none: true, ..Wish::default() } };
@@ -231,6 +247,25 @@ mod tests {
         }
         assert_eq!(found("/pdf a 'b c'\n").names, [("pdf".to_owned(), "a 'b c'".to_owned())]);
         assert!(found("@skill:all").all && found("$none").none && !found("all none").all);
+    }
+
+    #[test]
+    fn each_of_several_messages_speaks_for_itself() {
+        let cases: [(&[&str], bool, &[&str]); 6] = [
+            (&["fix it", "/pdf src"], false, &["pdf src"]),
+            (&["/pdf src", "and be quick"], false, &["pdf src"]),
+            (&["/pdf a", "/pdf b"], false, &["pdf a", "pdf b"]),
+            (&["$pdf", "use $pdf"], false, &["pdf "]),
+            (&["$pdf", "@skill:none just say hi"], false, &["pdf "]),
+            (&["hi", "$pdf @skill:none"], true, &[]),
+        ];
+        for (messages, none, names) in cases {
+            let messages: Vec<String> = messages.iter().map(|text| (*text).to_owned()).collect();
+            let found = find_in_all(&messages, |name| name == "pdf");
+            let named: Vec<String> = found.names.iter().map(|(name, rest)| format!("{name} {rest}")).collect();
+            assert_eq!(found.none, none, "{messages:?}");
+            assert_eq!(named, names, "{messages:?}");
+        }
     }
 
     proptest! {
