@@ -209,6 +209,7 @@ pub(crate) fn skill(
     options: &RunSkill,
 ) -> anyhow::Result<Exit> {
     let talk = Talk { team: options.team.clone(), ..Talk::default() };
+    let record = asked_for(place, options.record.as_deref())?;
     let config = place.settings(options.team.config.as_deref(), setup::overrides(&talk, None))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
     let chosen = models::choose(&config, &place.env)?;
@@ -240,7 +241,7 @@ pub(crate) fn skill(
         verbose: options.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
-        record: None,
+        record,
     };
     let limit = Duration::from_millis(contract.timeout_ms);
     drive(&house, |signals| async move {
