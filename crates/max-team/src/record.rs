@@ -36,11 +36,10 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
     Tape::of(&journal, session).map_err(setup::failed)
 }
 
-/// The session last used in a folder.
-pub(crate) fn last_in(place: &Place, root: &Path) -> Result<Tape, Stop> {
+/// A session of the journal.
+pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
     let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
-    let row = Sessions::new(&journal).latest(root).map_err(setup::failed)?;
-    Tape::of(&journal, row.session).map_err(setup::failed)
+    Tape::of(&journal, session).map_err(setup::failed)
 }
 
 /// How whoever led a run is talked to today: alone, if they had hands of their own, or with a team.
