@@ -28,8 +28,8 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
     })?;
     let session = match run {
         Some(run) => {
-            let found = Census::new(&journal).find_session(run).map_err(setup::failed)?;
-            found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_run(run)))?
+            let known = setup::known(&Census::new(&journal), run)?;
+            known.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_run(run)))?
         }
         None => latest(&journal)?,
     };
