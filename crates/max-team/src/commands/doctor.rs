@@ -65,21 +65,26 @@ struct Findings {
 
 impl Findings {
     fn good(&mut self, what: &str, words: String) {
-        self.text.push_str(&format!("ok    {what}: {words}\n"));
+        self.put(self.lang.mark_good(), what, &words);
     }
 
     /// How it is, and no reason to do anything.
     fn note(&mut self, what: &str, words: String) {
-        self.text.push_str(&format!("note  {what}: {words}\n"));
+        self.put(self.lang.mark_note(), what, &words);
     }
 
     fn warn(&mut self, what: &str, words: String) {
-        self.text.push_str(&format!("warn  {what}: {words}\n"));
+        self.put(self.lang.mark_warning(), what, &words);
     }
 
     fn bad(&mut self, what: &str, words: String) {
         self.failed = true;
-        self.text.push_str(&format!("FAIL  {what}: {words}\n"));
+        self.put(self.lang.mark_failed(), what, &words);
+    }
+
+    fn put(&mut self, mark: &str, what: &str, words: &str) {
+        let line = self.lang.headed(what, words);
+        self.text.push_str(&format!("{mark}  {line}\n"));
     }
 }
 
