@@ -2,7 +2,8 @@
 //!
 //! It walks once, in reading order, and keeps only where each stream is. It finds every edited, missing or reordered
 //! entry, except what a forger does to the entries behind the last seal while also rewriting the streams' heads:
-//! against that only a copy elsewhere helps. It repairs nothing.
+//! against that only a copy elsewhere helps. Entries that a damaged page hides are told of, and those behind them are
+//! checked as ever. It repairs nothing.
 
 use std::collections::BTreeMap;
 
@@ -64,8 +65,12 @@ impl Journal {
         audit.found(lines)?;
         match walked {
             Ok(heads) => Ok(audit.finish(heads)),
-            // What cannot be walked to its end is damaged, not shorter.
-            Err(error) => audit.found(Err(error)).map(|()| audit.report),
+            // Where the heads cannot be read, nobody knows of streams other than those that were met.
+            Err(error) => {
+                audit.found(Err(error))?;
+                audit.report.streams = audit.check.take_heads().len() as u64;
+                Ok(audit.report)
+            }
         }
     }
 }
@@ -106,7 +111,12 @@ impl Audit {
             Err(JournalError::Corrupt { detail, .. }) => vec![Detail::File(detail)],
             found => found?,
         };
-        details.into_iter().for_each(|detail| self.fault(Fault::new(0, "", detail)));
+        for detail in details {
+            // Whoever reads a damaged page is told the same.
+            if self.report.faults.iter().all(|known| known.detail != detail) {
+                self.fault(Fault::new(0, "", detail));
+            }
+        }
         Ok(())
     }
 
