@@ -86,6 +86,13 @@ pub enum Detail {
     Head,
     /// The stream has no head.
     NoHead,
+    /// Entries that cannot be read; without a last one, nothing behind the first can.
+    Unread {
+        /// The first.
+        from: u64,
+        /// The last.
+        to: Option<u64>,
+    },
     /// The file is shorter than it says.
     Short {
         /// Bytes that are there.
@@ -106,7 +113,7 @@ impl Detail {
             Self::Place { .. } => FaultKind::Reordered,
             Self::SealUnread | Self::Seal { .. } => FaultKind::SealBroken,
             Self::PayloadGone { .. } => FaultKind::PayloadMissing,
-            Self::Short { .. } | Self::File(_) => FaultKind::Damaged,
+            Self::Unread { .. } | Self::Short { .. } | Self::File(_) => FaultKind::Damaged,
         }
     }
 }
@@ -132,6 +139,9 @@ impl fmt::Display for Detail {
             ),
             Self::Head => f.write_str("its head does not fit its last entry"),
             Self::NoHead => f.write_str("the stream has no head"),
+            Self::Unread { from, to: Some(to) } if from == to => write!(f, "entry {from} cannot be read"),
+            Self::Unread { from, to: Some(to) } => write!(f, "entries {from} to {to} cannot be read"),
+            Self::Unread { from, to: None } => write!(f, "nothing from entry {from} on can be read"),
             Self::Short { found, expected } => {
                 write!(f, "its end is missing: {found} bytes of {expected} are there")
             }
@@ -159,6 +169,17 @@ pub struct Check {
     unsealed: Option<Seal>,
     /// What tombstones speak of, where that is known.
     buried: Option<HashSet<Hash>>,
+    /// What damage hides, once there is some.
+    hidden: Option<Hidden>,
+}
+
+/// Entries that could not be read.
+#[derive(Debug, Default)]
+struct Hidden {
+    /// Those that no stream was found to lack yet.
+    entries: u64,
+    /// Streams that were met behind the last of them: what these lack is known.
+    met: HashSet<String>,
 }
 
 impl Journal {
@@ -173,7 +194,7 @@ impl Journal {
     pub fn check_streams(&self) -> Check {
         // Where the tombstones cannot be read, nobody can say what is gone rightly.
         let buried = self.buried().ok();
-        Check { heads: HashMap::new(), from_start: true, last_seq: None, unsealed: None, buried }
+        Check { heads: HashMap::new(), from_start: true, last_seq: None, unsealed: None, buried, hidden: None }
     }
 
     /// The payloads that tombstones speak of.
@@ -192,7 +213,7 @@ impl Check {
     /// For the whole log, by somebody who accounts for what is gone.
     pub(crate) fn whole() -> Self {
         let unsealed = Some(Seal::after(None));
-        Self { heads: HashMap::new(), from_start: true, last_seq: Some(0), unsealed, buried: None }
+        Self { heads: HashMap::new(), from_start: true, last_seq: Some(0), unsealed, buried: None, hidden: None }
     }
 
     /// What is wrong with the next entry; nothing, if it is as it was written.
@@ -213,12 +234,39 @@ impl Check {
             Some(known) => *known = head,
             None => drop(self.heads.insert(entry.stream.clone(), head)),
         }
+        if let Some(hidden) = self.hidden.as_mut().filter(|hidden| !hidden.met.contains(&entry.stream)) {
+            hidden.met.insert(entry.stream.clone());
+        }
         faults
     }
 
+    /// Passes over entries that cannot be read; any stream may go on behind them further on than it was left.
+    pub(crate) fn skip(&mut self, from: u64, to: Option<u64>) {
+        let hidden = self.hidden.get_or_insert_default();
+        let entries = to.map_or(u64::MAX, |to| to.saturating_sub(from).saturating_add(1));
+        hidden.entries = hidden.entries.saturating_add(entries);
+        hidden.met.clear();
+        self.last_seq = self.last_seq.and(to);
+        // The next seal covers what nobody has seen; from there on its own word counts.
+        self.unsealed = None;
+    }
+
+    /// Whether anything could not be read.
+    pub(crate) fn has_skipped(&self) -> bool {
+        self.hidden.is_some()
+    }
+
+    /// Whether what a stream lacks is among what could not be read. Each entry accounts for one.
+    pub(crate) fn is_hidden(&mut self, stream: &str, lacking: u64) -> bool {
+        let Some(hidden) = self.hidden.as_mut().filter(|hidden| !hidden.met.contains(stream)) else { return false };
+        let left = hidden.entries.checked_sub(lacking);
+        hidden.entries = left.unwrap_or(hidden.entries);
+        left.is_some()
+    }
+
     /// Where each stream was left.
-    pub(crate) fn into_heads(self) -> HashMap<String, Head> {
-        self.heads
+    pub(crate) fn take_heads(&mut self) -> HashMap<String, Head> {
+        std::mem::take(&mut self.heads)
     }
 
     /// The sequence has no gaps where one process at a time writes.
@@ -240,7 +288,7 @@ impl Check {
         column.into_iter().chain(payload)
     }
 
-    fn link(&self, entry: &Entry) -> Option<Detail> {
+    fn link(&mut self, entry: &Entry) -> Option<Detail> {
         let head = match self.heads.get(&entry.stream) {
             Some(head) => *head,
             // What came before was not looked at.
@@ -249,6 +297,9 @@ impl Check {
         };
         let expected = head.stream_seq + 1;
         if entry.stream_seq > expected {
+            if self.is_hidden(&entry.stream, entry.stream_seq - expected) {
+                return None;
+            }
             Some(Detail::StreamGap { from: expected, to: entry.stream_seq - 1 })
         } else if entry.stream_seq < expected {
             Some(Detail::Place { expected })

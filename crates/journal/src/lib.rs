@@ -54,6 +54,7 @@ pub use self::fault::{Bent, Death};
 pub use self::fold::Folded;
 pub use self::outbox::{OutboxOp, Part, PartState};
 pub use self::own::OWN_EVENTS;
+use self::read::Walked;
 pub use self::read::{Cursor, Item, Snapshot};
 pub use self::sqlite::Options;
 pub use self::timer::{Timer, TimerOp};
@@ -550,21 +551,21 @@ impl Journal {
         }
     }
 
-    /// The whole log, then the streams' heads, over one state of the store.
-    fn scan_with_heads(
-        &self,
-        each: &mut dyn FnMut(Entry) -> Result<ControlFlow<()>, JournalError>,
-    ) -> Result<Vec<(String, Head)>, JournalError> {
+    /// The whole log, past what cannot be read of it, then the streams' heads, over one state of the store.
+    fn scan_with_heads(&self, each: &mut dyn FnMut(Walked<'_>)) -> Result<Vec<(String, Head)>, JournalError> {
         match &self.engine {
             Engine::Sqlite(sqlite) => sqlite.read(|db| {
                 db.at_once(|db| {
-                    db.scan(0, each)?;
+                    db.scan_past(each)?;
                     db.heads()
                 })
             }),
             Engine::Memory(memory) => {
                 let tables = memory.open_tables()?;
-                tables.scan(0, each)?;
+                tables.scan(0, &mut |entry| {
+                    each(Walked::Entry(&entry));
+                    Ok(ControlFlow::Continue(()))
+                })?;
                 Ok(tables.heads())
             }
         }

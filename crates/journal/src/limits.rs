@@ -12,6 +12,10 @@ pub(crate) const FOLD_ENTRIES_MAX: usize = 256;
 pub(crate) const FAULTS_MAX: usize = 1_000;
 /// Lines that the database's own check returns.
 pub(crate) const CHECK_LINES_MAX: usize = 100;
+/// Places of the log that a verification tries in order to find what can be read behind damage.
+pub(crate) const PROBES_MAX: u32 = 100_000;
+/// The same for one place behind which nobody knows how many entries there must be.
+pub(crate) const PROBES_AHEAD: u64 = 4_096;
 /// Read connections kept open while idle.
 pub(crate) const READERS_IDLE_MAX: usize = 2;
 /// Prepared statements kept per connection.

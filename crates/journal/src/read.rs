@@ -2,6 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::entry::Entry;
+
+/// What somebody meets who walks over a log that may be damaged.
+#[derive(Debug)]
+pub(crate) enum Walked<'a> {
+    /// The next entry that can be read.
+    Entry(&'a Entry),
+    /// Entries that cannot be; without a last one, nothing behind the first can.
+    Unread { from: u64, to: Option<u64> },
+}
+
 /// A folded state that a commit kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Snapshot {

@@ -2,10 +2,10 @@
 //!
 //! It walks once, in reading order, and keeps only where each stream is. It finds every edited, missing or reordered
 //! entry, except what a forger does to the entries behind the last seal while also rewriting the streams' heads:
-//! against that only a copy elsewhere helps. It repairs nothing.
+//! against that only a copy elsewhere helps. Entries that a damaged page hides are told of, and those behind them are
+//! checked as ever. It repairs nothing.
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
 
 use max_team_core::hash::Hash;
 
@@ -16,12 +16,15 @@ use crate::erase::Tombstone;
 use crate::error::JournalError;
 use crate::limits::FAULTS_MAX;
 use crate::own;
+use crate::read::Walked;
 
 /// What a verification found.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// Entries walked over.
     pub entries: u64,
+    /// The last of them.
+    pub last_seq: u64,
     /// Streams they belong to.
     pub streams: u64,
     /// Seals among them.
@@ -52,9 +55,9 @@ impl Journal {
     pub fn verify(&self) -> Result<Report, JournalError> {
         let mut audit = Audit { report: Report::default(), check: Check::whole(), lost: BTreeMap::new() };
         audit.report.faults.extend(self.broken().map(|detail| Fault::new(0, "", detail.clone())));
-        let walked = self.scan_with_heads(&mut |entry| {
-            audit.entry(&entry);
-            Ok(ControlFlow::Continue(()))
+        let walked = self.scan_with_heads(&mut |walked| match walked {
+            Walked::Entry(entry) => audit.entry(entry),
+            Walked::Unread { from, to } => audit.unread(from, to),
         });
         let blobs = self.false_blobs().map(|names| names.into_iter().map(Detail::Blob).collect());
         audit.found(blobs)?;
@@ -62,8 +65,12 @@ impl Journal {
         audit.found(lines)?;
         match walked {
             Ok(heads) => Ok(audit.finish(heads)),
-            // What cannot be walked to its end is damaged, not shorter.
-            Err(error) => audit.found(Err(error)).map(|()| audit.report),
+            // Where the heads cannot be read, nobody knows of streams other than those that were met.
+            Err(error) => {
+                audit.found(Err(error))?;
+                audit.report.streams = audit.check.take_heads().len() as u64;
+                Ok(audit.report)
+            }
         }
     }
 }
@@ -104,12 +111,24 @@ impl Audit {
             Err(JournalError::Corrupt { detail, .. }) => vec![Detail::File(detail)],
             found => found?,
         };
-        details.into_iter().for_each(|detail| self.fault(Fault::new(0, "", detail)));
+        for detail in details {
+            // Whoever reads a damaged page is told the same.
+            if self.report.faults.iter().all(|known| known.detail != detail) {
+                self.fault(Fault::new(0, "", detail));
+            }
+        }
         Ok(())
+    }
+
+    /// Entries that are hidden by damage; the walk goes on behind them.
+    fn unread(&mut self, from: u64, to: Option<u64>) {
+        self.check.skip(from, to);
+        self.fault(Fault::new(0, "", Detail::Unread { from, to }));
     }
 
     fn entry(&mut self, entry: &Entry) {
         self.report.entries += 1;
+        self.report.last_seq = self.report.last_seq.max(entry.seq);
         for detail in self.check.entry(entry) {
             self.fault(Fault::new(entry.seq, &entry.stream, detail));
         }
@@ -128,13 +147,20 @@ impl Audit {
 
     /// A stream's head tells what its last entries cannot: that there were more.
     fn finish(mut self, heads: Vec<(String, Head)>) -> Report {
+        let mut check = std::mem::replace(&mut self.check, Check::whole());
         for (hash, Lost { entries, seq, stream }) in std::mem::take(&mut self.lost) {
-            self.fault(Fault::new(seq, stream, Detail::PayloadGone { hash, entries }));
+            // Where tombstones may be hidden, nobody can say what is gone rightly.
+            if !check.has_skipped() {
+                self.fault(Fault::new(seq, stream, Detail::PayloadGone { hash, entries }));
+            }
         }
-        let mut left = std::mem::replace(&mut self.check, Check::whole()).into_heads();
+        let mut left = check.take_heads();
         for (stream, head) in heads {
             let found = left.remove(&stream).unwrap_or_default();
-            if head.stream_seq > found.stream_seq {
+            let lacking = head.stream_seq.saturating_sub(found.stream_seq);
+            if lacking > 0 && check.is_hidden(&stream, lacking) {
+                // What is hidden is told of already.
+            } else if lacking > 0 {
                 let detail = Detail::StreamGap { from: found.stream_seq + 1, to: head.stream_seq };
                 self.fault(Fault::new(0, stream, detail));
             } else if (head.stream_seq, head.hash) != (found.stream_seq, found.hash) {

@@ -179,6 +179,9 @@ pub(crate) enum Command {
         /// Replace the file if there is one
         #[arg(long, requires = "output")]
         force: bool,
+        /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+        #[arg(long, value_name = "FILE")]
+        record: Option<PathBuf>,
         #[command(flatten)]
         team: TeamFlags,
     },

@@ -164,8 +164,9 @@ fn run(cli: Cli) -> anyhow::Result<Exit> {
         Some(Command::Permissions(command)) => return commands::permissions::run(&Place::here()?, &command),
         Some(Command::Doctor(options)) => return commands::doctor::run(&Place::here()?, &options),
         Some(Command::Demo(options)) => return talk::demo(&Place::here()?, &options),
-        Some(Command::Plan { goal, output, force, team }) => {
-            return commands::plan::plan(&Place::here()?, goal, output, force, team);
+        Some(Command::Plan { goal, output, force, record, team }) => {
+            let options = commands::plan::PlanOptions { output, force, record, flags: team };
+            return commands::plan::plan(&Place::here()?, goal, options);
         }
         Some(Command::Run { file, dry_run, yes, output_format, record, team }) => {
             let options = commands::plan::RunOptions { dry_run, yes, format: output_format, record, flags: team };

@@ -28,19 +28,18 @@ pub(crate) fn find(place: &Place, run: Option<&str>) -> Result<Tape, Stop> {
     })?;
     let session = match run {
         Some(run) => {
-            let found = Census::new(&journal).find_session(run).map_err(setup::failed)?;
-            found.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_run(run)))?
+            let known = setup::known(&Census::new(&journal), run)?;
+            known.ok_or_else(|| Stop::said(Exit::Failed, |lang| lang.no_run(run)))?
         }
         None => latest(&journal)?,
     };
     Tape::of(&journal, session).map_err(setup::failed)
 }
 
-/// The session last used in a folder.
-pub(crate) fn last_in(place: &Place, root: &Path) -> Result<Tape, Stop> {
+/// A session of the journal.
+pub(crate) fn of(place: &Place, session: SessionId) -> Result<Tape, Stop> {
     let journal = Journal::find(&place.home, Options::default()).map_err(|error| setup::stop(&error))?;
-    let row = Sessions::new(&journal).latest(root).map_err(setup::failed)?;
-    Tape::of(&journal, row.session).map_err(setup::failed)
+    Tape::of(&journal, session).map_err(setup::failed)
 }
 
 /// How whoever led a run is talked to today: alone, if they had hands of their own, or with a team.

@@ -280,12 +280,17 @@ pub(crate) fn which(talk: &Talk, journal: &Journal) -> Result<Which, Stop> {
 
 /// The session that somebody means by (a piece of) its id.
 pub(crate) fn session(census: &Census<'_>, id: &str) -> Result<SessionId, Stop> {
+    known(census, id)?.ok_or_else(|| failed(RuntimeError::NoSession(id.to_owned())))
+}
+
+/// The same where it may be none; one that was forgotten is said to have been.
+pub(crate) fn known(census: &Census<'_>, id: &str) -> Result<Option<SessionId>, Stop> {
     if let Some(found) = census.find_session(id).map_err(failed)? {
-        return Ok(found);
+        return Ok(Some(found));
     }
     match census.forgotten(id).map_err(failed)? {
         Some(gone) => Err(Stop::said(Exit::Failed, |lang| lang.was_forgotten(&gone))),
-        None => Err(failed(RuntimeError::NoSession(id.to_owned()))),
+        None => Ok(None),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod fork;
 
+use std::cell::Cell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -208,6 +209,7 @@ pub(crate) fn skill(
     input: &Value,
     options: &RunSkill,
 ) -> anyhow::Result<Exit> {
+    let record = asked_for(place, options.record.as_deref())?;
     let talk = Talk { team: options.team.clone(), ..Talk::default() };
     let config = place.settings(options.team.config.as_deref(), setup::overrides(&talk, None))?;
     config.warnings.iter().for_each(|warning| headless::talk(warning));
@@ -240,7 +242,7 @@ pub(crate) fn skill(
         verbose: options.team.verbose,
         out: Out::default(),
         mates: Vec::new(),
-        record: None,
+        record,
     };
     let limit = Duration::from_millis(contract.timeout_ms);
     drive(&house, |signals| async move {
@@ -390,7 +392,7 @@ fn chat(
     let plain = seating.yes || !terminal || place.env.get("TERM").is_none_or(|term| term == "dumb");
     let chosen = chosen.map(Arc::new);
     let lang = place.lang(config);
-    let record = seating.record.map(|path| (path, seating.root.clone()));
+    let record = seating.record;
     let look = seating
         .crew
         .zip(chosen.clone())
@@ -415,21 +417,27 @@ fn chat(
         mates: seating.mates,
         teams: teams(place),
     };
+    // Another process may use another session of the folder meanwhile: what is recorded is what this chat was in.
+    let was_in = &Cell::new(None);
     let exit = drive(team, |mut signals| async move {
         let shutdown = CancellationToken::new();
         let told = shutdown.clone();
         let mut face = std::pin::pin!(terminal::chat(options, shutdown));
         let reason = tokio::select! {
-            left = &mut face => return Ok(exit_of(&left?, proposed)),
+            left = &mut face => {
+                let left = left?;
+                was_in.set(Some(left.session));
+                return Ok(exit_of(&left, proposed));
+            }
             signal = signals.next() => signal,
         };
         // The face puts the terminal back; the house parks what runs.
         told.cancel();
-        face.await?;
+        was_in.set(Some(face.await?.session));
         Ok(reason)
     })?;
-    if let Some((path, root)) = record {
-        headless::talk(&record::save(&record::last_in(place, &root)?, &path, false, lang)?);
+    if let Some((path, session)) = record.zip(was_in.get()) {
+        headless::talk(&record::save(&record::of(place, session)?, &path, false, lang)?);
     }
     Ok(exit)
 }

@@ -69,36 +69,64 @@ async fn lengthen(from: &Path, to: &Path, entries: u64) -> Outcome<()> {
     Ok(())
 }
 
-/// Everything happens once more.
+/// What of a commit an entry is. A commit is written in this order, and at one time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Part {
+    Append,
+    Send,
+    Ack,
+    Timer,
+}
+
+impl Part {
+    /// Nothing, for what the journal writes by itself, and for what goes to people.
+    fn of(entry: &Entry) -> Option<Self> {
+        match entry.stream.split('/').next() {
+            Some("seal" | "erased" | "outbox") => None,
+            Some("mail") if entry.event == "acked" => Some(Self::Ack),
+            Some("mail") => Some(Self::Send),
+            Some("timer") => Some(Self::Timer),
+            _ => Some(Self::Append),
+        }
+    }
+}
+
+/// Everything happens once more, in the order it did: rows follow from the log, so what changes them must not change places.
 async fn again(journal: &Journal, seed: &[Entry], copy: u64) -> Outcome<()> {
-    let (mut commit, mut sent) = (Commit::default(), HashSet::new());
+    let (mut commit, mut sent, mut last) = (Commit::default(), HashSet::new(), None);
     for entry in seed {
-        let Some(payload) = entry.payload.as_deref() else { continue };
-        let entry = Entry {
+        let (Some(payload), Some(part)) = (entry.payload.as_deref(), Part::of(entry)) else { continue };
+        let mut entry = Entry {
             stream: String::from_utf8(later(entry.stream.as_bytes(), copy))?,
             payload: Some(later(payload, copy)),
             at_ms: entry.at_ms + i64::try_from(copy * APART_MS)?,
             ..entry.clone()
         };
-        let acks: Vec<EnvelopeId> = if entry.event == "acked" { parse(&entry)? } else { Vec::new() };
+        let acks: Vec<EnvelopeId> = if part == Part::Ack { parse(&entry)? } else { Vec::new() };
         // A letter is taken in a later commit than the one that sends it.
-        if commit.appends.len() + commit.sends.len() >= GROUP_MAX || acks.iter().any(|id| sent.contains(id)) {
+        let is_full = commit.appends.len() + commit.sends.len() >= GROUP_MAX;
+        if is_full || last > Some(part) || acks.iter().any(|id| sent.contains(id)) {
             journal.commit(std::mem::take(&mut commit)).await?;
             sent.clear();
+            last = None;
         }
-        commit.at_ms = entry.at_ms;
+        // What is committed together has happened at one time, for its rows as well.
+        if last.is_none() {
+            commit.at_ms = entry.at_ms;
+        }
+        entry.at_ms = commit.at_ms;
+        last = Some(part);
         commit.projections.extend(project_entry(&entry));
-        match entry.stream.split('/').next() {
-            Some("seal" | "erased" | "outbox") => {}
-            Some("mail") if entry.event == "acked" => commit.acks.extend(acks),
-            Some("mail") => {
+        match part {
+            Part::Append => commit.appends.push(append(entry)),
+            Part::Send => {
                 if let Event::Mailed(letter) = parse(&entry)? {
                     sent.insert(letter.id);
                     commit.sends.push(letter);
                 }
             }
-            Some("timer") => commit.timers.push(parse::<TimerOp>(&entry)?),
-            _ => commit.appends.push(append(entry)),
+            Part::Ack => commit.acks.extend(acks),
+            Part::Timer => commit.timers.push(parse::<TimerOp>(&entry)?),
         }
     }
     journal.commit(commit).await?;
@@ -154,4 +182,25 @@ fn rss_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use max_team_runtime::compare_rows;
+
+    use super::*;
+
+    /// A journal that somebody has worked with.
+    const WORKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../max-team/tests/it/journals/0.1.0.db");
+
+    #[tokio::test]
+    async fn every_row_of_a_long_journal_follows_from_its_log() {
+        let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::copy(WORKED, from.path().join("journal.db")).unwrap();
+        lengthen(from.path(), to.path(), 1_000).await.unwrap();
+        let journal = Journal::find(to.path(), Options::default()).unwrap();
+        let rows = compare_rows(&journal).unwrap();
+        assert!(rows.is_empty(), "{} rows: {rows:?}", rows.count());
+        assert!(journal.verify().unwrap().is_sound());
+    }
 }

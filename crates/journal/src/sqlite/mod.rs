@@ -9,6 +9,7 @@ mod db;
 mod drift;
 mod known;
 mod look;
+mod past;
 mod read;
 mod write;
 mod writer;

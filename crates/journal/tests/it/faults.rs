@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use max_team_core::hash::Hash;
-use max_team_journal::{Commit, Journal, JournalError, Options};
+use max_team_journal::{Commit, FaultKind, Journal, JournalError, Options};
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
 
@@ -195,11 +195,19 @@ async fn a_damaged_page_is_found() {
     drop(journal);
     let path = dir.path().join("journal.db");
     let whole = fs::read(&path).unwrap();
-    for page in (0..whole.len() / 4_096).step_by(11) {
+    for page in (0..whole.len() / 4_096).filter(|page| *page < 8 || page % 11 == 0) {
         let mut damaged = whole.clone();
         damaged[page * 4_096..(page + 1) * 4_096].fill(0xff);
         fs::write(&path, damaged).unwrap();
         assert!(is_found(dir.path()), "page {page} is missed");
+        // Each fault is told once, on a line.
+        let Ok(journal) = Journal::examine(dir.path()) else { continue };
+        let mut told: Vec<String> = journal.verify().unwrap().faults.iter().map(|it| it.detail.to_string()).collect();
+        assert!(told.len() <= 110 && told.iter().all(|words| !words.contains('\n')), "page {page}: {told:?}");
+        let all = told.len();
+        told.sort_unstable();
+        told.dedup();
+        assert_eq!(told.len(), all, "page {page}: {told:?}");
     }
 }
 
@@ -249,6 +257,75 @@ async fn a_truncated_database_is_read_as_far_as_it_goes() {
         drop(journal);
         assert_eq!(fs::read(&path).unwrap(), bytes);
     }
+}
+
+/// Pages in the middle that nobody can read hide what is in them and nothing else: the rest is checked as ever.
+#[tokio::test]
+async fn what_lies_behind_a_damaged_page_is_checked_too() {
+    let (dir, journal) = on_disk();
+    for number in 0..400 {
+        journal
+            .commit(fact(&format!("s/{}", number % 3), &format!("number {number}. {}", "x".repeat(900))))
+            .await
+            .unwrap();
+    }
+    journal.close().await.unwrap();
+    drop(journal);
+    let path = dir.path().join("journal.db");
+    let whole = fs::read(&path).unwrap();
+    let entries = Journal::find(dir.path(), Options::default()).unwrap().last_seq().unwrap();
+    // In the middle; at both ends; side by side, as an entry's page and the next.
+    for lost in [&[100, 300][..], &[0, 399], &[200, 204], &[0, 399, 7, 31, 32, 150]] {
+        let mut damaged = whole.clone();
+        for number in lost {
+            let words = format!("number {number}. ");
+            let at = whole.windows(words.len()).position(|window| window == words.as_bytes()).unwrap() / 4_096 * 4_096;
+            damaged[at..at + 4_096].fill(0xff);
+        }
+        fs::write(&path, &damaged).unwrap();
+        let report = Journal::examine(dir.path()).unwrap().verify().unwrap();
+        let told: Vec<String> = report.faults.iter().map(|fault| fault.detail.to_string()).collect();
+        let range = |words: &String| {
+            let (from, to) = words.strip_prefix("entries ")?.strip_suffix(" cannot be read")?.split_once(" to ")?;
+            Some(from.parse::<u64>().unwrap()..=to.parse::<u64>().unwrap())
+        };
+        let ranges: Vec<_> = told.iter().filter_map(range).collect();
+        let hidden: u64 = ranges.iter().map(|range| range.clone().count() as u64).sum();
+        assert!(
+            lost.iter().all(|number| ranges.iter().any(|range| range.contains(&(number + 1)))),
+            "{lost:?} {told:?}"
+        );
+        assert!(report.entries + hidden == entries && hidden < 60, "{lost:?} {hidden} {told:?}");
+        assert!(ranges.is_sorted_by(|one, other| one.end() < other.start()), "{ranges:?}");
+        // Nothing else is said to be wrong with the log.
+        assert!(report.faults.iter().all(|fault| fault.kind == FaultKind::Damaged), "{told:?}");
+        assert_eq!((report.streams, fs::read(&path).unwrap() == damaged), (4, true), "{told:?}");
+    }
+}
+
+/// What somebody has changed behind the damage is still found.
+#[tokio::test]
+async fn damage_hides_no_forgery_behind_it() {
+    let (dir, journal) = on_disk();
+    for number in 0..400 {
+        journal.commit(fact("s", &format!("number {number}. {}", "x".repeat(900)))).await.unwrap();
+    }
+    journal.close().await.unwrap();
+    drop(journal);
+    let path = dir.path().join("journal.db");
+    let forger = Connection::open(&path).unwrap();
+    forger
+        .execute_batch("UPDATE entry SET actor = 'user/eve' WHERE seq = 350; DELETE FROM entry WHERE seq = 380")
+        .unwrap();
+    drop(forger);
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(11).position(|window| window == b"number 100.").unwrap() / 4_096 * 4_096;
+    bytes[at..at + 4_096].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let faults = Journal::examine(dir.path()).unwrap().verify().unwrap().faults;
+    let of =
+        |kind: FaultKind| faults.iter().filter(|fault| fault.kind == kind).map(|fault| fault.seq).collect::<Vec<_>>();
+    assert_eq!((of(FaultKind::Edited), of(FaultKind::Missing)), (vec![350], vec![381, 381]), "{faults:?}");
 }
 
 #[tokio::test]

@@ -63,6 +63,9 @@ pub(crate) struct RunSkill {
     /// How to print what comes out: text is the JSON object alone
     #[arg(long, value_enum, default_value_t = Format::Text)]
     pub(crate) output_format: Format,
+    /// Afterwards, write the run into this file: `max-team replay FILE` plays it anywhere
+    #[arg(long, value_name = "FILE")]
+    pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) team: TeamFlags,
 }

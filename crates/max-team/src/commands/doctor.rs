@@ -72,21 +72,26 @@ struct Findings {
 
 impl Findings {
     fn good(&mut self, what: &str, words: String) {
-        self.text.push_str(&format!("ok    {what}: {words}\n"));
+        self.put(self.lang.mark_good(), what, &words);
     }
 
     /// How it is, and no reason to do anything.
     fn note(&mut self, what: &str, words: String) {
-        self.text.push_str(&format!("note  {what}: {words}\n"));
+        self.put(self.lang.mark_note(), what, &words);
     }
 
     fn warn(&mut self, what: &str, words: String) {
-        self.text.push_str(&format!("warn  {what}: {words}\n"));
+        self.put(self.lang.mark_warning(), what, &words);
     }
 
     fn bad(&mut self, what: &str, words: String) {
         self.failed = true;
-        self.text.push_str(&format!("FAIL  {what}: {words}\n"));
+        self.put(self.lang.mark_failed(), what, &words);
+    }
+
+    fn put(&mut self, mark: &str, what: &str, words: &str) {
+        let line = self.lang.headed(what, words);
+        self.text.push_str(&format!("{mark}  {line}\n"));
     }
 }
 
@@ -139,11 +144,11 @@ fn walls(is_on: bool, findings: &mut Findings) {
             true
         }
         (Err(why), Ok(()), _) => {
-            findings.warn(lang.walls(), format!("{why}: {}", lang.landlock_only()));
+            findings.warn(lang.walls(), lang.headed(why, lang.landlock_only()));
             false
         }
         (Err(why), Err(also), _) => {
-            return findings.warn(lang.walls(), format!("{why}; {also}: {}", lang.no_walls()));
+            return findings.warn(lang.walls(), lang.headed(&format!("{why}; {also}"), lang.no_walls()));
         }
     };
     let good = |findings: &mut Findings, words: &str| findings.good(lang.wall(), words.to_owned());
@@ -192,17 +197,18 @@ fn team(place: &Place, file: Option<&Path>, findings: &mut Findings) {
     let one = |member: &Member| format!("{} ({})", member.definition.name, member.definition.role);
     let members: Vec<String> = team.members.iter().map(one).collect();
     let members = if members.is_empty() { lang.nobody().to_owned() } else { members.join(", ") };
-    findings.good(lang.team_word(), format!("{}: {}", lang.step(&team.source), lang.leads(&one(&team.lead), &members)));
+    findings.good(lang.team_word(), lang.headed(&lang.step(&team.source), &lang.leads(&one(&team.lead), &members)));
     // What is not available yet is said below, for the built-in team too.
     let told = team.warnings.iter().filter(|warning| !warning.contains("not available yet"));
     told.for_each(|warning| findings.warn(lang.team_word(), warning.clone()));
     for member in team.members.iter().filter(|member| !member.mcp_servers.is_empty()) {
         let servers: Vec<&str> = member.mcp_servers.iter().map(|server| server.name.as_str()).collect();
-        let words = format!("{}: {}: {}", member.definition.name, servers.join(", "), lang.not_connected());
+        let words = lang.headed(&servers.join(", "), lang.not_connected());
+        let words = lang.headed(&member.definition.name, &words);
         findings.note(lang.mcp_servers(), words);
     }
     for (name, tools) in &team.later {
-        findings.note(lang.tools(), format!("{name}: {}: {}", tools.join(", "), lang.not_yet()));
+        findings.note(lang.tools(), lang.headed(name, &lang.headed(&tools.join(", "), lang.not_yet())));
     }
 }
 

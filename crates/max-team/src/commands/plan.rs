@@ -16,14 +16,17 @@ use crate::{named, plan_file, sheet};
 /// Bytes of a plan file.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
+/// What `plan` is told besides the goal.
+pub(crate) struct PlanOptions {
+    pub(crate) output: Option<PathBuf>,
+    pub(crate) force: bool,
+    pub(crate) record: Option<PathBuf>,
+    pub(crate) flags: TeamFlags,
+}
+
 /// Has the lead propose a plan and writes it down.
-pub(crate) fn plan(
-    place: &Place,
-    goal: String,
-    output: Option<PathBuf>,
-    force: bool,
-    flags: TeamFlags,
-) -> anyhow::Result<Exit> {
+pub(crate) fn plan(place: &Place, goal: String, options: PlanOptions) -> anyhow::Result<Exit> {
+    let PlanOptions { output, force, record, flags } = options;
     if goal.trim().is_empty() {
         return Err(Stop::said(Exit::Usage, |lang| lang.plan_for_what().to_owned()).into());
     }
@@ -40,7 +43,7 @@ pub(crate) fn plan(
     }
     // A plan that nobody may approve here must not run by itself either.
     let team = TeamFlags { approve: Some(Approve::Plan), ..flags };
-    let flags = Talk { team, ..Talk::default() };
+    let flags = Talk { team, record, ..Talk::default() };
     let ready = Ready::read(place, &flags)?;
     talk::work(place, &flags, ready, Task::Plan { goal, output }, Format::Text)
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use crossterm::event::{Event as Input, EventStream};
 use futures_util::StreamExt;
+use max_team_core::id::SessionId;
 use max_team_core::plan::Plan;
 use max_team_runtime::Notice;
 use ratatui::layout::Size;
@@ -75,8 +76,8 @@ impl Face {
 
     pub(super) async fn run(mut self, shutdown: CancellationToken) -> anyhow::Result<Left> {
         let reason = self.turn_around(&shutdown).await;
-        let plan = self.leave().await;
-        Ok(Left { reason: reason?, plan })
+        let (session, plan) = self.leave().await;
+        Ok(Left { reason: reason?, session, plan })
     }
 
     async fn turn_around(&mut self, shutdown: &CancellationToken) -> anyhow::Result<ExitReason> {
@@ -220,7 +221,7 @@ impl Face {
     }
 
     /// Carries out what was ordered, shows the last lines, and gives the terminal back.
-    async fn leave(mut self) -> Option<Plan> {
+    async fn leave(mut self) -> (SessionId, Option<Plan>) {
         let carried_out = async {
             loop {
                 self.link.send(self.chat.session_mut().take_acts());
@@ -247,7 +248,8 @@ impl Face {
             self.screen.paint(out, &finished, &none)?;
             self.screen.wipe(out)
         }));
-        self.chat.session().plan().cloned()
+        let session = self.chat.session();
+        (session.id(), session.plan().cloned())
     }
 }
 

@@ -42,6 +42,7 @@ mod view;
 use std::path::PathBuf;
 
 use max_team_core::event::End;
+use max_team_core::id::SessionId;
 use max_team_core::message::Principal;
 use max_team_core::plan::{Draft, Plan};
 use max_team_runtime::{Open, Spawn, TeamHandle};
@@ -104,6 +105,8 @@ pub(crate) struct ChatOptions {
 #[derive(Debug)]
 pub(crate) struct Left {
     pub(crate) reason: ExitReason,
+    /// The session that was talked in at the end.
+    pub(crate) session: SessionId,
     /// The last plan, as it stood.
     pub(crate) plan: Option<Plan>,
 }

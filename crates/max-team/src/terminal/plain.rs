@@ -64,7 +64,7 @@ pub(super) async fn run(
         Err(error) if is_broken_pipe(&error) => ExitReason::Hangup,
         reason => reason?,
     };
-    Ok(Left { reason, plan: plain.session.plan().cloned() })
+    Ok(Left { reason, session: plain.session.id(), plan: plain.session.plan().cloned() })
 }
 
 struct Plain<W> {

@@ -31,6 +31,11 @@ phrases! {
         在本机启动 Ollama 或 LM Studio\n  \
         设置 llm.api_key_file 或 llm.api_key_helper（见 max-team config default）\n\
         或者不用密钥先看演示：max-team demo";
+    // As wide as one another, so that what follows stands in a column.
+    mark_good: "ok  ", "正常";
+    mark_note: "note", "提示";
+    mark_warning: "warn", "警告";
+    mark_failed: "FAIL", "失败";
     place: "place", "位置";
     settings: "settings", "设置";
     settings_readable: "readable (max-team config explain shows where each comes from)",
@@ -76,6 +81,11 @@ phrases! {
 }
 
 impl Lang {
+    /// What was found, under its heading.
+    pub(crate) fn headed(self, what: &str, words: &str) -> String {
+        say!(self, "{what}: {words}", "{what}：{words}")
+    }
+
     /// Who caps memory and processes: the system, in a folder, or we, and why.
     pub(crate) fn wall_caps(self, group: &Result<std::path::PathBuf, String>) -> String {
         match (self, group) {

@@ -68,6 +68,8 @@ impl Lang {
             }
             Detail::Head => "流的末尾标记与其最后一条不符".to_owned(),
             Detail::NoHead => "该流没有末尾标记".to_owned(),
+            Detail::Unread { from, to: Some(to) } => format!("第 {from} 至 {to} 条无法读取"),
+            Detail::Unread { from, to: None } => format!("第 {from} 条起均无法读取"),
             Detail::Short { found, expected } => format!("文件末尾缺失：应有 {expected} 字节，只有 {found} 字节"),
             // The database has one language.
             Detail::File(words) => words.clone(),
@@ -155,6 +157,15 @@ impl Lang {
         );
         words.push_str(&self.copies_beside(copies));
         words
+    }
+
+    /// How to get at what lies behind damage.
+    pub(crate) fn goes_on_behind(self, last: u64) -> String {
+        say!(
+            self,
+            "; `max-team audit export --after {last}` goes on behind the damage",
+            "；`max-team audit export --after {last}` 输出损坏之后的内容"
+        )
     }
 
     /// The copies that lie beside the journal.

@@ -85,7 +85,7 @@ fn the_desk_speaks_chinese_too() {
     shows(&["sessions", "list"], &[&session]);
     shows(&["trace"], &["会话", "计划"]);
     shows(&["cost"], &["没有花费"]);
-    shows(&["doctor"], &["数据库完好", "带领", "条记录"]);
+    shows(&["doctor"], &["数据库完好", "带领", "条记录", "正常  位置：", "正常  日志："]);
     shows(&["audit", "verify"], &["均完好"]);
     shows(&["approve", "nope"], &["没有待答复的问题 `nope`"]);
     shows(&["-r", "nope", "-p", "x"], &["没有会话 `nope`"]);
@@ -553,4 +553,23 @@ fn the_doctor_knows_the_walls() {
     let ran = ok(program.run(&["doctor", "--config", "own.yaml"]));
     assert!(ran.out.contains("warn  walls: turned off by `project.sandbox: false`"), "{ran:?}");
     assert!(ran.out.contains("warn  settings: `project.sandbox` is false: commands run without walls"), "{ran:?}");
+}
+
+/// Marks and headings are in the language of what they are about.
+#[test]
+fn the_doctor_speaks_one_language() {
+    let file = "agents:\n  - {name: max, role: team_lead, system_prompt: lead}\n  - name: leo\n    role: coder\n    \
+        system_prompt: code\n    tools: [read_file, web_search]\n";
+    let program = Program::alone().variable("LC_ALL", "zh_CN.UTF-8").file("mine.yaml", file);
+    let program = program.file("own.yaml", "project: {sandbox: false}\nserver: {mode: web}\n");
+    let ran = program.run(&["doctor", "--agents", "mine.yaml", "--config", "own.yaml"]);
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let marks = ["正常  ", "提示  ", "警告  ", "失败  "];
+    for mark in marks {
+        assert!(ran.out.lines().any(|line| line.starts_with(mark)), "`{mark}`: {}", ran.out);
+    }
+    assert!(ran.out.contains("警告  server.mode："), "a setting is called as it is written: {}", ran.out);
+    for mark in ["ok ", "note ", "warn ", "FAIL "] {
+        assert!(!ran.out.lines().any(|line| line.starts_with(mark)), "`{mark}`: {}", ran.out);
+    }
 }

@@ -97,6 +97,41 @@ fn a_journal_without_its_end_is_read_and_the_newest_backup_named() {
     assert!(emptied.out.contains("0 bytes") && emptied.out.contains(&copy), "{emptied:?}");
 }
 
+/// A page in the middle is lost: what it hides is named, and the rest is checked and can be had.
+#[test]
+fn what_lies_behind_a_damaged_page_is_named_and_exported() {
+    let replies: Vec<Reply> = (0..8).map(|number| Reply::text(format!("answer {number} ").repeat(200))).collect();
+    let server = ModelServer::start(replies);
+    let program = Program::with(&server);
+    for number in 0..8 {
+        assert_eq!(program.run(&["-p", &format!("question {number}")]).code, 0);
+    }
+    let whole = program.journal();
+    let path = program.home().join("journal.db");
+    let mut bytes = fs::read(&path).unwrap();
+    let at = bytes.windows(16).position(|words| words == b"\"text\":\"answer 4").unwrap() / 4_096 * 4_096;
+    bytes[at..at + 4_096].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let found = program.run(&["audit", "verify", "--json"]).json();
+    let detail = found["faults"][0]["detail"].as_str().unwrap().to_owned();
+    let (first, last) = match detail.split(' ').collect::<Vec<_>>()[..] {
+        ["entries", first, "to", last, "cannot", "be", "read"] => (first, last),
+        ["entry", one, "cannot", "be", "read"] => (one, one),
+        _ => panic!("{found}"),
+    };
+    let [first, last] = [first, last].map(|number| number.parse::<usize>().unwrap());
+    assert_eq!(found["entries"], whole.len() - (last + 1 - first), "{found}");
+    assert!(found["faults"].as_array().unwrap().iter().all(|fault| fault["kind"] == "Damaged"), "{found}");
+    let told = program.run(&["audit", "verify"]);
+    assert!(told.code == 1 && told.out.contains(&format!("the file: damaged: {detail}\n")), "{told:?}");
+    let after = format!("audit export --after {last}");
+    assert!(told.err.contains(&format!("`max-team {after}` goes on behind")), "{told:?}");
+    let rest = program.run(&after.split(' ').collect::<Vec<_>>());
+    assert_eq!((rest.code, &rest.lines()[..]), (0, &whole[last..]));
+    let chinese = program.variable("LC_ALL", "zh_CN.UTF-8").run(&["audit", "verify"]);
+    assert!(chinese.out.contains("条无法读取") && chinese.err.contains(&after), "{chinese:?}");
+}
+
 #[test]
 fn what_is_asked_for_in_vain_is_refused_with_what_there_is() {
     let server = ModelServer::start([Reply::text("done")]);

@@ -231,6 +231,13 @@ fn a_forgotten_session_is_gone_and_the_chain_holds() {
     let asked = program.run(&["audit", "show", "--session", &secret]);
     assert!(asked.code == 1 && asked.err.contains(&format!("session `{secret}` was forgotten at ")), "{asked:?}");
     assert!(asked.err.contains("at `sessions forget` (entry "), "{asked:?}");
+    for command in [&["replay", &secret][..], &["fork", &secret, "-p"], &["compare", &secret, &beside]] {
+        let asked = program.run(command);
+        assert!(asked.code == 1 && asked.err.contains(&format!("session `{secret}` was forgotten at ")), "{asked:?}");
+        assert!(asked.err.contains("`max-team audit show` still lists its entries"), "{asked:?}");
+    }
+    let unknown = program.run(&["replay", "ses_0000"]);
+    assert!(unknown.code == 1 && unknown.err.contains("neither a file nor a session"), "{unknown:?}");
     let unknown = program.run(&["audit", "show", "--session", "ses_0000"]);
     assert!(unknown.code == 1 && !unknown.err.contains("was forgotten"), "{unknown:?}");
     assert_eq!(sessions(&program), std::slice::from_ref(&beside));

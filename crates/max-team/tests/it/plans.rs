@@ -354,9 +354,13 @@ fn a_plan_is_only_written_down_and_replaces_nothing_unasked() {
     let propose = || Reply::new().tool("p", "submit_plan", json!({ "goal": "look", "tasks": tasks }));
     let server = ModelServer::start([propose(), propose()]);
     let program = Program::team(&server);
-    let ran = program.run(&["plan", "look", "-o", "look.yaml"]);
+    let ran = program.run(&["plan", "look", "-o", "look.yaml", "--record", "run.jsonl"]);
     assert_eq!(ran.code, 0, "{ran:?}");
     assert!(program.read("look.yaml").contains("goal: look"));
+    let replayed = program.run(&["replay", "run.jsonl"]);
+    assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
+    let again = program.run(&["plan", "look", "--record", "run.jsonl"]);
+    assert!(again.code == 2 && again.err.contains("is there already"), "{again:?}");
     assert!(!ran.err.contains("rejected") && ran.err.contains("--dry-run"), "nobody has refused it: {ran:?}");
     let program = program.file("look.yaml", "mine");
     let ran = program.run(&["plan", "look", "-o", "look.yaml"]);

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use max_team_testkit::{Gate, ModelServer, Reply};
+use max_team_testkit::{Gate, ModelServer, Recorded, Reply, Script};
 use serde_json::{Value, json};
 
 use crate::chat::Terminal;
@@ -456,6 +456,27 @@ fn a_chat_goes_on_in_a_fork() {
     let replayed = program.run(&["replay", "chat.jsonl"]);
     assert!(replayed.code == 0 && replayed.out.contains("You are Ada."), "{replayed:?}");
     assert!(!replayed.err.contains("Enter"), "{replayed:?}");
+}
+
+/// Whoever else works in the folder meanwhile is not what this chat was about.
+#[test]
+fn a_chat_records_the_session_that_it_was_in() {
+    let says = |words: &'static str, answer: &'static str| {
+        move |request: &Recorded| request.last_user().contains(words).then(|| Reply::text(answer))
+    };
+    let server = ModelServer::start(
+        Script::new().when(says("My name is Ada", "Hello Ada.")).when(says("My name is Bob", "Hello Bob.")),
+    );
+    let program = Program::with(&server).variable("LANG", "C.UTF-8");
+    let mut terminal = Terminal::open(&program, &["--record", "chat.jsonl"]);
+    terminal.wait("or give a task");
+    terminal.keys(&["My name is Ada", "Enter"]);
+    terminal.wait("tokens in");
+    assert_eq!(program.run(&["-p", "My name is Bob"]).out, "Hello Bob.\n");
+    terminal.keys(&["C-d"]);
+    terminal.wait_end();
+    let text = program.read("chat.jsonl");
+    assert!(text.contains("Hello Ada.") && !text.contains("Bob"), "{text}");
 }
 
 /// Somebody who steps through a run is told how; `q` is enough.

@@ -312,8 +312,10 @@ fn a_contract_is_kept_on_both_ends() {
     let wrong = program.run(&["skills", "run", "code_review", "--input", "{\"path\": 1}"]);
     assert_eq!(wrong.code, 2, "{wrong:?}");
     assert!(wrong.err.contains("the input does not fit") && server.requests().is_empty(), "{wrong:?}");
-    let ran = program.run(&["skills", "run", "code_review", "--input", "{\"focus\": \"races\"}"]);
+    let focus = ["skills", "run", "code_review", "--input", "{\"focus\": \"races\"}", "--record", "run.jsonl"];
+    let ran = program.run(&focus);
     assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(ran.err.contains("recorded in"), "{ran:?}");
     assert_eq!(ran.json(), json!({ "verdict": "approve", "summary": "fine", "findings": [] }));
     let requests = server.requests();
     assert!(requests[0].contains("races") && requests[0].contains("You review code"));
@@ -321,6 +323,12 @@ fn a_contract_is_kept_on_both_ends() {
     let tools = requests[0].body["tools"].as_array().unwrap().iter();
     let tools: Vec<&str> = tools.map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(tools, ["git_diff", "git_log", "read_file", "search_code", "structured_output"]);
+    // It plays anywhere, and is not written over: that is known before a model is paid.
+    let replayed = Program::alone().file("run.jsonl", program.read("run.jsonl")).run(&["replay", "run.jsonl"]);
+    assert!(replayed.code == 0 && replayed.out.contains("byte for byte"), "{replayed:?}");
+    let again = program.run(&focus);
+    assert!(again.code == 2 && again.err.contains("is there already"), "{again:?}");
+    assert_eq!(server.count(), 2);
 }
 
 #[test]

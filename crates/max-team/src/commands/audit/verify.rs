@@ -63,9 +63,17 @@ fn told(place: &Place, report: &Report, rows: &Drifted, json: bool) -> anyhow::R
     let path = place.home.join("journal.db");
     let copies = copies::beside(&path);
     let damaged = report.faults.iter().find(|fault| fault.kind == FaultKind::Damaged);
+    // Where the first damage ends, if there is more to read.
+    let behind = report.faults.iter().find_map(|fault| match fault.detail {
+        Detail::Unread { to, .. } => to.filter(|to| *to < report.last_seq),
+        _ => None,
+    });
     let advice = |lang: Lang| match (faults, damaged) {
         (0, _) => lang.rows_differ(rows.count()),
-        (_, Some(fault)) => lang.file_damaged(&path.display().to_string(), &lang.detail(&fault.detail), &copies),
+        (_, Some(fault)) => {
+            let told = lang.file_damaged(&path.display().to_string(), &lang.detail(&fault.detail), &copies);
+            told + &behind.map(|last| lang.goes_on_behind(last)).unwrap_or_default()
+        }
         (faults, None) => lang.log_edited(faults) + &lang.copies_beside(&copies),
     };
     Err(Stop::said(Exit::Failed, advice).into())

@@ -1,0 +1,89 @@
+//! Walking over the log past what cannot be read.
+//!
+//! A damaged page hides the entries in it and nothing else, as long as the way to the other pages is whole. So what lies
+//! behind is found again by asking for one number after the other, within bounds. Nothing is mended.
+
+use std::ops::ControlFlow;
+
+use super::db::Db;
+use crate::error::JournalError;
+use crate::limits::{PROBES_AHEAD, PROBES_MAX};
+use crate::read::Walked;
+
+/// What there is behind a place that cannot be read.
+enum Behind {
+    /// An entry.
+    At(u64),
+    /// Nothing; the last entry that there must have been, if anybody knows.
+    Nothing(Option<u64>),
+}
+
+impl Db {
+    /// Walks over the whole log, and tells of each range that is damaged.
+    pub(crate) fn scan_past(&self, each: &mut dyn FnMut(Walked<'_>)) -> Result<(), JournalError> {
+        let (mut after, mut probes, mut end) = (0, PROBES_MAX, None);
+        loop {
+            let mut last = after;
+            let walked = self.scan(after, &mut |entry| {
+                last = last.max(entry.seq);
+                each(Walked::Entry(&entry));
+                Ok(ControlFlow::Continue(()))
+            });
+            if is_read(walked)? {
+                return Ok(());
+            }
+            let from = last.saturating_add(1);
+            let end = *end.get_or_insert_with(|| self.end());
+            match self.behind(from, end, &mut probes)? {
+                Behind::At(seq) => {
+                    if seq > from {
+                        each(Walked::Unread { from, to: Some(seq - 1) });
+                    }
+                    after = seq - 1;
+                }
+                Behind::Nothing(to) => {
+                    each(Walked::Unread { from, to });
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// The last entry that there must be, as far as anything still says so: no number is left out.
+    fn end(&self) -> Option<u64> {
+        let counted = self
+            .heads()
+            .ok()
+            .map(|heads| heads.iter().fold(0, |sum: u64, (_, head)| sum.saturating_add(head.stream_seq)));
+        self.last_seq().ok().max(counted)
+    }
+
+    /// The next entry that can be read. Each try is counted, so that this ends whatever the file says.
+    fn behind(&self, from: u64, end: Option<u64>, probes: &mut u32) -> Result<Behind, JournalError> {
+        let upto = end.unwrap_or_else(|| from.saturating_add(PROBES_AHEAD));
+        for seq in from..=upto {
+            let Some(left) = probes.checked_sub(1) else { return Ok(Behind::Nothing(None)) };
+            *probes = left;
+            let mut found = None;
+            let probed = self.scan_some(seq - 1, 1, &mut |entry| {
+                found = Some(entry.seq);
+                Ok(ControlFlow::Continue(()))
+            });
+            match (is_read(probed)?, found) {
+                (true, None) => return Ok(Behind::Nothing(end)),
+                // A tree that leads back leads nowhere.
+                (true, Some(found)) if found >= seq => return Ok(Behind::At(found)),
+                _ => {}
+            }
+        }
+        Ok(Behind::Nothing(end))
+    }
+}
+
+/// Whether everything could be read, or some of it is damaged.
+fn is_read(walked: Result<(), JournalError>) -> Result<bool, JournalError> {
+    match walked {
+        Err(JournalError::Corrupt { .. }) => Ok(false),
+        walked => walked.map(|()| true),
+    }
+}
