@@ -31,6 +31,9 @@ pub enum State {
         /// steps do not say.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         private: bool,
+        /// What its owner, its group and everybody else may do with it (`0o640`); older steps do not say, nor does what lies in a copy.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        mode: Option<u16>,
     },
     /// A symbolic link.
     Link {
@@ -57,6 +60,44 @@ impl PartialEq for State {
 }
 
 impl State {
+    /// Whether it is the other: equal and, where both say, with the same permissions.
+    pub fn fits(&self, other: &Self) -> bool {
+        let is_worn_alike = match (self.mode(), other.mode()) {
+            (Some(mode), Some(other)) => mode == other,
+            _ => true,
+        };
+        self == other && is_worn_alike
+    }
+
+    /// Its permissions, if it is a file and they are known.
+    pub fn mode(&self) -> Option<u16> {
+        match self {
+            Self::File { mode, .. } => *mode,
+            _ => None,
+        }
+    }
+
+    /// The same with these permissions, if it is a file.
+    #[must_use]
+    pub fn with_mode(self, mode: Option<u16>) -> Self {
+        match self {
+            Self::File { hash, program, private, .. } => Self::File { hash, program, private, mode },
+            other => other,
+        }
+    }
+
+    /// The same in the stead of another, as whoever replaces a file leaves it: with the permissions of that one, if both can be run or
+    /// neither.
+    #[must_use]
+    pub fn in_stead_of(self, old: Self) -> Self {
+        match (self, old) {
+            (Self::File { program, .. }, Self::File { program: ran, mode, .. }) if program == ran => {
+                self.with_mode(mode)
+            }
+            _ => self.with_mode(None),
+        }
+    }
+
     /// The bytes that make it, by their hash.
     pub fn bytes(&self) -> Option<Hash> {
         match self {
@@ -191,7 +232,7 @@ impl Trail {
     }
 
     fn follow(&mut self, change: &Change, is_sure: bool) {
-        let (begins, ends) = (self.now.contains(&change.before), self.now.contains(&change.after));
+        let (begins, ends) = (self.may_be(change.before), self.may_be(change.after));
         // What leads to where it is already is the same change, seen twice by two who worked side by side.
         self.is_whole &= begins || ends;
         match (begins, is_sure) {
@@ -204,7 +245,11 @@ impl Trail {
 
     /// Whether what is there now was left there by the steps alone, so that nobody else's work is lost with it.
     pub fn leads_to(&self, now: State) -> bool {
-        self.is_whole && self.now.contains(&now)
+        self.is_whole && self.may_be(now)
+    }
+
+    fn may_be(&self, state: State) -> bool {
+        self.now.iter().any(|now| now.fits(&state))
     }
 }
 
@@ -237,11 +282,11 @@ pub fn trails<'a>(steps: impl IntoIterator<Item = Step<'a>>) -> BTreeMap<(String
 pub fn rebased<'a>(found: &Change, others: impl IntoIterator<Item = (&'a Change, bool)>) -> Option<Change> {
     let mut now = found.before;
     for (other, is_sure) in others {
-        if other.before == now && (is_sure || other.after == found.after) {
+        if other.before.fits(&now) && (is_sure || other.after.fits(&found.after)) {
             now = other.after;
         }
     }
-    (now != found.after).then(|| Change { path: found.path.clone(), before: now, after: found.after })
+    (!now.fits(&found.after)).then(|| Change { path: found.path.clone(), before: now, after: found.after })
 }
 
 /// What happened to one file at one entry of the log.
@@ -318,18 +363,37 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> State {
-        State::File { hash: Hash::of(text), program: false, private: false }
+        State::File { hash: Hash::of(text), program: false, private: false, mode: None }
     }
 
     #[test]
     fn who_may_read_a_file_is_known_and_makes_it_no_other() {
         let old = r#"{"file":{"hash":"HASH","program":true}}"#.replace("HASH", &Hash::of("1").to_string());
         let old: State = serde_json::from_str(&old).unwrap();
-        let secret = State::File { hash: Hash::of("1"), program: true, private: true };
+        let secret = State::File { hash: Hash::of("1"), program: true, private: true, mode: None };
         assert_eq!(old, secret);
         assert!(matches!(old, State::File { private: false, .. }), "an old step does not say");
         let told: State = serde_json::from_str(&serde_json::to_string(&secret).unwrap()).unwrap();
         assert!(matches!(told, State::File { private: true, .. }));
+    }
+
+    #[test]
+    fn other_permissions_alone_are_a_change_where_they_are_known() {
+        let (open, closed) = (file("1").with_mode(Some(0o644)), file("1").with_mode(Some(0o640)));
+        assert!(open == closed && !open.fits(&closed) && open.fits(&file("1")) && file("1").fits(&closed));
+        assert!(file("2").with_mode(Some(0o644)) != open && State::Gone.with_mode(Some(0o644)).fits(&State::Gone));
+        let told: State = serde_json::from_str(&serde_json::to_string(&closed).unwrap()).unwrap();
+        assert_eq!(told.mode(), Some(0o640));
+
+        let changed = trail(&[(change(open, closed), true)]);
+        assert!(changed.leads_to(closed) && !changed.leads_to(open), "somebody has opened it again");
+        assert_eq!(changed.was.mode(), Some(0o644));
+        assert!(rebased(&change(open, closed), []).is_some());
+        assert_eq!(rebased(&change(open, closed), [(&change(open, closed), true)]), None);
+
+        let runs = State::File { hash: Hash::of("1"), program: true, private: false, mode: None };
+        assert_eq!(file("2").in_stead_of(closed).mode(), Some(0o640));
+        assert_eq!((runs.in_stead_of(closed).mode(), closed.in_stead_of(State::Gone).mode()), (None, None));
     }
 
     fn change(before: State, after: State) -> Change {

@@ -238,6 +238,6 @@ fn told(puts: &[Put]) -> Vec<Put> {
             None => files.push(put.clone()),
         }
     }
-    files.retain(|put| put.change.before != put.change.after);
+    files.retain(|put| !put.change.before.fits(&put.change.after));
     files
 }

@@ -146,10 +146,11 @@ impl Rewind<'_> {
                 self.miss(&mut plan, root);
                 continue;
             };
-            match ground.look(&path) {
-                Ok((now, _)) if now == trail.was => {}
-                Ok((State::Other, _)) if trail.leads_to(State::Gone) => folders.push((root, path, trail)),
-                Ok((now, _)) => self.add(&mut plan, root, path, &trail, now)?,
+            let seen = ground.look(&path).map(|(now, _)| if self.moved.is_some() { now.with_mode(None) } else { now });
+            match seen {
+                Ok(now) if now.fits(&trail.was) => {}
+                Ok(State::Other) if trail.leads_to(State::Gone) => folders.push((root, path, trail)),
+                Ok(now) => self.add(&mut plan, root, path, &trail, now)?,
                 Err(error) => plan.skipped.push(Skipped { root, path, why: Skip::Unread(error.to_string()) }),
             }
         }
@@ -241,7 +242,11 @@ fn shown(change: &Change, now: Option<&[u8]>, then: Option<&[u8]>) -> String {
             format!("{shown}\n")
         }
     };
-    if let (State::File { program: now, .. }, State::File { program: then, .. }) = (change.before, change.after)
+    if let (Some(now), Some(then)) = (change.before.mode(), change.after.mode())
+        && now != then
+    {
+        text.push_str(&format!("mode: {now:04o} becomes {then:04o}\n"));
+    } else if let (State::File { program: now, .. }, State::File { program: then, .. }) = (change.before, change.after)
         && now != then
     {
         text.push_str(if then { "mode: becomes executable\n" } else { "mode: no longer executable\n" });

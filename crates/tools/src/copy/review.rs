@@ -255,7 +255,8 @@ impl Judge<'_> {
         let side = |root: &Root, entry: Option<&Entry>| match entry {
             None => Ok(State::Gone),
             Some(entry) if entry.is_repository() => Ok(State::Other),
-            Some(_) => state(root, &place),
+            // What everybody but its owner may do with a file is no matter of copies.
+            Some(_) => state(root, &place).map(|state| state.with_mode(None)),
         };
         let (before, after) = (side(self.was, first)?, side(self.is, now)?);
         let path = place.to_string();

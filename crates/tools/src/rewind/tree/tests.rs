@@ -202,12 +202,13 @@ fn a_list_is_read_as_it_was_written() {
     let known = |state| Known { stamp: 7, is_fresh: true, state };
     let hash = Hash::of("x");
     let files = Files::from([
-        ("a b".to_owned(), known(State::File { hash, program: true, private: true })),
+        ("a b".to_owned(), known(file_state(hash, 0o100_750))),
         ("c".to_owned(), known(State::Link { hash })),
         ("d".to_owned(), Known { is_fresh: false, ..known(State::Large) }),
     ]);
     let list = List { files, unread: vec!["e".into()], held: 3 };
     let read = List::parse(&list.text()).unwrap();
+    assert_eq!(read.files.get("a b").and_then(|known| known.state.mode()), Some(0o750));
     assert_eq!((read.files, read.unread, read.held), (list.files, list.unread, list.held));
     assert!(List::parse("garbage\n").is_none());
 }
