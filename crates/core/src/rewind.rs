@@ -40,8 +40,15 @@ pub enum State {
         /// Of what it points to.
         hash: Hash,
     },
-    /// A file with more bytes than are written here.
+    /// A file with more bytes than are written here; older steps say no more of it, nor does what lies in a copy.
     Large,
+    /// The same, told from any other by its numbers: whoever writes to it changes them.
+    Bulky {
+        /// Its bytes.
+        size: u64,
+        /// Of its numbers.
+        print: Hash,
+    },
     /// Something else: a folder, a pipe.
     Other,
 }
@@ -53,6 +60,7 @@ impl PartialEq for State {
                 (hash, program) == (other, runs)
             }
             (Self::Link { hash }, Self::Link { hash: other }) => hash == other,
+            (Self::Bulky { print, .. }, Self::Bulky { print: other, .. }) => print == other,
             (Self::Gone, Self::Gone) | (Self::Large, Self::Large) | (Self::Other, Self::Other) => true,
             _ => false,
         }
@@ -60,13 +68,17 @@ impl PartialEq for State {
 }
 
 impl State {
-    /// Whether it is the other: equal and, where both say, with the same permissions.
+    /// Whether it is the other, as far as both say: equal and with the same permissions.
     pub fn fits(&self, other: &Self) -> bool {
-        let is_worn_alike = match (self.mode(), other.mode()) {
-            (Some(mode), Some(other)) => mode == other,
-            _ => true,
-        };
-        self == other && is_worn_alike
+        match (self, other) {
+            (Self::Large, Self::Bulky { .. }) | (Self::Bulky { .. }, Self::Large) => true,
+            _ => self == other && self.mode().zip(other.mode()).is_none_or(|(mode, other)| mode == other),
+        }
+    }
+
+    /// Whether it is a file with more bytes than are written here.
+    pub fn is_large(&self) -> bool {
+        matches!(self, Self::Large | Self::Bulky { .. })
     }
 
     /// Its permissions, if it is a file and they are known.
@@ -86,6 +98,12 @@ impl State {
         }
     }
 
+    /// What is known of it once it lies somewhere else: permissions and numbers are those of one place.
+    #[must_use]
+    pub fn elsewhere(self) -> Self {
+        if self.is_large() { Self::Large } else { self.with_mode(None) }
+    }
+
     /// The same in the stead of another, as whoever replaces a file leaves it: with the permissions of that one, if both can be run or
     /// neither.
     #[must_use]
@@ -102,7 +120,7 @@ impl State {
     pub fn bytes(&self) -> Option<Hash> {
         match self {
             Self::File { hash, .. } | Self::Link { hash } => Some(*hash),
-            Self::Gone | Self::Large | Self::Other => None,
+            Self::Gone | Self::Large | Self::Bulky { .. } | Self::Other => None,
         }
     }
 }
@@ -246,6 +264,11 @@ impl Trail {
     /// Whether what is there now was left there by the steps alone, so that nobody else's work is lost with it.
     pub fn leads_to(&self, now: State) -> bool {
         self.is_whole && self.may_be(now)
+    }
+
+    /// Whether the steps have left exactly this there, and said so.
+    pub fn names(&self, now: State) -> bool {
+        self.is_whole && self.now.contains(&now)
     }
 
     fn may_be(&self, state: State) -> bool {
@@ -394,6 +417,17 @@ mod tests {
         let runs = State::File { hash: Hash::of("1"), program: true, private: false, mode: None };
         assert_eq!(file("2").in_stead_of(closed).mode(), Some(0o640));
         assert_eq!((runs.in_stead_of(closed).mode(), closed.in_stead_of(State::Gone).mode()), (None, None));
+    }
+
+    #[test]
+    fn a_large_file_is_told_from_another_where_its_numbers_are_known() {
+        let bulky = |print: &str| State::Bulky { size: 9, print: Hash::of(print) };
+        let made = trail(&[(change(State::Gone, bulky("1")), true)]);
+        assert!(made.leads_to(bulky("1")) && made.names(bulky("1")) && !made.leads_to(bulky("2")));
+        let old = trail(&[(change(State::Gone, State::Large), true)]);
+        assert!(old.leads_to(bulky("1")) && !old.names(bulky("1")), "an old step does not say which");
+        let told: State = serde_json::from_str("\"large\"").unwrap();
+        assert_eq!((told, bulky("1").elsewhere()), (State::Large, State::Large));
     }
 
     fn change(before: State, after: State) -> Change {

@@ -108,8 +108,8 @@ impl Lang {
             Skip::Unread(why) => say!(self, "{why}", "{why}"),
             Skip::Large => say!(
                 self,
-                "it is larger than what is kept, and putting it back could not be undone; remove it yourself if you do not need it",
-                "超出可保存的大小，恢复后无法撤销；如不需要，请自行删除"
+                "it is larger than what is kept, and how it was is not known; it stays as it is",
+                "超出可保存的大小，原来的样子无从得知；保持不变"
             ),
             Skip::Away => say!(
                 self,
@@ -139,6 +139,16 @@ impl Lang {
                 say!(self, "it did not come to its end; what it did is not known", "未运行到结束；做了什么无从得知")
             }
         }
+    }
+
+    /// Files that are removed and were never kept.
+    pub(crate) fn rewind_for_good(self, files: usize) -> String {
+        let en = plural(files, "file");
+        say!(
+            self,
+            "{en} above 8 MB that came since would be removed whole: an undo cannot bring back what is too large to be kept",
+            "此后新建的 {files} 个超过 8 MB 的文件会被整个删除：内容过大未保存，撤销时无法找回"
+        )
     }
 
     /// How often files were put back after some words.

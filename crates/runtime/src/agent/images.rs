@@ -63,7 +63,7 @@ fn image(cx: &Cx, ToolIntent { key, action, .. }: &ToolIntent) -> Option<(FilesC
     let (hash, program, private, mode) = match state {
         State::Gone => (None, false, false, None),
         State::File { hash, program, private, mode } => (Some(hash), program, private, mode),
-        State::Link { .. } | State::Large | State::Other => return None,
+        State::Link { .. } | State::Large | State::Bulky { .. } | State::Other => return None,
     };
     if hash != action.before {
         return None;

@@ -256,7 +256,7 @@ impl Judge<'_> {
             None => Ok(State::Gone),
             Some(entry) if entry.is_repository() => Ok(State::Other),
             // What everybody but its owner may do with a file is no matter of copies.
-            Some(_) => state(root, &place).map(|state| state.with_mode(None)),
+            Some(_) => state(root, &place).map(State::elsewhere),
         };
         let (before, after) = (side(self.was, first)?, side(self.is, now)?);
         let path = place.to_string();

@@ -55,7 +55,7 @@ impl Content {
             // Who may read a copy says nothing about the project.
             State::File { program, .. } => Some(Self::File { bytes, program, private: false, mode: None }),
             State::Link { .. } => Some(Self::Link(OsString::from_vec(bytes))),
-            State::Large | State::Other => None,
+            State::Large | State::Bulky { .. } | State::Other => None,
         })
     }
 }
@@ -107,7 +107,7 @@ pub(crate) fn look(root: &Root, place: &Place, content: &mut Option<Vec<u8>>) ->
         Found::Gone => return Ok(State::Gone),
         Found::Other => return Ok(State::Other),
         Found::Link(target) => (target.into_vec(), None),
-        Found::File(_, stat) if bytes_in(&stat) > WRITE_BYTES_MAX => return Ok(State::Large),
+        Found::File(_, stat) if bytes_in(&stat) > WRITE_BYTES_MAX => return Ok(bulky(&stat)),
         Found::File(file, stat) => {
             let mut bytes = Vec::new();
             let read = file.take(WRITE_BYTES_MAX).read_to_end(&mut bytes);
@@ -126,6 +126,13 @@ pub(crate) fn file_state(hash: Hash, mode: RawMode) -> State {
     let mode = Mode::from_raw_mode(mode) & (Mode::RWXU | others);
     let worn = u16::try_from(mode.as_raw_mode()).ok();
     State::File { hash, program: mode.contains(run), private: !mode.intersects(others), mode: worn }
+}
+
+/// A file that is never read. Whoever writes to it, or puts another in its place, changes one of these numbers.
+pub(crate) fn bulky(stat: &Stat) -> State {
+    let (changed, touched) = ((stat.st_mtime, stat.st_mtime_nsec), (stat.st_ctime, stat.st_ctime_nsec));
+    let numbers = format!("{} {} {changed:?} {touched:?}", stat.st_ino, stat.st_size);
+    State::Bulky { size: bytes_in(stat), print: Hash::of(numbers) }
 }
 
 /// Puts `to` where `from` is. If it is there already, it is only made to last.
@@ -164,7 +171,12 @@ pub(crate) fn swap(root: &Root, sight: &Sight, place: &Place, from: State, to: &
 /// Takes away what is there, unless it is something else by now.
 fn remove(slot: &Slot<'_>, from: State) -> Result<(), ToolError> {
     let trouble = |errno| slot.trouble(errno);
-    if !matches!(from, State::Link { .. }) {
+    if from.is_large() {
+        let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
+        if bulky(&now) != from {
+            return Err(slot.changed());
+        }
+    } else if !matches!(from, State::Link { .. }) {
         let old = slot.look_at(&from)?.ok_or_else(|| slot.changed())?;
         let now = statat(&slot.dir, slot.name, AtFlags::SYMLINK_NOFOLLOW).map_err(trouble)?;
         if !is_same(&now, &old.stat) {

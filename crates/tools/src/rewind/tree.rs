@@ -265,7 +265,7 @@ impl Watch {
         if seen.changes.len() > REWIND_FILES_MAX {
             return nothing(Why::Many);
         }
-        let large = seen.changes.iter().filter(|change| change.before == State::Large);
+        let large = seen.changes.iter().filter(|change| change.before.is_large());
         seen.left = large.map(|change| Left { path: change.path.clone(), why: Why::Large }).collect();
         seen
     }
@@ -366,9 +366,12 @@ impl List {
         let mut changes = BTreeMap::new();
         for (path, known) in &found.files {
             let before = state(&self.files, path);
-            // Of a large file only its numbers tell.
-            let is_other = |old: &Known| known.state == State::Large && old.stamp != known.stamp;
-            if !before.fits(&known.state) || self.files.get(path).is_some_and(is_other) {
+            let is_other = match self.files.get(path) {
+                // Whoever only gives a large file another name, or other permissions, does not change it.
+                Some(old) if old.state.is_large() && known.state.is_large() => old.stamp != known.stamp,
+                _ => !before.fits(&known.state),
+            };
+            if is_other {
                 changes.insert(path, (before, known.state));
             }
         }
@@ -396,7 +399,9 @@ impl List {
             let (kind, hash) = match state {
                 State::File { hash, mode, .. } => (format!("f{:o}", mode.unwrap_or_default()), Some(hash)),
                 State::Link { hash } => ("l".to_owned(), Some(hash)),
-                State::Large | State::Gone | State::Other => ("L".to_owned(), None),
+                State::Bulky { size, print } => (format!("L{size:x}"), Some(print)),
+                // Nothing of this is ever looked at.
+                State::Large | State::Gone | State::Other => continue,
             };
             let hash = hash.map_or_else(|| "-".to_owned(), Hash::to_string);
             let fresh = if *is_fresh { '~' } else { '=' };
@@ -422,7 +427,9 @@ fn parse_line(line: &str) -> Option<(String, Known)> {
     let hash = || hash.parse::<Hash>().ok();
     let state = match kind {
         "l" => State::Link { hash: hash()? },
-        "L" => State::Large,
+        large if large.starts_with('L') => {
+            State::Bulky { size: u64::from_str_radix(large.strip_prefix('L')?, 16).ok()?, print: hash()? }
+        }
         file => file_state(hash()?, RawMode::from_str_radix(file.strip_prefix('f')?, 8).ok()?),
     };
     let stamp = u64::from_str_radix(stamp, 16).ok()?;

@@ -203,22 +203,40 @@ fn a_rewind_leaves_nothing_open_and_what_goes_is_said() {
     assert!(!on.err.contains("going on where it was left"), "{on:?}");
 }
 
-/// What is too large to be kept is named, whether it came or was changed in place, and nothing claims to put it back.
+/// What is too large to be kept goes whole if it came since and is still what came, which is said. What was changed is named, and
+/// nothing claims to put it back; what the user has touched is theirs.
 #[test]
-fn large_files_are_named_and_left_alone() {
-    let commands = ["truncate -s 9M made", "cp small large"];
+fn large_files_go_whole_or_are_named_and_left_alone() {
+    let commands = [
+        "truncate -s 9M made; truncate -s 9M mine; truncate -s 9M same; mkdir f; truncate -s 9M f/deep",
+        "cp small large",
+    ];
     let replies = commands.iter().map(|command| shell(command)).chain([Reply::text("done")]);
     let server = ModelServer::start(replies.collect::<Vec<_>>());
     let program = Program::with(&server).file("small", "small\n").file("large", vec![0; 9 << 20]);
     say(&program, "begin", true);
     let dry = program.run(&["rewind", "--dry-run"]);
     assert_eq!(dry.code, 8, "{dry:?}");
-    assert!(
-        dry.out.contains("made: it is larger than what is kept") && dry.out.contains("large (larger than"),
-        "{dry:?}"
-    );
+    assert!(dry.out.contains("made: 9437184 bytes, too large to be kept: removed whole\n"), "{dry:?}");
+    assert!(dry.out.contains("4 files above 8 MB") && dry.out.contains("large (larger than"), "{dry:?}");
+    // As large as before, and of the same time; only the disk knows.
+    let mine = program.project().join("mine");
+    let modified = fs::metadata(&mine).unwrap().modified().unwrap();
+    let mut file = fs::OpenOptions::new().write(true).open(&mine).unwrap();
+    std::io::Write::write_all(&mut file, b"the user's").unwrap();
+    file.set_modified(modified).unwrap();
+    fs::remove_file(program.project().join("same")).unwrap();
+    fs::write(program.project().join("same"), vec![0; 9 << 20]).unwrap();
     let back = program.run(&["rewind", "--yes"]);
     assert_eq!((back.code, back.err.contains("cannot be written")), (8, false), "{back:?}");
+    assert!(
+        back.out.contains("2 files above 8 MB") && back.out.contains("mine: somebody else has changed it"),
+        "{back:?}"
+    );
+    let is_there = |path: &str| program.project().join(path).exists();
+    assert_eq!(["made", "f", "mine", "same"].map(is_there), [false, false, true, true]);
+    let undone = program.run(&["rewind", "--undo", "--yes"]);
+    assert!(undone.code == 8 && undone.out.contains("made: what it was is not kept"), "{undone:?}");
 }
 
 /// What was put back and taken back again before anybody heard of it is nothing to tell; what the lead has heard is corrected.

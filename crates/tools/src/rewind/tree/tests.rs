@@ -204,7 +204,7 @@ fn a_list_is_read_as_it_was_written() {
     let files = Files::from([
         ("a b".to_owned(), known(file_state(hash, 0o100_750))),
         ("c".to_owned(), known(State::Link { hash })),
-        ("d".to_owned(), Known { is_fresh: false, ..known(State::Large) }),
+        ("d".to_owned(), Known { is_fresh: false, ..known(State::Bulky { size: 9, print: hash }) }),
     ]);
     let list = List { files, unread: vec!["e".into()], held: 3 };
     let read = List::parse(&list.text()).unwrap();
