@@ -233,6 +233,22 @@ pub struct Failed {
     pub why: String,
 }
 
+/// What the lead is told of files that were put back, beside the words that begin its turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// What the model reads.
+    pub text: String,
+    /// The first of the files, as people name them; letters of before do not say.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// How many there are.
+    #[serde(default)]
+    pub count: usize,
+    /// It was taken back that they were put back.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
+}
+
 /// What became of one file behind a point.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trail {

@@ -1,9 +1,12 @@
 //! The phrases of files that are put back.
 
-use max_team_core::rewind::{Left, Why};
+use max_team_core::rewind::{Left, Told, Why};
 use max_team_runtime::rewind::Skip;
 
 use super::{Lang, plural};
+
+/// Files that a row names.
+const TOLD_MAX: usize = 5;
 
 phrases! {
     nothing_to_rewind: "nothing to put back: the files are as they were, or nothing was changed",
@@ -138,6 +141,27 @@ impl Lang {
             Why::Cut => {
                 say!(self, "it did not come to its end; what it did is not known", "未运行到结束；做了什么无从得知")
             }
+        }
+    }
+
+    /// What the lead is told with the user's words.
+    pub(crate) fn told_rewound(self, told: &Told) -> String {
+        let mut names: Vec<&str> = told.files.iter().take(TOLD_MAX).map(String::as_str).collect();
+        if told.count > names.len() && !names.is_empty() {
+            names.push("…");
+        }
+        let (count, names) = (told.count, names.join(", "));
+        let en = if count == 0 { "files".to_owned() } else { plural(count, "file") };
+        let zh = if count == 0 { String::new() } else { format!(" {count} 个") };
+        let names = if names.is_empty() { names } else { say!(self, ": {names}", "：{names}") };
+        if told.again {
+            say!(
+                self,
+                "the lead is told that {en} put back before came again{names}",
+                "已告知负责人：撤销恢复了{zh}文件{names}"
+            )
+        } else {
+            say!(self, "the lead is told that you put {en} back{names}", "已告知负责人：您恢复了{zh}文件{names}")
         }
     }
 

@@ -379,6 +379,10 @@ fn in_the_chat_it_is_listed_shown_and_done() {
     assert_eq!(program.read("a"), "user\n");
     let told = server.requests().last().unwrap().body.to_string();
     assert!(told.contains("what now") && told.contains("has put files back"), "{told}");
+    // What the program tells is not what the user said, and people read it in their own language.
+    let shown = program.run(&["sessions", "show"]);
+    assert!(shown.out.contains("the lead is told that you put 1 file back: a"), "{shown:?}");
+    assert!(!ran.out.contains("From the program") && !shown.out.contains("From the program"), "{ran:?} {shown:?}");
 }
 
 /// Numbers that look like chance and are the same every time.
