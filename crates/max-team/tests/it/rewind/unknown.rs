@@ -30,6 +30,30 @@ fn a_run_of_a_plan_is_a_point() {
     assert_eq!((back.code, tree(&program.project())), (0, before), "{back:?}");
 }
 
+/// `turn:N` is the same turn wherever it is said.
+#[test]
+fn a_run_of_a_plan_counts_for_a_fork_as_for_a_rewind() {
+    let server = ModelServer::start(Script::new().when(|_| Some(Reply::text("Done."))));
+    let program = Program::team(&server).file("plan.yaml", PLAN);
+    assert_eq!(program.run(&["run", "plan.yaml", "--yes", "--permission-mode", "acceptEdits"]).code, 0);
+    say(&program, "Second words", false);
+    let moments = program.run(&["rewind", "--list", "--json"]).json();
+    assert_eq!(
+        (moments[1]["turn"].as_u64(), moments[1]["said"].as_str()),
+        (Some(2), Some("Second words")),
+        "{moments}"
+    );
+    let session = program.run(&["rewind", "--dry-run", "--json"]).json()["session"].as_str().unwrap().to_owned();
+    let begins = moments[1]["event"].as_u64().unwrap();
+    let forked = program.run(&["fork", &session, "--at", "turn:2", "--here", "-p"]);
+    assert!(forked.code == 0 && forked.err.contains(&format!("{}", begins - 1)), "{forked:?}");
+    assert!(server.requests().last().unwrap().contains("Second words"), "said again");
+    // Nobody said the first: whoever goes on from before it has to say something.
+    let first = program.run(&["fork", &session, "--at", "turn:1", "--here", "-p", "Other words"]);
+    assert!(first.code == 0 && !server.requests().last().unwrap().contains("run plan.yaml"), "{first:?}");
+    assert_eq!(program.run(&["fork", &session, "--at", "turn:3", "--here", "-p", "x"]).code, 1);
+}
+
 #[test]
 fn a_command_that_was_killed_with_the_program_is_named() {
     for background in [false, true] {
