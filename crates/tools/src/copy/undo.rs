@@ -214,7 +214,8 @@ fn put_back(project: &Root, was: &Root, item: &Item) -> Result<bool, ToolError> 
     let content = if item.before == State::Gone { Some(Content::Gone) } else { Content::read(was, &place)? };
     let content = content.filter(|content| content.state() == item.before);
     let content = content.ok_or_else(|| ToolError::correctable(format!("nobody knows any more how `{place}` was")))?;
-    swap(project, &Sight::default(), &place, now, &content)?;
+    // What somebody has made read-only since stays so.
+    swap(project, &Sight::default(), &place, now.elsewhere(), &content)?;
     if item.before == State::Gone {
         prune(project, &place, &|_| true);
     }
