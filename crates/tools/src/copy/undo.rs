@@ -129,7 +129,7 @@ impl Copy {
 
     fn count(&mut self, items: &[Item], project: &Root) {
         for item in items.iter().filter(|item| item.now(project) == item.after) {
-            self.record.settled.insert(item.path.clone(), Settled { accepted: true, after: item.after });
+            self.record.settled.insert(item.path.clone(), Settled::taken(item.after));
         }
     }
 
@@ -137,7 +137,7 @@ impl Copy {
     fn uncount<'i>(&mut self, items: impl Iterator<Item = &'i Item>) -> Result<(), CopyError> {
         let mut settled = self.record.settled.clone();
         for item in items {
-            if settled.get(&item.path) == Some(&Settled { accepted: true, after: item.after }) {
+            if settled.get(&item.path) == Some(&Settled::taken(item.after)) {
                 settled.remove(&item.path);
             }
         }
