@@ -376,7 +376,9 @@ impl List {
             }
         }
         for (path, known) in self.files.iter().filter(|(path, _)| !found.files.contains_key(*path)) {
-            changes.insert(path, (known.state, State::Gone));
+            // What nobody can read any more is still there, and nobody knows how.
+            let after = if found.unread.contains(path) { State::Other } else { State::Gone };
+            changes.insert(path, (known.state, after));
         }
         // Where other things are ignored than before, what seems to have come or gone may have been there all the time.
         let is_ruled_anew = changes.keys().any(|path| is_rules(path));

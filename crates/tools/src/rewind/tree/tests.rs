@@ -213,6 +213,18 @@ fn a_list_is_read_as_it_was_written() {
     assert!(List::parse("garbage\n").is_none());
 }
 
+/// Root reads everything; so this is what a look finds for anybody else.
+#[test]
+fn what_a_command_has_closed_to_everybody_is_a_change() {
+    let known = |text: &str| Known { stamp: 7, is_fresh: false, state: file_state(Hash::of(text), 0o100_644) };
+    let files = ["shut", "in/side", "gone"].map(|name| (name.to_owned(), known(name)));
+    let list = List { files: Files::from(files), ..List::default() };
+    let found = Found { unread: vec!["shut".into(), "in".into()], ..Found::default() };
+    let seen: Vec<(String, State)> =
+        list.differing(&found).into_iter().map(|change| (change.path, change.after)).collect();
+    assert_eq!(seen, [("gone".to_owned(), State::Gone), ("shut".to_owned(), State::Other)]);
+}
+
 #[test]
 fn what_has_not_changed_is_not_opened() {
     let scene = Scene::new();
