@@ -15,6 +15,9 @@ use crate::policy::line::{End, Part};
 use crate::policy::program::{self, Effect};
 use crate::policy::{Action, Class, Deed, Line};
 
+/// Whoever may write a file.
+const WRITE: u16 = 0o222;
+
 /// What is at a path, as far as anybody needs to know to tell it from something else.
 #[derive(Debug, Clone, Copy, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -279,7 +282,10 @@ impl Trail {
 
     /// Whether what is there now was left there by the steps alone, so that nobody else's work is lost with it.
     pub fn leads_to(&self, now: State) -> bool {
-        self.is_whole && self.may_be(now)
+        // Whoever closes a file to everybody says that it is theirs, unless a step says that it has done so.
+        let is_closed = now.mode().is_some_and(|mode| mode & WRITE == 0);
+        let is_said = || self.now.iter().any(|known| known.fits(&now) && known.mode() == now.mode());
+        self.is_whole && self.may_be(now) && (!is_closed || is_said())
     }
 
     /// Whether the steps have left exactly this there, and said so.
@@ -429,6 +435,14 @@ mod tests {
         assert_eq!(changed.was.mode(), Some(0o644));
         assert!(rebased(&change(open, closed), []).is_some());
         assert_eq!(rebased(&change(open, closed), [(&change(open, closed), true)]), None);
+
+        let shut = |text: &str| file(text).with_mode(Some(0o444));
+        let made = trail(&[(change(State::Gone, file("1")), true)]);
+        assert!(
+            made.leads_to(open) && !made.leads_to(shut("1")),
+            "somebody else has closed it, which is to say: hands off"
+        );
+        assert!(trail(&[(change(open, shut("1")), true)]).leads_to(shut("1")));
 
         let runs = State::File { hash: Hash::of("1"), program: true, private: false, mode: None };
         assert_eq!(file("2").in_stead_of(closed).mode(), Some(0o640));
